@@ -1,0 +1,213 @@
+"""Four servers in one execution, and one that runs already: metrics, findings, comparability by version."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import duckdb
+import pytest
+from loadprint.commands.check.check_rules import RULES
+
+from . import LOADPRINT, campaigns, tarballs
+from .machine import look, settled
+from .own_server import OwnServer, serving
+
+SERVERS = Path(__file__).with_name("servers.yml")
+EXISTING = Path(__file__).with_name("existing.yml")
+NO_HISTOGRAM = "has no table performance_schema.events_statements_histogram_global"
+LSN_8_0_30 = {
+    "Innodb_redo_log_current_lsn",
+    "Innodb_redo_log_checkpoint_lsn",
+    "Innodb_redo_log_capacity_resized",
+}
+LSN_MARIADB = {"Innodb_lsn_current", "Innodb_lsn_last_checkpoint", "Innodb_checkpoint_age"}
+LSN_TEXT = {"innodb_status.log_sequence_number", "innodb_status.last_checkpoint_at"}
+ROWS, CACHE = {"Innodb_rows_read"}, {"Qcache_hits"}
+EVERY = {"Questions", "Innodb_buffer_pool_pages_dirty", "innodb_metrics.buffer_flush_adaptive_total_pages"}
+EVERY |= {"innodb_metrics.log_lsn_checkpoint_age", "innodb_metrics.trx_rseg_history_len"}
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a server's version has (docs/mysql-probe.md), and the advice to enlarge its redo log."""
+
+    version: str
+    metrics: set[str]
+    histogram: bool
+    redo_fix: str
+
+
+RESTART = "innodb_log_file_size=2147483648 in the configuration, and a restart"
+EXPECTED = {
+    "mysql97": Expected(
+        r"mysql 9\.\d+\.\d+", LSN_8_0_30 | ROWS, True, "SET GLOBAL innodb_redo_log_capacity = 4294967296"
+    ),
+    "mysql80": Expected(r"mysql 8\.0\.12", LSN_TEXT | ROWS, True, RESTART),
+    "mysql57": Expected(r"mysql 5\.7\.22", LSN_TEXT | ROWS | CACHE, False, RESTART),
+    "mariadb": Expected(
+        r"mariadb 10\.11\.\d+", LSN_MARIADB | CACHE, False, "SET GLOBAL innodb_log_file_size = 4294967296"
+    ),
+}
+# Names of variables in a text, by their first word.
+VARIABLE = re.compile(r"\b(?:innodb|sync|max|query_cache|general|long_query|performance)_\w+")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    runs = tmp_path_factory.mktemp("servers")
+    before = look()
+    sources = {"mysql_80": tarballs.MYSQL_80, "mysql_57": tarballs.MYSQL_57}
+    changes = [f"variables.{name}={tarballs.tarball(release)}" for name, release in sources.items()]
+    done = campaigns.run(runs, json.dumps({"campaign_set": changes}), campaign=SERVERS)
+    assert done.returncode == 0, done.stdout
+    assert settled(before) == []
+    return next(runs.glob("servers/2*")), done.stdout
+
+
+def metrics_of(run: Path) -> set[str]:
+    query = f"SELECT DISTINCT metric FROM '{run}/server/mysql.parquet'"
+    return {name for (name,) in duckdb.execute(query).fetchall()}
+
+
+def findings(run: Path) -> Mapping[str, str]:
+    """Return {rule: fix} of `loadprint check`; the server has every variable that a finding names."""
+    done = subprocess.run(
+        [LOADPRINT, "check", run, "--format", "json"], capture_output=True, text=True, check=False
+    )
+    reported = json.loads(done.stdout)["findings"]
+    has = json.loads((run / "load/server.json").read_text())["variables"]
+    for each in reported:
+        assert set(VARIABLE.findall(each["mend"] + each["evidence"])) <= set(has), each
+    return {each["id"]: each["mend"] for each in reported}
+
+
+@pytest.mark.parametrize("side", EXPECTED)
+def test_each_version_is_recorded_and_checked(finished: tuple[Path, str], side: str) -> None:
+    run, expected = finished[0] / f"b1-{side}-r1", EXPECTED[side]
+    report = json.loads((run / "run.json").read_text())
+    assert (report["status"], report["placement"]["verified"]) == ("complete", True)
+    assert re.fullmatch(expected.version, report["versions"]["server"])
+    metrics = metrics_of(run)
+    assert EVERY | expected.metrics <= metrics
+    assert not (LSN_8_0_30 | LSN_MARIADB | LSN_TEXT | ROWS | CACHE) - expected.metrics & metrics
+    assert not [name for name in metrics if name.startswith("loadprint.refused.")]
+    ticks = f"SELECT DISTINCT probe, status FROM '{run}/server/ticks.parquet'"
+    statuses = set(duckdb.execute(ticks).fetchall())
+    assert {("mysql", "ok"), ("mysql_digests", "ok")} <= statuses
+    assert (("mysql_statements", "ok") in statuses) == expected.histogram
+    assert (("mysql_statements", "unavailable") in statuses) != expected.histogram
+    fixes = findings(run)
+    assert fixes["redo_small"] == expected.redo_fix
+    assert ("io_capacity" in fixes) == (side != "mysql97"), "10000 is the default since 8.4"
+
+
+def test_the_table_states_what_the_versions_have_in_common(finished: tuple[Path, str]) -> None:
+    execution, output = finished
+    assert NO_HISTOGRAM in " ".join(output.split())
+    done = subprocess.run(
+        [LOADPRINT, "compare", execution, "--format", "json"], capture_output=True, text=True, check=True
+    )
+    verdict = next(each for each in json.loads(done.stdout)["verdicts"] if each["key"] == "comparable")
+    assert verdict["answer"] == "with reserve", verdict
+    assert "MySQL 5.7.22 | MariaDB 10.11" in output
+    # redo, by four names, is a figure on every side
+    rows = [line for line in output.splitlines() if line.startswith("  redo written  ")]
+    assert rows
+    assert not [row for row in rows if "n/a" in row]
+
+
+PASSWORDS = {"bench": "secret-of-bench", "watcher": "secret-of-watcher"}
+DIGESTS = "performance_schema.events_statements_summary_by_digest"
+ACCOUNTS = (
+    "CREATE DATABASE shop",
+    f"CREATE USER 'bench'@'%' IDENTIFIED BY '{PASSWORDS['bench']}'",
+    "GRANT ALL ON shop.* TO 'bench'@'%'",
+    f"CREATE USER 'watcher'@'localhost' IDENTIFIED BY '{PASSWORDS['watcher']}'",
+    "GRANT PROCESS ON *.* TO 'watcher'@'localhost'",
+    f"GRANT SELECT ON {DIGESTS} TO 'watcher'@'localhost'",
+)
+
+
+def advice() -> list[str]:
+    """The statements of all fixes that need no value of the host: a server stops at one that it refuses."""
+    fixes = [rule.fix for rule in RULES if isinstance(rule.fix, str) and "SET GLOBAL" in rule.fix]
+    statements = [each.strip() for fix in fixes for each in fix.split(";")]
+    return [each for each in statements if re.fullmatch(r"SET GLOBAL \w+ = (\d+|OFF)", each)]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[tuple[Path, OwnServer]]:
+    """A MySQL 5.7 that this test started, with accounts for the load and the recorder."""
+    with TemporaryDirectory(dir="/var/tmp") as name:
+        place = Path(name)
+        unpacked = place / "unpacked"
+        unpacked.mkdir()
+        quiet = ["--no-same-owner", "--warning=no-unknown-keyword"]
+        archive = tarballs.tarball(tarballs.MYSQL_57)
+        subprocess.run(["tar", "xf", archive, "-C", unpacked, *quiet], check=True)
+        for account, password in PASSWORDS.items():
+            (place / account).write_text(f"{password}\n")
+            (place / account).chmod(0o600)
+        with serving(place / "home", unpacked, [*ACCOUNTS, *advice()]) as server:
+            yield place, server
+
+
+def existing(place: Path, server: OwnServer, **changes: Any) -> list[str]:
+    address = {"socket": f"{server.socket}", "user": "bench", "database": "shop", "pid": server.pid}
+    files = {"password_file": f"{place}/bench", "probe_password_file": f"{place}/watcher"}
+    known = address | files | {"probe_user": "watcher"} | changes
+    return ["mysql_source=existing", json.dumps({"server_existing": known})]
+
+
+def test_an_existing_server_is_measured_and_left_as_it_was(running: tuple[Path, OwnServer]) -> None:
+    place, server = running
+    before = look()
+    done = campaigns.run(place, *existing(place, server), campaign=EXISTING)
+    assert done.returncode == 0, done.stdout
+    assert settled(before) == []
+    execution = next(place.glob("existing/2*"))
+    for run in execution.glob("b*"):
+        report = json.loads((run / "run.json").read_text())
+        assert report["placement"]["connection"] == "socket"
+        tables = {path.stem for path in (run / "server").glob("*.parquet")}
+        assert {"mysql", "process", "threads"} <= tables
+        assert EVERY - metrics_of(run) == {
+            "innodb_metrics.buffer_flush_adaptive_total_pages",
+            "innodb_metrics.log_lsn_checkpoint_age",
+        }, "off by default, and an existing server is not configured"
+        findings(run)
+        variables = json.loads((run / "load/server.json").read_text())["variables"]
+        assert (variables["innodb_io_capacity"], variables["innodb_io_capacity_max"]) == ("10000", "20000")
+    # it may run on the load's CPU: no one pinned it
+    assert "is in both" in " ".join(done.stdout.split())
+    # the tables stay, and further repeats use them
+    more = campaigns.run(place, *existing(place, server), "campaign_more=1", campaign=EXISTING)
+    assert more.returncode == 0, more.stdout
+    assert list(campaigns.statuses(place).values()) == ["complete"] * 4
+    kept = [path for path in place.glob("existing/**/*") if path.is_file()]
+    assert not [path for path in kept if b"secret-of" in path.read_bytes()]
+    assert "[ERROR]" not in server.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pid": 4_194_305}, "has no process 4194305: correct pid in server_existing"),
+        ({"password_file": "{place}/watcher"}, "Access denied for user 'bench'"),
+    ],
+)
+def test_what_is_wrong_with_an_existing_server_is_one_line(
+    running: tuple[Path, OwnServer], changes: dict[str, Any], message: str
+) -> None:
+    place, server = running
+    filled = {key: str(value).format(place=place) for key, value in changes.items()}
+    done = campaigns.run(place / "wrong", *existing(place, server, **filled), campaign=EXISTING)
+    assert done.returncode == 2, done.stdout
+    assert message.format(place=place) in done.stdout.splitlines()[-1], done.stdout
