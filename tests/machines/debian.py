@@ -1,7 +1,7 @@
 """Root file systems of Debian for virtual machines, as an administrator would install them.
 
-`root` unpacks a suite once with debootstrap, adds a user with sudo and a key, and packs it into an ext4 image. The
-images are in var/machines, named by the checksum of their recipe; a machine writes to a copy (qemu-img overlay).
+`root` unpacks a suite with debootstrap, adds a user with sudo and a key, and packs it into an ext4 image.
+The images are in var/machines, named by the checksum of their recipe; a machine writes to a copy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from . import CACHE
 
 USER = "admin"
-# What a host of a campaign has: systemd, sshd, sudo, Python; MariaDB as its server, libraries of the programs.
+# What hosts of a campaign have: systemd, sshd, sudo, Python, a server, the libraries of the programs.
 PACKAGES = (
     "dbus",
     "e2fsprogs",
@@ -37,8 +37,10 @@ PACKAGES = (
     "udev",
     "zstd",
 )
-# The interfaces in the order of QEMU's command line: the first leads to the control node, the second to other machines.
+# eth0 leads to the control node. Without the two stamps systemd rebuilds its databases at every boot.
 FILES = {
+    "etc/.updated": "",
+    "var/.updated": "",
     "etc/hostname": "machine\n",
     "etc/hosts": "127.0.0.1 localhost machine\n",
     "etc/fstab": "/dev/vda / ext4 defaults 0 1\nLABEL=data /var/lib/loadprint ext4 defaults,nofail 0 2\n",
