@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -90,7 +91,7 @@ def test_a_step_of_the_clock_changes_no_rate_and_is_reported(finished: Finished)
         result = json.loads((run / "load/result.json").read_text())
         assert rate == pytest.approx(result["events"] / result["seconds"], rel=0.05)
     assert all(0 < value <= 100 for value in finished.cells("cpu_server_utilisation"))
-    assert "clock" in finished.output
+    assert re.search(rf"machine's clock was set by \+{STEP_S}(\.\d)? s during b1-", finished.output)
 
 
 def test_the_rows_of_the_nvme_disk(finished: Finished) -> None:
@@ -132,6 +133,12 @@ def test_the_placement_is_by_socket(finished: Finished) -> None:
         assert {name: role["cpus"] for name, role in run["roles"].items()} == {"server": "0-1", "load": "2-3"}
         placement = run["placement"]
         assert (placement["how"], placement["verified"]) == ("by socket", True), placement
+        assert placement["server"]["memory"]["bound"] == "0"
+        assert placement["load"]["memory"]["bound"] == "1"
+        nodes = placement["server"]["memory"]["nodes"]
+        # pages of files that another process read first may be on its node
+        assert nodes["0"] > 0.9 * sum(nodes.values()), nodes
+    assert re.search(r"memory: server [\d.]+ % on node 0", finished.output)
 
 
 def test_nothing_is_left_on_the_host(finished: Finished) -> None:
