@@ -1,6 +1,8 @@
-"""Tests on virtual machines: kernels, sockets, memory nodes and disks that the machine of the tests does not have."""
+"""Virtual machines: the recorder and campaigns on kernels and hardware that this machine does not have."""
+
+from __future__ import annotations
 
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-CACHE = ROOT / "var/machines"
+ROOT = Path(__file__).parents[2]
+CACHE = ROOT / "var" / "machines"

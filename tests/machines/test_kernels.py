@@ -1,0 +1,183 @@
+"""The recorder on the kernels of Debian's releases: the status of every probe, and known work counted exactly.
+
+Each kernel boots in QEMU with an initramfs of busybox and the recorder, does known work (guest.sh) and packs
+its recording onto a disk. The tables must have what was done, and what the kernel itself counted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+
+from . import ROOT
+from .guest_recording import CONNECTIONS, PINGS, WRITES, Kernel, Recording, record
+
+KERNELS = (
+    Kernel("5.10", "bullseye"),
+    Kernel("6.1", "bookworm"),
+    Kernel("6.12", "trixie"),
+    Kernel("newest", "sid"),
+    Kernel("6.12, aarch64", "trixie", "arm64"),
+)
+each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=str)
+PING_BYTES = 1000 + 8 + 20  # data, ICMP header, IP header
+# What the guest lacks: a server and endpoints (off), and hardware (unavailable).
+OFF = {"ebpf_statements", "mysql", "mysql_statements", "mysql_digests", "scrape"}
+UNAVAILABLE = {"energy", "frequency", "thermal", "ethtool", "perf"}
+DOCUMENT = ROOT / "docs" / "hosts.md"
+
+
+@cache
+def recording(kernel: Kernel) -> Recording:
+    return record(kernel, Path(mkdtemp(prefix=f"loadprint-{kernel}-")))
+
+
+def known_work(of: Recording) -> dict[str, tuple[int, int]]:
+    """Return what was recorded and what it must be, by the name of the work."""
+    before, after = of.witness("before"), of.witness("after")
+    spinner = "role = 'spinner'"
+    flush = "device = 'nvme0n1' AND operation = 'flush' AND stage = 'device'"
+    connected = "port = '4444' AND side = '{}'"
+    return {
+        "flushes, `disk`": (of.growth("disk", "flushes", "device = 'nvme0n1'"), WRITES),
+        "flushes, `ebpf_block`": (of.growth("ebpf_block", "list_sum(buckets)", flush), WRITES),
+        "sectors written, `disk`": (of.growth("disk", "write_sectors", "device = 'nvme0n1'"), WRITES * 8),
+        "bytes on `lo`, `nic`": (of.growth("nic", "rx_bytes", "interface = 'lo'"), 2 * PINGS * PING_BYTES),
+        "packets on `lo`, `nic`": (of.growth("nic", "tx_packets", "interface = 'lo'"), 2 * PINGS),
+        "connections accepted, `ebpf_tcp`": (
+            of.growth("ebpf_tcp", "opened", connected.format("accepted")),
+            CONNECTIONS,
+        ),
+        "connections made, `ebpf_tcp`": (
+            of.growth("ebpf_tcp", "opened", connected.format("connected")),
+            CONNECTIONS,
+        ),
+        "`sendto` of ping, `ebpf_syscalls`": (
+            of.growth("ebpf_syscalls", "count", "role = 'pinger' AND syscall = 'sendto'"),
+            PINGS,
+        ),
+        "CPU ticks of the spinner, `process`": (
+            of.growth("process", "utime + stime", spinner),
+            after.cpu_ticks - before.cpu_ticks,
+        ),
+        "its wait for a CPU in ns, `ebpf_sched`": (
+            of.growth("ebpf_sched", "sum_ns", f"{spinner} AND state = 'run queue'"),
+            after.waited_ns - before.waited_ns,
+        ),
+        "its voluntary switches, `ebpf_switches`": (
+            of.growth("ebpf_switches", "voluntary", spinner),
+            after.voluntary - before.voluntary,
+        ),
+        "its involuntary switches, `ebpf_switches`": (
+            of.growth("ebpf_switches", "involuntary", spinner),
+            after.involuntary - before.involuntary,
+        ),
+    }
+
+
+@each_kernel
+def test_every_probe_runs_that_the_machine_has_a_source_for(kernel: Kernel) -> None:
+    probes = recording(kernel).probes("probes.json")
+    statuses = {name: status for name, (status, _) in probes.items()}
+    expected = {
+        name: "off" if name in OFF else "unavailable" if name in UNAVAILABLE else "running" for name in probes
+    }
+    assert statuses == expected, probes
+    for name, (status, reason) in probes.items():
+        assert status != "unavailable" or ": " in reason, name
+
+
+@each_kernel
+def test_known_work_is_counted_exactly(kernel: Kernel) -> None:
+    work = known_work(recording(kernel))
+    assert {name: found for name, (found, _) in work.items()} == {
+        name: must for name, (_, must) in work.items()
+    }
+    assert work["CPU ticks of the spinner, `process`"][1] > 10
+
+
+@each_kernel
+def test_time_of_a_pinned_process_is_in_the_time_of_its_cpu(kernel: Kernel) -> None:
+    """The first tick precedes the reading of /proc before the work, the last tick the one after it."""
+    of = recording(kernel)
+    first, last = of.ends("cpu", '"user" + system', "cpu = '3'")
+    before, after = of.witness("before").cpu3_ticks, of.witness("after").cpu3_ticks
+    assert first <= before < last <= after
+
+
+@each_kernel
+def test_without_type_information_only_ebpf_is_unavailable(kernel: Kernel) -> None:
+    of = recording(kernel)
+    probes = of.probes("probes-without-btf.json")
+    for name, (status, reason) in of.probes("probes.json").items():
+        if status == "running" and name.startswith("ebpf_"):
+            assert probes[name][0] != "running"
+            assert "CONFIG_DEBUG_INFO_BTF" in probes[name][1] or "not in the standard set" in probes[name][1]
+        elif status == "running" and name != "threads":  # no process is watched
+            assert probes[name][0] == "running", name
+    assert (of.directory / "run-without-btf" / "server" / "disk.parquet").exists()
+    assert not list(of.directory.glob("run-without-btf/server/ebpf_*.parquet"))
+
+
+def test_matrix_is_that_of_the_documentation(capsys: pytest.CaptureFixture[str]) -> None:
+    """Prints the matrix. LOADPRINT_BLESS=1 writes it into the documentation."""
+    matrix = f"{_status_table()}\n\n{_work_table()}\n"
+    with capsys.disabled():
+        print(f"\n{matrix}")
+    text = DOCUMENT.read_text()
+    marked = re.compile(r"(?<=<!-- kernels: written by the test -->\n\n).*?(?=\n<!-- end -->)", re.DOTALL)
+    if os.environ.get("LOADPRINT_BLESS") == "1":
+        DOCUMENT.write_text(marked.sub(lambda _: matrix, text))
+        return
+    documented = marked.search(text)
+    assert documented is not None
+    # Debian updates its kernels: their release is not compared.
+    rows = [line for line in documented[0].splitlines() if not line.startswith("| release")]
+    assert rows == [line for line in matrix.splitlines() if not line.startswith("| release")]
+
+
+def _table(first: str, rows: dict[str, Callable[[Recording], str]]) -> str:
+    lines = [
+        f"| {first} | {' | '.join(kernel.title for kernel in KERNELS)} |",
+        "|---|" + "---|" * len(KERNELS),
+    ]
+    for name, cell in rows.items():
+        lines.append(f"| {name} | {' | '.join(cell(recording(kernel)) for kernel in KERNELS)} |")
+    return "\n".join(lines)
+
+
+def _status_table() -> str:
+    names = recording(KERNELS[0]).probes("probes.json")
+    words = {"running": "yes", "off": "off", "unavailable": "no"}
+
+    def status(name: str) -> Callable[[Recording], str]:
+        return lambda of: words[of.probes("probes.json")[name][0]]
+
+    release = {"release": lambda of: of.text("release").strip()}
+    return _table("probe", release | {f"`{name}`": status(name) for name in names})
+
+
+def _work_table() -> str:
+    """Exact values of the work that was given; for values that differ from run to run, their difference."""
+
+    def cell(name: str) -> Callable[[Recording], str]:
+        def shown(of: Recording) -> str:
+            found, must = known_work(of)[name]
+            fixed = name.split(",")[0] in GIVEN
+            return f"{found:,}" if fixed else f"{found - must:+,}".replace("+0", "equal")
+
+        return shown
+
+    return _table("work", {name: cell(name) for name in known_work(recording(KERNELS[0]))})
+
+
+GIVEN = {
+    *("flushes", "sectors written", "bytes on `lo`", "packets on `lo`"),
+    *("connections accepted", "connections made", "`sendto` of ping"),
+}
