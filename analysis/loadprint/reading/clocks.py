@@ -1,7 +1,7 @@
 """Aligns the clocks of a run's hosts: maps a load's CLOCK_MONOTONIC to that of the server's recorder.
 
 The generator reads the server's CLOCK_REALTIME before and after the run (clock.jsonl); the recorder's ticks
-relate it to the server's CLOCK_MONOTONIC. The kernel slews both clocks alike. Only a step moves one against
+relate it to the server's CLOCK_MONOTONIC. The kernel slews both clocks equally. Only a step moves one against
 the other, so that a step of either host's clock during a run changes nothing.
 """
 

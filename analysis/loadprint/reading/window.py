@@ -120,8 +120,8 @@ def whole(run: Run, role: str, store: Store) -> tuple[float, float]:
 def _span(run: Run, role: str, store: Store, name: str) -> tuple[float, float]:
     """Start and end of a phase on the clock of a role's recorder, in ns.
 
-    On a load host they are those of its own generator; elsewhere the phase is from the first start to the
-    last end of all load hosts. Raises InputError.
+    On a load host they are those that its generator wrote; elsewhere the phase is from the first start to
+    the last end of all load hosts. Raises InputError.
     """
     if not run.phases and not run.result:
         return whole(run, role, store)

@@ -44,7 +44,7 @@ def intervals(run: Run, store: Store) -> Intervals | None:
 
 
 def _of_load(run: Run, load: Load, store: Store) -> Intervals | None:
-    """Intervals of one load host, in seconds since the start of its own phase."""
+    """Intervals of one load host, in seconds since the start of its phase."""
     path = run.path / load.role / "throughput.parquet"
     measure = load.phase("measure")
     if not path.is_file() or measure is None:
