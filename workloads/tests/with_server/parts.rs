@@ -114,8 +114,8 @@ fn three_parts_start_together_and_run_one_load() {
     // Ten rounds in which the machine stalls at the start fail the test.
     let together = (0..10).any(|round| {
         let commits = || {
-            let status = "performance_schema.global_status WHERE VARIABLE_NAME = 'Com_commit'";
-            sql.number(&format!("SELECT VARIABLE_VALUE FROM {status}"))
+            let rows = sql.rows("SHOW GLOBAL STATUS LIKE 'Com_commit'");
+            rows[0][1].as_ref().unwrap().parse::<u64>().unwrap()
         };
         let before = commits();
         let parts = Parts::run(&bench, &format!("run-{round}"), words, 3);
@@ -156,8 +156,8 @@ fn three_parts_start_together_and_run_one_load() {
 #[test]
 fn parts_insert_without_collisions() {
     let bench = Bench::new("parts_insert");
-    let sql = Sql::open(&bench);
     bench.succeed("prepare oltp_insert --auto-inc=off --tables=1 --table-size=1000");
+    let sql = Sql::open(&bench);
     // Error 1062 would fail a run.
     let parts = Parts::run(
         &bench,
@@ -192,8 +192,8 @@ fn parts_insert_without_collisions() {
 #[test]
 fn parts_of_bulk_insert_fill_a_table_per_thread() {
     let bench = Bench::new("parts_bulk");
-    let sql = Sql::open(&bench);
     bench.succeed("prepare bulk_insert --threads=3");
+    let sql = Sql::open(&bench);
     let parts = Parts::run(
         &bench,
         "bulk",
@@ -210,8 +210,8 @@ fn parts_of_bulk_insert_fill_a_table_per_thread() {
 #[test]
 fn parts_of_tproc_c_keep_its_rules() {
     let bench = Bench::new("parts_tproc");
-    let sql = Sql::open(&bench);
     bench.succeed("prepare tproc_c --warehouses=2 --threads=2");
+    let sql = Sql::open(&bench);
     let orders = || sql.number("SELECT SUM(d_next_o_id) FROM district");
     let before = orders();
     let parts = Parts::run(
