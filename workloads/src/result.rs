@@ -135,9 +135,7 @@ pub fn result_json(
     });
     let parts = [about, open_loop, counted].into_iter();
     let mut result: Map<String, Json> = parts.filter_map(into_object).flatten().collect();
-    if let Some(Part { number, of }) = context.part {
-        result.insert("part".to_owned(), json!({"number": number, "of": of}));
-    }
+    result.extend(context.part.map(|part| ("part".to_owned(), part.to_json())));
     for name in context.unseen {
         result.insert((*name).to_owned(), Json::Null);
     }

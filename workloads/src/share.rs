@@ -4,6 +4,8 @@
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use serde_json::Value as Json;
+use serde_json::json;
 
 use crate::options::Values;
 
@@ -32,6 +34,11 @@ impl Part {
             })
         })
         .transpose()
+    }
+
+    /// As in `result.json`.
+    pub fn to_json(self) -> Json {
+        json!({"number": self.number, "of": self.of})
     }
 
     fn parse(text: &str) -> Option<Self> {

@@ -98,6 +98,17 @@ fn what_cannot_be_divided_is_refused_in_one_line() {
             "run arm_insert --threads=2 --verify --part=1/2 --rand-seed=1",
             "--verify reads the rows of all parts",
         ),
+    ] {
+        bench.refused(&format!("{words} --out={}", out.display()), &[part]);
+        assert!(!out.exists(), "{words}");
+    }
+}
+
+#[test]
+fn values_of_another_form_are_refused_in_one_line() {
+    let bench = Bench::new("parts_values");
+    let out = bench.path("run");
+    for (words, part) in [
         (
             "run oltp_read_write --part=2/1 --rand-seed=1",
             "--part=2/1 is not K/N",
