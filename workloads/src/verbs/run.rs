@@ -349,8 +349,10 @@ impl Observer for RunObserver<'_> {
             return Ok(None);
         };
         let (start_ns, ahead) = server_clock::convert_start(start_at, recording, server)?;
-        let line = format!("Starting in {ahead:.3} s by the server's clock");
-        self.output.line(&line);
+        if ahead > 0.0 {
+            let line = format!("Starting in {ahead:.3} s by the server's clock");
+            self.output.line(&line);
+        }
         Ok(Some(start_ns))
     }
 
