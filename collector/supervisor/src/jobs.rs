@@ -88,25 +88,16 @@ fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
         .as_deref()
         .map(NodeSet::parse_present)
         .transpose()?;
-    // Without --cpus the process inherits the supervisor's CPUs.
-    let placed_on = match (cpus, memory_nodes) {
-        (None, Some(_)) => Some(CpuSet::of_thread(0).context("sched_getaffinity")?),
-        _ => cpus,
-    };
     let stop_signal = signals::parse(&request.stop_signal)
         .with_context(|| format!("unknown signal `{}`; try TERM, INT or QUIT", request.stop_signal))?;
     let root = request.chroot.as_deref().unwrap_or(Path::new("/"));
-    if !fs::metadata(root)
-        .with_context(|| format!("--chroot {}", root.display()))?
-        .is_dir()
-    {
-        bail!("--chroot {} is not a directory", root.display());
-    }
+    check_root(root)?;
     let account = request
         .user
         .as_deref()
         .map(|user| Account::resolve(user, root))
         .transpose()?;
+    let placement = watch(cpus, memory_nodes)?;
     let (stdout, stdout_file) = output(main, request.stdout.as_deref(), &request.name, "stdout")?;
     let (stderr, stderr_file) = output(main, request.stderr.as_deref(), &request.name, "stderr")?;
     let spawn = Spawn {
@@ -134,7 +125,7 @@ fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
             pid,
             start_time: stat.start_time,
         },
-        placement: placed_on.map(|cpus| Placement::new(cpus, memory_nodes)),
+        placement,
         cpus,
         stop_signal,
         stop_timeout: request.stop_timeout,
@@ -150,6 +141,25 @@ fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
     drop(state);
     main.write_resources()?;
     Ok(reply)
+}
+
+fn check_root(root: &Path) -> Result<()> {
+    if fs::metadata(root)
+        .with_context(|| format!("--chroot {}", root.display()))?
+        .is_dir()
+    {
+        return Ok(());
+    }
+    bail!("--chroot {} is not a directory", root.display())
+}
+
+/// The placement to watch; without CPUs, those that the process inherits from the supervisor.
+fn watch(cpus: Option<CpuSet>, memory_nodes: Option<NodeSet>) -> Result<Option<Placement>> {
+    let cpus = match (cpus, memory_nodes) {
+        (None, Some(_)) => Some(CpuSet::of_thread(0).context("cannot read the supervisor's CPUs")?),
+        _ => cpus,
+    };
+    Ok(cpus.map(|cpus| Placement::new(cpus, memory_nodes)))
 }
 
 fn output(
