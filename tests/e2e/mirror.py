@@ -1,4 +1,4 @@
-"""Gives the hosts of a bench a Debian mirror: an HTTP server in the control node's network that asks the real one."""
+"""Gives the hosts of a bench a Debian mirror: an HTTP server on the control node that asks the real one."""
 
 from __future__ import annotations
 
