@@ -168,6 +168,7 @@ class Bench:
     hosts: list[Host]
     forwarder: subprocess.Popen[str] | None = None
     variables: dict[str, Any] = field(default_factory=dict)
+    process: subprocess.Popen[str] | None = None  # the command that was started last
 
     @property
     def server(self) -> Host:
@@ -231,10 +232,11 @@ class Bench:
     def start(self, command: Sequence[str]) -> subprocess.Popen[str]:
         """Start a command in a separate session, its output in the bench's file `output`."""
         with (self.place / "output").open("w") as output:
-            return subprocess.Popen(
+            self.process = subprocess.Popen(
                 command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
                 start_new_session=True, env=self.environment(),
             )  # fmt: skip
+        return self.process
 
     def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
