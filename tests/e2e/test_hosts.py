@@ -161,7 +161,7 @@ def test_a_target_that_lacks_programs_is_refused_in_one_line(pair: Bench) -> Non
         (lambda tree: tree["server"]["hosts"].update(db2={}), "has 2 hosts (db1, db2)"),
         (
             lambda tree: tree["load"]["hosts"].update(db1={}),
-            "several hosts, one of which is the server's (db1)",
+            "several hosts, one of which has the server (db1)",
         ),
         (
             lambda tree: tree["load"]["hosts"].update(load2={}, load3={}, load4={}, load5={}),
