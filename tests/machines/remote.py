@@ -72,6 +72,7 @@ class Host:
             "ansible_port": self.port,
             "ansible_user": USER,
             "ansible_become": True,
+            "ansible_timeout": 60,  # ssh takes seconds to answer while this machine is busy
             "ansible_ssh_common_args": shlex.join(self.ssh_options()),
         }
 

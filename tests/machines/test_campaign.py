@@ -24,7 +24,12 @@ LOADPRINT = ROOT / ".venv/bin/loadprint"
 DISK = "nvme0n1"
 RUNS = ("b1-oltp-r1", "b1-insert-r1")  # in the order of the sides
 # For hosts that are twenty times slower than hardware, and slower still if this machine is busy.
-SLOW = ("server_start_timeout=1800", "server_stop_timeout=600", "recorder_grace=900")
+SLOW = (
+    "server_start_timeout=1800",
+    "server_stop_timeout=600",
+    "recorder_grace=900",
+    "supervisor_lease_s=900",
+)
 STEP_S = 60
 # Prints "measure begin" last while a load measures.
 LOOK = "tail -qn 1 /var/lib/loadprint/executions/*/b*/load/phases.jsonl 2>/dev/null || true"
