@@ -31,6 +31,7 @@ SLOW = (
     "supervisor_lease_s=900",
 )
 STEP_S = 60
+OUTPUT = "output"
 # Prints "measure begin" last while a load measures.
 LOOK = "tail -qn 1 /var/lib/loadprint/executions/*/b*/load/phases.jsonl 2>/dev/null || true"
 
@@ -71,13 +72,15 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
         wait_for("the end of the first run", lambda: "complete" in statuses(runs).values(), campaign)
         wait_until_measuring(host, campaign)
         host.reset()
-        interrupted, _ = campaign.communicate()
+        campaign.wait()
+    interrupted = (runs / OUTPUT).read_text()
     print(interrupted)
     then = sorted(statuses(runs).values())
     assert campaign.returncode != 0
     with host.booted():
         with characterizing(host, runs) as campaign:
-            output, _ = campaign.communicate()
+            campaign.wait()
+        output = (runs / OUTPUT).read_text()
         print(output)
         assert campaign.returncode == 0
         (execution,) = runs.glob("machines/2*")
@@ -155,23 +158,23 @@ def test_nothing_is_left_on_the_host(finished: Finished) -> None:
     assert left.split() == ["eth0", "lo"], left
 
 
-def characterizing(host: Host, runs: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Start the campaign with the machine as server and load."""
+def characterizing(host: Host, runs: Path) -> subprocess.Popen[bytes]:
+    """Start the campaign with the machine as server and load, its output in `runs`/`OUTPUT`."""
     inventory = host.folder / "hosts.json"
     group = {"hosts": {"machine": host.inventory()}}
     inventory.write_text(json.dumps({"all": {"children": {"server": group, "load": group}}}))
-    settings = (f"campaign_file={TINY}", f"campaign_runs_dir={runs}", *SLOW, *arguments)
-    return subprocess.Popen(
-        [ROOT / "characterize", "-i", inventory, *(word for each in settings for word in ("-e", each))],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        env=os.environ | {"COLUMNS": "100"},
-    )
+    settings = (f"campaign_file={TINY}", f"campaign_runs_dir={runs}", *SLOW)
+    with (runs / OUTPUT).open("wb") as output:
+        return subprocess.Popen(
+            [ROOT / "characterize", "-i", inventory, *(word for each in settings for word in ("-e", each))],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env=os.environ | {"COLUMNS": "100"},
+        )
 
 
-def wait_until_measuring(host: Host, campaign: subprocess.Popen[str]) -> None:
+def wait_until_measuring(host: Host, campaign: subprocess.Popen[bytes]) -> None:
     """Wait for the window of a run."""
 
     def measuring() -> bool:
@@ -181,11 +184,11 @@ def wait_until_measuring(host: Host, campaign: subprocess.Popen[str]) -> None:
     wait_for("the window of a run", measuring, campaign)
 
 
-def wait_for(what: str, condition: Callable[[], bool], campaign: subprocess.Popen[str]) -> None:
+def wait_for(what: str, condition: Callable[[], bool], campaign: subprocess.Popen[bytes]) -> None:
     """Poll until the condition is true; the campaign must not end before."""
     deadline = time.monotonic() + 4 * PATIENCE_S
     while not condition():
-        assert campaign.poll() is None, campaign.communicate()[0]
+        assert campaign.poll() is None, f"{what}: the campaign ended before"
         assert time.monotonic() < deadline, f"{what}: not in time"
         time.sleep(3)
 
