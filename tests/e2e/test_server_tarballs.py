@@ -67,6 +67,17 @@ def test_what_is_no_whole_server_is_refused_with_its_cause(place: Path) -> None:
     assert not any(guess in message for guess in ("zstd", "bzip2", "xz:")), message
 
 
+def test_a_library_that_the_host_lacks_is_named(place: Path) -> None:
+    program = place / "mariadbd"
+    needed, lacking = b"libsystemd.so.0\0", b"libloadprnt.so0\0"
+    program.write_bytes(MARIADB.read_bytes().replace(needed, lacking))
+    program.chmod(0o755)
+    tarball = repacked(place / "needy.tar.gz", "", program=program)
+    done = campaigns.run(place, *arguments(place, tarball), campaign=CAMPAIGN)
+    assert done.returncode == 2, done.stdout
+    assert "mariadbd needs libloadprnt.so0, which localhost does not have" in done.stdout.splitlines()[-1]
+
+
 def log_in(socket: Path, user: str) -> str:
     """Try to log in without a password, and return the client's message."""
     command = [

@@ -1,0 +1,98 @@
+"""Two groups of instances: each runs its campaign in the planned order, and the groups are judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from ports import free_port
+
+from . import ROOT, campaigns
+from .machine import look, settled
+
+CAMPAIGN = Path(__file__).with_name("qualify.yml")
+GROUPS = {"baseline": ("old1", "old2"), "candidate": ("new1", "new2")}
+NAMES = [name for names in GROUPS.values() for name in names]
+# All four are this machine, with the machine's id.
+SPEC = "about: instances\ninstances_by: execution\nrows: {operations: 3 %}\nconcurrencies: 1\n"
+
+
+def command(place: Path, **variables: Any) -> list[str]:
+    """Give the command of a qualification of four connections to this machine, two at a time."""
+    local = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
+    ports = {name: {"server_port": free_port()} for name in NAMES}
+    groups = {group: {"hosts": {name: ports[name] for name in names}} for group, names in GROUPS.items()}
+    # JSON is YAML
+    (place / "types.yml").write_text(json.dumps({"all": {"vars": local | variables, "children": groups}}))
+    (place / "spec.yml").write_text(SPEC)
+    settings = {
+        "campaign_file": CAMPAIGN,
+        "qualify_runs_dir": place / "runs",
+        "qualify_spec": place / "spec.yml",
+        "qualify_parallel": 2,
+        "qualify_seed": 5,
+    }
+    playbook = [ROOT / ".venv/bin/ansible-playbook", "-i", place / "types.yml", ROOT / "ansible/qualify.yml"]
+    words = (word for name, value in settings.items() for word in ("-e", f"{name}={value}"))
+    return [*map(str, playbook), *words]
+
+
+def start(place: Path, **variables: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command(place, **variables),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | {"ANSIBLE_CONFIG": str(ROOT / "ansible/ansible.cfg"), "COLUMNS": "100"},
+    )
+
+
+def measured(place: Path, name: str) -> tuple[int, int]:
+    """When the only run of an instance began and ended."""
+    run = json.loads(next(place.glob(f"runs/{name}/instances/2*/b1-oltp-r1/run.json")).read_text())
+    assert (run["status"], run["roles"]["server"]["host"]) == ("complete", name)
+    return run["started_realtime_ns"], run["ended_realtime_ns"]
+
+
+def test_four_instances_run_two_at_a_time_and_are_judged(tmp_path: Path) -> None:
+    before = look()
+    output, _ = (qualification := start(tmp_path)).communicate()
+    assert qualification.returncode == 2, output
+    assert settled(before) == []
+    order = output.partition("one after the other: ")[2].partition("; progress")[0]
+    waves = [wave.split(" with ") for wave in " ".join(order.split()).split(", ")]
+    assert sorted(map(len, waves)) == [2, 2], output
+    assert sorted(name for wave in waves for name in wave) == sorted(NAMES)
+    first, second = ([measured(tmp_path, name) for name in wave] for wave in waves)
+    assert max(end for _, end in first) < min(begin for begin, _ in second)
+    report = json.loads((tmp_path / "runs/qualify.json").read_text())
+    assert report["status"] == 2, "one repeat of each gives no spread"
+    text = json.dumps(report)
+    assert all(f"runs/{name}/" in text for name in NAMES), text
+    assert (tmp_path / "runs/qualify.xml").read_text().startswith("<?xml")
+    assert "not qualified: inconclusive" in output.splitlines()[-1], output
+
+
+def test_instances_that_fail_are_named_with_their_reason(tmp_path: Path) -> None:
+    output, _ = (qualification := start(tmp_path, server_packages=["no-such-server"])).communicate()
+    assert qualification.returncode == 2
+    for name in NAMES:
+        assert f"the distribution of {name} has none of no-such-server" in output.splitlines()[-1], output
+    assert not (tmp_path / "runs/qualify.json").exists()
+
+
+def test_campaigns_end_with_the_playbook(tmp_path: Path) -> None:
+    before = look()
+    qualification = start(tmp_path)
+    campaigns.wait_for(
+        "a server",
+        lambda: list(Path("/dev/shm/loadprint").glob("*/status.json")) or qualification.poll() is not None,
+    )
+    qualification.kill()
+    qualification.wait()
+    assert settled(before) == []
+    assert not list(tmp_path.glob("runs/*/instances/2*/b1-oltp-r1/manifest.json"))
