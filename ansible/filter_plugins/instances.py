@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from ansible import context
+from ansible.context import CLIARGS  # type: ignore[import-untyped]
 
 
 def waves(instances: Sequence[Sequence[str]], seed: int, parallel: int) -> list[list[str]]:
@@ -31,7 +31,7 @@ def waves(instances: Sequence[Sequence[str]], seed: int, parallel: int) -> list[
 
 def with_extra_vars(command: Sequence[str]) -> list[str]:
     """Append the options -e of this ansible-playbook to the command of another one."""
-    options = [str(word) for word in context.CLIARGS.get("extra_vars", ())]
+    options = [str(word) for word in CLIARGS.get("extra_vars", ())]
     return [*command, *(part for option in options for part in ("-e", option))]
 
 

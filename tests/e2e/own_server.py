@@ -28,7 +28,7 @@ class OwnServer:
 def serving(home: Path, unpacked: Path, statements: Sequence[str]) -> Iterator[OwnServer]:
     """Run the server `unpacked`/bin/mysqld below `home`, which runs `statements` when it starts."""
     home.mkdir(parents=True)
-    common = [
+    common: list[str | Path] = [
         unpacked / "bin/mysqld",
         "--no-defaults",
         "--user=root",
