@@ -185,7 +185,7 @@ def test_an_existing_server_is_measured_and_left_as_it_was(running: tuple[Path, 
         findings(run)
         variables = json.loads((run / "load/server.json").read_text())["variables"]
         assert (variables["innodb_io_capacity"], variables["innodb_io_capacity_max"]) == ("10000", "20000")
-    # it may run on the load's CPU: no one pinned it
+    # it is not pinned: it may run on the CPU of the load
     assert "is in both" in " ".join(done.stdout.split())
     # the tables stay, and further repeats use them
     more = campaigns.run(place, *existing(place, server), "campaign_more=1", campaign=EXISTING)
