@@ -31,7 +31,7 @@ class Results(deque[Any]):
             if unreachable or each.get("failed"):
                 each["failed_on"] = host_of(result, each)
             if unreachable:
-                reason = str(each.get("msg", "")).strip()
+                reason = str(each.get("msg", "")).strip().removeprefix("Task failed: ")
                 each |= {"failed": True, "msg": f"{each['failed_on']} is unreachable: {reason}"}
         super().append(result)
 
