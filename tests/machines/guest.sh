@@ -1,7 +1,10 @@
 #!/bin/busybox sh
+# shellcheck shell=dash disable=SC2154 # busybox; the variables of the kernel's command line
+#
 # The first process of the guest. Records known work, packs the recording with what the kernel itself counted
 # onto the second disk, and switches the machine off. The kernel gives it the words of its command line that it
 # does not know as variables: writes, pings, connections.
+
 # Opens connections, each with a few bytes. A connection ends at the end of its input.
 connect() {
     ip link set lo up
@@ -86,5 +89,5 @@ loadprint-collect record --out run-without-btf --duration 1s
 echo "recorder without BTF: exit status $?"
 
 uname -r >release
-tar -cf /dev/nvme1n1 . && echo "guest: finished"
+tar -cf /dev/nvme1n1 . && sync && echo "guest: finished"
 poweroff -f

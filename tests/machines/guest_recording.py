@@ -11,7 +11,7 @@ import duckdb
 
 from . import ROOT
 from .initramfs import Initramfs
-from .machine import AARCH64, X86_64, running
+from .machine import X86_64, running
 from .packages import Suite
 
 WRITES, PINGS, CONNECTIONS = 23, 20, 5
@@ -26,19 +26,13 @@ NUMA = (
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel by its Debian suite and architecture (Debian's name)."""
+    """A kernel by its Debian suite."""
 
     title: str
     suite: str
-    architecture: str = "amd64"
-
-    @property
-    def machine(self) -> str:
-        """The architecture by the kernel's name."""
-        return {"amd64": "x86_64", "arm64": "aarch64"}[self.architecture]
 
     def __str__(self) -> str:
-        return f"{self.suite}-{self.architecture}"
+        return self.suite
 
 
 @dataclass(frozen=True)
@@ -103,8 +97,8 @@ def record(kernel: Kernel, directory: Path) -> Recording:
 
     Raises AssertionError with the end of the console if the guest does not finish.
     """
-    suite = Suite(kernel.suite, kernel.architecture)
-    image = next(suite.unpacked(f"linux-image-cloud-{kernel.architecture}").glob("boot/vmlinuz-*"))
+    suite = Suite(kernel.suite, "amd64")
+    (image,) = suite.unpacked("linux-image-cloud-amd64").rglob("vmlinuz*")
     disks = []
     for name in ("data", "results"):
         with (directory / name).open("wb") as disk:
@@ -112,36 +106,27 @@ def record(kernel: Kernel, directory: Path) -> Recording:
         disks += ["-drive", f"file={directory / name},format=raw,if=none,id={name}"]
         disks += ["-device", f"nvme,drive={name},serial={name}"]
     # A parameter that the kernel does not know becomes a variable of the first process.
-    console = {"x86_64": "ttyS0", "aarch64": "ttyAMA0"}[kernel.machine]
     work = f"writes={WRITES} pings={PINGS} connections={CONNECTIONS}"
     with running(
         directory / "console",
-        *{"x86_64": X86_64, "aarch64": AARCH64}[kernel.machine],
-        *("-kernel", image, "-initrd", _initramfs(kernel, suite, directory / "initramfs")),
-        *("-append", f"console={console} panic=-1 quiet loglevel=3 {work}", "-net", "none"),
+        *X86_64,
+        *("-kernel", image, "-initrd", _initramfs(suite, directory / "initramfs")),
+        *("-append", f"console=ttyS0 panic=-1 quiet loglevel=3 {work}", "-net", "none"),
         *NUMA,
         *disks,
     ) as machine:
         machine.wait_for("guest: finished")
     with tarfile.open(directory / "results") as archive:
         archive.extractall(directory / "files")
+    for name in ("initramfs", "data", "results"):
+        (directory / name).unlink()
     return Recording(kernel, directory / "files")
 
 
-def _initramfs(kernel: Kernel, suite: Suite, path: Path) -> Path:
-    """Busybox, and the recorder for other hosts with the C library of the kernel's suite."""
+def _initramfs(suite: Suite, path: Path) -> Path:
     archive = Initramfs()
     archive.add("/init", Path(__file__).with_name("guest.sh").read_bytes())
-    archive.add("/bin/busybox", (suite.unpacked("busybox-static") / "bin" / "busybox").resolve().read_bytes())
-    recorder = ROOT / "target" / "hosts" / kernel.machine / "loadprint-collect"
-    archive.add("/bin/loadprint-collect", recorder.read_bytes())
-    libraries = suite.unpacked("libc6")
-    loader = {"x86_64": "/lib64/ld-linux-x86-64.so.2", "aarch64": "/lib/ld-linux-aarch64.so.1"}[
-        kernel.machine
-    ]
-    names = {loader: Path(loader).name}
-    names |= {f"/lib/{name}": name for name in ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2")}
-    for place, name in names.items():
-        files = [file for file in libraries.rglob(name) if not file.is_symlink()]
-        archive.add(place, (files or [file.resolve() for file in libraries.rglob(name)])[0].read_bytes())
+    (busybox,) = suite.unpacked("busybox-static").glob("**/bin/busybox")
+    archive.add("/bin/busybox", busybox.read_bytes())
+    archive.add_program("/bin/loadprint-collect", ROOT / "target" / "release" / "loadprint-collect")
     return archive.write(path)

@@ -1,4 +1,4 @@
-"""Writes an initramfs: the archive of files that a kernel unpacks as its first root directory (cpio, "newc")."""
+"""Writes an initramfs: the archive (cpio) of files that a kernel unpacks as its first root directory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Starts a virtual machine with QEMU, waits for lines of its console, and ends it.
 
-Only under TCG, which interprets the guest: its speed says nothing, and it runs where there is no KVM or where
-a nested KVM guest hangs.
+Only under TCG, which interprets the guest: its speed is not that of hardware, and it runs where there is no
+KVM or where a nested KVM guest hangs.
 """
 
 from __future__ import annotations

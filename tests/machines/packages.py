@@ -5,7 +5,6 @@ A package that is there is not downloaded again; remove the directory to get new
 
 from __future__ import annotations
 
-
 import os
 import shutil
 import subprocess
@@ -48,7 +47,7 @@ class Suite:
         return place
 
     def _content_of(self, package: str) -> str:
-        """Follow a kernel's metapackage: image-cloud, image-VERSION-cloud, and in newer suites binary-VERSION."""
+        """Follow a kernel's metapackage to image-VERSION, and in newer suites to binary-VERSION."""
         while package.startswith("linux-image"):
             depends = self._apt("apt-cache", "depends", "--important", package).splitlines()
             names = [line.split()[1] for line in depends if line.strip().startswith("Depends:")]

@@ -40,8 +40,8 @@ struct histogram {
 /* Stores one value for each task: `name##_of(task, create)` returns a pointer to it, or 0. A new
  * value is all zeros.
  *
- * The kernel frees task storage with the task. Linux 5.10 does not support it for these program
- * types: user space then clears `use_task_storage`, and the values are in a hash map by thread ID.
+ * The kernel frees task storage with the task. Where it does not work (task_storage.bpf.c), as on
+ * Linux 5.10, user space clears `use_task_storage`, and the values are in a hash map by thread ID.
  * The kernel reuses thread IDs, so an entry also has the start time of its task. User space creates
  * only the map that is used. */
 #define TASK_STORAGE(name, element)                                                                                    \

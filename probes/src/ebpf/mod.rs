@@ -22,7 +22,6 @@ use std::cell::OnceCell;
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
-use std::ptr;
 use std::rc::Weak;
 use std::sync::Mutex;
 use std::sync::Once;
@@ -30,9 +29,12 @@ use std::sync::Once;
 use libbpf_rs::OpenMapMut;
 use libbpf_rs::OpenObject;
 use libbpf_rs::PrintLevel;
+use libbpf_rs::ProgramInput;
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::num_possible_cpus;
 use libbpf_rs::set_print;
+use libbpf_rs::skel::OpenSkel;
+use libbpf_rs::skel::SkelBuilder;
 use loadprint_recording::rows::Rows;
 
 use crate::Host;
@@ -42,6 +44,7 @@ use block::Requests;
 use programs::Programs;
 pub use roles::Roles;
 use sched::Scheduler;
+use skeletons::task_storage::TaskStorageSkelBuilder;
 
 /// The skeletons that `build.rs` generates from the programs: objects, maps, structs and enums.
 #[allow(
@@ -80,6 +83,10 @@ pub(crate) mod skeletons {
     pub mod syscalls {
         include!(concat!(env!("OUT_DIR"), "/syscalls.skel.rs"));
     }
+    /// `task_storage.bpf.c`.
+    pub mod task_storage {
+        include!(concat!(env!("OUT_DIR"), "/task_storage.skel.rs"));
+    }
     /// `tcp.bpf.c`.
     pub mod tcp {
         include!(concat!(env!("OUT_DIR"), "/tcp.skel.rs"));
@@ -109,7 +116,7 @@ pub struct Shared {
     block: RefCell<Weak<Requests>>,
     /// All loaded programs, for the report of their cost.
     programs: RefCell<Programs>,
-    /// Whether the kernel supports task storage, from the first object that needs it.
+    /// Whether task storage works, from the first object that needs it.
     task_storage: OnceCell<bool>,
 }
 
@@ -141,18 +148,18 @@ impl Shared {
     }
 }
 
-/// Whether the kernel supports task storage. libbpf can test only kprobes for it; the program types
-/// of the probes have the same helpers (`kernel/trace/bpf_trace.c`, `bpf_tracing_func_proto`).
+/// Whether the running task gets task storage. Linux 5.10 refuses the program. Linux 7.2 returns no
+/// storage, without an error, on a processor without a double-word compare and exchange
+/// (`kmalloc_nolock` in mm/slub.c), as in some virtual machines.
 fn has_task_storage() -> bool {
-    // SAFETY: null means no options; libbpf loads a small program and closes it.
-    let supported = unsafe {
-        libbpf_sys::libbpf_probe_bpf_helper(
-            libbpf_sys::BPF_PROG_TYPE_KPROBE,
-            libbpf_sys::BPF_FUNC_task_storage_get,
-            ptr::null(),
-        )
+    let run = || -> libbpf_rs::Result<u32> {
+        let skeleton = TaskStorageSkelBuilder::default().open(object())?.load()?;
+        let output = skeleton.progs.task_storage.test_run(ProgramInput::default())?;
+        Ok(output.return_value)
     };
-    supported == 1
+    let result = run();
+    clear_log();
+    matches!(result, Ok(1))
 }
 
 /// The messages of libbpf since the last check of the host; its errors are only numbers.
@@ -164,6 +171,12 @@ fn append_to_log(level: PrintLevel, text: String) {
         && let Ok(mut log) = LIBBPF_LOG.lock()
     {
         log.push_str(&text);
+    }
+}
+
+fn clear_log() {
+    if let Ok(mut log) = LIBBPF_LOG.lock() {
+        log.clear();
     }
 }
 
@@ -181,9 +194,7 @@ pub(crate) fn check_host(host: &Host) -> Result<(), NotRunning> {
     SET_LOG.call_once(|| {
         set_print(Some((PrintLevel::Info, append_to_log)));
     });
-    if let Ok(mut log) = LIBBPF_LOG.lock() {
-        log.clear();
-    }
+    clear_log();
     let btf = host.sys("kernel/btf/vmlinux");
     if btf.exists() {
         return Ok(());
