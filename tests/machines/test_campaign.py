@@ -146,7 +146,7 @@ def test_the_placement_is_by_socket(finished: Finished) -> None:
         nodes = placement["server"]["memory"]["nodes"]
         # pages of files that another process read first may be on its node
         assert nodes["0"] > 0.9 * sum(nodes.values()), nodes
-    assert re.search(r"memory: server [\d.]+ % on node 0", finished.output)
+    assert re.search(r"server [\d.]+ % on node 0", finished.output)
 
 
 def test_nothing_is_left_on_the_host(finished: Finished) -> None:
