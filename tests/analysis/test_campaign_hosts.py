@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from loadprint.commands.campaign.campaign_file import load
 from loadprint.commands.campaign.campaign_model import Campaign
-from loadprint.commands.campaign.controller import identity_of, is_alive
+from loadprint.commands.campaign.control_node import identity_of, is_alive
 from loadprint.commands.campaign.divide import require_divisible
 from loadprint.commands.campaign.execution import open_execution
 from loadprint.configuration.document import DocumentError

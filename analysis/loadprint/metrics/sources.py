@@ -124,8 +124,12 @@ def host(source: Source) -> None:
 
 def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     """Interrupts and softirqs on a set of CPUs as `interrupts.<side>` and `softirqs.<side>`."""
-    whole = cpus is None or tuple(cpus) == host_cpus(source.run, source.window.role)
-    wanted = None if whole else [side, *(str(cpu) for cpu in cpus or ())]
+    if cpus is None:
+        wanted: list[str] | None = ["all"]
+    elif tuple(cpus) == host_cpus(source.run, source.window.role):
+        wanted = None
+    else:
+        wanted = [side, *map(str, cpus)]
     for probe, key in (("interrupts", "line"), ("softirqs", "kind")):
         rows = source.rows(probe, _totals(key, side, wanted))
         if rows is None or len(rows["tick"]) < 2:

@@ -19,7 +19,6 @@ from loadprint.printable import printable
 from loadprint.reading import bounds, documents, load_hosts, shapes
 from loadprint.reading.bounds import COPY_AGAIN
 from loadprint.reading.crc32c import crc32c_file
-from loadprint.reading.merge_loads import merged
 from loadprint.reading.stamps import Exchange, Phase, read_exchanges, read_phases
 
 FORMAT_VERSION = 1
@@ -138,6 +137,8 @@ def open_run(path: Path) -> Run:
         problems.append(
             f"{journal.parent.name}/journal is not finished: run `loadprint-collect finish {path}`"
         )
+    from loadprint.reading.merge_loads import merged  # noqa: PLC0415  NumPy is slow to import
+
     loads = tuple(_load(path / role, problems) for role in load_hosts.roles(path, meta))
     server = _optional(path / "load" / "server.json", problems)
     lacking = load_hosts.lacking({load.role: load.result for load in loads})

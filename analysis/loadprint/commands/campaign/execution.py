@@ -21,7 +21,7 @@ from typing import Any
 
 from loadprint.commands.campaign.campaign_model import Campaign, EqualLoad
 from loadprint.commands.campaign.campaign_sides import cells
-from loadprint.commands.campaign.controller import identity_of, is_alive
+from loadprint.commands.campaign.control_node import identity_of, is_alive
 from loadprint.commands.campaign.server_identity import MAIN, Identity, confirm, key_of
 from loadprint.configuration.document import DocumentError
 
