@@ -35,6 +35,13 @@ mkdir /run/work
 cd /run/work || exit
 ip link set lo up
 
+# The disk with a serial number. New kernels probe controllers at the same time: the numbers can be swapped.
+disk_of() {
+    for block in /sys/block/nvme*; do
+        [ "$(tr -d ' ' <"$block/device/serial")" != "$1" ] || basename "$block"
+    done
+}
+
 is_asleep() {
     grep -q '^State:.S' "/proc/$1/status"
 }
@@ -69,9 +76,11 @@ witness before
 
 echo >start-spinner
 echo >start-pinger
+data=$(disk_of data)
+echo "$data" >data
 i=0
 while [ $i -lt "$writes" ]; do
-    dd if=/dev/zero of=/dev/nvme0n1 bs=4096 count=1 conv=notrunc,fsync 2>>dd.log
+    dd if=/dev/zero of="/dev/$data" bs=4096 count=1 conv=notrunc,fsync 2>>dd.log
     i=$((i + 1))
 done
 unshare -n "$0" connect # in a separate network namespace, because the segments would count on `lo`
@@ -89,5 +98,5 @@ loadprint-collect record --out run-without-btf --duration 1s
 echo "recorder without BTF: exit status $?"
 
 uname -r >release
-tar -cf /dev/nvme1n1 . && sync && echo "guest: finished"
+tar -cf "/dev/$(disk_of results)" . && sync && echo "guest: finished"
 poweroff -f

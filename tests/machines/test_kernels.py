@@ -43,12 +43,13 @@ def known_work(of: Recording) -> dict[str, tuple[int, int]]:
     """Return what was recorded and what it must be, by the name of the work."""
     before, after = of.witness("before"), of.witness("after")
     spinner = "role = 'spinner'"
-    flush = "device = 'nvme0n1' AND operation = 'flush' AND stage = 'device'"
+    data = f"device = '{of.text('data').strip()}'"
+    flush = f"{data} AND operation = 'flush' AND stage = 'device'"
     connected = "port = '4444' AND side = '{}'"
     return {
-        "flushes, `disk`": (of.growth("disk", "flushes", "device = 'nvme0n1'"), WRITES),
+        "flushes, `disk`": (of.growth("disk", "flushes", data), WRITES),
         "flushes, `ebpf_block`": (of.growth("ebpf_block", "list_sum(buckets)", flush), WRITES),
-        "sectors written, `disk`": (of.growth("disk", "write_sectors", "device = 'nvme0n1'"), WRITES * 8),
+        "sectors written, `disk`": (of.growth("disk", "write_sectors", data), WRITES * 8),
         "bytes on `lo`, `nic`": (of.growth("nic", "rx_bytes", "interface = 'lo'"), 2 * PINGS * PING_BYTES),
         "packets on `lo`, `nic`": (of.growth("nic", "tx_packets", "interface = 'lo'"), 2 * PINGS),
         "connections accepted, `ebpf_tcp`": (
