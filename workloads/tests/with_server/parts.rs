@@ -144,7 +144,7 @@ fn three_parts_start_together_and_run_one_load() {
         }
         assert_eq!(parts.sum("commits"), 703);
         assert_eq!(commits() - before, 703, "the server's count");
-        // The parts are no whole run, which only an orchestrator can describe.
+        // A part is not a whole run, which only an orchestrator can describe.
         assert!(!parts.run.join("run.json").exists() && !parts.run.join("manifest.json").exists());
         let begins = parts.begins("measure");
         let spread = begins.iter().max().unwrap() - begins.iter().min().unwrap();
