@@ -17,6 +17,8 @@ import pytest
 from . import campaigns, hosts_campaign
 from .hosts import Bench, bench
 
+pytestmark = pytest.mark.on_request
+
 REPEATS = 8
 OUTAGE_S = 20.0
 LEASE_S = 60.0
