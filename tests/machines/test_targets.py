@@ -1,0 +1,69 @@
+"""The programs for other hosts (`./setup --targets`): what they need, and that they run on old hosts."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from . import ROOT
+from .packages import Suite
+
+HOSTS = ROOT / "target" / "hosts" / "x86_64"
+PROGRAMS = ("loadprint-collect", "loadprint-load", "loadprint-supervise")
+# All from glibc; `ld-linux` is its loader.
+LIBRARIES = re.compile(r"(libc|libm|libpthread|libdl|librt|libutil|ld-linux-[\w-]+)\.so\.\d")
+NEWEST_GLIBC = (2, 28)
+MAX_BYTES = 40_000_000
+
+each_program = pytest.mark.parametrize("program", PROGRAMS)
+
+
+def on_glibc_2_31(program: str) -> list[str | Path]:
+    """Return the command that runs a program with the loader and the C library of Debian 11."""
+    libraries = Suite("bullseye", "amd64").unpacked("libc6") / "lib" / "x86_64-linux-gnu"
+    (loader,) = libraries.glob("ld-linux-*")
+    return [loader, "--library-path", libraries, HOSTS / program]
+
+
+def output_of(*command: str | Path) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@each_program
+def test_it_needs_only_glibc_2_28(program: str) -> None:
+    path = HOSTS / program
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", output_of("readelf", "--dynamic", path))
+    assert "libc.so.6" in needed
+    assert [library for library in needed if not LIBRARIES.fullmatch(library)] == []
+    symbols = output_of("readelf", "--wide", "--dyn-syms", path)
+    versions = {tuple(map(int, found.split("."))) for found in re.findall(r"@GLIBC_([\d.]+)", symbols)}
+    print(f"{path}: {path.stat().st_size / 1e6:.1f} MB, {', '.join(needed)}, GLIBC {max(versions)}")
+    assert max(versions) <= NEWEST_GLIBC
+    assert path.stat().st_size < MAX_BYTES
+
+
+@each_program
+def test_it_runs_with_the_libraries_of_debian_11(program: str) -> None:
+    native = ROOT / "target" / "release" / program
+    assert output_of(*on_glibc_2_31(program), "--version") == output_of(native, "--version")
+
+
+def test_the_generator_has_the_same_workloads() -> None:
+    command = ("list", "--format", "json")
+    native = ROOT / "target" / "release" / "loadprint-load"
+    assert output_of(*on_glibc_2_31("loadprint-load"), *command) == output_of(native, *command)
+
+
+def test_the_recorder_records(tmp_path: Path) -> None:
+    options = ("--out", tmp_path / "run", "--duration", "1s", "--probes", "cpu,disk,nic,memory,process")
+    output_of(*on_glibc_2_31("loadprint-collect"), "record", *options)
+    assert (tmp_path / "run" / "server" / "disk.parquet").stat().st_size > 0
+    fingerprint = json.loads((tmp_path / "run" / "server" / "fingerprint.json").read_text())
+    assert fingerprint["kernel"]["release"] == platform.release()
