@@ -13,21 +13,29 @@ import pytest
 from . import ROOT
 from .packages import Suite
 
-HOSTS = ROOT / "target" / "hosts" / "x86_64"
+MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 PROGRAMS = ("loadprint-collect", "loadprint-load", "loadprint-supervise")
 # All from glibc; `ld-linux` is its loader.
 LIBRARIES = re.compile(r"(libc|libm|libpthread|libdl|librt|libutil|ld-linux-[\w-]+)\.so\.\d")
 NEWEST_GLIBC = (2, 28)
 MAX_BYTES = 40_000_000
 
+each_machine = pytest.mark.parametrize("machine", MACHINES)
 each_program = pytest.mark.parametrize("program", PROGRAMS)
 
 
-def on_glibc_2_31(program: str) -> list[str | Path]:
+def path_of(machine: str, program: str) -> Path:
+    return ROOT / "target" / "hosts" / machine / program
+
+
+def on_glibc_2_31(machine: str, program: str) -> list[str | Path]:
     """Return the command that runs a program with the loader and the C library of Debian 11."""
-    libraries = Suite("bullseye", "amd64").unpacked("libc6") / "lib" / "x86_64-linux-gnu"
-    (loader,) = libraries.glob("ld-linux-*")
-    return [loader, "--library-path", libraries, HOSTS / program]
+    root = Suite("bullseye", MACHINES[machine]).unpacked("libc6")
+    if machine == platform.machine():
+        libraries = root / "lib" / f"{machine}-linux-gnu"
+        (loader,) = libraries.glob("ld-linux-*")
+        return [loader, "--library-path", libraries, path_of(machine, program)]
+    return [f"qemu-{machine}-static", "-L", root, path_of(machine, program)]
 
 
 def output_of(*command: str | Path) -> str:
@@ -36,9 +44,10 @@ def output_of(*command: str | Path) -> str:
     return done.stdout
 
 
+@each_machine
 @each_program
-def test_it_needs_only_glibc_2_28(program: str) -> None:
-    path = HOSTS / program
+def test_it_needs_only_glibc_2_28(machine: str, program: str) -> None:
+    path = path_of(machine, program)
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", output_of("readelf", "--dynamic", path))
     assert "libc.so.6" in needed
     assert [library for library in needed if not LIBRARIES.fullmatch(library)] == []
@@ -49,21 +58,25 @@ def test_it_needs_only_glibc_2_28(program: str) -> None:
     assert path.stat().st_size < MAX_BYTES
 
 
+@each_machine
 @each_program
-def test_it_runs_with_the_libraries_of_debian_11(program: str) -> None:
+def test_it_runs_with_the_libraries_of_debian_11(machine: str, program: str) -> None:
     native = ROOT / "target" / "release" / program
-    assert output_of(*on_glibc_2_31(program), "--version") == output_of(native, "--version")
+    assert output_of(*on_glibc_2_31(machine, program), "--version") == output_of(native, "--version")
 
 
-def test_the_generator_has_the_same_workloads() -> None:
+@each_machine
+def test_the_generator_has_the_same_workloads(machine: str) -> None:
     command = ("list", "--format", "json")
     native = ROOT / "target" / "release" / "loadprint-load"
-    assert output_of(*on_glibc_2_31("loadprint-load"), *command) == output_of(native, *command)
+    assert output_of(*on_glibc_2_31(machine, "loadprint-load"), *command) == output_of(native, *command)
 
 
-def test_the_recorder_records(tmp_path: Path) -> None:
+@each_machine
+def test_the_recorder_records(machine: str, tmp_path: Path) -> None:
+    """In an emulator of the processor, /proc is that of this host."""
     options = ("--out", tmp_path / "run", "--duration", "1s", "--probes", "cpu,disk,nic,memory,process")
-    output_of(*on_glibc_2_31("loadprint-collect"), "record", *options)
+    output_of(*on_glibc_2_31(machine, "loadprint-collect"), "record", *options)
     assert (tmp_path / "run" / "server" / "disk.parquet").stat().st_size > 0
     fingerprint = json.loads((tmp_path / "run" / "server" / "fingerprint.json").read_text())
     assert fingerprint["kernel"]["release"] == platform.release()

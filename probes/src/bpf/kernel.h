@@ -107,7 +107,8 @@ struct pt_regs___x86 {
 	unsigned long di;
 };
 
-struct pt_regs___arm64 {
+/* libbpf has a pt_regs___arm64 without the number. */
+struct pt_regs___aarch64 {
 	__u64 orig_x0;
 	__s32 syscallno;
 };

@@ -71,7 +71,7 @@ static __always_inline void call_of(struct task_struct *task, __u64 *number, __u
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct pt_regs___x86 *x86 = (void *)regs;
-	struct pt_regs___arm64 *arm64 = (void *)regs;
+	struct pt_regs___aarch64 *arm64 = (void *)regs;
 
 	if (bpf_core_field_exists(x86->orig_ax)) {
 		*number = x86->orig_ax;
