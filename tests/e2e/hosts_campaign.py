@@ -59,7 +59,14 @@ def left_on(bench: Bench) -> dict[str, list[str]]:
     """List the processes and supervisors that are left on each host, without the SSH server."""
     result = {}
     for host in bench.hosts:
-        names = [Path(f"/proc/{pid}/comm") for pid in host.processes()]
-        found = [path.read_text().strip() for path in names if path.exists()]
+        found = [name_of(pid) for pid in host.processes()]
         result[host.name] = [name for name in found if name.startswith(("loadprint", "mysqld", "sadc"))]
     return result
+
+
+def name_of(pid: int) -> str:
+    """Name of a process; empty if it ended meanwhile."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
