@@ -49,8 +49,8 @@ use crate::status;
 use crate::stop;
 
 const TICK: Duration = Duration::from_secs(1);
-/// Placement samples use at most 1/500 of the time: with many threads they are less frequent than
-/// ticks.
+/// After the first samples of each process, placement samples use at most 1/500 of the time: with many
+/// threads they are less frequent than ticks.
 const PLACEMENT_SHARE: u32 = 500;
 /// How long callers may take to read their last reply.
 const LAST_REPLY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -167,8 +167,9 @@ impl<'a> Daemon<'a> {
         if self.controller.is_some_and(|controller| !controller.is_alive()) {
             self.main.shared.begin_end(Reason::Controller);
         }
-        if begin >= self.next_placement {
-            self.sample_placement();
+        let is_due = begin >= self.next_placement;
+        self.sample_placement(is_due);
+        if is_due {
             self.next_placement = begin + begin.elapsed() * PLACEMENT_SHARE;
         }
         self.read_memory();
@@ -178,9 +179,12 @@ impl<'a> Daemon<'a> {
         self.next_tick = begin + TICK;
     }
 
-    fn sample_placement(&self) {
+    /// Samples the processes; unless a sample is due, only those that started a few ticks ago.
+    fn sample_placement(&self, is_due: bool) {
         for process in &mut self.main.shared.lock().processes {
-            if let (ProcessState::Running, Some(placement)) = (process.state, &mut process.placement) {
+            if let (ProcessState::Running, Some(placement)) = (process.state, &mut process.placement)
+                && (is_due || placement.is_new())
+            {
                 placement.sample(process.id);
             }
         }

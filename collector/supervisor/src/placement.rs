@@ -1,7 +1,9 @@
-//! Checks that a process stays on its CPUs, and keeps the readings of its memory (memory.rs). Samples every thread of the process and its
-//! descendants once a second, less often if that would use more than 1/500 of the time: its allowed
-//! CPUs and the CPU on which it last ran (field 39 of proc_pid_stat(5)). Changes between two
-//! samples are not detected. Allowed CPUs come from sched_getaffinity(2), which omits offline CPUs.
+//! Checks that a process stays on its CPUs, and keeps the readings of its memory (memory.rs). Samples every
+//! thread of the process and its descendants once a second: its allowed CPUs and the CPU on which it last
+//! ran (field 39 of proc_pid_stat(5)). After the first samples they are less frequent if they would use more
+//! than 1/500 of the time; a process that starts during such a pause has its first samples at once, because
+//! it may end before the next. Changes between two samples are not detected. Allowed CPUs come from
+//! sched_getaffinity(2), which omits offline CPUs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,6 +17,8 @@ use crate::memory::Schedule;
 use crate::procfs::ProcessId;
 use crate::procfs::read_stat;
 
+/// The first samples of a process are taken at once.
+const FIRST_SAMPLES: u64 = 5;
 /// Descendants are searched at each of the first samples and at every fifth one.
 const TREE_EVERY: u64 = 5;
 
@@ -60,12 +64,17 @@ impl Placement {
         }
     }
 
+    /// True until the first samples are taken.
+    pub fn is_new(&self) -> bool {
+        self.samples < FIRST_SAMPLES
+    }
+
     /// Takes one sample of the process and its descendants.
     pub fn sample(&mut self, process: ProcessId) {
         if !process.is_alive() {
             return;
         }
-        let find_children = self.samples < TREE_EVERY || self.samples.is_multiple_of(TREE_EVERY);
+        let find_children = self.is_new() || self.samples.is_multiple_of(TREE_EVERY);
         if find_children {
             self.tree = vec![process.pid];
         }

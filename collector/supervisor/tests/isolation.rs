@@ -174,10 +174,14 @@ fn names_and_networks_in_use_are_refused() {
     );
 }
 
-/// The placement after at least `samples` samples, once the condition is true.
+/// The placement of the spinner after at least `samples` samples, once the condition is true.
 fn placement(supervisor: &Supervisor, samples: u64, is_so: impl Fn(&Value) -> bool) -> Value {
+    placement_of("spinner", supervisor, samples, is_so)
+}
+
+fn placement_of(name: &str, supervisor: &Supervisor, samples: u64, is_so: impl Fn(&Value) -> bool) -> Value {
     until("samples of the placement", || {
-        let report = supervisor.ask("wait", &["spinner", "--for", "100ms"]).unwrap();
+        let report = supervisor.ask("wait", &[name, "--for", "100ms"]).unwrap();
         let placement = report["placement"].clone();
         (placement["samples"].as_u64()? >= samples && is_so(&placement)).then_some(placement)
     })
@@ -208,4 +212,25 @@ fn a_child_that_leaves_its_cpus_is_counted() {
     let count = |key: &str| placement[key].as_u64().unwrap();
     // The waiting shell stays in the set.
     assert!(count("outside_allowed") <= count("samples"), "{placement}");
+}
+
+#[test]
+fn a_process_is_sampled_at_once_in_a_pause_after_an_expensive_sample() {
+    let supervisor = Supervisor::start();
+    let program = "import threading, time; threading.stack_size(65536)
+for _ in range(300): threading.Thread(target=time.sleep, args=[1000], daemon=True).start()
+time.sleep(1000)";
+    supervisor
+        .ask("run", &["crowd", "--cpus", "0-1", "--", "python3", "-c", program])
+        .unwrap();
+    let crowd = |samples| {
+        let placement = placement_of("crowd", &supervisor, samples, |placement| {
+            placement["threads"].as_u64() > Some(300)
+        });
+        placement["samples"].as_u64().unwrap()
+    };
+    let before = crowd(5); // its own first samples are over
+    supervisor.run_script("spinner", &["--cpus", "0"], "sleep 1000");
+    placement(&supervisor, 5, |_| true);
+    assert!(crowd(0) < before + 5);
 }
