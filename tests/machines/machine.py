@@ -6,6 +6,7 @@ KVM or where a nested KVM guest hangs.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -17,6 +18,18 @@ from pathlib import Path
 PATIENCE_S = 900.0
 X86_64 = ("qemu-system-x86_64", "-machine", "q35", "-cpu", "max,cx16=off")  # QEMU 7.2's CMPXCHG16B is wrong
 AARCH64 = ("qemu-system-aarch64", "-machine", "virt", "-cpu", "cortex-a72")
+
+
+def threads_while_patching() -> str:
+    """Give TCG's threads for a machine that modifies its kernel while it runs, as a recorder does with eBPF.
+
+    QEMU before 8.1 can execute a breakpoint of the kernel's own patching after its removal if the CPUs have
+    separate threads: the guest panics with "Oops: int3".
+    """
+    done = subprocess.run([X86_64[0], "--version"], check=True, stdout=subprocess.PIPE, text=True)
+    found = re.search(r"version (\d+)\.(\d+)", done.stdout)
+    assert found is not None, done.stdout
+    return "multi" if (int(found[1]), int(found[2])) >= (8, 1) else "single"
 
 
 @dataclass(frozen=True)

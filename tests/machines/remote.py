@@ -13,7 +13,7 @@ from pathlib import Path
 from ports import free_port
 
 from .debian import USER, Root
-from .machine import PATIENCE_S, X86_64, running
+from .machine import PATIENCE_S, X86_64, running, threads_while_patching
 
 # Two sockets with two CPUs each, and a memory node for each socket.
 SOCKETS = (
@@ -45,7 +45,8 @@ class Host:
             *("-device", "virtio-net-pci,netdev=control"),
             *self.devices,
         ]
-        with running(self.folder / "console", *X86_64, *SOCKETS, *command, threads="multi") as machine:
+        threads = threads_while_patching()
+        with running(self.folder / "console", *X86_64, *SOCKETS, *command, threads=threads) as machine:
             machine.wait_for("login:")
             # after the last unit: a unit that starts in a run would disturb it
             deadline = time.monotonic() + PATIENCE_S
