@@ -71,7 +71,10 @@ loadprint-collect probes $more --process spinner=$spinner --format json >probes.
 # shellcheck disable=SC2086
 loadprint-collect record --out run --pid-file recorder.pid $more --process spinner=$spinner --process pinger=$pinger &
 recorder=$!
-until [ -e recorder.pid ]; do sleep 0.1; done # its first tick is complete
+until [ -e recorder.pid ]; do # its first tick is complete
+    [ -e /proc/$recorder/exe ] || poweroff -f
+    sleep 0.1
+done
 witness before
 
 echo >start-spinner

@@ -11,11 +11,14 @@ import duckdb
 
 from . import ROOT
 from .initramfs import Initramfs
-from .machine import X86_64, running
+from .machine import AARCH64, X86_64, running
 from .packages import Suite
 
 WRITES, PINGS, CONNECTIONS = 23, 20, 5
 DISK_BYTES = 64 << 20
+RECORDER = "/bin/loadprint-collect"
+# Emulator and console.
+QEMU = {"amd64": (X86_64, "ttyS0"), "arm64": (AARCH64, "ttyAMA0")}
 # Two sockets, each with its memory.
 NUMA = (
     *("-smp", "4,sockets=2,cores=2", "-m", "1G"),
@@ -26,13 +29,14 @@ NUMA = (
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel by its Debian suite."""
+    """A kernel by its Debian suite and architecture."""
 
     title: str
     suite: str
+    architecture: str = "amd64"
 
     def __str__(self) -> str:
-        return self.suite
+        return f"{self.suite}-{self.architecture}"
 
 
 @dataclass(frozen=True)
@@ -97,8 +101,9 @@ def record(kernel: Kernel, directory: Path) -> Recording:
 
     Raises AssertionError with the end of the console if the guest does not finish.
     """
-    suite = Suite(kernel.suite, "amd64")
-    (image,) = suite.unpacked("linux-image-cloud-amd64").rglob("vmlinuz*")
+    suite = Suite(kernel.suite, kernel.architecture)
+    (image,) = suite.unpacked(f"linux-image-cloud-{kernel.architecture}").rglob("vmlinuz*")
+    qemu, console = QEMU[kernel.architecture]
     disks = []
     for name in ("data", "results"):
         with (directory / name).open("wb") as disk:
@@ -109,9 +114,9 @@ def record(kernel: Kernel, directory: Path) -> Recording:
     work = f"writes={WRITES} pings={PINGS} connections={CONNECTIONS}"
     with running(
         directory / "console",
-        *X86_64,
+        *qemu,
         *("-kernel", image, "-initrd", _initramfs(suite, directory / "initramfs")),
-        *("-append", f"console=ttyS0 panic=-1 quiet loglevel=3 {work}", "-net", "none"),
+        *("-append", f"console={console} panic=-1 quiet loglevel=3 {work}", "-net", "none"),
         *NUMA,
         *disks,
     ) as machine:
@@ -128,5 +133,10 @@ def _initramfs(suite: Suite, path: Path) -> Path:
     archive.add("/init", Path(__file__).with_name("guest.sh").read_bytes())
     (busybox,) = suite.unpacked("busybox-static").glob("**/bin/busybox")
     archive.add("/bin/busybox", busybox.read_bytes())
-    archive.add_program("/bin/loadprint-collect", ROOT / "target" / "release" / "loadprint-collect")
+    if suite.architecture == "amd64":
+        archive.add_program(RECORDER, ROOT / "target" / "release" / "loadprint-collect")
+    else:
+        archive.add_program_of(
+            suite.unpacked("libc6"), RECORDER, ROOT / "target" / "hosts" / "aarch64" / "loadprint-collect"
+        )
     return archive.write(path)

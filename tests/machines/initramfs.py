@@ -34,6 +34,17 @@ class Initramfs:
         for library in re.findall(r"(/\S+) \(0x", listed):
             self.add(library, Path(library).read_bytes())
 
+    def add_program_of(self, root: Path, path: str, program: Path) -> None:
+        """Add a program for another architecture with its libraries, all of them below `root`/lib."""
+        self.add(path, program.read_bytes())
+        dynamic = ["readelf", "--dynamic", program]
+        listed = subprocess.run(dynamic, check=True, stdout=subprocess.PIPE, text=True).stdout
+        for library in re.findall(r"\(NEEDED\).*\[(.*)\]", listed):
+            (found,) = root.glob(f"lib/*-linux-gnu/{library}")
+            self.add(str(found.relative_to(root)), found.read_bytes())
+        (loader,) = root.glob("lib/ld-linux-*")
+        self.add(str(loader.relative_to(root)), loader.read_bytes())
+
     def write(self, path: Path) -> Path:
         """Write the archive, without compression: the guest would need longer for that than to read it."""
         self._entry(Path("TRAILER!!!"), 0, b"")

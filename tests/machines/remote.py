@@ -21,6 +21,8 @@ SOCKETS = (
     *("-object", "memory-backend-ram,id=memory0,size=1536M", "-numa", "node,memdev=memory0,cpus=0-1"),
     *("-object", "memory-backend-ram,id=memory1,size=1536M", "-numa", "node,memdev=memory1,cpus=2-3"),
 )
+# For a machine next to another one.
+SMALL = ("-smp", "2", "-m", "2G")
 # Without mitigations: TCG is slow to switch page tables, which they do in every system call.
 CMDLINE = "root=/dev/vda rw console=ttyS0 net.ifnames=0 mitigations=off"
 
@@ -33,6 +35,7 @@ class Host:
     folder: Path
     port: int
     devices: tuple[str | Path, ...]
+    board: tuple[str, ...] = SOCKETS
 
     @contextmanager
     def booted(self) -> Iterator[None]:
@@ -46,7 +49,7 @@ class Host:
             *self.devices,
         ]
         threads = threads_while_patching()
-        with running(self.folder / "console", *X86_64, *SOCKETS, *command, threads=threads) as machine:
+        with running(self.folder / "console", *X86_64, *self.board, *command, threads=threads) as machine:
             machine.wait_for("login:")
             # after the last unit: a unit that starts in a run would disturb it
             deadline = time.monotonic() + PATIENCE_S
@@ -94,13 +97,13 @@ class Host:
         )
 
 
-def install(root: Root, folder: Path, *devices: str | Path) -> Host:
+def install(root: Root, folder: Path, *devices: str | Path, board: tuple[str, ...] = SOCKETS) -> Host:
     """Make a machine in a directory: its system is a copy of `root`, and it has further devices."""
     port = free_port()
     (folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {root.host_key}\n")
     overlay = f"qemu-img create -q -f qcow2 -F raw -b {root.image} {folder / 'root.qcow2'}"
     subprocess.run(overlay.split(), check=True)
-    return Host(root, folder, port, devices)
+    return Host(root, folder, port, devices, board)
 
 
 def nvme(disk: Path, size: str) -> tuple[str, ...]:
@@ -109,4 +112,12 @@ def nvme(disk: Path, size: str) -> tuple[str, ...]:
     return (
         *("-drive", f"file={disk},if=none,id=data,format=raw,cache=unsafe"),
         *("-device", "nvme,drive=data,serial=loadprint-data"),
+    )
+
+
+def link(number: int, end: str) -> tuple[str, ...]:
+    """Give the options of eth1, on QEMU's network between two machines; `end` is listen=… or connect=…."""
+    return (
+        *("-netdev", f"socket,id=link,{end}"),
+        *("-device", f"virtio-net-pci,netdev=link,mac=52:54:00:00:00:{number:02x}"),
     )

@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
 
-from . import ROOT, debian, remote
-from .machine import PATIENCE_S
+from . import debian, remote, vm_campaign
 from .remote import Host
+from .vm_campaign import LEFT, TINY, Campaign, wait_for, wait_until_measuring
 
-TINY = Path(__file__).with_name("tiny.yml")
-LOADPRINT = ROOT / ".venv/bin/loadprint"
 DISK = "nvme0n1"
 RUNS = ("b1-oltp-r1", "b1-insert-r1")  # in the order of the sides
-# For hosts that are twenty times slower than hardware, and slower still if this machine is busy.
-SLOW = (
-    "server_start_timeout=1800",
-    "server_stop_timeout=600",
-    "recorder_grace=900",
-    "supervisor_lease_s=900",
-)
 STEP_S = 60
-OUTPUT = "output"
-# Prints "measure begin" last while a load measures.
-LOOK = "tail -qn 1 /var/lib/loadprint/executions/*/b*/load/phases.jsonl 2>/dev/null || true"
 
 
 @dataclass(frozen=True)
@@ -41,22 +25,21 @@ class Finished:
     """A campaign that was interrupted and resumed, on a host that is still up."""
 
     host: Host
-    execution: Path
+    campaign: Campaign
     interrupted: str
     statuses_then: list[str]
     output: str
-    table: dict[str, Any]
+    cells: dict[str, list[float | None]]
 
     def runs(self) -> list[Path]:
         """List the run directories, in the order of the sides."""
-        return [self.execution / name for name in RUNS]
+        return [self.campaign.execution() / name for name in RUNS]
 
-    def cells(self, row: str) -> list[float]:
+    def values(self, row: str) -> list[float]:
         """Give the values of a row, by side."""
-        rows = {each["key"]: each for group in self.table["groups"] for each in group["rows"]}
-        assert row in rows, sorted(rows)
-        values = [cell["value"] for cell in rows[row]["cells"]]
-        assert None not in values, (row, values)
+        assert row in self.cells, sorted(self.cells)
+        values = [value for value in self.cells[row] if value is not None]
+        assert len(values) == len(RUNS), (row, self.cells[row])
         return values
 
 
@@ -65,53 +48,52 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
     """Step the host's clock in the first run, reset the host in the second, and run the campaign again."""
     folder = tmp_path_factory.mktemp("host")
     host = remote.install(debian.root("trixie"), folder, *remote.nvme(folder / "data.img", "4G"))
-    runs = tmp_path_factory.mktemp("runs")
-    with host.booted(), characterizing(host, runs) as campaign:
-        wait_until_measuring(host, campaign)
+    machine = vm_campaign.inventory(folder / "hosts.json", host.inventory())
+    campaign = Campaign(TINY, tmp_path_factory.mktemp("runs"), machine)
+    with host.booted(), campaign.start() as process:
+        wait_until_measuring(host, process)
         host.run(f"date -s '+{STEP_S} seconds'")
-        wait_for("the end of the first run", lambda: "complete" in statuses(runs).values(), campaign)
-        wait_until_measuring(host, campaign)
+        wait_for("the end of the first run", lambda: "complete" in campaign.statuses().values(), process)
+        wait_until_measuring(host, process)
         host.reset()
-        campaign.wait()
-    interrupted = (runs / OUTPUT).read_text()
+        process.wait()
+    interrupted = campaign.output()
     print(interrupted)
-    then = sorted(statuses(runs).values())
-    assert campaign.returncode != 0
+    then = sorted(campaign.statuses().values())
+    assert process.returncode != 0
     with host.booted():
-        with characterizing(host, runs) as campaign:
-            campaign.wait()
-        output = (runs / OUTPUT).read_text()
-        print(output)
-        assert campaign.returncode == 0
-        (execution,) = runs.glob("machines/2*")
-        yield Finished(host, execution, interrupted, then, output, compared(execution))
+        with campaign.start() as process:
+            process.wait()
+        print(campaign.output())
+        assert process.returncode == 0
+        yield Finished(host, campaign, interrupted, then, campaign.output(), campaign.cells())
 
 
 def test_a_reset_of_the_host_fails_its_run_and_the_campaign_resumes(finished: Finished) -> None:
     assert finished.statuses_then == ["complete", "failed"], finished.interrupted
-    assert set(statuses(finished.execution.parents[1]).values()) == {"complete"}
+    assert set(finished.campaign.statuses().values()) == {"complete"}
     assert "machines is complete" in finished.output
 
 
 def test_a_step_of_the_clock_changes_no_rate_and_is_reported(finished: Finished) -> None:
-    for run, rate in zip(finished.runs(), finished.cells("operations"), strict=True):
+    for run, rate in zip(finished.runs(), finished.values("operations"), strict=True):
         # counted by the generator on a clock that cannot be set
         result = json.loads((run / "load/result.json").read_text())
         assert rate == pytest.approx(result["events"] / result["seconds"], rel=0.05)
-    assert all(0 < value <= 100 for value in finished.cells("cpu_server_utilisation"))
+    assert all(0 < value <= 100 for value in finished.values("cpu_server_utilisation"))
     assert re.search(rf"machine's clock was set by \+{STEP_S}(\.\d)? s during b1-", finished.output)
 
 
 def test_the_rows_of_the_nvme_disk(finished: Finished) -> None:
     assert f"Disk {DISK}" in finished.output
     for row in ("await", "w_await", "write_kb", "writes", "flushes"):
-        values = finished.cells(f"disk_{DISK}_{row}")
+        values = finished.values(f"disk_{DISK}_{row}")
         assert all(value > 0 for value in values), (row, values)
 
 
 def test_the_ebpf_rows(finished: Finished) -> None:
     for row in (f"disk_{DISK}_write_p50", f"disk_{DISK}_flush_p50"):
-        values = finished.cells(row)
+        values = finished.values(row)
         assert all(value > 0 for value in values), (row, values)
     for run in finished.runs():
         query = f"SELECT DISTINCT probe, status FROM '{run}/server/ticks.parquet' WHERE probe LIKE 'ebpf%'"
@@ -150,59 +132,5 @@ def test_the_placement_is_by_socket(finished: Finished) -> None:
 
 
 def test_nothing_is_left_on_the_host(finished: Finished) -> None:
-    left = finished.host.run(
-        "pgrep -a 'loadprint|mariadbd' || true; grep -E 'loadprint/|/media' /proc/mounts || true;"
-        " ls -d /dev/shm/loadprint/* /var/lib/loadprint/executions/*/* 2>/dev/null || true;"
-        " ip netns; ls /sys/class/net"
-    )
+    left = finished.host.run(LEFT)
     assert left.split() == ["eth0", "lo"], left
-
-
-def characterizing(host: Host, runs: Path) -> subprocess.Popen[bytes]:
-    """Start the campaign with the machine as server and load, its output in `runs`/`OUTPUT`."""
-    inventory = host.folder / "hosts.json"
-    group = {"hosts": {"machine": host.inventory()}}
-    inventory.write_text(json.dumps({"all": {"children": {"server": group, "load": group}}}))
-    settings = (f"campaign_file={TINY}", f"campaign_runs_dir={runs}", *SLOW)
-    with (runs / OUTPUT).open("wb") as output:
-        return subprocess.Popen(
-            [ROOT / "characterize", "-i", inventory, *(word for each in settings for word in ("-e", each))],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            env=os.environ | {"COLUMNS": "100"},
-        )
-
-
-def wait_until_measuring(host: Host, campaign: subprocess.Popen[bytes]) -> None:
-    """Wait for the window of a run."""
-
-    def measuring() -> bool:
-        lines = [json.loads(line) for line in host.run(LOOK).splitlines()]
-        return any((line["phase"], line["event"]) == ("measure", "begin") for line in lines)
-
-    wait_for("the window of a run", measuring, campaign)
-
-
-def wait_for(what: str, condition: Callable[[], bool], campaign: subprocess.Popen[bytes]) -> None:
-    """Poll until the condition is true; the campaign must not end before."""
-    deadline = time.monotonic() + 4 * PATIENCE_S
-    while not condition():
-        assert campaign.poll() is None, f"{what}: the campaign ended before"
-        assert time.monotonic() < deadline, f"{what}: not in time"
-        time.sleep(3)
-
-
-def statuses(runs: Path) -> dict[str, str]:
-    """Give {run: status} of the only execution."""
-    files = runs.glob("machines/2*/b*/run.json")
-    return {path.parent.name: json.loads(path.read_text())["status"] for path in files}
-
-
-def compared(execution: Path) -> dict[str, Any]:
-    """Give the table of an execution with all its rows."""
-    done = subprocess.run(
-        [LOADPRINT, "compare", execution, "--all", "--format", "json"], stdout=subprocess.PIPE, check=True
-    )
-    table: dict[str, Any] = json.loads(done.stdout)
-    return table
