@@ -16,6 +16,7 @@ from .packages import Suite
 
 WRITES, PINGS, CONNECTIONS = 23, 20, 5
 DISK_BYTES = 64 << 20
+MULTIPATH = "nvme_core.multipath=N"  # QEMU offers it from 10 on; each disk would have two names
 RECORDER = "/bin/loadprint-collect"
 # Emulator and console.
 QEMU = {"amd64": (X86_64, "ttyS0"), "arm64": (AARCH64, "ttyAMA0")}
@@ -116,7 +117,7 @@ def record(kernel: Kernel, directory: Path) -> Recording:
         directory / "console",
         *qemu,
         *("-kernel", image, "-initrd", _initramfs(suite, directory / "initramfs")),
-        *("-append", f"console={console} panic=-1 quiet loglevel=3 {work}", "-net", "none"),
+        *("-append", f"console={console} panic=-1 quiet loglevel=3 {MULTIPATH} {work}", "-net", "none"),
         *NUMA,
         *disks,
     ) as machine:

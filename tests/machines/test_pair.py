@@ -93,6 +93,11 @@ def test_server_and_load_are_on_separate_hosts(measured: Measured) -> None:
         assert (measured.campaign.execution() / name / "load" / "clock.jsonl").stat().st_size > 0
 
 
+def test_the_rows_of_the_servers_nvme_disk(measured: Measured) -> None:
+    for row in ("w_await", "f_await", "writes", "flushes", "write_p50", "flush_p50"):
+        assert all(value > 0 for value in measured.near_far(f"disk_nvme0n1_{row}")), row
+
+
 def test_the_delay_of_the_network_is_in_the_round_trips(measured: Measured) -> None:
     near, far = measured.near_far("rtt_p50")
     # buckets are 7 % wide; a busy machine is later, never earlier
