@@ -251,6 +251,16 @@ def test_a_group_of_nothing_but_zeros_is_named_and_not_shown(tmp_path: Path) -> 
     assert "more rows with --all" in text
 
 
+def test_of_an_nvme_namespace_with_multipath_only_its_paths_are_shown(tmp_path: Path) -> None:
+    host = oltp()
+    disks = dict.fromkeys(("vda", "nvme0n1", "nvme0c0n1", "nvme1n1"), host.disks["vda"])
+    paths = [make_run(tmp_path / name, replace(host, disks=disks)) for name in ("a", "b")]
+    sides, declared = resolve([str(path) for path in paths])
+    table = compare(sides, declared)
+    shown = {group.title for group in table.groups if group.key.startswith("disk_")}
+    assert shown == {"Disk vda (data, redo)", "Disk nvme0c0n1", "Disk nvme1n1"}
+
+
 def test_an_interface_that_one_side_did_not_use_has_no_ratio(tmp_path: Path) -> None:
     near = replace(oltp(), nics={"veth0": {}, "lo": {"rx_bytes": 50_000, "tx_bytes": 50_000}})
     paths = [make_run(tmp_path / "far", oltp()), make_run(tmp_path / "near", near)]

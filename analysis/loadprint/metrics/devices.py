@@ -5,6 +5,7 @@ Partitions, dm, md and loop devices are excluded, because the disk below counts 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from loadprint.metrics.gather import Measured
 ROLES = ("data", "redo", "binlog")
 MIN_BYTES = 1000  # per second, in any run: less is background traffic
 PLAIN_SHARE = 0.01  # of the busiest interface's bytes
+PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
 STACKED = ("loop", "dm-", "md", "ram", "zram", "sr", "fd")
 
 
@@ -93,9 +95,11 @@ def _used(run: Measured) -> list[str]:
     q = run.quantities
     listed = run.run.fingerprint("server").get("block_devices") or []
     known = {str(device["name"]) for device in listed if isinstance(device, dict) and "name" in device}
+    # The requests of an NVMe namespace with multipath are those of its paths, which the kernel counts too.
+    multipath = {f"{path[1]}{path[2]}" for name in known if (path := PATH.fullmatch(name))}
     used = []
     for disk in q.entities("disk"):
-        if disk.startswith(STACKED) or (known and disk not in known):
+        if disk.startswith(STACKED) or disk in multipath or (known and disk not in known):
             continue
         counts = [q.get(f"disk.{disk}.{name}") for name in ("reads", "writes", "flushes", "transfers")]
         if sum(count.rate for count in counts if count) > 0:

@@ -129,7 +129,24 @@ impl Location {
             follow(&device, 0, &mut disks);
         }
         disks
+            .into_iter()
+            .flat_map(|disk| with_counters(host, disk))
+            .collect()
     }
+}
+
+/// The disks that have the counters of this one: its paths, if it is an NVMe namespace with multipath. The
+/// kernel sends its requests to disks such as nvme0c1n2, for nvme0n2, and counts flushes only there.
+fn with_counters(host: &Host, disk: String) -> Vec<String> {
+    let is_path = |path: &String| {
+        let parts = path
+            .split_once('c')
+            .and_then(|(subsystem, rest)| Some((subsystem, rest.split_once('n')?.1)));
+        parts.is_some_and(|(subsystem, namespace)| disk == format!("{subsystem}n{namespace}"))
+    };
+    let mut paths = names(&host.sys("block"));
+    paths.retain(is_path);
+    if paths.is_empty() { vec![disk] } else { paths }
 }
 
 /// Collects the whole disks of the device at sysfs path `device`.
@@ -205,6 +222,28 @@ mod tests {
         assert_eq!(mount.source, "/dev/root");
         assert_eq!(mount.options, "rw,noatime,rw,errors=continue");
         assert_eq!(Mount::parse("nonsense"), None);
+    }
+
+    #[test]
+    fn a_namespace_with_multipath_resolves_to_its_paths() {
+        let sys = tempfile::tempdir().unwrap();
+        for name in [
+            "nvme0c0n1",
+            "nvme0c1n1",
+            "nvme0c0n2",
+            "nvme1c0n1",
+            "nvme0n1",
+            "sdc1n1",
+        ] {
+            fs::create_dir_all(sys.path().join("block").join(name)).unwrap();
+        }
+        let host = Host::new("/proc", sys.path());
+        assert_eq!(
+            with_counters(&host, "nvme0n1".to_owned()),
+            ["nvme0c0n1", "nvme0c1n1"]
+        );
+        assert_eq!(with_counters(&host, "nvme2n1".to_owned()), ["nvme2n1"]);
+        assert_eq!(with_counters(&host, "sda".to_owned()), ["sda"]);
     }
 
     #[test]

@@ -218,10 +218,22 @@ impl Names {
             let link = fs::read_link(self.host.sys(&format!("dev/block/{number}")));
             let name = link
                 .ok()
-                .and_then(|link| Some(link.file_name()?.to_string_lossy().replace('!', "/")));
+                .and_then(|link| Some(link.file_name()?.to_string_lossy().replace('!', "/")))
+                .or_else(|| self.hidden_disk(&number));
             self.names.push(name.unwrap_or(number));
         }
         &self.names
+    }
+
+    /// The name of a disk without device file: a path of an NVMe namespace with multipath. Only diskstats has
+    /// its number.
+    fn hidden_disk(&self, number: &str) -> Option<String> {
+        let stats = fs::read_to_string(self.host.proc("diskstats")).ok()?;
+        stats.lines().find_map(|line| {
+            let mut words = line.split_ascii_whitespace();
+            let found = format!("{}:{}", words.next()?, words.next()?);
+            (found == number).then(|| words.next())?.map(str::to_owned)
+        })
     }
 }
 
