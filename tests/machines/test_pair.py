@@ -15,7 +15,7 @@ from . import debian, remote, vm_campaign
 from .remote import Host
 from .vm_campaign import LEFT, TINY, Campaign, wait_for
 
-DELAY_MS = 50.0
+DELAY_S = 0.05
 THREADS = 2
 SERVER, LOAD = "198.18.100.1", "198.18.100.2"
 
@@ -59,7 +59,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
         campaign = Campaign(written(runs / "campaign.yml"), runs, inventory)
         with campaign.start() as process:
             wait_for("near", lambda: campaign.statuses().get("b1-near-r1") == "complete", process)
-            load.run(f"tc qdisc add dev eth1 root netem delay {DELAY_MS}ms")
+            load.run(f"tc qdisc add dev eth1 root netem delay {DELAY_S}s")
             process.wait()
         print(campaign.output())
         assert process.returncode == 0, campaign.output()
@@ -101,15 +101,18 @@ def test_the_rows_of_the_servers_nvme_disk(measured: Measured) -> None:
 def test_the_delay_of_the_network_is_in_the_round_trips(measured: Measured) -> None:
     near, far = measured.near_far("rtt_p50")
     # buckets are 7 % wide; a busy machine is later, never earlier
-    assert far > 0.93 * 1000 * DELAY_MS
-    assert far - near > 0.5 * 1000 * DELAY_MS, (near, far)
+    assert far > 0.93 * DELAY_S, (near, far)
+    assert far - near > 0.5 * DELAY_S, (near, far)
 
 
 def test_statements_fall_as_round_trips_predict(measured: Measured) -> None:
-    """Each statement is one round trip: threads / (service time + delay)."""
+    """Each statement is one round trip: threads / (service time + round trip, as measured)."""
     near, far = measured.near_far("statements")
-    predicted = THREADS / (THREADS / near + DELAY_MS / 1000)
-    assert far == pytest.approx(predicted, rel=0.4), (near, far, predicted)
+    near_rtt, far_rtt = measured.near_far("rtt_p50")
+    predicted = THREADS / (THREADS / near + far_rtt - near_rtt)
+    # wide: the service time of both runs depends on what else this machine does
+    assert 0.4 * predicted < far < 2 * predicted, (near, far, predicted)
+    assert far < 0.7 * near, (near, far)
 
 
 def test_nothing_is_left_on_the_hosts(measured: Measured) -> None:
