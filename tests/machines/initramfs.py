@@ -37,7 +37,7 @@ class Initramfs:
     def add_program_of(self, root: Path, path: str, program: Path) -> None:
         """Add a program for another architecture with its libraries, all of them below `root`/lib."""
         self.add(path, program.read_bytes())
-        dynamic = ["readelf", "--dynamic", program]
+        dynamic: list[str | Path] = ["readelf", "--dynamic", program]
         listed = subprocess.run(dynamic, check=True, stdout=subprocess.PIPE, text=True).stdout
         for library in re.findall(r"\(NEEDED\).*\[(.*)\]", listed):
             (found,) = root.glob(f"lib/*-linux-gnu/{library}")
