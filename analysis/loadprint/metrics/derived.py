@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Better = Literal["higher", "lower", "neither"]
-# rows are shown in every view, only if there is a value, only if it is not 0, or with --all
-View = Literal["always", "measured", "nonzero", "all"]
+# rows are shown in every view, only if there is a value, only if it is not 0, with --all, or without it
+View = Literal["always", "measured", "nonzero", "all", "usual"]
 
 # printed value ÷ base value; a kB is 1024 B, as in the kernel, sar and iostat
 FACTORS = {"ms": 1e3, "µs": 1e6, "kB": 1 / 1024, "kB/s": 1 / 1024, "MHz": 1e-6, "mJ": 1e3}
@@ -24,6 +24,7 @@ class Metric:
 
     The first `coarse` inputs together must have three steps of their source, else the value is flagged.
     `rounding` is the largest error from the source's resolution, as a share of the value (half a bucket).
+    The first `sampled` inputs have a sampling error, which is part of the interval.
     `mixed_flavours_footnote` applies only where MySQL is compared with MariaDB.
     `per_operation` rows depend on the workload's operation: no ratio between different operations.
     """
@@ -43,6 +44,7 @@ class Metric:
     mixed_flavours_footnote: str = ""
     view: View = "always"
     rounding: float = 0.0
+    sampled: int = 0
 
     @property
     def factor(self) -> float:

@@ -16,6 +16,7 @@ from loadprint.metrics.load_side import LoadHost, load_hosts
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources_ebpf import ebpf, programs, scheduler
 from loadprint.metrics.sources_mysql import mysql
+from loadprint.metrics.sources_profile import profile
 from loadprint.metrics.sources_spikes import spikes
 from loadprint.metrics.status import status, without_probe
 from loadprint.metrics.threads import threads
@@ -101,6 +102,7 @@ def gather(
             "frequency",
             "sockets",
             "cgroup",
+            "profile",
         ):
             out.mark_missing(prefix, "no recorder ran: <role>/ticks.parquet is missing")
     seconds = out.get("load.seconds")
@@ -146,6 +148,7 @@ def _server_side(
     sources_limits.allowances(source)
     sources_limits.volumes(source)
     ebpf(source)
+    profile(source)
     mysql(source)
     return window
 

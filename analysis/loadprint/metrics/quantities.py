@@ -21,19 +21,24 @@ class Quantity:
     """`rate`: base unit per second, or a gauge's value; `count`: raw increase in the unit of the source.
 
     `count` is None if the resolution of the source does not matter. `cut`: the source truncates to whole
-    steps, as clocks do: 0 means less than one step.
+    steps, as clocks do: 0 means less than one step. `error` is the standard error of a rate from samples.
     """
 
     rate: float
     count: float | None = None
     cut: bool = False
+    error: float = 0.0
 
 
 @dataclass
 class Quantities:
-    """All quantities of one run; `histograms` by table and entity, of the values in the window."""
+    """All quantities of one run; `histograms` by table and entity, of the values in the window.
+
+    `absent` has the value of names that start with a prefix and are not in `values`, such as "no sample".
+    """
 
     values: dict[str, Quantity] = field(default_factory=dict)
+    absent: dict[str, Quantity] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # events without effect on the figures
     warnings: list[str] = field(default_factory=list)  # events that can affect the figures
@@ -57,7 +62,10 @@ class Quantities:
 
     def get(self, name: str) -> Quantity | None:
         """Return the quantity; None if it was not measured."""
-        return self.values.get(name)
+        quantity = self.values.get(name)
+        if quantity is None and self.absent:
+            return next((zero for prefix, zero in self.absent.items() if name.startswith(prefix)), None)
+        return quantity
 
     def why(self, name: str) -> str:
         """Reason why a name is missing: that of the longest prefix."""

@@ -13,6 +13,7 @@ from loadprint.errors import InputError
 COPY_AGAIN = "copy the run directory again from the machine that made it"
 MIB = 1 << 20
 DOCUMENT = 8 * MIB  # bytes of a JSON file: 8192 CPUs, 10,000 connections or 5,000 planned runs need a fifth
+STACKS = 32 * MIB  # bytes of stacks.json: 300,000 nodes of 20,000 functions need half
 LINES = 32 * MIB  # bytes of a file of JSON lines
 LOG = 512 * MIB  # bytes of latency.hlog: a day at 1 Hz of ten types is 400 MiB
 LOG_LINE = 16 * MIB  # bytes of one of its lines

@@ -217,14 +217,14 @@ def _explain_missing_run(path: Path) -> None:
     )
 
 
-def read_object(path: Path) -> dict[str, Any]:
-    """Read a JSON object and check the shape that files of this name have.
+def read_object(path: Path, limit: int = bounds.DOCUMENT) -> dict[str, Any]:
+    """Read a JSON object of at most `limit` bytes and check the shape that files of this name have.
 
     Raises InputError with the line or the key of the first mistake.
     """
     shape = shapes.BY_NAME.get(path.name)
     require_regular(path)
-    text = bounds.read_text(path, bounds.DOCUMENT, COPY_AGAIN)
+    text = bounds.read_text(path, limit, COPY_AGAIN)
     try:
         value = documents.loads(text)
     except json.JSONDecodeError as error:

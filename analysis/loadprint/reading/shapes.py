@@ -159,6 +159,14 @@ EXPERIMENT: Shape = {
     "schedule": {"order": TEXT, "blocks": NATURAL, "window": NATURAL, "settle": NATURAL},
     "gates": {"mix_distance": NATURAL, "load_difference": NATURAL, "min_cpu": NATURAL},
 }
+# call_tree.py checks frames and nodes
+STACKS: Shape = {
+    "event": TEXT,
+    "frequency_hz": NATURAL,
+    "lost": NATURAL,
+    "modules": ListOf({"path": TEXT, "build_id": TEXT}),
+    "frames": ListOf(ListOf(SCALAR)),
+}
 GUARDS: Shape = {"checks": ListOf({"name": TEXT, "state": TEXT, "text": TEXT})}
 BY_NAME: dict[str, Shape] = {
     "run.json": RUN,
@@ -169,4 +177,5 @@ BY_NAME: dict[str, Shape] = {
     "execution.json": EXECUTION,
     "experiment.json": EXPERIMENT,
     "guards.json": GUARDS,
+    "stacks.json": STACKS,
 }

@@ -75,16 +75,22 @@ def jackknife(whole: float, without_one: Sequence[float]) -> Estimate:
 
 
 def ratio(
-    side: Sequence[float], reference: Sequence[float], *, paired: bool, rounding: float = 0.0
+    side: Sequence[float],
+    reference: Sequence[float],
+    *,
+    paired: bool,
+    rounding: float = 0.0,
+    sampling: float = 0.0,
 ) -> Estimate:
     """Ratio of geometric means of two lists of positive run means.
 
     An interval needs three or more runs per side. With `paired`, equal positions are pairs. `rounding` is the
     largest error of each value as a share of it. It can have the same sign in every run, so no interval is
-    narrower than the rounding of both sides.
+    narrower than the rounding of both sides. `sampling` is the standard error of the log ratio that the
+    sampling inside of the runs causes; it is added to the spread of the runs in quadrature.
     """
     x, y = np.log(np.asarray(side)), np.log(np.asarray(reference))
-    centre, low, high, p = _difference(x, y, paired, least=-2 * math.log1p(-rounding))
+    centre, low, high, p = _difference(x, y, paired, -2 * math.log1p(-rounding), sampling)
     bounds = [None if bound is None else _exp(bound) for bound in (low, high)]
     return Estimate(_exp(centre), bounds[0], bounds[1], p)
 
@@ -94,13 +100,20 @@ def _exp(log: float) -> float:
     return math.exp(max(-LARGEST_LOG, min(LARGEST_LOG, log)))
 
 
-def difference(side: Sequence[float], reference: Sequence[float], *, paired: bool) -> Estimate:
+def difference(
+    side: Sequence[float], reference: Sequence[float], *, paired: bool, sampling: float = 0.0
+) -> Estimate:
     """Difference of arithmetic means in the unit of the values, with the interval as in `ratio`."""
-    return Estimate(*_difference(np.asarray(side, dtype=float), np.asarray(reference, dtype=float), paired))
+    x, y = np.asarray(side, dtype=float), np.asarray(reference, dtype=float)
+    return Estimate(*_difference(x, y, paired, 0.0, sampling))
 
 
 def _difference(
-    x: NDArray[np.float64], y: NDArray[np.float64], paired: bool, least: float = 0.0
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    paired: bool,
+    least: float,
+    sampling: float,
 ) -> tuple[float, float | None, float | None, float | None]:
     centre = float(x.mean() - y.mean())
     if min(len(x), len(y)) < MIN_REPEATS:
@@ -113,7 +126,7 @@ def _difference(
         # Welch-Satterthwaite
         freedom = (a + b) ** 2 / (a**2 / (len(x) - 1) + b**2 / (len(y) - 1)) if error else 1.0
     quantile = t_quantile(0.5 + LEVEL / 2, freedom)
-    error = max(error, least / quantile)
+    error = max(math.hypot(error, sampling), least / quantile)
     if error <= 1e-12 * max(1.0, abs(centre)):
         return centre, centre, centre, 0.0 if centre else 1.0
     half = quantile * error

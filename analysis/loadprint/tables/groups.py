@@ -22,6 +22,7 @@ from loadprint.metrics import (
 )
 from loadprint.metrics.devices import Device
 from loadprint.metrics.gather import Measured
+from loadprint.tables.cpu_time import cpu_time
 from loadprint.tables.rows import RowBuilder, cpu_sets
 from loadprint.tables.table import Group
 
@@ -189,6 +190,8 @@ def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device])
         per_side = [costs.cost_metrics(work, place) for place in where]
         built = tuple(builder.aligned(metrics[0], metrics) for metrics in zip(*per_side, strict=True))
         listed.append(Group(f"cost_{work.per}", work.title, built, COSTS))
+    counted_works = [work for work in (statements, commits, operation) if work.quantity in present]
+    listed += cpu_time(builder, counted_works or [operation], COSTS)
     protocol = if_measured(sides, generated.PROTOCOL_ROWS)
     failed = if_measured(sides, generated.errors(_error_codes(sides)))
     listed.append(Group("protocol", generated.PROTOCOL, builder.rows(protocol), COSTS))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from loadprint.judging.effective import Server
-from loadprint.metrics import derived_cpu
+from loadprint.metrics import derived_cpu, derived_cpu_time
 from loadprint.metrics.derived import Metric
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import STEPS, Quantity
@@ -22,13 +22,14 @@ from loadprint.tables.table import Cell, Row, Versus
 COARSE = "fewer than three steps of its counter: correct to a third at best"
 NO_DEVICE = "this side has no such device"
 OTHER_OPERATIONS = "the sides count different operations: no ratio"
+SAMPLED = "few samples: the interval is mostly sampling error, a longer measure phase narrows it"
 CLIENT_BOUND = "client-bound: the load generator was at its limit, the server may be able to do more"
 UTILISATION_GAP = 10.0  # points; beyond it CPU times per operation are not comparable
 UTILISATION = (
     "the sides' utilisation differs by more than ten points: shared cores and clock frequency "
     "affect their CPU times differently"
 )
-CPU_COSTS = ("server_cpu_per_", "server_user_per_", "server_system_per_")
+CPU_COSTS = ("server_cpu_per_", "server_user_per_", "server_system_per_", derived_cpu_time.PREFIX)
 CPU_YIELDS = ("statements_per_CPU-second", "commits_per_CPU-second")
 ON_SERVER_CPUS = ("interrupts.server", "softirqs.server")  # counted on these CPUs, for all processes
 
@@ -149,22 +150,36 @@ class RowBuilder:
         paired = column.paired and len(side) == len(cell.repeats) and len(reference) == len(base.repeats)
         if not any(reference) and not any(side):
             return Versus("?", points=points)
-        if not any(reference) and COARSE not in (*cell.notes, *base.notes):
+        if not any(reference) and not metric.sampled and COARSE not in (*cell.notes, *base.notes):
             return Versus("inf", points=points)
         if min(*side, *reference) <= 0:
-            estimate = stats.difference(side, reference, paired=paired)
+            errors = self._sampling(metric, position, [1.0] * len(side), [1.0] * len(reference))
+            estimate = stats.difference(side, reference, paired=paired, sampling=errors)
+            of_runs = stats.difference(side, reference, paired=paired)
             reason = "is below 0" if min(*side, *reference) < 0 else "is 0"
             kind, note = (
                 "difference",
                 f"a repeat {reason}: the difference, not a ratio (~: its interval contains 0)",
             )
         else:
-            estimate = stats.ratio(side, reference, paired=paired, rounding=metric.rounding)
+            errors = self._sampling(metric, position, side, reference)
+            estimate = stats.ratio(side, reference, paired=paired, rounding=metric.rounding, sampling=errors)
+            of_runs = stats.ratio(side, reference, paired=paired, rounding=metric.rounding)
             apart = self._utilisation_gaps[position] > UTILISATION_GAP and _is_cpu_cost(metric.key)
             kind, note = "ratio", UTILISATION if apart else ""
-        notes = (note,) if note else ()
+        sampled = SAMPLED if _sampling_dominates(estimate, of_runs, kind) else ""
+        notes = tuple(text for text in (note, sampled) if text)
         versus = Versus(kind, estimate.centre, estimate.low, estimate.high, estimate.p, points, notes=notes)
         return replace(versus, mark="~") if versus.is_inconclusive else versus
+
+    def _sampling(
+        self, metric: Metric, position: int, side: Sequence[float], reference: Sequence[float]
+    ) -> float:
+        """Standard error of a comparison by the samples in its runs, relative to the given values."""
+        if not metric.sampled:
+            return 0.0
+        sides = ((self.columns[position], side), (self.columns[self.reference], reference))
+        return math.hypot(*(_sampling_error(metric, column.runs, values) for column, values in sides))
 
     def _gaps(self, utilisation: Metric) -> list[float]:
         """By how many points each side's utilisation differs from the reference's."""
@@ -207,6 +222,28 @@ def evaluate(metric: Metric, run: Measured) -> tuple[float | None, str]:
     if not math.isfinite(value):
         return None, f"not finite: {metric.formula}"
     return value, COARSE if _coarse(quantities[: metric.coarse]) else ""
+
+
+def _sampling_error(metric: Metric, runs: Sequence[Measured], values: Sequence[float]) -> float:
+    """Standard error of the mean of the runs by their samples, each divided by its value."""
+    errors = []
+    for run in runs:
+        if evaluate(metric, run)[0] is not None:
+            inputs = [quantity for name in metric.needs if (quantity := run.quantities.get(name))]
+            together = math.hypot(*(quantity.error for quantity in inputs[: metric.sampled]))
+            others = [0.0] * (metric.sampled - 1), [quantity.rate for quantity in inputs[metric.sampled :]]
+            errors.append(metric.compute(together, *others[0], *others[1]))
+    relative = (error / value for error, value in zip(errors, values, strict=True))
+    return math.hypot(*relative) / len(errors)
+
+
+def _sampling_dominates(whole: stats.Estimate, of_runs: stats.Estimate, kind: str) -> bool:
+    """Whether the sampling error is a larger part of an interval than the spread of the runs."""
+    if whole.low is None or whole.high is None or of_runs.low is None or of_runs.high is None:
+        return False
+    if kind == "ratio":
+        return math.log(whole.high / whole.low) > math.sqrt(2) * math.log(of_runs.high / of_runs.low)
+    return whole.high - whole.low > math.sqrt(2) * (of_runs.high - of_runs.low)
 
 
 def _coarse(quantities: Sequence[Quantity]) -> bool:

@@ -97,7 +97,7 @@ class Row:
     """One metric: a cell per side, and a comparison per side (None for the reference itself).
 
     `view` is the view that shows it: `always`, `measured` (only with a value), `nonzero` (only if it is not
-    0) or `all`.
+    0), `all`, or `usual` (not with all rows, because it is a sum of some).
     `headline` rows may carry a verdict. `floor` is that of an A/A, if one was given.
     """
 

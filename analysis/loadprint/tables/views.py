@@ -43,8 +43,11 @@ def usual(table: Table) -> Table:
 
 
 def all_of(table: Table) -> Table:
-    """Every row; one without inputs on any side is n/a, with the reason in its footnote."""
-    return _cut(table, table.groups, [])
+    """Every row but sums of rows; one without inputs on any side is n/a, with the reason in its footnote."""
+    groups = [
+        replace(group, rows=tuple(row for row in group.rows if row.view != "usual")) for group in table.groups
+    ]
+    return _cut(replace(table, groups=tuple(groups)), groups, [])
 
 
 def costs(table: Table) -> Table:
@@ -62,7 +65,7 @@ def _sar_group(table: Table, title: str, section: str, words: str, pattern: str)
 
 
 def _usual(row: Row) -> bool:
-    if row.view == "always" or any(cell.of_ceiling is not None for cell in row.cells):
+    if row.view in {"always", "usual"} or any(cell.of_ceiling is not None for cell in row.cells):
         return True
     if row.view == "measured":
         return any(cell.value is not None for cell in row.cells)

@@ -1,0 +1,184 @@
+"""Groups stacks by what the code was doing, with the symbol patterns of cpu_groups.toml.
+
+The first frame from the leaf that matches decides: of a sample in the kernel among its kernel frames, of
+another among its user frames. Code without a match belongs to its library, or is unknown in a server.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase, translate
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadprint.reading.call_tree import NO_NODE, CallTree, Frame
+
+PATTERNS = Path(__file__).with_name("cpu_groups.toml")
+OTHER_KERNEL, UNKNOWN, MODULE = "other_kernel", "unknown", "in_"
+SUFFIX = re.compile(r"\.(?:isra|constprop|part|cold|llvm|lto_priv)\b.*")
+START_LIBRARIES = ("libc.so*", "libc-*.so", "libpthread*", "ld-*.so*", "ld-linux*", "libc.musl*")
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """The compiled groups: labels by key in the order of the table, and one expression for each space."""
+
+    labels: Mapping[str, str]
+    families: Mapping[str, Sequence[str]]
+    modules: Sequence[tuple[str, str]]
+    symbols: Mapping[str, re.Pattern[str]]
+    starts: re.Pattern[str]
+
+    def family(self, file: str) -> str | None:
+        """Server family of an executable."""
+        return next(
+            (name for name, files in self.families.items() if any(fnmatchcase(file, each) for each in files)),
+            None,
+        )
+
+    def group(self, frame: Frame) -> str | None:
+        """Key of the group that a frame belongs to by itself."""
+        name = function_name(frame.symbol or "")
+        if frame.in_kernel:
+            return _first(self.symbols["kernel"], name)
+        if family := self.family(frame.file):
+            return _first(self.symbols[family], name)
+        whole = next((key for file, key in self.modules if fnmatchcase(frame.file, file)), None)
+        return whole or _first(self.symbols["library"], name)
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """For each node of a call tree: its group's key, and whether the stack lacks its outermost frames."""
+
+    keys: tuple[str, ...]
+    truncated: NDArray[np.bool_]
+
+
+@cache
+def patterns() -> Patterns:
+    """The groups of cpu_groups.toml."""
+    document = tomllib.loads(PATTERNS.read_text(encoding="utf-8"))
+    groups: list[dict[str, Any]] = document["group"]
+    families: dict[str, list[str]] = document["families"]
+    spaces = {"kernel": ("kernel",), "library": ("library",)} | {name: ("server", name) for name in families}
+    return Patterns(
+        {
+            **{each["key"]: each["label"] for each in groups if "kernel" in each},
+            OTHER_KERNEL: "other kernel code",
+            **{each["key"]: each["label"] for each in groups if "kernel" not in each},
+        },
+        families,
+        [(file, each["key"]) for each in groups for file in each.get("modules", ())],
+        {
+            space: _compiled({each["key"]: [p for key in keys for p in each.get(key, ())] for each in groups})
+            for space, keys in spaces.items()
+        },
+        re.compile("|".join(map(translate, document["starts"]))),
+    )
+
+
+def label(key: str) -> str:
+    """Label of a group; a library's is its file name."""
+    if key == UNKNOWN:
+        return "unknown"
+    return key.removeprefix(MODULE) if key.startswith(MODULE) else patterns().labels[key]
+
+
+def ordered(keys: Iterable[str]) -> list[str]:
+    """Keys in the order of the file, then libraries by name, then unknown."""
+    places = {key: place for place, key in enumerate(patterns().labels)}
+    return sorted(keys, key=lambda key: (places.get(key, len(places) + (key == UNKNOWN)), key))
+
+
+def group_nodes(tree: CallTree) -> Grouped:
+    """Group every node of a call tree."""
+    known = patterns()
+    own = [known.group(frame) for frame in tree.frames]
+    starts = [_is_start(known, frame) for frame in tree.frames]
+    libraries = [_is_start_library(frame) for frame in tree.frames]
+    matched: list[str | None] = []
+    whole: list[bool] = []
+    for parent, place in zip(tree.parents.tolist(), tree.places.tolist(), strict=True):
+        frame, key = tree.frames[place], own[place]
+        if key is None and parent != NO_NODE:
+            caller = tree.frames[tree.places[parent]]
+            key = matched[parent] if caller.in_kernel == frame.in_kernel else None
+        matched.append(key)
+        if parent == NO_NODE:
+            whole.append(starts[place])
+        else:
+            # an unnamed function of libc that calls another is the start of a thread
+            is_root = tree.parents[parent] == NO_NODE
+            whole.append(whole[parent] or bool(is_root and libraries[tree.places[parent]]))
+    frames = (tree.frames[place] for place in tree.places.tolist())
+    keys = tuple(key or _unmatched(known, frame) for key, frame in zip(matched, frames, strict=True))
+    return Grouped(keys, ~np.array(whole, dtype=bool))
+
+
+def _unmatched(known: Patterns, frame: Frame) -> str:
+    if frame.in_kernel:
+        return OTHER_KERNEL
+    return UNKNOWN if known.family(frame.file) or not frame.file else f"{MODULE}{frame.file}"
+
+
+def _is_start(known: Patterns, frame: Frame) -> bool:
+    return known.starts.fullmatch(function_name(frame.symbol or "")) is not None
+
+
+def _is_start_library(frame: Frame) -> bool:
+    return frame.symbol is None and any(fnmatchcase(frame.file, file) for file in START_LIBRARIES)
+
+
+def _compiled(groups: Mapping[str, Sequence[str]]) -> re.Pattern[str]:
+    """One expression whose first matching alternative has the name of the group."""
+    alternatives = (
+        f"(?P<{key}>{'|'.join(map(translate, patterns))})" for key, patterns in groups.items() if patterns
+    )
+    return re.compile("|".join(alternatives))
+
+
+def _first(expression: re.Pattern[str], name: str) -> str | None:
+    match = expression.match(name) if name else None
+    return match.lastgroup if match else None
+
+
+def function_name(symbol: str) -> str:
+    """A demangled symbol without return type, template arguments, parameters and compiler's suffixes."""
+    symbol = SUFFIX.sub("", symbol.replace("(anonymous namespace)", "{anonymous}"))
+    out: list[str] = []
+    depth = place = 0
+    while place < len(symbol):
+        if depth == 0 and symbol.startswith("operator", place):
+            step = _operator(symbol, place)
+            out.append(symbol[place:step])
+            place = step
+            continue
+        sign = symbol[place]
+        if sign == "<":
+            depth += 1
+        elif sign == ">":
+            depth -= 1
+        elif depth == 0 and sign == "(":
+            break
+        elif depth == 0:
+            out.append(sign)
+        place += 1
+    name = "".join(out)
+    head, operator, rest = name.partition("operator")
+    return head.rpartition(" ")[2] + operator + rest if operator else name.rpartition(" ")[2]
+
+
+def _operator(symbol: str, place: int) -> int:
+    """End of the name of an operator, whose signs are not brackets."""
+    match = re.compile(
+        r"operator(?:\(\)|<=>|<<=?|>>=?|->\*?|[<>]=?| (?:new|delete)(?:\[\])?|[^\w\s(]{0,3})"
+    ).match(symbol, place)
+    return match.end() if match else place + len("operator")

@@ -1,0 +1,103 @@
+"""Reads the CPU time of each role by groups of code from the samples of probe `profile`.
+
+A group's time is its share of the role's samples, multiplied by the CPU time of the role's processes in
+/proc: the groups add up to it. Samples are counts, so each time has a sampling error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from loadprint.errors import InputError
+from loadprint.metrics.cpu_groups import Grouped, group_nodes
+from loadprint.metrics.quantities import Quantities, Quantity
+from loadprint.metrics.sources import Source
+from loadprint.reading.bounds import COPY_AGAIN
+from loadprint.reading.call_tree import CallTree, read_call_tree
+from loadprint.reading.queries import Columns, by_entity, number
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Samples in the window: the call tree, and for each role the samples by node."""
+
+    tree: CallTree
+    samples: Mapping[str, Mapping[int, float]]
+
+
+def read_profile(source: Source) -> Profile | None:
+    """Samples of a run's window; None if nothing was recorded. Raises InputError."""
+    path = source.run.table(source.window.role, "profile")
+    if path is None or "profile" not in source.window.middle_ns:
+        return None
+    first, last = source.window.ends("profile")
+    # a row has the samples since the previous tick: those of the first tick are from before the window
+    rows = source.store.fetch(
+        path,
+        lambda t: t.group_by("role", node=number(t.stack)).agg(samples=number(t.samples).sum()),
+        between=(first + 1, last),
+    )
+    tree = read_call_tree(path.with_name("stacks.json"))
+    return Profile(tree, {role: _by_node(path, tree, chosen) for role, chosen in by_entity(rows, "role")})
+
+
+def _by_node(path: Path, tree: CallTree, rows: Columns) -> dict[int, float]:
+    nodes, samples = rows["node"], rows["samples"]
+    known = (nodes >= 0) & (nodes < len(tree.parents)) & (nodes == np.floor(nodes))
+    if not known.all():
+        raise InputError(path, "column `stack` has nodes that are not in stacks.json", COPY_AGAIN)
+    if not (samples >= 0).all():
+        raise InputError(path, "column `samples` is not a count in every row", COPY_AGAIN)
+    return dict(zip(nodes.astype(int).tolist(), samples.tolist(), strict=True))
+
+
+def profile(source: Source) -> None:
+    """CPU time by groups as `profile.<role>.<group>`, in cores.
+
+    `profiled.<role>.{samples,truncated}` are the samples, and the share without the start of their thread.
+    """
+    read = read_profile(source)
+    if read is None:
+        source.out.mark_missing("profile", source.window.why_missing("profile"))
+        source.out.mark_missing("profiled", source.window.why_missing("profile"))
+        return
+    grouped = group_nodes(read.tree)
+    for role, samples in read.samples.items():
+        recorded = math.fsum(samples.values())
+        source.out.put(f"profiled.{role}.lost", read.tree.lost / (read.tree.lost + recorded))
+        add_role(source.out, role, grouped, samples)
+    for name in ("profile", "profiled"):
+        source.out.mark_missing(name, "probe profile has no sample of these processes in the window")
+
+
+def add_role(out: Quantities, role: str, grouped: Grouped, samples: Mapping[int, float]) -> None:
+    """Add the groups of one role."""
+    total = math.fsum(samples.values())
+    cpu = out.get(f"process.{role}.cpu")
+    if cpu is None or not total:
+        reason = "no samples in the window" if cpu else out.why(f"process.{role}.cpu")
+        out.mark_missing(f"profile.{role}.", reason)
+        return
+    counts: dict[str, float] = {}
+    for node, count in samples.items():
+        counts[grouped.keys[node]] = counts.get(grouped.keys[node], 0.0) + count
+    for key, count in counts.items():
+        out.values[f"profile.{role}.{key}"] = sampled(cpu.rate, count, total)
+    out.absent[f"profile.{role}."] = sampled(cpu.rate, 0.0, total)
+    out.put(f"profiled.{role}.samples", total)
+    truncated = math.fsum(count for node, count in samples.items() if grouped.truncated[node])
+    out.put(f"profiled.{role}.truncated", truncated / total)
+
+
+def sampled(cpu: float, count: float, total: float) -> Quantity:
+    """The time of `count` of `total` samples of a CPU time, with its binomial standard error.
+
+    Half a sample is added to the share of the error, or none in a thousand would have no error (Jeffreys).
+    """
+    share = (count + 0.5) / (total + 1)
+    return Quantity(cpu * count / total, error=cpu * math.sqrt(share * (1 - share) / total))

@@ -1,0 +1,106 @@
+"""Reads stacks.json, the call tree of the samples in table `profile` (docs/recording-format.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadprint.errors import InputError
+from loadprint.reading.bounds import COPY_AGAIN, STACKS
+from loadprint.reading.recording import read_object
+
+KERNEL = "[kernel]"
+NO_NODE = -1
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A function and the file that contains it: `module` is a path or `[kernel]`; both may be unknown."""
+
+    module: str
+    symbol: str | None
+
+    @property
+    def in_kernel(self) -> bool:
+        """Whether it is a function of the kernel."""
+        return self.module == KERNEL
+
+    @property
+    def file(self) -> str:
+        """Name of the module without its directory."""
+        return PurePosixPath(self.module).name
+
+    def __str__(self) -> str:
+        """The symbol; without one the module in brackets."""
+        return self.symbol or (self.module if self.in_kernel else f"[{self.file or 'unknown'}]")
+
+
+@dataclass(frozen=True)
+class CallTree:
+    """Stacks as nodes: `parents` has the caller's node (−1: outermost), `places` the node's frame."""
+
+    event: str
+    frequency_hz: float
+    lost: int
+    frames: tuple[Frame, ...]
+    parents: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+    def stack(self, node: int) -> list[Frame]:
+        """Frames of a node, outermost first."""
+        frames = []
+        while node != NO_NODE:
+            frames.append(self.frames[self.places[node]])
+            node = int(self.parents[node])
+        return frames[::-1]
+
+
+def read_call_tree(path: Path) -> CallTree:
+    """Read stacks.json. Raises InputError with the first mistake."""
+    document = read_object(path, STACKS)
+    modules = [str((module or {}).get("path") or "") for module in document.get("modules") or []]
+    frames = tuple(
+        _frame(path, place, each, modules) for place, each in enumerate(document.get("frames") or [])
+    )
+    nodes = _nodes(path, document.get("nodes") or [])
+    parents, places = nodes[:, 0], nodes[:, 1]
+    order = np.arange(len(nodes))
+    for wrong, what in (
+        ((parents < NO_NODE) | (parents >= order), "its parent is not an earlier node"),
+        ((places < 0) | (places >= len(frames)), "its frame is not in `frames`"),
+    ):
+        if wrong.any():
+            raise InputError(path, f"`nodes[{int(np.argmax(wrong))}]`: {what}", COPY_AGAIN)
+    return CallTree(
+        str(document.get("event") or "cpu-clock"),
+        float(document.get("frequency_hz") or 0.0),
+        int(document.get("lost") or 0),
+        frames,
+        parents,
+        places,
+    )
+
+
+def _frame(path: Path, place: int, given: Any, modules: list[str]) -> Frame:
+    is_pair = isinstance(given, list) and len(given) == 2 and type(given[0]) is int
+    if not is_pair or not (given[1] is None or isinstance(given[1], str)):
+        raise InputError(path, f"`frames[{place}]` is not a module and a symbol", COPY_AGAIN)
+    module, symbol = given
+    if not 0 <= module < len(modules):
+        raise InputError(path, f"`frames[{place}]`: its module is not in `modules`", COPY_AGAIN)
+    return Frame(modules[module], symbol or None)
+
+
+def _nodes(path: Path, given: list[Any]) -> NDArray[np.int64]:
+    """Nodes as an array of (parent, frame)."""
+    try:
+        nodes = np.array(given or np.empty((0, 2), np.int64))
+    except ValueError:  # rows of different lengths
+        nodes = np.empty(0)
+    if nodes.ndim != 2 or nodes.shape[1] != 2 or nodes.dtype.kind != "i":
+        raise InputError(path, "`nodes` is not a list of pairs of integers", COPY_AGAIN)
+    return nodes.astype(np.int64)

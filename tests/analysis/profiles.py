@@ -1,0 +1,82 @@
+"""Writes the samples of probe `profile`: a table and stacks.json, with stacks that a test chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from recordings import Host, Rows, make_run, write_json, write_manifest
+
+KERNEL = "[kernel]"
+MYSQLD, LIBC = "/usr/sbin/mysqld", "/usr/lib/x86_64-linux-gnu/libc.so.6"
+START = f"{LIBC}!;{MYSQLD}!pfs_spawn_thread(void*);{MYSQLD}!handle_connection"
+COMMAND = f"{START};{MYSQLD}!do_command(THD*);{MYSQLD}!dispatch_command(THD*, COM_DATA const*, enum_server_command)"
+SYSTEM_CALL = f"{COMMAND};{LIBC}!;{KERNEL}!entry_SYSCALL_64_after_hwframe;{KERNEL}!do_syscall_64"
+SEND = f"{SYSTEM_CALL};{KERNEL}!__x64_sys_sendto;{KERNEL}!tcp_sendmsg_locked;{KERNEL}!_raw_spin_unlock_bh"
+PARSE = f"{COMMAND};{MYSQLD}!dispatch_sql_command(THD*, Parser_state*);{MYSQLD}!MYSQLparse(THD*, Parse_tree_root**)"
+SEARCH = f"{COMMAND};{MYSQLD}!row_search_mvcc(unsigned char*, page_cur_mode_t, row_prebuilt_t*, unsigned long, unsigned long)"
+NAMELESS = f"{MYSQLD}!"
+
+# samples a second by stack: frames `module!symbol` from the outermost inwards
+Samples = Mapping[str, int]
+
+
+def document(stacks: Samples) -> tuple[dict[str, Any], dict[str, int]]:
+    """stacks.json of some stacks, and the node of each."""
+    modules: dict[str, int] = {}
+    frames: dict[tuple[int, str | None], int] = {}
+    nodes: dict[tuple[int, int], int] = {}
+    ends: dict[str, int] = {}
+    for stack in stacks:
+        node = -1
+        for frame in stack.split(";"):
+            module, _, symbol = frame.partition("!")
+            place = modules.setdefault(module, len(modules))
+            key = node, frames.setdefault((place, symbol or None), len(frames))
+            node = nodes.setdefault(key, len(nodes))
+        ends[stack] = node
+    described = [{"path": path, "build_id": None} for path in modules]
+    tree = {"event": "cpu-clock", "frequency_hz": 99, "lost": 0, "modules": described}
+    return tree | {"frames": [list(frame) for frame in frames], "nodes": [list(node) for node in nodes]}, ends
+
+
+def profiled(**roles: Samples) -> Callable[[range], dict[str, tuple[Rows, dict[str, Any]]]]:
+    """The table `profile` for `Host.more`: the same samples in every second."""
+    _, ends = document(together(roles))
+
+    def rows(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
+        return {
+            "profile": (
+                [
+                    {"tick": tick, "role": role, "stack": str(ends[stack]), "samples": count}
+                    for role, stacks in roles.items()
+                    for stack, count in stacks.items()
+                    for tick in ticks
+                    if count
+                ],
+                {"shape": "table"},
+            )
+        }
+
+    return rows
+
+
+def together(roles: Mapping[str, Samples]) -> Samples:
+    """All stacks of all roles."""
+    return {stack: 1 for stacks in roles.values() for stack in stacks}
+
+
+def make_profiled_run(path: Path, host: Host | None = None, **roles: Samples) -> Path:
+    """Write a run directory whose recorder sampled these stacks."""
+    host = host or Host()
+    host.more = profiled(**roles)
+    make_run(path, host)
+    write_stacks(path, **roles)
+    return path
+
+
+def write_stacks(path: Path, **roles: Samples) -> None:
+    """Write stacks.json of a run directory."""
+    write_json(path / "server" / "stacks.json", document(together(roles))[0])
+    write_manifest(path)
