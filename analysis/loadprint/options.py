@@ -68,9 +68,18 @@ def write(text: str, output: Path | None) -> None:
     if output is None:
         sys.stdout.write(text)
         sys.stdout.flush()
+    else:
+        write_bytes(text.encode(), output)
+
+
+def write_bytes(content: bytes, output: Path | None) -> None:
+    """Print bytes, or write them to the file `output`. Raises InputError if the write fails."""
+    if output is None:
+        sys.stdout.buffer.write(content)
+        sys.stdout.flush()
         return
     try:
-        output.write_text(text, encoding="utf-8")
+        output.write_bytes(content)
     except OSError as error:
         raise InputError(
             output, error.strerror or "cannot be written", "give another file with -o"

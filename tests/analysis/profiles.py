@@ -10,13 +10,24 @@ from recordings import Host, Rows, make_run, write_json, write_manifest
 
 KERNEL = "[kernel]"
 MYSQLD, LIBC = "/usr/sbin/mysqld", "/usr/lib/x86_64-linux-gnu/libc.so.6"
-START = f"{LIBC}!;{MYSQLD}!pfs_spawn_thread(void*);{MYSQLD}!handle_connection"
-COMMAND = f"{START};{MYSQLD}!do_command(THD*);{MYSQLD}!dispatch_command(THD*, COM_DATA const*, enum_server_command)"
-SYSTEM_CALL = f"{COMMAND};{LIBC}!;{KERNEL}!entry_SYSCALL_64_after_hwframe;{KERNEL}!do_syscall_64"
-SEND = f"{SYSTEM_CALL};{KERNEL}!__x64_sys_sendto;{KERNEL}!tcp_sendmsg_locked;{KERNEL}!_raw_spin_unlock_bh"
-PARSE = f"{COMMAND};{MYSQLD}!dispatch_sql_command(THD*, Parser_state*);{MYSQLD}!MYSQLparse(THD*, Parse_tree_root**)"
-SEARCH = f"{COMMAND};{MYSQLD}!row_search_mvcc(unsigned char*, page_cur_mode_t, row_prebuilt_t*, unsigned long, unsigned long)"
-NAMELESS = f"{MYSQLD}!"
+
+
+def _in(module: str, *symbols: str) -> str:
+    return ";".join(f"{module}!{symbol}" for symbol in symbols)
+
+
+COMMAND = ";".join(
+    (
+        _in(LIBC, ""),
+        _in(MYSQLD, "pfs_spawn_thread(void*)", "handle_connection", "do_command(THD*)"),
+        _in(MYSQLD, "dispatch_command(THD*, COM_DATA const*, enum_server_command)"),
+    )
+)
+SYSTEM_CALL = f"{COMMAND};{_in(LIBC, '')};{_in(KERNEL, 'entry_SYSCALL_64_after_hwframe', 'do_syscall_64')}"
+SEND = f"{SYSTEM_CALL};{_in(KERNEL, '__x64_sys_sendto', 'tcp_sendmsg_locked', '_raw_spin_unlock_bh')}"
+PARSE = f"{COMMAND};{_in(MYSQLD, 'dispatch_sql_command(THD*, Parser_state*)', 'MYSQLparse(THD*)')}"
+SEARCH = f"{COMMAND};{_in(MYSQLD, 'row_search_mvcc(unsigned char*, page_cur_mode_t)')}"
+NAMELESS = f"{_in(MYSQLD, '')}"
 
 # samples a second by stack: frames `module!symbol` from the outermost inwards
 Samples = Mapping[str, int]

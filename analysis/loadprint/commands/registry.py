@@ -13,6 +13,7 @@ from typing import Any
 COMMANDS: dict[str, str] = {
     "compare": "compare.compare_command:add_compare",
     "inspect": "inspect.inspect_command:add_inspect",
+    "stacks": "stacks.stacks_command:add_stacks",
     "report": "report.report_command:add_report",
     "sweep": "sweep.sweep_command:add_sweep",
     "study": "study.study_command:add",

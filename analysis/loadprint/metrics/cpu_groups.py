@@ -18,12 +18,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.reading.call_tree import NO_NODE, CallTree, Frame
+from loadprint.reading.call_tree import NO_MODULE, NO_NODE, CallTree, Frame
 
 PATTERNS = Path(__file__).with_name("cpu_groups.toml")
 OTHER_KERNEL, UNKNOWN, MODULE = "other_kernel", "unknown", "in_"
 SUFFIX = re.compile(r"\.(?:isra|constprop|part|cold|llvm|lto_priv)\b.*")
-START_LIBRARIES = ("libc.so*", "libc-*.so", "libpthread*", "ld-*.so*", "ld-linux*", "libc.musl*")
+START_LIBRARIES = (
+    "libstdc++.so*",
+    "libc.so*",
+    "libc-*.so",
+    "libpthread*",
+    "ld-*.so*",
+    "ld-linux*",
+    "libc.musl*",
+)
 
 
 @dataclass(frozen=True)
@@ -126,7 +134,7 @@ def group_nodes(tree: CallTree) -> Grouped:
 def _unmatched(known: Patterns, frame: Frame) -> str:
     if frame.in_kernel:
         return OTHER_KERNEL
-    return UNKNOWN if known.family(frame.file) or not frame.file else f"{MODULE}{frame.file}"
+    return UNKNOWN if known.family(frame.file) or frame.module == NO_MODULE else f"{MODULE}{frame.file}"
 
 
 def _is_start(known: Patterns, frame: Frame) -> bool:

@@ -59,7 +59,8 @@ def _by_node(path: Path, tree: CallTree, rows: Columns) -> dict[int, float]:
 def profile(source: Source) -> None:
     """CPU time by groups as `profile.<role>.<group>`, in cores.
 
-    `profiled.<role>.{samples,truncated}` are the samples, and the share without the start of their thread.
+    `profiled.<role>` has `samples`; as shares, `truncated` (without the start of their thread), `lost`, and
+    `covered` (of the CPU time in /proc).
     """
     read = read_profile(source)
     if read is None:
@@ -69,10 +70,19 @@ def profile(source: Source) -> None:
     grouped = group_nodes(read.tree)
     for role, samples in read.samples.items():
         recorded = math.fsum(samples.values())
+        _cover(source, role, recorded / read.tree.frequency_hz)
         source.out.put(f"profiled.{role}.lost", read.tree.lost / (read.tree.lost + recorded))
         add_role(source.out, role, grouped, samples)
     for name in ("profile", "profiled"):
         source.out.mark_missing(name, "probe profile has no sample of these processes in the window")
+
+
+def _cover(source: Source, role: str, sampled: float) -> None:
+    """Add `profiled.<role>.covered`: the CPU time that the samples stand for, as a share of that in /proc."""
+    first, last = source.window.ends("profile")
+    cpu, seconds = source.out.get(f"process.{role}.cpu"), source.seconds("profile", np.array([first, last]))
+    if cpu and cpu.rate and seconds > 0:
+        source.out.put(f"profiled.{role}.covered", sampled / seconds / cpu.rate)
 
 
 def add_role(out: Quantities, role: str, grouped: Grouped, samples: Mapping[int, float]) -> None:

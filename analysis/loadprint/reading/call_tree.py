@@ -13,13 +13,13 @@ from loadprint.errors import InputError
 from loadprint.reading.bounds import COPY_AGAIN, STACKS
 from loadprint.reading.recording import read_object
 
-KERNEL = "[kernel]"
+KERNEL, NO_MODULE = "[kernel]", "[unknown]"
 NO_NODE = -1
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A function and the file that contains it: `module` is a path or `[kernel]`; both may be unknown."""
+    """A function and the file that contains it: `module` is a path, `[kernel]`, `[vdso]` or `[unknown]`."""
 
     module: str
     symbol: str | None
@@ -36,7 +36,7 @@ class Frame:
 
     def __str__(self) -> str:
         """The symbol; without one the module in brackets."""
-        return self.symbol or (self.module if self.in_kernel else f"[{self.file or 'unknown'}]")
+        return self.symbol or f"[{self.file.strip('[]')}]"
 
 
 @dataclass(frozen=True)
@@ -50,19 +50,23 @@ class CallTree:
     parents: NDArray[np.int64]
     places: NDArray[np.int64]
 
+    def path(self, node: int) -> list[int]:
+        """Nodes from the outermost to this one."""
+        nodes = []
+        while node != NO_NODE:
+            nodes.append(node)
+            node = int(self.parents[node])
+        return nodes[::-1]
+
     def stack(self, node: int) -> list[Frame]:
         """Frames of a node, outermost first."""
-        frames = []
-        while node != NO_NODE:
-            frames.append(self.frames[self.places[node]])
-            node = int(self.parents[node])
-        return frames[::-1]
+        return [self.frames[self.places[each]] for each in self.path(node)]
 
 
 def read_call_tree(path: Path) -> CallTree:
     """Read stacks.json. Raises InputError with the first mistake."""
     document = read_object(path, STACKS)
-    modules = [str((module or {}).get("path") or "") for module in document.get("modules") or []]
+    modules = [str(module.get("path") or NO_MODULE) for module in document.get("modules") or []]
     frames = tuple(
         _frame(path, place, each, modules) for place, each in enumerate(document.get("frames") or [])
     )
@@ -75,9 +79,12 @@ def read_call_tree(path: Path) -> CallTree:
     ):
         if wrong.any():
             raise InputError(path, f"`nodes[{int(np.argmax(wrong))}]`: {what}", COPY_AGAIN)
+    frequency = float(document.get("frequency_hz") or 0.0)
+    if not frequency:
+        raise InputError(path, "`frequency_hz` is missing or 0", COPY_AGAIN)
     return CallTree(
         str(document.get("event") or "cpu-clock"),
-        float(document.get("frequency_hz") or 0.0),
+        frequency,
         int(document.get("lost") or 0),
         frames,
         parents,

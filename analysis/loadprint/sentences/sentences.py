@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from loadprint import numbers
+from loadprint.sentences.cpu_difference import cpu_difference
 from loadprint.sentences.exercises import exercises
 from loadprint.sentences.ratios import FAR, sure, times
 from loadprint.sentences.rules import FIRST, LAST, Condition, Rule
@@ -32,6 +33,7 @@ def sentences(table: Table) -> tuple[Sentence, ...]:
     ordered = [
         *(text for rule in FIRST for side in sides if (text := _of_side(table, rule, side))),
         *(text for side in pairs if (text := _costs(table, side))),
+        *(text for side in pairs if (text := cpu_difference(table, side))),
         *(text for side in pairs for text in exercises(table, side)),
         *(
             text

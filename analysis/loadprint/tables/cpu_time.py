@@ -78,14 +78,20 @@ def _footnote(builder: RowBuilder, role: str) -> str:
     texts = []
     for column in builder.columns:
         known = [run.quantities for run in column.runs if run.quantities.get(f"profiled.{role}.samples")]
-        samples, truncated, lost = (
+        samples, truncated, lost, covered = (
             [quantities.values[f"profiled.{role}.{name}"].rate for quantities in known]
-            for name in ("samples", "truncated", "lost")
+            for name in ("samples", "truncated", "lost", "covered")
         )
         if samples:
             share = sum(n * part for n, part in zip(samples, truncated, strict=True)) / sum(samples)
-            dropped = f", {numbers.percent(max(lost))} % lost" if any(lost) else ""
+            dropped = f", up to {numbers.percent(max(lost))} % lost" if any(lost) else ""
             texts.append(
-                f"{column.name} {sum(samples):,.0f} with {numbers.percent(share)} % truncated{dropped}"
+                f"{column.name} {sum(samples):,.0f}, {_range(covered)} % of the CPU time in /proc, "
+                f"{numbers.percent(share)} % truncated{dropped}"
             )
     return f"samples of the CPU clock: {'; '.join(texts)}" if texts else ""
+
+
+def _range(shares: Sequence[float]) -> str:
+    """Smallest and largest share in percent."""
+    return "–".join(dict.fromkeys(f"{100 * share:.0f}" for share in (min(shares), max(shares))))

@@ -1,0 +1,54 @@
+"""Writes stacks as folded lines and as JSON for speedscope."""
+
+from __future__ import annotations
+
+import json
+
+from loadprint.commands.stacks.role_stacks import RoleStacks
+
+SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+KERNEL_SUFFIX = "_[k]"  # flamegraph.pl colours such frames as the kernel's
+
+
+def folded(stacks: RoleStacks) -> str:
+    """A line for each stack: frames from the outermost, separated by semicolons, and samples."""
+    lines: dict[str, int] = {}
+    for node, count in stacks.samples.items():
+        frames = stacks.tree.stack(node)
+        names = (
+            str(frame).replace(";", ":") + (KERNEL_SUFFIX if frame.in_kernel else "") for frame in frames
+        )
+        line = ";".join(names)
+        lines[line] = lines.get(line, 0) + count
+    return "".join(f"{line} {count}\n" for line, count in sorted(lines.items()))
+
+
+def speedscope(stacks: RoleStacks) -> str:
+    """A sampled profile, with CPU seconds by the samples and their frequency as weights."""
+    tree = stacks.tree
+    period = 1 / tree.frequency_hz
+    samples = [_places(stacks, node) for node in stacks.samples]
+    document = {
+        "$schema": SCHEMA,
+        "exporter": "loadprint",
+        "name": stacks.title,
+        "activeProfileIndex": 0,
+        "shared": {"frames": [{"name": str(frame), "file": frame.module} for frame in tree.frames]},
+        "profiles": [
+            {
+                "type": "sampled",
+                "name": stacks.title,
+                "unit": "seconds",
+                "startValue": 0,
+                "endValue": sum(stacks.samples.values()) * period,
+                "samples": samples,
+                "weights": [count * period for count in stacks.samples.values()],
+            }
+        ],
+    }
+    return json.dumps(document, ensure_ascii=False) + "\n"
+
+
+def _places(stacks: RoleStacks, node: int) -> list[int]:
+    """Frames of a stack from the outermost."""
+    return [int(stacks.tree.places[each]) for each in stacks.tree.path(node)]

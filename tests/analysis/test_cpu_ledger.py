@@ -1,0 +1,311 @@
+"""Where CPU time goes: groups of code, rows that add up to /proc, their sampling error, and the sentence."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from loadprint.commands.operands import resolve
+from loadprint.comparison.compare_sides import compare
+from loadprint.errors import InputError
+from loadprint.metrics import cpu_groups
+from loadprint.metrics.cpu_groups import function_name, group_nodes
+from loadprint.metrics.gather import Measured, gather
+from loadprint.metrics.sources_profile import sampled
+from loadprint.reading.call_tree import CallTree, Frame, read_call_tree
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import open_run
+from loadprint.rendering import render_text
+from loadprint.statistics import stats
+from loadprint.tables import views
+from loadprint.tables.table import Group, Table
+from profiles import (
+    COMMAND,
+    KERNEL,
+    LIBC,
+    MYSQLD,
+    NAMELESS,
+    PARSE,
+    SEARCH,
+    SEND,
+    SYSTEM_CALL,
+    Samples,
+    document,
+    make_profiled_run,
+    profiled,
+    write_stacks,
+)
+from recordings import Host, make_execution, write_json
+
+OLTP = {SEND: 20, SYSTEM_CALL: 5, PARSE: 10, SEARCH: 60, NAMELESS: 5}
+INSERT = {SEND: 40, SYSTEM_CALL: 5, PARSE: 30, SEARCH: 61, NAMELESS: 4}
+
+
+def tree_of(*stacks: str) -> CallTree:
+    written, _ = document(dict.fromkeys(stacks, 1))
+    frames = [Frame(written["modules"][module]["path"], symbol) for module, symbol in written["frames"]]
+    nodes = np.array(written["nodes"])
+    return CallTree("cpu-clock", 99.0, 0, tuple(frames), nodes[:, 0], nodes[:, 1])
+
+
+def group_of(stack: str) -> str:
+    return group_nodes(tree_of(stack)).keys[-1]
+
+
+def measured(path: Path) -> Measured:
+    return gather(open_run(path), Store())
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("row_search_mvcc(unsigned char*, page_cur_mode_t)", "row_search_mvcc"),
+        ("void mutex_enter_inline<PolicyMutex<T> >(PolicyMutex<T>*, ut::Location)", "mutex_enter_inline"),
+        ("std::vector<int, std::allocator<int> >::operator[](unsigned long)", "std::vector::operator[]"),
+        ("bool Cmp::operator()(int, int) const", "Cmp::operator()"),
+        ("A::operator<(A const&) const", "A::operator<"),
+        ("operator new(unsigned long)", "operator new"),
+        ("(anonymous namespace)::Pool<int>::get()", "{anonymous}::Pool::get"),
+        ("finish_task_switch.isra.0", "finish_task_switch"),
+        ("ext4_fsync_nojournal.constprop.0", "ext4_fsync_nojournal"),
+        ("", ""),
+        ("<", ""),
+    ],
+)
+def test_a_function_has_the_name_without_types_and_suffixes(symbol: str, name: str) -> None:
+    assert function_name(symbol) == name
+
+
+@pytest.mark.parametrize(
+    ("stack", "group"),
+    [
+        (SEND, "tcp_send"),
+        (SYSTEM_CALL, "syscall"),
+        (PARSE, "parser"),
+        (SEARCH, "records"),
+        # a helper belongs to its caller
+        (f"{SEARCH};{MYSQLD}!;{LIBC}!", "records"),
+        (f"{SEARCH};{LIBC}!__memmove_avx_unaligned_erms", "copies"),
+        (f"{SEARCH};/usr/lib/libtcmalloc.so.4.6.5!", "allocation"),
+        # of a sample in the kernel only its kernel frames count
+        (f"{PARSE};{KERNEL}!some_new_function", "other_kernel"),
+        (NAMELESS, "unknown"),
+        ("[unknown]!", "unknown"),
+        # the functions of a server mean nothing in another program
+        ("/usr/bin/program!row_search_mvcc", "in_program"),
+        ("/usr/bin/program!main;/usr/lib/libfoo.so.1!foo", "in_libfoo.so.1"),
+        ("/usr/bin/program!main;/usr/lib/libssl.so.3!SSL_read", "tls"),
+    ],
+)
+def test_the_first_frame_from_the_leaf_that_matches_decides(stack: str, group: str) -> None:
+    assert group_of(stack) == group
+
+
+def test_a_stack_is_truncated_without_the_start_of_a_thread() -> None:
+    stacks = (PARSE, PARSE.split(";", 2)[2], f"{MYSQLD}!_start;{MYSQLD}!main", f"{LIBC}!", "[unknown]!")
+    tree = tree_of(*stacks)
+    _, ends = document(dict.fromkeys(stacks, 1))
+    truncated = group_nodes(tree).truncated
+    assert [bool(truncated[ends[stack]]) for stack in stacks] == [False, True, False, True, True]
+
+
+def test_every_group_has_patterns_and_one_label() -> None:
+    labels = cpu_groups.patterns().labels
+    assert len(set(labels.values())) == len(labels)
+    used = {group for space in cpu_groups.patterns().symbols.values() for group in space.groupindex}
+    assert used | {cpu_groups.OTHER_KERNEL} == set(labels)
+
+
+def test_the_groups_of_a_role_add_up_to_its_cpu_time(tmp_path: Path) -> None:
+    run = make_profiled_run(tmp_path / "run", server=OLTP, load={SEND: 7})
+    quantities = measured(run).quantities
+    for role in ("server", "load"):
+        groups = [
+            value.rate for name, value in quantities.values.items() if name.startswith(f"profile.{role}.")
+        ]
+        total = quantities.values[f"process.{role}.cpu"].rate
+        assert math.isclose(sum(groups), total, rel_tol=1e-12)
+    # 9 + 3 jiffies a second; 20 of 100 samples
+    assert quantities.values["profile.server.tcp_send"].rate == pytest.approx(0.12 * 0.2)
+    assert quantities.values["profiled.server.truncated"].rate == pytest.approx(0.05)
+    absent = quantities.get("profile.server.purge")
+    assert absent is not None
+    assert absent.rate == 0.0
+    assert absent.error > 0.0
+
+
+def test_samples_of_the_first_tick_are_from_before_the_window(tmp_path: Path) -> None:
+    quantities = measured(make_profiled_run(tmp_path / "run", Host(seconds=20), server=OLTP)).quantities
+    ticks = quantities.values["profiled.server.samples"].rate / sum(OLTP.values())
+    # 99 samples a second are one second of CPU time; the server uses 0.12 s
+    assert quantities.values["profiled.server.covered"].rate == pytest.approx(100 / 99 / 0.12)
+    assert ticks == 20
+
+
+def test_the_error_of_a_share_is_that_of_a_sample_of_this_size() -> None:
+    rng = np.random.default_rng(14)
+    for share, total in ((0.3, 400), (0.02, 2000)):
+        counts = rng.binomial(total, share, 4000)
+        expected = float(np.std(counts / total))
+        assert sampled(1.0, share * total, total).error == pytest.approx(expected, rel=0.05)
+
+
+def test_the_sampling_error_widens_the_interval_in_quadrature() -> None:
+    side, base = [2.0, 2.1, 2.2], [1.0, 1.1, 0.9]
+    plain = stats.ratio(side, base, paired=True)
+    wide = stats.ratio(side, base, paired=True, sampling=0.1)
+    assert plain.high is not None
+    assert wide.high is not None
+    halves = [math.log(each / plain.centre) for each in (plain.high, wide.high)]
+    assert halves[1] == pytest.approx(math.hypot(halves[0], 0.1 * stats.t_quantile(0.975, 2.0)))
+
+
+def execution(path: Path, *, scale: int = 1, repeats: int = 3) -> Path:
+    """Two sides of which the second needs 15 % more CPU time per statement: to send, and to parse."""
+
+    def samples(stacks: Samples, k: int) -> dict[str, int]:
+        return {stack: scale * count + (k if stack == SEARCH else 0) for stack, count in stacks.items()}
+
+    sides = {
+        "oltp": [Host(server_ticks={"utime": 80, "stime": 40}) for k in range(repeats)],
+        "insert": [Host(server_ticks={"utime": 100, "stime": 60 + k}) for k in range(repeats)],
+    }
+    written = {
+        name: [samples(stacks, k) for k in range(repeats)]
+        for name, stacks in (("oltp", OLTP), ("insert", INSERT))
+    }
+    for name, hosts in sides.items():
+        for host, stacks in zip(hosts, written[name], strict=True):
+            host.more = profiled(server=stacks)
+    make_execution(path, sides, "oltp")
+    for run in json.loads((path / "execution.json").read_text())["runs"]:
+        write_stacks(path / run["id"], server=written[run["side"]][run["repeat"] - 1])
+    return path
+
+
+def table_of(path: Path) -> Table:
+    sides, reference = resolve([str(path)])
+    return compare(sides, reference)
+
+
+def ledger(table: Table, per: str = "statement") -> Group:
+    return next(group for group in table.groups if group.key == f"cputime_server_{per}")
+
+
+def test_rows_add_up_in_both_views(tmp_path: Path) -> None:
+    table = table_of(execution(tmp_path / "execution"))
+    for shown in (views.usual(table), views.all_of(table), views.all_of(views.costs(table))):
+        *rows, total = ledger(shown).rows
+        for place in range(2):
+            values = [row.cells[place].value or 0.0 for row in rows]
+            assert sum(values) == pytest.approx(total.cells[place].value)
+    assert {row.view for row in ledger(table, "commit").rows} == {"all"}
+    assert ledger(views.usual(table)).rows[-2].label == "unknown"
+
+
+def test_the_usual_view_sums_small_groups(tmp_path: Path) -> None:
+    small = {f"{COMMAND};{MYSQLD}!{name}": 1 for name in ("row_purge", "mtr_t::commit()")}
+    run = make_profiled_run(tmp_path / "a", server={**OLTP, **small})
+    other = make_profiled_run(tmp_path / "b", server=OLTP)
+    sides, _ = resolve([str(run), str(other)])
+    table = compare(sides, None)
+    usual, everything = ledger(views.usual(table)), ledger(views.all_of(table))
+    assert "2 other groups" in [row.label for row in usual.rows]
+    assert {"purge", "redo (mini-transactions)"} <= {row.label for row in everything.rows}
+    purge = next(row for row in everything.rows if row.label == "purge")
+    assert purge.cells[1].value == 0.0
+
+
+def test_few_samples_are_noted_where_they_dominate(tmp_path: Path) -> None:
+    few, many = (table_of(execution(tmp_path / f"{scale}", scale=scale)) for scale in (1, 10_000))
+    notes = [
+        {note for row in ledger(table).rows for versus in row.versus if versus for note in versus.notes}
+        for table in (few, many)
+    ]
+    assert any(note.startswith("few samples") for note in notes[0])
+    assert not any(note.startswith("few samples") for note in notes[1])
+
+
+def test_the_sentence_adds_up_to_the_difference(tmp_path: Path) -> None:
+    table = table_of(execution(tmp_path / "execution", scale=100))
+    sentence = next(one for one in table.sentences if one.id == "cpu-difference")
+    assert sentence.text == (
+        "insert against oltp: +205 µs of server CPU per client statement: "
+        "parser +112, TCP/IP send +110, record access −9, 1 more −1, unexplained −7."
+    )
+
+
+def test_without_an_interval_the_sentence_needs_repeats_that_do_not_overlap(tmp_path: Path) -> None:
+    table = table_of(execution(tmp_path / "execution", scale=100, repeats=1))
+    sentence = next(one for one in table.sentences if one.id == "cpu-difference")
+    assert "by single values" in sentence.text
+    same = table_of(make_execution(tmp_path / "same", {"a": [Host()], "b": [Host()]}, "a"))
+    assert not [one for one in same.sentences if one.id == "cpu-difference"]
+
+
+def test_text(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
+    table = table_of(execution(tmp_path / "execution", scale=10))
+    kept = [group for group in table.groups if group.key.startswith("cputime_")]
+    assert len(kept) == 3
+    golden("cpu_ledger.txt", render_text.render(views.shown(table)))
+
+
+def test_without_samples_the_row_has_the_reason(tmp_path: Path) -> None:
+    plain = make_execution(tmp_path / "execution", {"a": [Host()], "b": [Host()]}, "a")
+    table = table_of(plain)
+    assert not [group for group in views.usual(table).groups if group.key.startswith("cputime_")]
+    (row,) = ledger(table).rows
+    assert row.cells[0].value is None
+    assert row.cells[0].notes == ("probe profile was not recorded",)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"nodes": [[0, 0]]}, "`nodes[0]`: its parent is not an earlier node"),
+        ({"nodes": [[-1, 0], [-2, 0]]}, "`nodes[1]`: its parent is not an earlier node"),
+        ({"nodes": [[-1, 10_000]]}, "`nodes[0]`: its frame is not in `frames`"),
+        ({"nodes": [[-1]]}, "`nodes` is not a list of pairs of integers"),
+        ({"nodes": [[-1, 0], [0]]}, "`nodes` is not a list of pairs of integers"),
+        ({"nodes": [[-1, 0.5]]}, "`nodes` is not a list of pairs of integers"),
+        ({"nodes": [[-1, None]]}, "`nodes` is not a list of pairs of integers"),
+        ({"nodes": {"a": 1}}, "`nodes` is not a list of pairs of integers"),
+        ({"nodes": [[-1, 1 << 63]]}, "`nodes` is not a list of pairs of integers"),
+        ({"frames": [[99, "main"]]}, "`frames[0]`: its module is not in `modules`"),
+        ({"frames": [["main", 0]]}, "`frames[0]` is not a module and a symbol"),
+        ({"frames": [[0, 1]]}, "`frames[0]` is not a module and a symbol"),
+        ({"frames": {}}, "`frames` is an object, not a list"),
+        ({"modules": ["mysqld"]}, "`modules[0]` is text, not an object"),
+        ({"frequency_hz": 0}, "`frequency_hz` is missing or 0"),
+        ({"frequency_hz": -1}, "`frequency_hz` is -1, not a non-negative number"),
+    ],
+)
+def test_damaged_stacks_are_refused_in_one_line(tmp_path: Path, change: dict[str, Any], problem: str) -> None:
+    path = tmp_path / "stacks.json"
+    write_json(path, document(OLTP)[0] | change)
+    with pytest.raises(InputError) as error:
+        read_call_tree(path)
+    assert problem in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_stacks_that_the_table_has_and_the_tree_lacks_are_refused(tmp_path: Path) -> None:
+    run = make_profiled_run(tmp_path / "run", server=OLTP)
+    write_stacks(run, server={NAMELESS: 1})
+    with pytest.raises(InputError, match=r"nodes that are not in stacks\.json"):
+        measured(run)
+
+
+def test_nothing_was_sampled(tmp_path: Path) -> None:
+    run = make_profiled_run(tmp_path / "run", server=OLTP, other={SEND: 1})
+    quantities = measured(run).quantities
+    assert "profile.load.tcp_send" not in quantities.values
+    assert (
+        quantities.why("profile.load.tcp_send")
+        == "probe profile has no sample of these processes in the window"
+    )
