@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -30,20 +29,17 @@ from profiles import (
     LIBC,
     MYSQLD,
     NAMELESS,
+    OLTP,
     PARSE,
     SEARCH,
     SEND,
     SYSTEM_CALL,
-    Samples,
     document,
     make_profiled_run,
-    profiled,
+    profiled_execution,
     write_stacks,
 )
 from recordings import Host, make_execution, write_json
-
-OLTP = {SEND: 20, SYSTEM_CALL: 5, PARSE: 10, SEARCH: 60, NAMELESS: 5}
-INSERT = {SEND: 40, SYSTEM_CALL: 5, PARSE: 30, SEARCH: 61, NAMELESS: 4}
 
 
 def tree_of(*stacks: str) -> CallTree:
@@ -165,29 +161,6 @@ def test_the_sampling_error_widens_the_interval_in_quadrature() -> None:
     assert halves[1] == pytest.approx(math.hypot(halves[0], 0.1 * stats.t_quantile(0.975, 2.0)))
 
 
-def execution(path: Path, *, scale: int = 1, repeats: int = 3) -> Path:
-    """Two sides of which the second needs 15 % more CPU time per statement: to send, and to parse."""
-
-    def samples(stacks: Samples, k: int) -> dict[str, int]:
-        return {stack: scale * count + (k if stack == SEARCH else 0) for stack, count in stacks.items()}
-
-    sides = {
-        "oltp": [Host(server_ticks={"utime": 80, "stime": 40}) for k in range(repeats)],
-        "insert": [Host(server_ticks={"utime": 100, "stime": 60 + k}) for k in range(repeats)],
-    }
-    written = {
-        name: [samples(stacks, k) for k in range(repeats)]
-        for name, stacks in (("oltp", OLTP), ("insert", INSERT))
-    }
-    for name, hosts in sides.items():
-        for host, stacks in zip(hosts, written[name], strict=True):
-            host.more = profiled(server=stacks)
-    make_execution(path, sides, "oltp")
-    for run in json.loads((path / "execution.json").read_text())["runs"]:
-        write_stacks(path / run["id"], server=written[run["side"]][run["repeat"] - 1])
-    return path
-
-
 def table_of(path: Path) -> Table:
     sides, reference = resolve([str(path)])
     return compare(sides, reference)
@@ -198,7 +171,7 @@ def ledger(table: Table, per: str = "statement") -> Group:
 
 
 def test_rows_add_up_in_both_views(tmp_path: Path) -> None:
-    table = table_of(execution(tmp_path / "execution"))
+    table = table_of(profiled_execution(tmp_path / "execution"))
     for shown in (views.usual(table), views.all_of(table), views.all_of(views.costs(table))):
         *rows, total = ledger(shown).rows
         for place in range(2):
@@ -222,7 +195,7 @@ def test_the_usual_view_sums_small_groups(tmp_path: Path) -> None:
 
 
 def test_few_samples_are_noted_where_they_dominate(tmp_path: Path) -> None:
-    few, many = (table_of(execution(tmp_path / f"{scale}", scale=scale)) for scale in (1, 10_000))
+    few, many = (table_of(profiled_execution(tmp_path / f"{scale}", scale=scale)) for scale in (1, 10_000))
     notes = [
         {note for row in ledger(table).rows for versus in row.versus if versus for note in versus.notes}
         for table in (few, many)
@@ -232,7 +205,7 @@ def test_few_samples_are_noted_where_they_dominate(tmp_path: Path) -> None:
 
 
 def test_the_sentence_adds_up_to_the_difference(tmp_path: Path) -> None:
-    table = table_of(execution(tmp_path / "execution", scale=100))
+    table = table_of(profiled_execution(tmp_path / "execution", scale=100))
     sentence = next(one for one in table.sentences if one.id == "cpu-difference")
     assert sentence.text == (
         "insert against oltp: +205 µs of server CPU per client statement: "
@@ -241,7 +214,7 @@ def test_the_sentence_adds_up_to_the_difference(tmp_path: Path) -> None:
 
 
 def test_without_an_interval_the_sentence_needs_repeats_that_do_not_overlap(tmp_path: Path) -> None:
-    table = table_of(execution(tmp_path / "execution", scale=100, repeats=1))
+    table = table_of(profiled_execution(tmp_path / "execution", scale=100, repeats=1))
     sentence = next(one for one in table.sentences if one.id == "cpu-difference")
     assert "by single values" in sentence.text
     same = table_of(make_execution(tmp_path / "same", {"a": [Host()], "b": [Host()]}, "a"))
@@ -249,7 +222,7 @@ def test_without_an_interval_the_sentence_needs_repeats_that_do_not_overlap(tmp_
 
 
 def test_text(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
-    table = table_of(execution(tmp_path / "execution", scale=10))
+    table = table_of(profiled_execution(tmp_path / "execution", scale=10))
     kept = [group for group in table.groups if group.key.startswith("cputime_")]
     assert len(kept) == 3
     golden("cpu_ledger.txt", render_text.render(views.shown(table)))

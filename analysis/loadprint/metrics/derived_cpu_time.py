@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from loadprint.metrics.costs import Denominator
 from loadprint.metrics.derived import Metric, View
 
-PREFIX = "cpu_time_"
+PREFIX = "cputime_"
 ALL = "all"
 
 

@@ -137,6 +137,40 @@ class Scaled:
 
 
 @dataclass(frozen=True)
+class PathRatio:
+    """A call path's time as a multiple of the reference's; `differs`: tested among all paths."""
+
+    centre: float
+    low: float | None
+    high: float | None
+    differs: bool
+
+
+@dataclass(frozen=True)
+class FlameNode:
+    """A call path: its last function, the position of the path without it, and s per unit of work by side.
+
+    A ratio is None for the reference itself, and if some run has no sample of the path.
+    """
+
+    name: str
+    parent: int
+    kernel: bool
+    times: tuple[float, ...]
+    ratios: tuple[PathRatio | None, ...]
+
+
+@dataclass(frozen=True)
+class Flames:
+    """Flame graphs of all sides, per `work`; callers come before the functions that they call."""
+
+    work: str
+    sides: tuple[str, ...]
+    base: int
+    nodes: tuple[FlameNode, ...]
+
+
+@dataclass(frozen=True)
 class Setting:
     """A fact of the hosts or the server; `values` has one text per side.
 
@@ -183,6 +217,7 @@ class Report:
     absent: tuple[Absent, ...]
     probes: tuple[tuple[str, str], ...] = ()
     ab: Any | None = None
+    flames: Flames | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
 
     def runs_of(self, side: int) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from loadprint.tables.rows import RowBuilder
 from loadprint.tables.table import Group
 
 TITLE = "Where CPU time goes"
-LEAST = 0.02  # of a side's CPU time, for a row of its own in the usual view
+LEAST = 0.02  # of a side's CPU time, for a separate row in the usual view
 OTHERS = "others"
 
 

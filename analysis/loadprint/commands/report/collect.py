@@ -8,6 +8,7 @@ from typing import Any
 
 from loadprint.commands.report import ebpf_histograms, latency, time_charts, unread_probes
 from loadprint.commands.report.charts import MIB
+from loadprint.commands.report.flames import flames
 from loadprint.commands.report.scaling_section import scaled
 from loadprint.commands.report.settings import settings
 from loadprint.commands.sweep.cells import Cell, Swept
@@ -26,6 +27,7 @@ WHY = {
     "Over time": "no recorder's table and no generator's series cover the window",
     "Latency": "no generator wrote latencies",
     "Histograms by eBPF": "no eBPF probe was recorded; it needs root, or CAP_BPF and CAP_PERFMON",
+    "Flame graphs": "a run has no samples of the probe profile; it needs root, or CAP_BPF and CAP_PERFMON",
     "Throughput over threads": "the sides ran at one number of threads",
     "A/B blocks": "this is not an A/B on a live server",
 }
@@ -42,6 +44,7 @@ def collect(sides: Sequence[Side], reference: str | None) -> Report:
     known = iter(sampled)
     measured = [[gather(run, store, series=next(known).series) for run in side.runs] for side in sides]
     table = views.all_of(compare(sides, reference, measured=measured))
+    sampled_stacks = flames(measured, table, store)
     drawn, still = time_charts.courses(
         sampled, devices.disks(measured), devices.interfaces(measured), sets_of(measured)
     )
@@ -69,9 +72,11 @@ def collect(sides: Sequence[Side], reference: str | None) -> Report:
                 "Over time": drawn,
                 "Latency": percentiles,
                 "Histograms by eBPF": inside,
+                "Flame graphs": sampled_stacks.nodes if sampled_stacks else (),
                 **(dict(zip(OF_SEVERAL, (curves, ()), strict=True)) if len(sides) > 1 else {}),
             }
         ),
+        flames=sampled_stacks,
         probes=unread_probes.lost([side.name for side in sides], measured),
         notes={"still": ", ".join(still)} if still else {},
     )

@@ -18,7 +18,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from loadprint.commands.report import chart_text, pack, scaling_section, table_section
+from loadprint.commands.report import chart_text, flames_section, pack, scaling_section, table_section
 from loadprint.commands.report.charts import SECTIONS
 from loadprint.rendering import render_pivot
 from loadprint.rendering.report_data import Course, Distribution, Percentiles, Report
@@ -26,6 +26,7 @@ from loadprint.tables.table import Table
 
 EARLY = ("theme.js",)
 LATE = ("vendor/uPlot.iife.min.js", "data.js", "charts.js", "histogram.js", "scaling.js", "table.js")
+FLAMES = ("vendor/d3-selection.min.js", "vendor/d3-flamegraph.min.js", "flames.js")
 STYLES = ("vendor/uPlot.min.css", "page.css", "figures.css")
 EBPF_TITLES = {
     "ebpf_sched": "Scheduler: server's threads",
@@ -63,7 +64,8 @@ class Block:
 def page(report: Report) -> str:
     """The whole page as HTML."""
     grid = pack.grid_of(report.courses)
-    early, late, style = (_asset(names) for names in (EARLY, LATE, STYLES))
+    early, style = _asset(EARLY), _asset((*STYLES, *(("vendor/d3-flamegraph.css",) if report.flames else ())))
+    late = _scoped((*LATE, *(FLAMES if report.flames else ())))
     environment = Environment(
         loader=PackageLoader("loadprint.commands.report", ""),
         autoescape=True,
@@ -78,6 +80,7 @@ def page(report: Report) -> str:
         latencies=_latencies(report),
         kernels=_kernels(report),
         scaling=_scaling(report),
+        **flames_section.context(report.flames),
         pivots=[
             (render_pivot.heading(pivot), pivot, *render_pivot.written(pivot))
             for pivot in report.pivots.pivots
@@ -112,8 +115,11 @@ def table_page(table: Table) -> str:
 
 def _asset(names: Sequence[str]) -> str:
     folder = resources.files("loadprint.commands.report")
-    text = "\n".join(folder.joinpath(name).read_text(encoding="utf-8").strip() for name in names)
-    return f'(() => {{"use strict";\n{text}\n}})();' if names == LATE else text
+    return "\n".join(folder.joinpath(name).read_text(encoding="utf-8").strip() for name in names)
+
+
+def _scoped(names: Sequence[str]) -> str:
+    return f'(() => {{"use strict";\n{_asset(names)}\n}})();'
 
 
 def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
@@ -151,6 +157,7 @@ def _data(report: Report, grid: pack.Grid | None) -> dict[str, Any]:
         "grid": grid.as_object() if grid else None,
         "courses": [pack.packed(course, grid) for course in report.courses] if grid else [],
         "scaled": [scaling_section.packed(each, place) for place, each in enumerate(report.scaled)],
+        "flames": flames_section.packed(report.flames),
         "percentiles": [_percentiles(chart) for chart in report.percentiles],
         "distributions": [_distribution(chart) for chart in report.distributions],
     }

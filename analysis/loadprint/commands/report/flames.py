@@ -1,0 +1,176 @@
+"""Computes the flame graphs of the sides: CPU time of the server by call path, per unit of work.
+
+The call trees of all runs become one, by function names. A path's time in a run is its share of the samples,
+multiplied by the CPU time of the process in /proc; sides are compared as the rows of the table are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadprint.metrics import blocks
+from loadprint.metrics.cpu_groups import function_name
+from loadprint.metrics.gather import Measured
+from loadprint.metrics.quantities import Quantities
+from loadprint.metrics.sources import Source
+from loadprint.metrics.sources_profile import Profile, read_profile, sampled
+from loadprint.reading.call_tree import NO_NODE, CallTree
+from loadprint.reading.queries import Store
+from loadprint.rendering.report_data import FlameNode, Flames, PathRatio
+from loadprint.statistics import stats
+from loadprint.tables.table import Group, Table
+
+ROLE = "server"
+LEAST = 0.002  # of a side's CPU time, for a path to be drawn
+ROOT = "server CPU"
+
+
+@dataclass
+class Path:
+    """A call path: samples of each run (by position among all runs) that contain it."""
+
+    name: str
+    kernel: bool
+    parent: int
+    samples: dict[int, float] = field(default_factory=dict)
+
+
+def flames(measured: Sequence[Sequence[Measured]], table: Table, store: Store) -> Flames | None:
+    """Flame graphs of all sides; None if some side has no samples."""
+    group = next((group for group in table.groups if group.key.startswith(f"cputime_{ROLE}_")), None)
+    if group is None or not group.rows:
+        return None
+    sides = [blocks.ordered(runs) for runs in measured]
+    profiles = [[_profile(run, store) for run in runs] for runs in sides]
+    known = [[profile for profile in side if profile is not None] for side in profiles]
+    whole = _whole(group)
+    if any(len(side) < len(runs) for side, runs in zip(known, sides, strict=True)) or not whole:
+        return None
+    paths = merged([profile for side in known for profile in side])
+    cpu = np.array([value for side in whole for value in side])
+    totals = np.array([paths[0].samples.get(place, 0.0) for place in range(len(cpu))])
+    starts = np.cumsum([0, *(len(side) for side in whole)])
+    places = [list(range(begin, end)) for begin, end in pairwise(starts.tolist())]
+    if not totals.all():
+        return None
+    paired = [blocks.paired(runs, measured[table.base]) for runs in measured]
+    compared = Compared(cpu, totals, places, table.base, paired)
+    return Flames(
+        group.key.rpartition("_")[2],
+        tuple(side.name for side in table.sides),
+        table.base,
+        compared.nodes(paths),
+    )
+
+
+def _whole(group: Group) -> list[list[float]]:
+    """CPU time of each run per unit of work, in s, from the row of all groups; empty if one is missing."""
+    repeats = [cell.repeats for cell in group.rows[-1].cells]
+    sides = [[value for value in side if value is not None] for side in repeats]
+    return sides if [len(side) for side in sides] == [len(side) for side in repeats] else []
+
+
+def _profile(run: Measured, store: Store) -> Profile | None:
+    if run.window is None:
+        return None
+    profile = read_profile(Source(run.run, run.window, store, Quantities()))
+    return profile if profile is not None and profile.samples.get(ROLE) else None
+
+
+def merged(profiles: Sequence[Profile]) -> list[Path]:
+    """All paths of some runs, callers first; the first is the root."""
+    paths = [Path(ROOT, kernel=False, parent=NO_NODE)]
+    known: dict[tuple[int, str], int] = {}
+    for run, profile in enumerate(profiles):
+        ends: dict[int, int] = {}
+        for node, count in profile.samples[ROLE].items():
+            place = _place(profile.tree, node, paths, known, ends)
+            while place != NO_NODE:
+                paths[place].samples[run] = paths[place].samples.get(run, 0.0) + count
+                place = paths[place].parent
+    return paths
+
+
+def _place(
+    tree: CallTree, node: int, paths: list[Path], known: dict[tuple[int, str], int], ends: dict[int, int]
+) -> int:
+    """Position of the path of a node, which is added if it is new; `ends` are those of this tree."""
+    place = 0
+    for each in tree.path(node):
+        if each not in ends:
+            frame = tree.frames[tree.places[each]]
+            name = function_name(frame.symbol or "") or str(frame)
+            key = place, name
+            if key not in known:
+                known[key] = len(paths)
+                paths.append(Path(name, frame.in_kernel, place))
+            ends[each] = known[key]
+        place = ends[each]
+    return place
+
+
+@dataclass(frozen=True)
+class Compared:
+    """CPU time and samples of all runs, the runs of each side, and the reference."""
+
+    cpu: NDArray[np.float64]
+    totals: NDArray[np.float64]
+    places: Sequence[Sequence[int]]
+    base: int
+    paired: Sequence[bool]
+
+    def nodes(self, paths: Sequence[Path]) -> tuple[FlameNode, ...]:
+        """Paths with a noticeable share on some side, callers first, with their ratios."""
+        kept: dict[int, int] = {NO_NODE: NO_NODE}
+        times: list[NDArray[np.float64]] = []
+        chosen: list[Path] = []
+        for place, path in enumerate(paths):
+            counts = np.array([path.samples.get(run, 0.0) for run in range(len(self.cpu))])
+            shares = counts / self.totals
+            if path.parent in kept and max(shares[list(side)].mean() for side in self.places) >= LEAST:
+                kept[place] = len(chosen)
+                chosen.append(path)
+                times.append(counts)
+        ratios = [self._ratios(times, side) for side in range(len(self.places))]
+        return tuple(
+            FlameNode(
+                path.name,
+                kept[path.parent],
+                path.kernel,
+                tuple(float((counts / self.totals * self.cpu)[list(side)].mean()) for side in self.places),
+                tuple(of_side[place] for of_side in ratios),
+            )
+            for place, (path, counts) in enumerate(zip(chosen, times, strict=True))
+        )
+
+    def _ratios(self, times: Sequence[NDArray[np.float64]], side: int) -> list[PathRatio | None]:
+        """Ratio of each path to the reference's, tested among all of them."""
+        if side == self.base:
+            return [None] * len(times)
+        estimates = [self._estimate(counts, side) for counts in times]
+        tested = [place for place, each in enumerate(estimates) if each is not None and each.p is not None]
+        p_values = [each.p for each in estimates if each is not None and each.p is not None]
+        flags = dict(zip(tested, stats.benjamini_hochberg(p_values), strict=True))
+        return [
+            None
+            if each is None
+            else PathRatio(each.centre, each.low, each.high, differs=flags.get(place, False))
+            for place, each in enumerate(estimates)
+        ]
+
+    def _estimate(self, counts: NDArray[np.float64], side: int) -> stats.Estimate | None:
+        """Ratio of geometric means; None if a run has no sample of the path."""
+        values, errors = [], []
+        for runs in (self.places[side], self.places[self.base]):
+            parts = [sampled(self.cpu[run], counts[run], self.totals[run]) for run in runs]
+            if min(part.rate for part in parts) <= 0:
+                return None
+            values.append([part.rate for part in parts])
+            errors.append(math.hypot(*(part.error / part.rate for part in parts)) / len(parts))
+        return stats.ratio(values[0], values[1], paired=self.paired[side], sampling=math.hypot(*errors))
