@@ -19,7 +19,8 @@ from loadprint.commands.operands import resolve
 from loadprint.commands.report.collect import collect
 from loadprint.commands.report.page import page as written
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
-from recordings import Rows, make_execution, write_manifest
+from profiles import INSERT, OLTP, Samples, profiled, write_stacks
+from recordings import Host, Rows, make_execution
 
 pytestmark = pytest.mark.browser
 
@@ -44,6 +45,7 @@ SECTIONS = (
     "time",
     "latency",
     "ebpf",
+    "flames",
     "settings",
     "made",
     "absent",
@@ -75,21 +77,27 @@ def kernel(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
     return {"ebpf_sched": (rows, {"shape": "histogram", "columns": {"buckets": {"bounds": BOUNDS}}})}
 
 
+def recorded(host: Host, samples: Samples) -> Host:
+    """A host with kernel histograms and sampled stacks."""
+    stacks = profiled(server=samples)
+    return replace(host, more=lambda ticks: kernel(ticks) | stacks(ticks), seconds=40)
+
+
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report of two sides with recorded latencies, kernel histograms and a label that wants to act."""
     folder = tmp_path_factory.mktemp("report")
 
     sides = {
-        "oltp": [replace(oltp(k), more=kernel, seconds=40) for k in (0, 1, 2)],
-        "insert": [replace(insert(k), more=kernel, seconds=40) for k in (0, 2, 1)],
+        "oltp": [recorded(oltp(k), OLTP) for k in (0, 1, 2)],
+        "insert": [recorded(insert(k), INSERT) for k in (0, 2, 1)],
     }
     plans = {"oltp": {"label": "OLTP"}, "insert": {"label": f"insert {HOSTILE}"}}
     execution = make_execution(folder / "execution", sides, "oltp", plans)
     for run in execution.glob("b*"):
         name = "oltp" if "oltp" in run.name else "insert"
         shutil.copy(RECORDED / name / "load" / "latency.hlog", run / "load")
-        write_manifest(run)
+        write_stacks(run, server=OLTP if name == "oltp" else INSERT)
     result, declared = resolve([str(execution)])
     path = folder / "report.html"
     path.write_text(written(collect(result, declared)), encoding="utf-8")
@@ -302,6 +310,32 @@ def test_the_table_filters_and_explains(opened: Page) -> None:
     expect(opened.locator("#tip")).to_contain_text("higher is better")
     opened.keyboard.press("Escape")
     expect(opened.locator("#tip")).to_be_hidden()
+
+
+def test_flame_graphs_enlarge_search_and_compare(opened: Page) -> None:
+    opened.locator("#flames").scroll_into_view_if_needed()
+    frames, details = opened.locator("#flame g.frame"), opened.locator("#flame-details")
+
+    def frame(name: str) -> Any:
+        return opened.locator(f'#flame g.frame[name="{name}"]')
+
+    expect(frame("tcp_sendmsg_locked").locator("rect")).to_be_visible()
+    frame("MYSQLparse").hover()
+    expect(details).to_have_text(re.compile(r"^MYSQLparse: .* µs per client statement, .* %, .* × oltp \["))
+    colours = {frame(name).locator("rect").get_attribute("fill") for name in ("MYSQLparse", "[mysqld]")}
+    opened.locator(".flame-view").nth(1).click()
+    expect(opened.locator(".flame-view").nth(1)).to_have_attribute("aria-pressed", "true")
+    assert frame("MYSQLparse").locator("rect").get_attribute("fill") not in colours
+    every = frames.count()
+    frame("dispatch_sql_command").click()
+    eventually(opened, "the path is not enlarged", lambda: frames.count() < every)
+    frame("server CPU").click()
+    eventually(opened, "the other paths do not come back", lambda: frames.count() == every)
+    plain = frame("tcp_sendmsg_locked").locator("rect").get_attribute("fill")
+    opened.locator("#flame-search").fill("tcp_")
+    expect(details).to_have_text(re.compile(r"^\d+ functions, [\d.]+ % of the time$"))
+    assert frame("tcp_sendmsg_locked").locator("rect").get_attribute("fill") != plain
+    shot(opened, "flames")
 
 
 def test_a_link_of_a_sentence_shows_its_row(opened: Page) -> None:
