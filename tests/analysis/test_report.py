@@ -29,6 +29,7 @@ from loadprint.commands.report.page import page
 from loadprint.commands.report.sweep_report import collect_sweep
 from loadprint.reading import interval_log
 from loadprint.rendering.report_data import Course, Line, Report
+from profiles import COMMAND, MYSQLD, SEARCH, make_profiled_run
 from recordings import make_execution, write_json, write_manifest
 
 EVIL = "</script><script>alert('x')</script>\"'><img src=x onerror=alert(1)>"
@@ -421,3 +422,16 @@ def test_an_experiment_is_told_by_its_sentence_and_its_windows(report: Report) -
     assert "ab" in read.ids()
     assert html.escape(actual.sentence) in text
     assert sum(tag == "rect" for tag, _ in read.elements) == 4
+
+
+def test_a_sum_of_rows_is_shown_where_these_rows_are_not(tmp_path: Path) -> None:
+    small = {f"{COMMAND};{MYSQLD}!{name}": 1 for name in ("row_purge", "mtr_t::commit()")}
+    runs = [make_profiled_run(tmp_path / name, server={SEARCH: 100} | small) for name in ("a", "b")]
+    sides, _ = resolve([str(run) for run in runs])
+    table = collect(sides, None).table
+    assert table is not None
+    text = table_section.tabled(table)
+    kinds = {row.label: row.kind for group in text.groups if "Where" in group.title for row in group.rows}
+    assert {kinds[label] for label in ("purge", "redo (mini-transactions)")} == {"further"}
+    assert kinds["2 other groups"] == "sum"
+    assert text.counts[2] == len(table.rows) - 1

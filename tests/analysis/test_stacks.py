@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from loadprint.__main__ import main
 from profiles import NAMELESS, PARSE, SEND, make_profiled_run
-from recordings import Host, make_run
+from recordings import Host, make_run, write_json, write_manifest
 
 SAMPLES = {SEND: 20, PARSE: 10, NAMELESS: 5}
 SECONDS = 20  # of the window, after its first tick
@@ -135,3 +135,13 @@ def test_a_run_without_the_probe_is_refused(tmp_path: Path, capsys: pytest.Captu
     run = make_run(tmp_path / "plain", Host())
     assert main(["stacks", str(run)]) == 2
     assert "probe profile was not recorded" in capsys.readouterr().err
+
+
+def test_hostile_symbols_cannot_end_a_frame_or_colour_a_terminal(tmp_path: Path) -> None:
+    run = make_profiled_run(tmp_path / "run", server={NAMELESS: 1})
+    path = run / "server" / "stacks.json"
+    document = json.loads(path.read_text())
+    document["frames"] = [[0, "a;b\n\x1b[31m 7"]]
+    write_json(path, document)
+    write_manifest(run)
+    assert written(run, "folded").decode() == f"a:b \N{REPLACEMENT CHARACTER}[31m 7 {SECONDS}\n"

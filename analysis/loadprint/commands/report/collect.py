@@ -20,7 +20,6 @@ from loadprint.reading.queries import Store
 from loadprint.reading.sides import Side
 from loadprint.rendering.report_data import Absent, Report, RunOf, SideOf, Span
 from loadprint.series import series, spikes
-from loadprint.tables import views
 from loadprint.tables.table import Table
 
 WHY = {
@@ -43,7 +42,7 @@ def collect(sides: Sequence[Side], reference: str | None) -> Report:
     sampled = time_charts.sample(everyone, store)
     known = iter(sampled)
     measured = [[gather(run, store, series=next(known).series) for run in side.runs] for side in sides]
-    table = views.all_of(compare(sides, reference, measured=measured))
+    table = compare(sides, reference, measured=measured)
     sampled_stacks = flames(measured, table, store)
     drawn, still = time_charts.courses(
         sampled, devices.disks(measured), devices.interfaces(measured), sets_of(measured)

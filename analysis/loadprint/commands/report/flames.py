@@ -7,7 +7,7 @@ multiplied by the CPU time of the process in /proc; sides are compared as the ro
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -88,31 +88,33 @@ def merged(profiles: Sequence[Profile]) -> list[Path]:
     paths = [Path(ROOT, kernel=False, parent=NO_NODE)]
     known: dict[tuple[int, str], int] = {}
     for run, profile in enumerate(profiles):
-        ends: dict[int, int] = {}
-        for node, count in profile.samples[ROLE].items():
-            place = _place(profile.tree, node, paths, known, ends)
-            while place != NO_NODE:
+        tree = profile.tree
+        names = [function_name(frame.symbol or "") or str(frame) for frame in tree.frames]
+        counts = _with_callees(tree, profile.samples[ROLE])
+        paths[0].samples[run] = math.fsum(profile.samples[ROLE].values())
+        places: list[int] = []
+        nodes = zip(tree.parents.tolist(), tree.places.tolist(), counts, strict=True)
+        for parent, frame, count in nodes:
+            above = places[parent] if parent != NO_NODE else 0
+            key = above, names[frame]
+            if count and key not in known:
+                known[key] = len(paths)
+                paths.append(Path(names[frame], tree.frames[frame].in_kernel, above))
+            place = known.get(key, NO_NODE)
+            places.append(place)
+            if count:
                 paths[place].samples[run] = paths[place].samples.get(run, 0.0) + count
-                place = paths[place].parent
     return paths
 
 
-def _place(
-    tree: CallTree, node: int, paths: list[Path], known: dict[tuple[int, str], int], ends: dict[int, int]
-) -> int:
-    """Position of the path of a node, which is added if it is new; `ends` are those of this tree."""
-    place = 0
-    for each in tree.path(node):
-        if each not in ends:
-            frame = tree.frames[tree.places[each]]
-            name = function_name(frame.symbol or "") or str(frame)
-            key = place, name
-            if key not in known:
-                known[key] = len(paths)
-                paths.append(Path(name, frame.in_kernel, place))
-            ends[each] = known[key]
-        place = ends[each]
-    return place
+def _with_callees(tree: CallTree, samples: Mapping[int, float]) -> list[float]:
+    """Samples of each node and of all below it."""
+    counts = [samples.get(node, 0.0) for node in range(len(tree.parents))]
+    for node in range(len(counts) - 1, -1, -1):
+        parent = int(tree.parents[node])
+        if parent != NO_NODE:
+            counts[parent] += counts[node]
+    return counts
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from loadprint.tables.table import Cell, Row, Table, Versus
 SCALES = (2.0, 4.0, 10.0, 100.0, 1000.0)  # how far the axis of ratios may reach to either side
 MOST_BEYOND = 0.1  # share of ratios that may be outside of it
 HALF = 50.0  # of the bar's width, in its own units
-KINDS = ("headline", "usual", "further")
+KINDS = ("headline", "usual", "sum", "further")
 BETTER = {"higher": "higher is better", "lower": "lower is better"}
 
 
@@ -59,7 +59,7 @@ class VersusText:
 
 @dataclass(frozen=True)
 class RowText:
-    """A row of the page; `kind`: `headline`, `usual`, or `further`, which is shown only among all rows."""
+    """A row; `kind`: `headline`, `usual`, `further` (only among all rows), `sum` (not among them)."""
 
     anchor: str
     label: str
@@ -141,8 +141,8 @@ def tabled(table: Table) -> TableText:
 
 def _counts(groups: Sequence[GroupText]) -> tuple[int, int, int]:
     """How many rows are shown as headlines, usually, and at all."""
-    kinds = [KINDS.index(row.kind) for group in groups for row in group.rows]
-    return sum(kind == 0 for kind in kinds), sum(kind <= 1 for kind in kinds), len(kinds)
+    kinds = [row.kind for group in groups for row in group.rows]
+    return kinds.count("headline"), len(kinds) - kinds.count("further"), len(kinds) - kinds.count("sum")
 
 
 def findings(table: Table) -> tuple[Finding, ...]:
@@ -168,13 +168,19 @@ def _row(
         anchor(row.key),
         row.label,
         row.shown,
-        "headline" if row.headline else "usual" if row.key in usual else "further",
+        _kind(row, usual),
         row.formula,
         BETTER.get(row.better, ""),
         footnotes.numbers(row.notes),
         tuple(_cell(row, cell, places, footnotes) for cell in row.cells),
         tuple(_versus(row, place, places, scale, footnotes) for place in compared),
     )
+
+
+def _kind(row: Row, usual: frozenset[str]) -> str:
+    if row.view == "usual":
+        return "sum"
+    return "headline" if row.headline else "usual" if row.key in usual else "further"
 
 
 def _cell(row: Row, cell: Cell, places: int, footnotes: Footnotes) -> CellText:
