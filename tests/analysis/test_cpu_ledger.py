@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from loadprint.commands.operands import resolve
+from loadprint.commands.report.collect import collect
 from loadprint.comparison.compare_sides import compare
 from loadprint.errors import InputError
 from loadprint.metrics import cpu_groups
@@ -282,3 +283,16 @@ def test_nothing_was_sampled(tmp_path: Path) -> None:
         quantities.why("profile.load.tcp_send")
         == "probe profile has no sample of these processes in the window"
     )
+
+
+def test_samples_without_a_tick_of_cpu_time_are_zero(tmp_path: Path) -> None:
+    idle = Host(server_ticks={"utime": 0, "stime": 0})
+    runs = [
+        make_profiled_run(tmp_path / "idle", idle, server=OLTP),
+        make_profiled_run(tmp_path / "busy", server=OLTP),
+    ]
+    sides, _ = resolve([str(run) for run in runs])
+    table = compare(sides, None)
+    assert {row.cells[0].value for row in ledger(table).rows} == {0.0}
+    assert "unknown share of the CPU time" in ledger(table).rows[-1].notes[0]
+    assert collect(sides, None).flames is None

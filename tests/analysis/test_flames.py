@@ -66,7 +66,7 @@ def test_a_page_contains_the_graph_only_with_samples(tmp_path: Path) -> None:
     assert "flamegraph" in texts[0]
     assert "insert against oltp" in texts[0]
     assert "flamegraph" not in texts[1]
-    assert "Flame graphs</b>: a run has no samples" in texts[1]
+    assert "Flame graphs</b>: a run has no samples of probe profile" in texts[1]
     data = data_of(texts[0])["flames"]
     assert data["work"] == "client statement"
     assert len({len(data[key]) for key in ("name", "parent", "kernel")}) == 1

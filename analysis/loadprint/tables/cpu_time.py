@@ -22,15 +22,15 @@ OTHERS = "others"
 
 
 def cpu_time(builder: RowBuilder, works: Sequence[Denominator], section: str) -> list[Group]:
-    """Groups of rows for each role and unit of work; the usual view has the server's, per unit of the first.
+    """Groups of rows: the server's per unit of each work, those of other roles per unit of the first.
 
-    Without samples there is one row with the reason.
+    The usual view has the server's, per unit of the first. Without samples there is one row with the reason.
     """
     runs = [run for side in builder.sides for run in side]
     roles = sorted({role for run in runs for role in run.quantities.entities("profiled")} | {"server"})
     listed = []
     for role in sorted(roles, key=lambda role: role != "server"):
-        for place, work in enumerate(works):
+        for place, work in enumerate(works if role == "server" else works[:1]):
             usual = role == "server" and place == 0
             if group := _group(builder, role, work, section, usual=usual):
                 listed.append(group)
@@ -79,19 +79,19 @@ def _footnote(builder: RowBuilder, role: str) -> str:
     for column in builder.columns:
         known = [run.quantities for run in column.runs if run.quantities.get(f"profiled.{role}.samples")]
         samples, truncated, lost, covered = (
-            [quantities.values[f"profiled.{role}.{name}"].rate for quantities in known]
+            [quantity.rate for quantities in known if (quantity := quantities.get(f"profiled.{role}.{name}"))]
             for name in ("samples", "truncated", "lost", "covered")
         )
         if samples:
             share = sum(n * part for n, part in zip(samples, truncated, strict=True)) / sum(samples)
             dropped = f", up to {numbers.percent(max(lost))} % lost" if any(lost) else ""
-            texts.append(
-                f"{column.name} {sum(samples):,.0f}, {_range(covered)} % of the CPU time in /proc, "
-                f"{numbers.percent(share)} % truncated{dropped}"
-            )
+            shares = f"{_range(covered)} of the CPU time in /proc, {numbers.percent(share)} % truncated"
+            texts.append(f"{column.name} {sum(samples):,.0f}, {shares}{dropped}")
     return f"samples of the CPU clock: {'; '.join(texts)}" if texts else ""
 
 
 def _range(shares: Sequence[float]) -> str:
-    """Smallest and largest share in percent."""
-    return "–".join(dict.fromkeys(f"{100 * share:.0f}" for share in (min(shares), max(shares))))
+    """Smallest and largest share in percent; none if the CPU time is less than a tick in /proc."""
+    if not shares:
+        return "unknown share"
+    return "–".join(dict.fromkeys(f"{100 * share:.0f}" for share in (min(shares), max(shares)))) + " %"

@@ -57,7 +57,7 @@ def flames(measured: Sequence[Sequence[Measured]], table: Table, store: Store) -
     totals = np.array([paths[0].samples.get(place, 0.0) for place in range(len(cpu))])
     starts = np.cumsum([0, *(len(side) for side in whole)])
     places = [list(range(begin, end)) for begin, end in pairwise(starts.tolist())]
-    if not totals.all():
+    if not totals.all() or not cpu.all():
         return None
     paired = [blocks.paired(runs, measured[table.base]) for runs in measured]
     compared = Compared(cpu, totals, places, table.base, paired)
