@@ -47,6 +47,7 @@ pub static PROBES: &[ProbeEntry] = &[
     nvme::ENTRY,
     ebpf::sched::time::ENTRY,
     ebpf::sched::switches::ENTRY,
+    ebpf::sched::states::ENTRY,
     ebpf::block::ENTRY,
     ebpf::block_size::ENTRY,
     ebpf::irq::ENTRY,

@@ -38,6 +38,18 @@ enum { PF_IO_WORKER = 0x10, PF_KTHREAD = 0x200000 };
 /* include/uapi/linux/stat.h */
 enum { S_IFMT = 0170000, S_IFSOCK = 0140000, S_IFREG = 0100000, S_IFBLK = 0060000 };
 
+/* include/linux/net.h, include/net/tcp_states.h */
+enum { SOCK_STREAM = 1, TCP_ESTABLISHED = 1 };
+
+/* include/uapi/asm-generic/poll.h */
+enum { POLLIN = 1, POLLOUT = 4 };
+
+struct pollfd {
+	__s32 fd;
+	__s16 events;
+	__s16 revents;
+};
+
 /* Makes bpf_tracing.h use the kernel's names of registers. */
 #define __VMLINUX_H__
 
@@ -55,10 +67,12 @@ struct rq {
 
 struct cfs_rq {
 	struct rq *rq;
+	__u64 throttled_clock_self_time; /* since 6.6 (677ea015f231) */
 };
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
+	__u64 sum_exec_runtime;
 };
 
 struct sched_info {
@@ -69,10 +83,26 @@ struct sched_info {
 
 struct inode {
 	__u16 i_mode;
+	unsigned long i_ino;
+};
+
+struct qstr {
+	__u32 len;
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
 };
 
 struct file {
 	struct inode *f_inode;
+	void *private_data;
+	struct path f_path;
 };
 
 struct fdtable {
@@ -92,6 +122,8 @@ struct task_struct {
 	__u32 flags;
 	__u32 in_iowait : 1;
 	struct sched_entity se;
+	__u64 utime;
+	__u64 stime;
 	__u64 start_time;
 	struct sched_info sched_info;
 	struct files_struct *files;
@@ -102,13 +134,23 @@ struct task_struct___state {
 	long state;
 };
 
+/* Since 5.19 (64eaf50731ac), and before it. */
+struct cfs_rq___pelt {
+	__u64 throttled_clock_pelt_time;
+};
+struct cfs_rq___task {
+	__u64 throttled_clock_task_time;
+};
+
 struct pt_regs___x86 {
 	unsigned long orig_ax;
 	unsigned long di;
+	unsigned long si;
 };
 
 /* libbpf has a pt_regs___arm64 without the number. */
 struct pt_regs___aarch64 {
+	__u64 regs[31];
 	__u64 orig_x0;
 	__s32 syscallno;
 };
@@ -139,6 +181,7 @@ struct sock_common {
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
 	unsigned short skc_family;
+	volatile unsigned char skc_state;
 	__be16 skc_dport;
 	__u16 skc_num;
 };
@@ -146,6 +189,11 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	__u16 sk_protocol;
+};
+
+struct socket {
+	__s16 type;
+	struct sock *sk;
 };
 
 struct request_sock {

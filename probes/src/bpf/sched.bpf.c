@@ -8,19 +8,16 @@
  * of a task: the kernel's own value, exact to the nanosecond, also when a waiting task migrates to
  * another CPU. Off-CPU time is the rest of the time between the two switches. As in schedstat, a
  * task that is preempted after it sets its state to sleeping and before it sleeps has no wait. */
-#include "loadprint.bpf.h"
+#include "thread_state.bpf.h"
 
-/* Why a task is off the CPU. BY_FILE: the file whose descriptor is the first argument of the system
- * call decides. */
-enum reason { BLOCK_IO, LOCK, NETWORK, SLEEP, OTHER, REASONS, BY_FILE = REASONS };
+/* Why a task is off the CPU. */
+enum reason { BLOCK_IO, LOCK, NETWORK, SLEEP, OTHER, REASONS };
+
+SHARED_ENUM(reason);
 
 /* Slots of a CPU in the maps of waits and switches: one for each role, the first for processes
  * without a role. */
 const volatile __u32 slots = 1;
-
-/* The reason of each system call by its number on this architecture. */
-#define CALLS 512
-const volatile __u8 reason_of_call[CALLS];
 
 HISTOGRAMS(waits);
 HISTOGRAMS(off_cpu);
@@ -37,13 +34,39 @@ struct switches {
 
 MAPPED_ARRAY_SIZED_AT_LOAD(switches, struct switches);
 
+/* Threads that serve a connection, and those that do not. */
+enum thread_class { WITHOUT_CONNECTION, WITH_CONNECTION, THREAD_CLASSES };
+
+SHARED_ENUM(thread_class);
+
+struct state_time {
+	__u64 time_ns;
+	__u64 count;
+};
+
+/* Time of the threads of one CPU, role and class, of periods that have ended. */
+struct thread_time {
+	struct state_time states[STATES];
+	__u64 user_ns;
+	__u64 system_ns;
+	__u64 unused[6];
+};
+
+MAPPED_ARRAY_SIZED_AT_LOAD(thread_times, struct thread_time);
+
 /* A task at its last switch. */
 struct last_switch {
-	__u64 run_delay;  /* time that it had waited for a CPU */
-	__u64 pcount;     /* times that it had run */
-	__u64 blocked_at; /* 0: it is not blocked, or was not watched when it blocked */
-	enum reason reason;
-	__u32 is_known;
+	__u64 run_delay;   /* time that it had waited for a CPU */
+	__u64 pcount;      /* times that it had run */
+	__u64 switched_at; /* 0: it was not watched */
+	__u64 exec_runtime;
+	__u64 utime;
+	__u64 stime;
+	__u64 cfs_rq;      /* its run queue, */
+	__u64 throttled;   /* and the time that this had been throttled */
+	struct connection connection;
+	__u16 is_known;
+	__u16 state;
 };
 
 TASK_STORAGE(last_switches, struct last_switch);
@@ -65,54 +88,66 @@ static __always_inline struct switches *switches_of(__u32 role)
 	return bpf_map_lookup_elem(&switches, &index);
 }
 
-/* Reads the registers with which the task entered the system call; they are unchanged until it
- * returns. */
-static __always_inline void call_of(struct task_struct *task, __u64 *number, __u64 *first)
+static __always_inline struct thread_time *times_of(__u32 role, struct last_switch *last)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	struct pt_regs___x86 *x86 = (void *)regs;
-	struct pt_regs___aarch64 *arm64 = (void *)regs;
+	__u32 class = last->connection.inode ? WITH_CONNECTION : WITHOUT_CONNECTION;
+	__u32 index = (bpf_get_smp_processor_id() * (slots - 1) + role - 1) * THREAD_CLASSES + class;
 
-	if (bpf_core_field_exists(x86->orig_ax)) {
-		*number = x86->orig_ax;
-		*first = x86->di;
-	} else if (bpf_core_field_exists(arm64->syscallno)) {
-		*number = (__u32)arm64->syscallno;
-		*first = arm64->orig_x0;
-	}
+	return bpf_map_lookup_elem(&thread_times, &index);
 }
 
-static __always_inline __u32 reason_of_file(struct task_struct *task, __u32 descriptor)
+static __always_inline void add_time(struct thread_time *times, __u32 state, __u64 time)
 {
-	struct fdtable *table = task->files->fdt;
-	struct file **files = table->fd, *file = 0;
-	__u32 type;
-
-	if (descriptor >= table->max_fds || bpf_probe_read_kernel(&file, sizeof(file), files + descriptor))
-		return OTHER;
-	type = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT;
-	if (type == S_IFSOCK)
-		return NETWORK;
-	return type == S_IFREG || type == S_IFBLK ? BLOCK_IO : OTHER;
+	/* For the verifier. */
+	state %= STATES;
+	barrier_var(state);
+	times->states[state].time_ns += time;
+	times->states[state].count++;
 }
 
-/* Why the current task blocks: block I/O if the kernel has set in_iowait, else the reason of its
- * system call. Kernel threads have no system call, and neither has a page fault that waits for
- * something other than a device: OTHER. */
-static __always_inline __u32 reason_of(struct task_struct *task)
+/* The time in which a run queue was throttled and had tasks: its group had used its quota. */
+static __always_inline __u64 throttled_time(struct cfs_rq *queue)
 {
-	__u64 number = ~0ULL, first = 0;
-	__u32 reason = OTHER;
+	struct cfs_rq___pelt *pelt = (void *)queue;
+	struct cfs_rq___task *task = (void *)queue;
 
-	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
+	if (bpf_core_field_exists(queue->throttled_clock_self_time))
+		return queue->throttled_clock_self_time;
+	if (bpf_core_field_exists(pelt->throttled_clock_pelt_time))
+		return pelt->throttled_clock_pelt_time;
+	return bpf_core_field_exists(task->throttled_clock_task_time) ? task->throttled_clock_task_time : 0;
+}
+
+static __always_inline __u32 reason_of(__u32 state)
+{
+	if (state >= FILE_WAIT)
 		return BLOCK_IO;
-	if (task->flags & (PF_KTHREAD | PF_IO_WORKER))
-		return OTHER;
-	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
-		call_of(task, &number, &first);
-	if (number < CALLS)
-		reason = reason_of_call[number];
-	return reason == BY_FILE ? reason_of_file(task, first) : reason;
+	if (state <= NETWORK_WAIT)
+		return NETWORK;
+	if (state <= NO_CONNECTION)
+		return LOCK;
+	return state == SLEEP_WAIT ? SLEEP : OTHER;
+}
+
+/* Adds the time on the CPU since the last switch. sum_exec_runtime excludes what the hypervisor and
+ * interrupts took, where the kernel accounts them. */
+static __always_inline void add_run(struct task_struct *task, __u32 role, struct last_switch *last, __u64 now)
+{
+	__u64 exec_runtime = task->se.sum_exec_runtime, utime = task->utime, stime = task->stime, run, stolen;
+	struct thread_time *times = times_of(role, last);
+
+	if (times && last->switched_at) {
+		run = exec_runtime - last->exec_runtime;
+		add_time(times, ON_CPU, run);
+		times->user_ns += utime - last->utime;
+		times->system_ns += stime - last->stime;
+		stolen = now - last->switched_at - run;
+		if (last->state == ON_CPU && last->pcount == task->sched_info.pcount && (__s64)stolen > 0)
+			add_time(times, STOLEN, stolen);
+	}
+	last->exec_runtime = exec_runtime;
+	last->utime = utime;
+	last->stime = stime;
 }
 
 static __always_inline void switch_out(struct task_struct *task, bool preempt, __u64 now)
@@ -121,7 +156,9 @@ static __always_inline void switch_out(struct task_struct *task, bool preempt, _
 	struct switches *switches = switches_of(role);
 	/* The rule of the kernel for voluntary switches (kernel/sched/core.c, __schedule). */
 	bool voluntary = !preempt && is_blocking(task);
+	struct cfs_rq *queue = task->se.cfs_rq;
 	struct last_switch *last;
+	__u32 state;
 
 	if (!switches)
 		return;
@@ -134,12 +171,43 @@ static __always_inline void switch_out(struct task_struct *task, bool preempt, _
 	last = last_switches_of(task, true);
 	if (!last)
 		return;
+	state = voluntary ? state_of_blocked(task, &last->connection) : RUN_QUEUE;
+	add_run(task, role, last, now);
 	last->run_delay = task->sched_info.run_delay;
 	last->pcount = task->sched_info.pcount;
 	last->is_known = 1;
-	last->blocked_at = voluntary ? now : 0;
-	if (voluntary)
-		last->reason = reason_of(task);
+	last->switched_at = now;
+	last->state = state;
+	last->cfs_rq = (__u64)queue;
+	last->throttled = throttled_time(queue);
+}
+
+/* Adds the time off the CPU since the last switch: blocked, and the wait after it. */
+static __always_inline void add_off_cpu(struct task_struct *task, __u32 role, struct last_switch *last, __u64 now,
+					__u64 wait)
+{
+	__u64 off_cpu = now - last->switched_at, blocked, throttled = 0;
+	struct thread_time *times = times_of(role, last);
+	struct cfs_rq *queue = task->se.cfs_rq;
+	__u32 state = last->state;
+
+	if (!times)
+		return;
+	if (state == RUN_QUEUE)
+		wait = off_cpu;
+	blocked = off_cpu - wait;
+	if ((__s64)blocked < 0)
+		return;
+	if (state != RUN_QUEUE)
+		add_time(times, state, blocked);
+	if (last->cfs_rq == (__u64)queue)
+		throttled = throttled_time(queue) - last->throttled;
+	if (throttled > wait)
+		throttled = wait;
+	if (throttled)
+		add_time(times, THROTTLED, throttled);
+	if (wait > throttled)
+		add_time(times, RUN_QUEUE, wait - throttled);
 }
 
 static __always_inline void switch_in(struct task_struct *task, __u64 now)
@@ -150,23 +218,37 @@ static __always_inline void switch_in(struct task_struct *task, __u64 now)
 	__u64 pcount = task->sched_info.pcount;
 	__u64 last_part = queued ? now - queued : 0, wait, blocked;
 	struct last_switch *last = last_switches_of(task, true);
+	bool is_next;
 
 	if (!last)
 		return;
 	/* The tracepoint is not called at every switch. If pcount shows that this program missed
 	 * one, the wait before it is not counted. */
-	wait = last->is_known && last->pcount == pcount ? run_delay + last_part - last->run_delay : last_part;
+	is_next = last->is_known && last->pcount == pcount;
+	wait = is_next ? run_delay + last_part - last->run_delay : last_part;
 	last->run_delay = run_delay + last_part;
 	last->pcount = pcount + (queued != 0);
 	if (queued && (last->is_known || queued >= first_switch) && (__s64)wait >= 0)
 		histogram_add(&waits, slots, role, wait);
 	last->is_known = 1;
-	if (!last->blocked_at)
+	if (!role) {
+		last->switched_at = 0;
 		return;
-	blocked = now - wait - last->blocked_at;
-	last->blocked_at = 0;
-	if (role && (__s64)blocked >= 0)
-		histogram_add(&off_cpu, (slots - 1) * REASONS, (role - 1) * REASONS + last->reason, blocked);
+	}
+	if (!last->switched_at) {
+		last->exec_runtime = task->se.sum_exec_runtime;
+		last->utime = task->utime;
+		last->stime = task->stime;
+	} else if (last->state != ON_CPU) {
+		if (is_next)
+			add_off_cpu(task, role, last, now, wait);
+		blocked = now - wait - last->switched_at;
+		if (last->state != RUN_QUEUE && (__s64)blocked >= 0)
+			histogram_add(&off_cpu, (slots - 1) * REASONS, (role - 1) * REASONS + reason_of(last->state),
+				      blocked);
+	}
+	last->switched_at = now;
+	last->state = ON_CPU;
 }
 
 CALL_COUNTER(sched_switch);

@@ -1,7 +1,8 @@
-//! Loads the scheduler's programs (`sched.bpf.c`), which two probes share, so that each hook runs
+//! Loads the scheduler's programs (`sched.bpf.c`), which three probes share, so that each hook runs
 //! only one program.
 
 mod calls;
+pub mod states;
 pub mod switches;
 pub mod time;
 
@@ -23,6 +24,7 @@ use crate::Host;
 use crate::NotRunning;
 use crate::Options;
 use calls::REASONS;
+use states::CLASSES;
 
 /// The programs, attached while a probe reads them.
 pub(super) struct Scheduler {
@@ -63,12 +65,14 @@ impl Scheduler {
             if let Some(data) = maps.rodata_data.as_deref_mut() {
                 data.slots = slots as u32;
                 data.use_task_storage = use_task_storage;
-                calls::fill(&mut data.reason_of_call);
+                calls::fill(&mut data.state_of_call);
             }
             maps.waits.set_max_entries((cpus * slots) as u32)?;
             maps.switches.set_max_entries((cpus * slots) as u32)?;
             maps.off_cpu
                 .set_max_entries((cpus * names.len() * REASONS.len()).max(1) as u32)?;
+            maps.thread_times
+                .set_max_entries((cpus * names.len() * CLASSES.len()).max(1) as u32)?;
             if let Some(roles) = &roles {
                 roles.share(&mut maps.roles)?;
             }

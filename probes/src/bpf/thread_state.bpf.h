@@ -1,0 +1,224 @@
+/* Finds what a thread waits for: its system call, the socket or file of its descriptor, and the name
+ * of this file. */
+#pragma once
+
+#include "loadprint.bpf.h"
+
+enum direction { READ, WRITE, FLUSH, DIRECTIONS };
+enum file_kind { TABLESPACE, REDO_LOG, BINARY_LOG, DOUBLEWRITE, UNDO, TEMPORARY, OTHER_FILE, FILE_KINDS };
+
+/* The states of a thread. Those from FILE_WAIT are direction * FILE_KINDS + file_kind. reason_of
+ * depends on the order. */
+enum state {
+	ON_CPU,
+	STOLEN,
+	RUN_QUEUE,
+	THROTTLED,
+	CLIENT_WAIT,
+	SEND_WAIT,
+	NETWORK_WAIT,
+	LOCK_WAIT,
+	NO_CONNECTION,
+	SLEEP_WAIT,
+	OTHER_WAIT,
+	FILE_WAIT,
+	STATES = FILE_WAIT + DIRECTIONS * FILE_KINDS,
+};
+
+/* Values that calls have in place of a state: the arguments of the call decide. */
+enum decided_by {
+	BY_CONNECTION = STATES, /* a futex: of a thread with a connection, or without */
+	BY_POLL,
+	BY_SOCKET,              /* a call that receives */
+	BY_READ,                /* the file is a socket or another file */
+	BY_WRITE,
+	BY_FILE,                /* + direction: it is a regular file */
+};
+
+SHARED_ENUM(direction);
+SHARED_ENUM(file_kind);
+SHARED_ENUM(state);
+SHARED_ENUM(decided_by);
+
+/* The connection of a thread: the socket of the client for whose data it waits. */
+struct connection {
+	__u64 inode; /* 0: the thread never had one */
+	__u32 descriptor;
+};
+
+/* The state of each system call by its number on this architecture. */
+#define CALLS 512
+const volatile __u8 state_of_call[CALLS];
+
+struct call {
+	__u64 number;
+	__u64 first;
+	__u64 second;
+};
+
+/* Reads the registers with which the task entered the system call; they are unchanged until it
+ * returns. */
+static __always_inline struct call call_of(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct pt_regs___x86 *x86 = (void *)regs;
+	struct pt_regs___aarch64 *arm64 = (void *)regs;
+	struct call call = { .number = CALLS };
+
+	if (bpf_core_field_exists(x86->orig_ax))
+		call = (struct call){ x86->orig_ax, x86->di, x86->si };
+	else if (bpf_core_field_exists(arm64->syscallno))
+		call = (struct call){ (__u32)arm64->syscallno, arm64->orig_x0, arm64->regs[1] };
+	return call;
+}
+
+static __always_inline struct file *file_of(struct task_struct *task, __u32 descriptor)
+{
+	struct fdtable *table = task->files->fdt;
+	struct file **files = table->fd, *file = 0;
+
+	if (descriptor < table->max_fds)
+		bpf_probe_read_kernel(&file, sizeof(file), files + descriptor);
+	return file;
+}
+
+static __always_inline bool has_connection(struct task_struct *task, struct connection *connection)
+{
+	struct file *file = file_of(task, connection->descriptor);
+
+	return connection->inode == BPF_CORE_READ(file, f_inode, i_ino);
+}
+
+/* Whether the socket is the thread's connection. An established stream socket becomes it if the
+ * thread has no other. */
+static __always_inline bool is_connection(struct task_struct *task, struct connection *connection,
+					  __u32 descriptor)
+{
+	struct file *file = file_of(task, descriptor);
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	__u64 number = BPF_CORE_READ(inode, i_ino);
+	struct socket *socket;
+
+	if (number == connection->inode && descriptor == connection->descriptor)
+		return number;
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFSOCK)
+		return false;
+	socket = BPF_CORE_READ(file, private_data);
+	if (BPF_CORE_READ(socket, type) != SOCK_STREAM ||
+	    BPF_CORE_READ(socket, sk, __sk_common.skc_state) != TCP_ESTABLISHED)
+		return false;
+	if (connection->inode && has_connection(task, connection))
+		return false;
+	connection->inode = number;
+	connection->descriptor = descriptor;
+	return true;
+}
+
+/* The first bytes of a text as a number, in the byte order of both architectures. */
+#define WORD_OF(text)                                                                                                  \
+	({                                                                                                             \
+		__u64 word = 0;                                                                                        \
+		__builtin_memcpy(&word, text, sizeof(text) - 1);                                                       \
+		word;                                                                                                  \
+	})
+#define STARTS_WITH(word, text) (((word ^ WORD_OF(text)) << (64 - 8 * (sizeof(text) - 1))) == 0)
+#define ENDS_WITH(word, text) (word >> (64 - 8 * (sizeof(text) - 1)) == WORD_OF(text))
+
+/* A point and six digits. */
+static __always_inline bool ends_with_number(__u64 end)
+{
+	__u64 digits = end & 0xffffffffffff0000, high = 0xf0f0f0f0f0f00000;
+
+	return (end & 0xff00) == '.' << 8 && (digits & high) == 0x3030303030300000 &&
+	       ((digits + 0x0606060606060000) & high) == 0x3030303030300000;
+}
+
+/* What a file contains, by the names that MySQL and MariaDB use. */
+static __always_inline __u32 kind_of(struct file *file)
+{
+	struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
+	const unsigned char *name = BPF_CORE_READ(dentry, d_name.name);
+	__u32 length = BPF_CORE_READ(dentry, d_name.len);
+	__u64 start = 0, end = 0;
+
+	bpf_probe_read_kernel(&start, sizeof(start), name);
+	if (length >= sizeof(end))
+		bpf_probe_read_kernel(&end, sizeof(end), name + length - sizeof(end));
+	else
+		end = start << (64 - 8 * length);
+	if (STARTS_WITH(start, "#ib_redo") || STARTS_WITH(start, "ib_logfi") || STARTS_WITH(start, "ib_redo"))
+		return REDO_LOG;
+	if (STARTS_WITH(start, "#sql") || STARTS_WITH(start, "ibtmp") || ENDS_WITH(end, ".ibt"))
+		return TEMPORARY;
+	if (STARTS_WITH(start, "undo_") || STARTS_WITH(start, "undo0"))
+		return UNDO;
+	if (ENDS_WITH(end, ".dblwr"))
+		return DOUBLEWRITE;
+	if (ENDS_WITH(end, ".ibd") || STARTS_WITH(start, "ibdata") || ENDS_WITH(end, ".MYI") || ENDS_WITH(end, ".MYD"))
+		return TABLESPACE;
+	return ends_with_number(end) ? BINARY_LOG : OTHER_FILE;
+}
+
+static __always_inline __u32 state_of_poll(struct task_struct *task, struct connection *connection,
+					   struct call *call)
+{
+	struct pollfd poll;
+
+	if (call->second != 1 || bpf_probe_read_user(&poll, sizeof(poll), (void *)call->first))
+		return NETWORK_WAIT;
+	if (!(poll.events & POLLIN))
+		return poll.events & POLLOUT ? SEND_WAIT : NETWORK_WAIT;
+	return is_connection(task, connection, poll.fd) ? CLIENT_WAIT : NETWORK_WAIT;
+}
+
+static __always_inline __u32 state_of_call_with_file(struct task_struct *task, struct connection *connection,
+						     __u32 by, __u32 descriptor)
+{
+	struct file *file = file_of(task, descriptor);
+	__u32 direction = by - BY_FILE, type;
+
+	if (by < BY_FILE) {
+		type = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT;
+		if (type == S_IFSOCK && by == BY_WRITE)
+			return SEND_WAIT;
+		if (type == S_IFSOCK)
+			return is_connection(task, connection, descriptor) ? CLIENT_WAIT : NETWORK_WAIT;
+		if (type != S_IFREG && type != S_IFBLK)
+			return OTHER_WAIT;
+		direction = by == BY_WRITE ? WRITE : READ;
+	}
+	return FILE_WAIT + direction * FILE_KINDS + kind_of(file);
+}
+
+static __always_inline __u32 state_of_current_call(struct task_struct *task, struct connection *connection)
+{
+	struct call call = { .number = CALLS };
+	__u32 state = OTHER_WAIT;
+
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+		call = call_of(task);
+	if (call.number < CALLS)
+		state = state_of_call[call.number];
+	if (state < STATES)
+		return state;
+	if (state == BY_CONNECTION)
+		return connection->inode && !has_connection(task, connection) ? NO_CONNECTION : LOCK_WAIT;
+	if (state == BY_POLL)
+		return state_of_poll(task, connection, &call);
+	if (state == BY_SOCKET)
+		return is_connection(task, connection, call.first) ? CLIENT_WAIT : NETWORK_WAIT;
+	return state_of_call_with_file(task, connection, state, call.first);
+}
+
+/* Why the current task blocks. Kernel threads have no system call, and neither has a page fault: if
+ * it waits for a device (in_iowait), it reads. */
+static __always_inline __u32 state_of_blocked(struct task_struct *task, struct connection *connection)
+{
+	__u32 state = OTHER_WAIT;
+
+	if (!(task->flags & (PF_KTHREAD | PF_IO_WORKER)))
+		state = state_of_current_call(task, connection);
+	if (state < FILE_WAIT && BPF_CORE_READ_BITFIELD(task, in_iowait))
+		state = FILE_WAIT + READ * FILE_KINDS + OTHER_FILE;
+	return state;
+}

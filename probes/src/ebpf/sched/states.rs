@@ -1,0 +1,186 @@
+//! Measures the time of the watched threads by state, of those that serve a connection separately
+//! from the others.
+
+use std::mem::offset_of;
+use std::rc::Rc;
+
+use loadprint_recording::rows::Rows;
+use loadprint_recording::schema::Column;
+use loadprint_recording::schema::Schema;
+use loadprint_recording::schema::Text;
+use loadprint_recording::schema::Unit;
+use loadprint_recording::schema::text;
+
+use super::Scheduler;
+use crate::Host;
+use crate::NotRunning;
+use crate::Options;
+use crate::Probe;
+use crate::ProbeEntry;
+use crate::ProbeError;
+use crate::ebpf::Shared;
+use crate::ebpf::map::MappedArray;
+use crate::ebpf::map::unmapped;
+use crate::ebpf::skeletons::sched::types::direction as Direction;
+use crate::ebpf::skeletons::sched::types::file_kind as FileKind;
+use crate::ebpf::skeletons::sched::types::state as State;
+use crate::ebpf::skeletons::sched::types::state_time;
+use crate::ebpf::skeletons::sched::types::thread_class as ThreadClass;
+use crate::ebpf::skeletons::sched::types::thread_time;
+
+/// The probe's line in the registry.
+pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
+    "ebpf_states",
+    "time of the watched threads by state, connection threads apart",
+    &SCHEMA,
+    open,
+);
+
+static ENTITY: &[Text] = &[text("role"), text("threads"), text("state")];
+static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
+static COLUMNS: &[Column] = &[
+    Column::counter(
+        "time_ns",
+        Unit::Nanosecond,
+        "time in the state, of periods that have ended",
+        "sched_switch, by the run queue's clock; on CPU: sum_exec_runtime",
+    )
+    .lower(),
+    Column::counter(
+        "count",
+        Unit::One,
+        "periods in the state that have ended",
+        "sched_switch",
+    )
+    .lower(),
+    Column::counter(
+        "user_ns",
+        Unit::Nanosecond,
+        "user time; null except on the CPU",
+        "utime of the task, which most kernels sample by tick",
+    )
+    .lower(),
+    Column::counter(
+        "system_ns",
+        Unit::Nanosecond,
+        "system time; null except on the CPU",
+        "stime of the task, which most kernels sample by tick",
+    )
+    .lower(),
+];
+
+const STATES: usize = State::STATES.0 as usize;
+const ON_CPU: usize = State::ON_CPU.0 as usize;
+
+/// The names of the classes of threads.
+pub(super) const CLASSES: [&str; ThreadClass::THREAD_CLASSES.0 as usize] = {
+    let mut names = [""; ThreadClass::THREAD_CLASSES.0 as usize];
+    names[ThreadClass::WITH_CONNECTION.0 as usize] = "connection";
+    names[ThreadClass::WITHOUT_CONNECTION.0 as usize] = "other";
+    names
+};
+
+const NAMES: &[(State, &str)] = &[
+    (State::ON_CPU, "on CPU"),
+    (State::STOLEN, "stolen"),
+    (State::RUN_QUEUE, "run queue"),
+    (State::THROTTLED, "throttled"),
+    (State::CLIENT_WAIT, "client"),
+    (State::SEND_WAIT, "sending"),
+    (State::NETWORK_WAIT, "network"),
+    (State::LOCK_WAIT, "lock"),
+    (State::NO_CONNECTION, "no connection"),
+    (State::SLEEP_WAIT, "sleep"),
+    (State::OTHER_WAIT, "other"),
+];
+
+const DIRECTIONS: &[(Direction, &str)] = &[
+    (Direction::READ, "read"),
+    (Direction::WRITE, "write"),
+    (Direction::FLUSH, "flush"),
+];
+
+const FILE_KINDS: &[(FileKind, &str)] = &[
+    (FileKind::TABLESPACE, "tablespace"),
+    (FileKind::REDO_LOG, "redo log"),
+    (FileKind::BINARY_LOG, "binary log"),
+    (FileKind::DOUBLEWRITE, "doublewrite"),
+    (FileKind::UNDO, "undo"),
+    (FileKind::TEMPORARY, "temporary"),
+    (FileKind::OTHER_FILE, "other file"),
+];
+
+/// The names of all states, by their number in the kernel.
+fn state_names() -> Vec<String> {
+    let mut names = vec![String::new(); STATES];
+    for (state, name) in NAMES {
+        names[state.0 as usize] = (*name).to_owned();
+    }
+    for (direction, verb) in DIRECTIONS {
+        for (kind, file) in FILE_KINDS {
+            let state = State::FILE_WAIT.0 + direction.0 * FileKind::FILE_KINDS.0 + kind.0;
+            names[state as usize] = format!("{verb} {file}");
+        }
+    }
+    names
+}
+
+#[derive(Debug)]
+struct States {
+    times: MappedArray<thread_time>,
+    names: Vec<String>,
+    scheduler: Rc<Scheduler>,
+    shared: Rc<Shared>,
+}
+
+fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+    drop(shared.roles(host, options)?);
+    let scheduler = shared.scheduler(host, options)?;
+    let times = MappedArray::new(&scheduler.programs.maps.thread_times).map_err(|error| unmapped(&error))?;
+    Ok(Box::new(States {
+        times,
+        names: state_names(),
+        scheduler,
+        shared: Rc::clone(shared),
+    }))
+}
+
+impl States {
+    /// A counter of one role and class, over all CPUs.
+    fn counter(&self, role: usize, class: usize, offset: usize) -> u64 {
+        let roles = self.scheduler.names.len();
+        (0..self.scheduler.cpus)
+            .filter_map(|cpu| {
+                let index = (cpu * roles + role) * CLASSES.len() + class;
+                self.times.counter(index, offset)
+            })
+            .fold(0, u64::wrapping_add)
+    }
+}
+
+impl Probe for States {
+    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
+        self.shared.refresh();
+        for (role, role_name) in self.scheduler.names.iter().enumerate() {
+            for (class, threads) in CLASSES.iter().enumerate() {
+                for (state, name) in self.names.iter().enumerate() {
+                    let offset = offset_of!(thread_time, states) + state * size_of::<state_time>();
+                    let count = self.counter(role, class, offset + offset_of!(state_time, count));
+                    if count == 0 {
+                        continue;
+                    }
+                    rows.row(&[role_name.as_bytes(), threads.as_bytes(), name.as_bytes()]);
+                    rows.uint(self.counter(role, class, offset + offset_of!(state_time, time_ns)));
+                    rows.uint(count);
+                    if state == ON_CPU {
+                        rows.uint(self.counter(role, class, offset_of!(thread_time, user_ns)));
+                        rows.uint(self.counter(role, class, offset_of!(thread_time, system_ns)));
+                    } else {
+                        rows.nulls(2);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
