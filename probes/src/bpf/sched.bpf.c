@@ -62,8 +62,8 @@ struct last_switch {
 	__u64 exec_runtime;
 	__u64 utime;
 	__u64 stime;
-	__u64 cfs_rq;      /* its run queue, */
-	__u64 throttled;   /* and the time that this had been throttled */
+	__u64 cfs_rq;    /* its run queue, */
+	__u64 throttled; /* and the time that this had been throttled */
 	struct connection connection;
 	__u16 is_known;
 	__u16 state;
@@ -184,7 +184,7 @@ static __always_inline void switch_out(struct task_struct *task, bool preempt, _
 
 /* Adds the time off the CPU since the last switch: blocked, and the wait after it. */
 static __always_inline void add_off_cpu(struct task_struct *task, __u32 role, struct last_switch *last, __u64 now,
-					__u64 wait)
+                                        __u64 wait)
 {
 	__u64 off_cpu = now - last->switched_at, blocked, throttled = 0;
 	struct thread_time *times = times_of(role, last);
@@ -245,7 +245,7 @@ static __always_inline void switch_in(struct task_struct *task, __u64 now)
 		blocked = now - wait - last->switched_at;
 		if (last->state != RUN_QUEUE && (__s64)blocked >= 0)
 			histogram_add(&off_cpu, (slots - 1) * REASONS, (role - 1) * REASONS + reason_of(last->state),
-				      blocked);
+			              blocked);
 	}
 	last->switched_at = now;
 	last->state = ON_CPU;

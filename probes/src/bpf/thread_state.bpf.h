@@ -29,10 +29,10 @@ enum state {
 enum decided_by {
 	BY_CONNECTION = STATES, /* a futex: of a thread with a connection, or without */
 	BY_POLL,
-	BY_SOCKET,              /* a call that receives */
-	BY_READ,                /* the file is a socket or another file */
+	BY_SOCKET, /* a call that receives */
+	BY_READ,   /* the file is a socket or another file */
 	BY_WRITE,
-	BY_FILE,                /* + direction: it is a regular file */
+	BY_FILE, /* + direction: it is a regular file */
 };
 
 SHARED_ENUM(direction);
@@ -63,12 +63,12 @@ static __always_inline struct call call_of(struct task_struct *task)
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct pt_regs___x86 *x86 = (void *)regs;
 	struct pt_regs___aarch64 *arm64 = (void *)regs;
-	struct call call = { .number = CALLS };
+	struct call call = {.number = CALLS};
 
 	if (bpf_core_field_exists(x86->orig_ax))
-		call = (struct call){ x86->orig_ax, x86->di, x86->si };
+		call = (struct call){x86->orig_ax, x86->di, x86->si};
 	else if (bpf_core_field_exists(arm64->syscallno))
-		call = (struct call){ (__u32)arm64->syscallno, arm64->orig_x0, arm64->regs[1] };
+		call = (struct call){(__u32)arm64->syscallno, arm64->orig_x0, arm64->regs[1]};
 	return call;
 }
 
@@ -91,8 +91,7 @@ static __always_inline bool has_connection(struct task_struct *task, struct conn
 
 /* Whether the socket is the thread's connection. An established stream socket becomes it if the
  * thread has no other. */
-static __always_inline bool is_connection(struct task_struct *task, struct connection *connection,
-					  __u32 descriptor)
+static __always_inline bool is_connection(struct task_struct *task, struct connection *connection, __u32 descriptor)
 {
 	struct file *file = file_of(task, descriptor);
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
@@ -122,7 +121,7 @@ static __always_inline bool is_connection(struct task_struct *task, struct conne
 		word;                                                                                                  \
 	})
 #define STARTS_WITH(word, text) (((word ^ WORD_OF(text)) << (64 - 8 * (sizeof(text) - 1))) == 0)
-#define ENDS_WITH(word, text) (word >> (64 - 8 * (sizeof(text) - 1)) == WORD_OF(text))
+#define ENDS_WITH(word, text)   (word >> (64 - 8 * (sizeof(text) - 1)) == WORD_OF(text))
 
 /* A point and six digits. */
 static __always_inline bool ends_with_number(__u64 end)
@@ -159,8 +158,7 @@ static __always_inline __u32 kind_of(struct file *file)
 	return ends_with_number(end) ? BINARY_LOG : OTHER_FILE;
 }
 
-static __always_inline __u32 state_of_poll(struct task_struct *task, struct connection *connection,
-					   struct call *call)
+static __always_inline __u32 state_of_poll(struct task_struct *task, struct connection *connection, struct call *call)
 {
 	struct pollfd poll;
 
@@ -171,8 +169,8 @@ static __always_inline __u32 state_of_poll(struct task_struct *task, struct conn
 	return is_connection(task, connection, poll.fd) ? CLIENT_WAIT : NETWORK_WAIT;
 }
 
-static __always_inline __u32 state_of_call_with_file(struct task_struct *task, struct connection *connection,
-						     __u32 by, __u32 descriptor)
+static __always_inline __u32 state_of_call_with_file(struct task_struct *task, struct connection *connection, __u32 by,
+                                                     __u32 descriptor)
 {
 	struct file *file = file_of(task, descriptor);
 	__u32 direction = by - BY_FILE, type;
@@ -192,7 +190,7 @@ static __always_inline __u32 state_of_call_with_file(struct task_struct *task, s
 
 static __always_inline __u32 state_of_current_call(struct task_struct *task, struct connection *connection)
 {
-	struct call call = { .number = CALLS };
+	struct call call = {.number = CALLS};
 	__u32 state = OTHER_WAIT;
 
 	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))

@@ -1,4 +1,5 @@
 //! Child processes that run a given work an exact number of times.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::fs;
