@@ -83,7 +83,6 @@ struct sched_info {
 
 struct inode {
 	__u16 i_mode;
-	unsigned long i_ino;
 };
 
 struct qstr {
@@ -186,9 +185,18 @@ struct sock_common {
 	__u16 skc_num;
 };
 
+struct upid {
+	int nr;
+};
+
+struct pid {
+	struct upid numbers[1];
+};
+
 struct sock {
 	struct sock_common __sk_common;
 	__u16 sk_protocol;
+	struct pid *sk_peer_pid;
 };
 
 struct socket {

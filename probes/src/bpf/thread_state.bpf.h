@@ -42,13 +42,16 @@ SHARED_ENUM(decided_by);
 
 /* The connection of a thread: the socket of the client for whose data it waits. */
 struct connection {
-	__u64 inode; /* 0: the thread never had one */
+	__u64 file; /* the address; 0: the thread never had one */
 	__u32 descriptor;
 };
 
 /* The state of each system call by its number on this architecture. */
 #define CALLS 512
 const volatile __u8 state_of_call[CALLS];
+
+/* The process of the recorder. */
+const volatile __s32 recorder;
 
 struct call {
 	__u64 number;
@@ -84,9 +87,14 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 desc
 
 static __always_inline bool has_connection(struct task_struct *task, struct connection *connection)
 {
-	struct file *file = file_of(task, connection->descriptor);
+	return connection->file == (__u64)file_of(task, connection->descriptor);
+}
 
-	return connection->inode == BPF_CORE_READ(file, f_inode, i_ino);
+/* Whether the client is the recorder, through a unix socket: its connection is not part of the
+ * load. */
+static __always_inline bool is_recorder(struct socket *socket)
+{
+	return recorder && BPF_CORE_READ(socket, sk, sk_peer_pid, numbers[0].nr) == recorder;
 }
 
 /* Whether the socket is the thread's connection. An established stream socket becomes it if the
@@ -94,21 +102,21 @@ static __always_inline bool has_connection(struct task_struct *task, struct conn
 static __always_inline bool is_connection(struct task_struct *task, struct connection *connection, __u32 descriptor)
 {
 	struct file *file = file_of(task, descriptor);
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	__u64 number = BPF_CORE_READ(inode, i_ino);
 	struct socket *socket;
 
-	if (number == connection->inode && descriptor == connection->descriptor)
-		return number;
-	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFSOCK)
+	if (!file)
+		return false;
+	if ((__u64)file == connection->file && descriptor == connection->descriptor)
+		return true;
+	if ((BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
 		return false;
 	socket = BPF_CORE_READ(file, private_data);
 	if (BPF_CORE_READ(socket, type) != SOCK_STREAM ||
-	    BPF_CORE_READ(socket, sk, __sk_common.skc_state) != TCP_ESTABLISHED)
+	    BPF_CORE_READ(socket, sk, __sk_common.skc_state) != TCP_ESTABLISHED || is_recorder(socket))
 		return false;
-	if (connection->inode && has_connection(task, connection))
+	if (connection->file && has_connection(task, connection))
 		return false;
-	connection->inode = number;
+	connection->file = (__u64)file;
 	connection->descriptor = descriptor;
 	return true;
 }
@@ -200,7 +208,7 @@ static __always_inline __u32 state_of_current_call(struct task_struct *task, str
 	if (state < STATES)
 		return state;
 	if (state == BY_CONNECTION)
-		return connection->inode && !has_connection(task, connection) ? NO_CONNECTION : LOCK_WAIT;
+		return connection->file && !has_connection(task, connection) ? NO_CONNECTION : LOCK_WAIT;
 	if (state == BY_POLL)
 		return state_of_poll(task, connection, &call);
 	if (state == BY_SOCKET)

@@ -65,6 +65,7 @@ impl Scheduler {
             if let Some(data) = maps.rodata_data.as_deref_mut() {
                 data.slots = slots as u32;
                 data.use_task_storage = use_task_storage;
+                data.recorder = options.recorder_pid.cast_signed();
                 calls::fill(&mut data.state_of_call);
             }
             maps.waits.set_max_entries((cpus * slots) as u32)?;
