@@ -321,13 +321,22 @@ fn threads_without_a_connection_are_others() {
 
 #[test]
 fn other_sockets_of_a_connection_thread_are_network() {
-    let (_near, far) = UnixStream::pair().unwrap();
+    let (_near, far) = tcp_pair();
     let (_client, server) = tcp_pair();
     let mut watched = Watched::new(|| {
         poll_nap(&[server.as_raw_fd()], libc::POLLIN);
         poll_nap(&[far.as_raw_fd()], libc::POLLIN);
     });
     watched.once(|seen| ["client", "network"].map(|state| seen.periods(state)) == [1, 1]);
+}
+
+/// The probe is in the process that made this connection.
+#[test]
+fn connection_of_the_recorder_is_not_counted() {
+    let (_recorder, server) = UnixStream::pair().unwrap();
+    let mut watched = Watched::new(|| poll_nap(&[server.as_raw_fd()], libc::POLLIN));
+    let seen = watched.once(|seen| seen.of("other", "network").1 == 1);
+    assert!(seen.0.keys().all(|(threads, _)| threads == "other"), "{seen:?}");
 }
 
 #[test]
