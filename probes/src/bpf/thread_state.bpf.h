@@ -44,6 +44,7 @@ SHARED_ENUM(decided_by);
 struct connection {
 	__u64 file; /* the address; 0: the thread never had one */
 	__u32 descriptor;
+	__u32 poll; /* the argument of the last poll for its data, shortened; 0: not known */
 };
 
 /* The state of each system call by its number on this architecture. */
@@ -85,36 +86,47 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 desc
 	return file;
 }
 
-static __always_inline bool has_connection(struct task_struct *task, struct connection *connection)
+/* Whether the file is the socket of a client. The recorder's connection through a unix socket is not
+ * part of the load. */
+static __always_inline bool is_client(struct file *file)
 {
-	return connection->file == (__u64)file_of(task, connection->descriptor);
-}
-
-/* Whether the client is the recorder, through a unix socket: its connection is not part of the
- * load. */
-static __always_inline bool is_recorder(struct socket *socket)
-{
-	return recorder && BPF_CORE_READ(socket, sk, sk_peer_pid, numbers[0].nr) == recorder;
-}
-
-/* Whether the socket is the thread's connection. An established stream socket becomes it if the
- * thread has no other. */
-static __always_inline bool is_connection(struct task_struct *task, struct connection *connection, __u32 descriptor)
-{
-	struct file *file = file_of(task, descriptor);
 	struct socket *socket;
+	struct sock *sock;
 
-	if (!file)
-		return false;
-	if ((__u64)file == connection->file && descriptor == connection->descriptor)
-		return true;
 	if ((BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
 		return false;
 	socket = BPF_CORE_READ(file, private_data);
-	if (BPF_CORE_READ(socket, type) != SOCK_STREAM ||
-	    BPF_CORE_READ(socket, sk, __sk_common.skc_state) != TCP_ESTABLISHED || is_recorder(socket))
+	sock = BPF_CORE_READ(socket, sk);
+	return BPF_CORE_READ(socket, type) == SOCK_STREAM &&
+	       BPF_CORE_READ(sock, __sk_common.skc_state) == TCP_ESTABLISHED &&
+	       BPF_CORE_READ(sock, sk_peer_pid, numbers[0].nr) != recorder;
+}
+
+/* Whether the thread's connection is open. If the descriptor is that of another client, the thread
+ * serves this one now. */
+static __always_inline bool has_connection(struct task_struct *task, struct connection *connection)
+{
+	struct file *file = file_of(task, connection->descriptor);
+
+	if ((__u64)file == connection->file)
+		return true;
+	connection->poll = 0;
+	if (!is_client(file))
 		return false;
-	if (connection->file && has_connection(task, connection))
+	connection->file = (__u64)file;
+	return true;
+}
+
+/* Whether the descriptor is the thread's connection. The socket of a client becomes it if the thread
+ * has no other. A thread that waits for data of the same descriptor again needs no further look. */
+static __always_inline bool is_connection(struct task_struct *task, struct connection *connection, __u32 descriptor)
+{
+	struct file *file;
+
+	if (connection->file && descriptor == connection->descriptor)
+		return true;
+	file = file_of(task, descriptor);
+	if (!is_client(file) || (connection->file && has_connection(task, connection)))
 		return false;
 	connection->file = (__u64)file;
 	connection->descriptor = descriptor;
@@ -189,15 +201,28 @@ static __always_inline __u32 kind_of(struct file *file, __u32 descriptor)
 	return *known & KIND_MASK;
 }
 
+/* Reading the memory of a process takes longer than the rest of the program. A thread waits for its
+ * next command at one place of its stack, so only every 16th such poll is read. */
+enum { POLLS_READ = 16 };
+
 static __always_inline __u32 state_of_poll(struct task_struct *task, struct connection *connection, struct call *call)
 {
+	__u32 address = call->first;
 	struct pollfd poll;
 
-	if (call->second != 1 || bpf_probe_read_user(&poll, sizeof(poll), (void *)call->first))
+	if (call->second != 1)
+		return NETWORK_WAIT;
+	if (address == connection->poll && task->sched_info.pcount % POLLS_READ)
+		return CLIENT_WAIT;
+	connection->poll = 0;
+	if (bpf_probe_read_user(&poll, sizeof(poll), (void *)call->first))
 		return NETWORK_WAIT;
 	if (!(poll.events & POLLIN))
 		return poll.events & POLLOUT ? SEND_WAIT : NETWORK_WAIT;
-	return is_connection(task, connection, poll.fd) ? CLIENT_WAIT : NETWORK_WAIT;
+	if (!is_connection(task, connection, poll.fd))
+		return NETWORK_WAIT;
+	connection->poll = address;
+	return CLIENT_WAIT;
 }
 
 static __always_inline __u32 state_of_call_with_file(struct task_struct *task, struct connection *connection, __u32 by,

@@ -19,6 +19,7 @@ use crate::Probe;
 use crate::ProbeEntry;
 use crate::ProbeError;
 use crate::ebpf::Shared;
+use crate::ebpf::check_host;
 use crate::ebpf::map::MappedArray;
 use crate::ebpf::map::unmapped;
 use crate::ebpf::skeletons::sched::types::direction as Direction;
@@ -134,6 +135,7 @@ struct States {
 }
 
 fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+    check_host(host)?;
     drop(shared.roles(host, options)?);
     let scheduler = shared.scheduler(host, options)?;
     let times = MappedArray::new(&scheduler.programs.maps.thread_times).map_err(|error| unmapped(&error))?;
