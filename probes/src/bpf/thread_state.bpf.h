@@ -202,7 +202,7 @@ static __always_inline __u32 kind_of(struct file *file, __u32 descriptor)
 }
 
 /* Reading the memory of a process takes longer than the rest of the program. A thread waits for its
- * next command at one place of its stack, so only every 16th such poll is read. */
+ * next command at one place of its stack, so only one in 16 such polls is read, at random. */
 enum { POLLS_READ = 16 };
 
 static __always_inline __u32 state_of_poll(struct task_struct *task, struct connection *connection, struct call *call)
@@ -212,7 +212,7 @@ static __always_inline __u32 state_of_poll(struct task_struct *task, struct conn
 
 	if (call->second != 1)
 		return NETWORK_WAIT;
-	if (address == connection->poll && task->sched_info.pcount % POLLS_READ)
+	if (address == connection->poll && task->se.sum_exec_runtime % POLLS_READ)
 		return CLIENT_WAIT;
 	connection->poll = 0;
 	if (bpf_probe_read_user(&poll, sizeof(poll), (void *)call->first))
