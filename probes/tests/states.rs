@@ -7,9 +7,8 @@
 
 mod children;
 mod common;
+mod watched;
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::fs::File;
 use std::fs::OpenOptions;
 use std::io::Read;
@@ -20,129 +19,15 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::path::PathBuf;
-use std::process;
-use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
-use children::Child;
 use children::nap;
-use children::until;
-use loadprint_probes::Host;
-use loadprint_probes::Options;
-use loadprint_probes::Probe;
 use loadprint_probes::ebpf::Shared;
-use loadprint_recording::rows::Rows;
-use loadprint_recording::rows::Value;
+use watched::Watched;
 
 const NAP: Duration = Duration::from_millis(20);
-
-/// The probe, and a child that it watches as role `server`.
-struct Watched {
-    child: Child,
-    probe: Box<dyn Probe>,
-}
-
-/// Time (ns) and periods by class of threads and state.
-#[derive(Clone, Debug, Default)]
-struct Seen(BTreeMap<(String, String), (u64, u64)>);
-
-impl Seen {
-    fn of(&self, threads: &str, state: &str) -> (u64, u64) {
-        let state = (threads.to_owned(), state.to_owned());
-        self.0.get(&state).copied().unwrap_or_default()
-    }
-
-    /// The periods of connection threads in a state.
-    fn periods(&self, state: &str) -> u64 {
-        self.of("connection", state).1
-    }
-
-    fn sum_ns(&self) -> u64 {
-        self.0.values().map(|(time, _)| time).sum()
-    }
-
-    fn since(&self, before: &Self) -> Self {
-        let states = self.0.iter().map(|((threads, state), (time, count))| {
-            let before = before.of(threads, state);
-            (
-                (threads.clone(), state.clone()),
-                (time - before.0, count - before.1),
-            )
-        });
-        Self(states.collect())
-    }
-}
-
-impl Watched {
-    /// The child exists before the probe, and its first round ends after it.
-    fn new(work: impl Fn()) -> Self {
-        Self::sharing(Shared::default(), work)
-    }
-
-    fn sharing(shared: Shared, work: impl Fn()) -> Self {
-        let child = Child::new(work);
-        let options = Options {
-            processes: vec![format!("server={}", child.pid).parse().unwrap()],
-            ..Options::default()
-        };
-        let probe = common::entry("ebpf_states")
-            .open(&Host::default(), &options, &Rc::new(shared))
-            .unwrap();
-        Self { child, probe }
-    }
-
-    /// The times of the child, which is asleep.
-    fn read(&mut self) -> Seen {
-        until("it is asleep", || self.child.kernel().is_asleep);
-        let mut rows = Rows::default();
-        common::read(self.probe.as_mut(), &mut rows).unwrap();
-        let row = |row| {
-            let entity: Vec<_> = rows.entity(row).map(String::from_utf8_lossy).collect();
-            assert_eq!(entity[0], "server");
-            let number = |column| match rows.value(row, column, 4) {
-                Value::Bits(number) => Some(number),
-                _ => None,
-            };
-            let on_cpu = entity[2] == "on CPU";
-            assert_eq!((number(2).is_some(), number(3).is_some()), (on_cpu, on_cpu));
-            let value = (number(0).unwrap(), number(1).unwrap());
-            ((entity[1].to_string(), entity[2].to_string()), value)
-        };
-        Seen((0..rows.len()).map(row).collect())
-    }
-
-    /// Nanoseconds on the CPU (`/proc/PID/schedstat`).
-    fn on_cpu_ns(&self) -> u64 {
-        let text = fs::read_to_string(format!("/proc/{}/schedstat", self.child.pid)).unwrap();
-        text.split(' ').next().unwrap().parse().unwrap()
-    }
-
-    /// Repeats a round of work until `is_complete` accepts its times: the kernel does not call
-    /// the tracepoint at every switch (`sched.rs`), and a busy host delays a thread until it need
-    /// not wait.
-    fn once(&mut self, is_complete: impl Fn(&Seen) -> bool) -> Seen {
-        let deadline = Instant::now() + Duration::from_secs(120);
-        self.child.go();
-        self.child.finish();
-        loop {
-            let (before, on_cpu) = (self.read(), self.on_cpu_ns());
-            self.child.go();
-            self.child.finish();
-            let seen = self.read().since(&before);
-            let on_cpu = self.on_cpu_ns() - on_cpu;
-            let ours = seen.of("connection", "on CPU").0 + seen.of("other", "on CPU").0;
-            assert!(ours <= on_cpu, "{seen:?}\nkernel: {on_cpu}");
-            if ours == on_cpu && is_complete(&seen) {
-                return seen;
-            }
-            assert!(Instant::now() < deadline, "{seen:?}\nkernel: {on_cpu}");
-        }
-    }
-}
 
 /// Waits on a futex for 20 ms.
 fn futex_nap() {
@@ -410,94 +295,5 @@ fn waits_for_files_are_split_by_direction_and_name() {
         });
         // An update of the file's metadata is a wait in the same call.
         assert_eq!(all.count(), 3, "{seen:?}");
-    }
-}
-
-/// A control group of either version with a quota of 10 ms in 100 ms, removed when the test ends.
-struct Quota(PathBuf);
-
-impl Quota {
-    fn new() -> Self {
-        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-        let mount = |kind: &str, option: &str| {
-            let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-            let found = mounts.find(|words| {
-                words[2] == kind && (option.is_empty() || words[3].split(',').any(|word| word == option))
-            });
-            found.map(|words| PathBuf::from(words[1]))
-        };
-        let name = format!("loadprint-quota-{}", process::id());
-        let write = |path: &Path, file: &str, value: &str| fs::write(path.join(file), value).unwrap();
-        if let Some(root) = mount("cgroup", "cpu") {
-            let path = root.join(name);
-            fs::create_dir(&path).unwrap();
-            write(&path, "cpu.cfs_period_us", "100000");
-            write(&path, "cpu.cfs_quota_us", "10000");
-            return Self(path);
-        }
-        let root = mount("cgroup2", "").unwrap();
-        write(&root, "cgroup.subtree_control", "+cpu");
-        let path = root.join(name);
-        fs::create_dir(&path).unwrap();
-        write(&path, "cpu.max", "10000 100000");
-        Self(path)
-    }
-}
-
-impl Drop for Quota {
-    fn drop(&mut self) {
-        until("the group is empty", || fs::remove_dir(&self.0).is_ok());
-    }
-}
-
-fn monotonic() -> Duration {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the structure lives until the call returns.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32)
-}
-
-#[test]
-fn wait_of_a_group_without_quota_left_is_throttled() {
-    let quota = Quota::new();
-    let mut watched = Watched::new(|| {
-        let end = monotonic() + Duration::from_millis(500);
-        while monotonic() < end {}
-    });
-    fs::write(quota.0.join("cgroup.procs"), watched.child.pid.to_string()).unwrap();
-    // 50 of 500 ms are on the CPU. A host with other load makes it wait for the CPU too.
-    let seen = watched.once(|seen| seen.of("other", "throttled").0 > 300_000_000);
-    assert!(seen.of("other", "on CPU").0 < 200_000_000, "{seen:?}");
-    drop(watched);
-}
-
-#[test]
-fn wait_for_a_busy_cpu_is_the_run_queue() {
-    let spin = || {
-        let end = monotonic() + Duration::from_millis(200);
-        while monotonic() < end {}
-    };
-    let work = || {
-        children::alone_on_one_cpu();
-        spin();
-    };
-    let mut busy = Child::new(work);
-    let mut watched = Watched::new(work);
-    let deadline = Instant::now() + Duration::from_secs(120);
-    loop {
-        let before = watched.read();
-        busy.go();
-        watched.child.go();
-        watched.child.finish();
-        busy.finish();
-        let seen = watched.read().since(&before);
-        assert_eq!(seen.of("other", "throttled"), (0, 0), "{seen:?}");
-        if seen.of("other", "run queue").0 > 50_000_000 {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{seen:?}");
     }
 }
