@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use loadprint_probes::Cadence;
 use loadprint_probes::ProbeError;
+use loadprint_probes::RecordedFile;
 use loadprint_recording::clock;
 use loadprint_recording::journal::Status;
 
@@ -62,12 +63,20 @@ impl ProbeSampler {
         self.probes.iter().zip(&self.outcomes)
     }
 
+    /// The files that probes add to the recording.
+    pub fn recorded_files(&mut self) -> Vec<RecordedFile> {
+        let probes = self.probes.iter_mut();
+        probes
+            .filter_map(|opened| opened.probe.as_mut().ok()?.recorded_file())
+            .collect()
+    }
+
     /// A copy of the running probes' outcomes, without the probes that are only read at window
-    /// edges.
+    /// edges or have a meaning only in a recording.
     pub fn snapshot(&self) -> Snapshot {
-        let running = self
-            .outcomes()
-            .filter(|(opened, _)| opened.probe.is_ok() && opened.entry.cadence != Cadence::Ends);
+        let running = self.outcomes().filter(|(opened, _)| {
+            opened.probe.is_ok() && opened.entry.cadence != Cadence::Ends && !opened.entry.only_recorded
+        });
         let sampled = |(opened, outcome): (&OpenedProbe, &Outcome)| {
             let discovered = opened.probe.as_ref().ok().and_then(|probe| probe.schema());
             SampledProbe {

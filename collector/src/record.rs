@@ -99,6 +99,10 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
         })?;
     drop(server);
     sadc.end();
+    for file in ticks.recorded_files() {
+        let written = role.file(file.name).write(&file.content);
+        written.context("the tables follow without this file; free some disk space before the next run")?;
+    }
     let (journal, last_tick, missed) = ticks.end();
     // Without an end frame the journal counts as torn but has all ticks; the tables may still fit.
     if let Err(error) = journal.end(&End {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use loadprint_probes::NotRunning;
+use loadprint_probes::RecordedFile;
 use loadprint_recording::clock;
 use loadprint_recording::journal::Stamp;
 use loadprint_recording::journal::Writer;
@@ -95,6 +96,11 @@ impl TickJournal {
     /// The values of the newest tick, for a scrape of the recorder.
     pub fn snapshot(&self) -> Snapshot {
         self.sampler.snapshot()
+    }
+
+    /// The files that probes add to the recording; call it after the last tick.
+    pub fn recorded_files(&mut self) -> Vec<RecordedFile> {
+        self.sampler.recorded_files()
     }
 
     /// Number of ticks taken.

@@ -65,6 +65,20 @@ pub trait Probe: Debug {
     fn read_ns(&self) -> Option<(i64, i64)> {
         None
     }
+
+    /// A file next to the table, which the recorder writes after the last tick.
+    fn recorded_file(&mut self) -> Option<RecordedFile> {
+        None
+    }
+}
+
+/// A file that a probe adds to a recording.
+#[derive(Debug)]
+pub struct RecordedFile {
+    /// Its name in the directory of the role.
+    pub name: &'static str,
+    /// All bytes.
+    pub content: Vec<u8>,
 }
 
 /// Opens a probe: running, off, or unavailable.
@@ -112,6 +126,9 @@ pub struct ProbeEntry {
     /// The capabilities that its reads need after it is open (capabilities(7)); the recorder drops
     /// all others.
     pub capabilities: CapabilitySet,
+    /// True if its rows have no meaning without a recording: `serve` does not open it, and scrapes
+    /// of a recorder do not contain them.
+    pub only_recorded: bool,
     opener: Opener,
 }
 
@@ -147,6 +164,7 @@ impl ProbeEntry {
             on_request: false,
             live: false,
             capabilities: CapabilitySet::empty(),
+            only_recorded: false,
             opener,
         }
     }
@@ -199,6 +217,13 @@ impl ProbeEntry {
     #[must_use]
     pub const fn live(mut self) -> Self {
         self.live = true;
+        self
+    }
+
+    /// The same probe, which only a recording uses.
+    #[must_use]
+    pub const fn only_recorded(mut self) -> Self {
+        self.only_recorded = true;
         self
     }
 

@@ -55,6 +55,7 @@ pub static PROBES: &[ProbeEntry] = &[
     ebpf::syscalls::ENTRY,
     ebpf::syscalls::LATENCY,
     ebpf::statements::ENTRY,
+    ebpf::profile::ENTRY,
     ebpf::programs::ENTRY,
     #[cfg(feature = "mysql")]
     mysql::status::ENTRY,

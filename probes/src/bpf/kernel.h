@@ -26,10 +26,11 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_PERCPU_HASH = 5,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1, BPF_F_NO_PREALLOC = 1 };
-enum { BPF_F_MMAPABLE = 1 << 10 };
+enum { BPF_F_MMAPABLE = 1 << 10, BPF_F_USER_STACK = 1 << 8, BPF_RB_NO_WAKEUP = 1 };
 enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };
 
 /* include/linux/sched.h: threads that never run in user space */
@@ -113,6 +114,8 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+struct mm_struct;
+
 struct task_struct {
 	struct thread_info thread_info;
 	int pid;
@@ -126,6 +129,7 @@ struct task_struct {
 	__u64 start_time;
 	struct sched_info sched_info;
 	struct files_struct *files;
+	struct mm_struct *mm;
 };
 
 /* Before Linux 5.14. */

@@ -9,6 +9,7 @@ pub mod block_size;
 mod dispatch;
 pub mod irq;
 mod map;
+pub mod profile;
 pub mod programs;
 mod roles;
 pub mod sched;
@@ -78,6 +79,10 @@ pub(crate) mod skeletons {
     /// `sched.bpf.c`.
     pub mod sched {
         include!(concat!(env!("OUT_DIR"), "/sched.skel.rs"));
+    }
+    /// `profile.bpf.c`.
+    pub mod profile {
+        include!(concat!(env!("OUT_DIR"), "/profile.skel.rs"));
     }
     /// `syscalls.bpf.c`.
     pub mod syscalls {

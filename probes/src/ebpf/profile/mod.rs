@@ -1,0 +1,308 @@
+//! Samples the stacks of the watched processes on the CPU, in user space and in the kernel.
+//!
+//! A table has the samples of each stack by tick; a stack is the number of a node of a call tree,
+//! which the recorder writes into `stacks.json` at the end. Stacks are found by frame pointers: the
+//! callers of a function without one are missing or wrong.
+
+mod kallsyms;
+mod maps;
+mod modules;
+mod processes;
+mod tree;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fmt::Debug;
+use std::fmt::Formatter;
+use std::fs;
+use std::io;
+use std::mem::offset_of;
+use std::os::fd::IntoRawFd;
+use std::rc::Rc;
+
+use libbpf_rs::Link;
+use libbpf_rs::RingBuffer;
+use libbpf_rs::RingBufferBuilder;
+use libbpf_rs::skel::OpenSkel;
+use libbpf_rs::skel::Skel;
+use libbpf_rs::skel::SkelBuilder;
+use loadprint_cpulist as cpulist;
+use loadprint_recording::rows::Rows;
+use loadprint_recording::schema::Column;
+use loadprint_recording::schema::Schema;
+use loadprint_recording::schema::Text;
+use loadprint_recording::schema::Unit;
+use loadprint_recording::schema::text;
+use perf_event::Builder;
+use perf_event::events::Software;
+use rustix::thread::CapabilitySet;
+
+use super::Shared;
+use super::load_object;
+use super::map::MappedArray;
+use super::map::unmapped;
+use super::object;
+use super::programs::size_call_counters;
+use super::skeletons::profile::ProfileSkel;
+use super::skeletons::profile::ProfileSkelBuilder;
+use super::skeletons::profile::types::sample;
+use crate::Host;
+use crate::NotRunning;
+use crate::Options;
+use crate::Probe;
+use crate::ProbeEntry;
+use crate::ProbeError;
+use crate::RecordedFile;
+use kallsyms::Kallsyms;
+use modules::Modules;
+use processes::Processes;
+use tree::Frame;
+use tree::ModuleEntry;
+use tree::Stacks;
+use tree::Tree;
+
+/// The probe's line in the registry.
+pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
+    "profile",
+    "samples of the watched processes on the CPU, by call stack",
+    &SCHEMA,
+    open,
+)
+.only_recorded()
+// Mappings and files of other users' processes.
+.with_capabilities(
+    CapabilitySet::SYS_PTRACE
+        .union(CapabilitySet::CHECKPOINT_RESTORE)
+        .union(CapabilitySet::DAC_READ_SEARCH),
+);
+
+static ENTITY: &[Text] = &[text("role"), text("stack")];
+static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
+static COLUMNS: &[Column] = &[Column::gauge(
+    "samples",
+    Unit::One,
+    "samples with this stack since the previous tick; a stack without any has no row",
+    "perf_event_open(2), PERF_COUNT_SW_CPU_CLOCK; bpf_get_stack",
+)];
+
+/// Samples per second and CPU: not a multiple of common timers, whose work would always or never be
+/// sampled.
+const FREQUENCY_HZ: u64 = 99;
+
+/// Bytes of the ring buffer for each CPU: two seconds of the deepest stacks, more of usual ones.
+const RING_BYTES: usize = 1 << 18;
+/// The largest ring buffer; a host with more CPUs than it has room for is rarely busy on all.
+const MAX_RING_BYTES: usize = 1 << 24;
+
+struct Profile {
+    // Dropped in this order.
+    _links: Vec<Link>,
+    ring: RingBuffer<'static>,
+    _programs: &'static ProfileSkel<'static>,
+    lost: MappedArray<u64>,
+    collected: Rc<RefCell<Collected>>,
+    roles: Vec<String>,
+    shared: Rc<Shared>,
+}
+
+/// The samples since the previous tick, and all that is known of their stacks.
+#[derive(Debug)]
+struct Collected {
+    host: Host,
+    processes: Processes,
+    modules: Modules,
+    kernel: Kallsyms,
+    tree: Tree,
+    /// Samples by number of the role and node.
+    samples: BTreeMap<(u16, u32), u64>,
+    stack: Vec<Frame>,
+}
+
+impl Debug for Profile {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Profile").finish_non_exhaustive()
+    }
+}
+
+fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+    let load = |cpus: usize| {
+        let mut opened = ProfileSkelBuilder::default().open(object())?;
+        size_call_counters(opened.open_object_mut(), cpus)?;
+        let ring = (cpus.next_power_of_two() * RING_BYTES).min(MAX_RING_BYTES);
+        opened.maps.samples.set_max_entries(ring as u32)?;
+        if let Ok(roles) = shared.roles(host, options) {
+            roles.share(&mut opened.maps.roles)?;
+        }
+        opened.load()
+    };
+    super::check_host(host)?;
+    let roles = shared.roles(host, options)?.names().to_vec();
+    // The ring buffer refers to the programs, which end with the recorder.
+    let programs: &'static _ = Box::leak(Box::new(load_object(host, "profile", load)?));
+    let links = attach(host, programs)?;
+    shared.add_programs("profile", programs.object())?;
+    let collected = Rc::new(RefCell::new(Collected::new(host)));
+    let mut ring = RingBufferBuilder::new();
+    let receiver = Rc::clone(&collected);
+    let take = move |bytes: &[u8]| {
+        receiver.borrow_mut().add(bytes);
+        0
+    };
+    ring.add(&programs.maps.samples, take)
+        .map_err(|error| super::refused("profile", &error))?;
+    Ok(Box::new(Profile {
+        _links: links,
+        ring: ring.build().map_err(|error| super::refused("profile", &error))?,
+        _programs: programs,
+        lost: MappedArray::new(&programs.maps.lost_samples).map_err(|error| unmapped(&error))?,
+        collected,
+        roles,
+        shared: Rc::clone(shared),
+    }))
+}
+
+/// Starts an event with the program on every online CPU.
+fn attach(host: &Host, programs: &ProfileSkel<'_>) -> Result<Vec<Link>, NotRunning> {
+    let path = host.sys("devices/system/cpu/online");
+    let online = fs::read_to_string(&path).ok();
+    let cpus = online.and_then(|text| cpulist::parse(text.trim()));
+    let cpus = cpus.ok_or_else(|| {
+        NotRunning::Unavailable(format!("{}: not a CPU list; mount sysfs", path.display()))
+    })?;
+    let event = |cpu: u32| {
+        Builder::new(Software::CPU_CLOCK)
+            .any_pid()
+            .one_cpu(cpu as usize)
+            .sample_frequency(FREQUENCY_HZ)
+            .exclude_kernel(false)
+            .exclude_idle(true)
+            .build()
+    };
+    cpus.into_iter()
+        .map(|cpu| {
+            let event = event(cpu).map_err(|error| NotRunning::Unavailable(refused(&error)))?;
+            // The link owns the descriptor.
+            let link = programs.progs.take_sample.attach_perf_event(event.into_raw_fd());
+            link.map_err(|error| super::refused("profile", &error))
+        })
+        .collect()
+}
+
+fn refused(error: &io::Error) -> String {
+    let fix = match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => {
+            "run as root, or with CAP_PERFMON; a container may need another seccomp profile"
+        }
+        Some(libc::EMFILE) => "it needs a descriptor for each CPU: raise the limit of open files (ulimit -n)",
+        Some(libc::ENOSYS) => "the kernel needs CONFIG_PERF_EVENTS",
+        _ => "please report this with the version of the kernel",
+    };
+    format!("profile: perf_event_open: {error}; {fix}")
+}
+
+impl Collected {
+    fn new(host: &Host) -> Self {
+        Self {
+            host: host.clone(),
+            processes: Processes::new(host),
+            modules: Modules::new(),
+            kernel: Kallsyms::open(host),
+            tree: Tree::default(),
+            samples: BTreeMap::new(),
+            stack: vec![],
+        }
+    }
+
+    /// Adds a record of the ring buffer: the fields of `struct sample` and the used frames.
+    fn add(&mut self, bytes: &[u8]) -> Option<()> {
+        let role = u16::from_ne_bytes(field(bytes, offset_of!(sample, role))?);
+        let pid = u32::from_ne_bytes(field(bytes, offset_of!(sample, tgid))?);
+        let address_space = u64::from_ne_bytes(field(bytes, offset_of!(sample, address_space))?);
+        let kernel_bytes = u16::from_ne_bytes(field(bytes, offset_of!(sample, kernel_bytes))?);
+        let frames = bytes.get(offset_of!(sample, frames)..)?;
+        let (kernel, user) = frames.split_at_checked(kernel_bytes.into())?;
+        let mut stack = std::mem::take(&mut self.stack);
+        stack.clear();
+        stack.extend(addresses(kernel).map(|address| (Modules::KERNEL, self.kernel.function(address))));
+        for address in addresses(user) {
+            let frame = self.user_frame(pid, address_space, address);
+            stack.push(frame);
+            // Further addresses come from a place that is not a stack.
+            if frame.0 == Modules::UNKNOWN {
+                break;
+            }
+        }
+        let node = self.tree.node(stack.iter().rev().copied());
+        self.stack = stack;
+        *self.samples.entry((role, node?)).or_default() += 1;
+        Some(())
+    }
+
+    fn user_frame(&mut self, pid: u32, address_space: u64, address: u64) -> Frame {
+        let Some(mapping) = self.processes.mapping(pid, address_space, address) else {
+            return (Modules::UNKNOWN, None);
+        };
+        let module = self.modules.number(&self.host, pid, mapping);
+        let offset = mapping.offset.wrapping_add(address - mapping.start);
+        (module, self.modules.function(module, offset))
+    }
+}
+
+fn field<const SIZE: usize>(bytes: &[u8], offset: usize) -> Option<[u8; SIZE]> {
+    bytes.get(offset..)?.first_chunk().copied()
+}
+
+/// The addresses of a stack from the innermost one. Callers are at their call, which precedes the
+/// address of the return: that may already be in the next function.
+fn addresses(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    let (addresses, _) = bytes.as_chunks();
+    addresses
+        .iter()
+        .enumerate()
+        .map(|(place, address)| u64::from_ne_bytes(*address).saturating_sub(u64::from(place > 0)))
+}
+
+impl Probe for Profile {
+    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
+        let taken = self.ring.consume_raw();
+        if taken < 0 {
+            let error = io::Error::from_raw_os_error(-taken);
+            return Err(ProbeError::Source(format!("profile: ring buffer: {error}")));
+        }
+        let processes = self.shared.processes();
+        let mut collected = self.collected.borrow_mut();
+        collected.processes.follow(&processes);
+        for ((role, node), samples) in std::mem::take(&mut collected.samples) {
+            if let Some(role) = self.roles.get(usize::from(role).wrapping_sub(1)) {
+                rows.row(&[role.as_bytes(), node.to_string().as_bytes()]);
+                rows.uint(samples);
+            }
+        }
+        Ok(())
+    }
+
+    fn recorded_file(&mut self) -> Option<RecordedFile> {
+        let collected = self.collected.borrow();
+        let modules = collected.modules.list().iter();
+        let stacks = Stacks {
+            event: "cpu-clock",
+            frequency_hz: FREQUENCY_HZ,
+            lost: self.lost.counter(0, 0).unwrap_or(0),
+            reason: collected.kernel.reason(),
+            modules: modules
+                .map(|module| ModuleEntry {
+                    path: &module.path,
+                    build_id: module.build_id.as_deref(),
+                })
+                .collect(),
+            frames: collected.tree.names(&collected.modules, &collected.kernel),
+            nodes: collected.tree.nodes(),
+        };
+        let content = serde_json::to_vec(&stacks).ok()?;
+        Some(RecordedFile {
+            name: "stacks.json",
+            content,
+        })
+    }
+}
