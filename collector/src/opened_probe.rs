@@ -66,6 +66,15 @@ pub fn refuse_unknown_names(options: &ProbeOptions) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What the values of the probes are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A recording.
+    Recording,
+    /// Scrapes without a recording.
+    Scrapes,
+}
+
 /// Opens the selected probes.
 ///
 /// # Errors
@@ -74,11 +83,12 @@ pub fn open_probes(
     selection: &ProbeOptions,
     host: &Host,
     options: &Options,
+    purpose: Purpose,
 ) -> anyhow::Result<Vec<OpenedProbe>> {
     refuse_unknown_names(selection)?;
     let shared = Rc::new(Shared::default());
     let open = |entry: &'static ProbeEntry| {
-        let probe = match reason_off(entry, selection) {
+        let probe = match reason_off(entry, selection, purpose) {
             Some(reason) => Err(NotRunning::Off(reason)),
             None => entry.open(host, options, &shared),
         };
@@ -87,10 +97,13 @@ pub fn open_probes(
     Ok(PROBES.iter().map(open).collect())
 }
 
-fn reason_off(entry: &ProbeEntry, selection: &ProbeOptions) -> Option<String> {
+fn reason_off(entry: &ProbeEntry, selection: &ProbeOptions, purpose: Purpose) -> Option<String> {
     let listed = |list: &[String]| list.iter().any(|name| entry.matches(name));
     if listed(&selection.without) || !(selection.only.is_empty() || listed(&selection.only)) {
         return Some("not selected on the command line".to_owned());
+    }
+    if entry.only_recorded && purpose == Purpose::Scrapes {
+        return Some("only a recording has its values: loadprint-collect record".to_owned());
     }
     let by_name = |list: &[String]| list.iter().any(|name| entry.name == name);
     (entry.on_request && !by_name(&selection.with) && !by_name(&selection.only)).then(|| {

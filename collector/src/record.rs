@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use loadprint_probes::Host;
 use loadprint_probes::Options;
+use loadprint_probes::RecordedFile;
 use loadprint_probes::options::Find;
 use loadprint_probes::procfs::targets::Targets;
 use loadprint_recording::FORMAT_VERSION;
@@ -29,6 +30,7 @@ use crate::fingerprint;
 use crate::http::Listening;
 use crate::journal_dir::journal_dir;
 use crate::opened_probe::OpenedProbe;
+use crate::opened_probe::Purpose;
 use crate::opened_probe::open_probes;
 use crate::opened_probe::refuse_unknown_names;
 use crate::pid_file::PidFile;
@@ -68,7 +70,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     let sadc = Sadc::start(options, &role, &staging);
     probe_options.processes.extend(sadc.target());
     warn_of_absent_processes(&host, &probe_options);
-    let probes = open_probes(&options.probes, &host, &probe_options)?;
+    let probes = open_probes(&options.probes, &host, &probe_options, Purpose::Recording)?;
     let mut facts = fingerprint::read(
         &host,
         &options.probes.root,
@@ -99,10 +101,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
         })?;
     drop(server);
     sadc.end();
-    for file in ticks.recorded_files() {
-        let written = role.file(file.name).write(&file.content);
-        written.context("the tables follow without this file; free some disk space before the next run")?;
-    }
+    let files = ticks.recorded_files();
     let (journal, last_tick, missed) = ticks.end();
     // Without an end frame the journal counts as torn but has all ticks; the tables may still fit.
     if let Err(error) = journal.end(&End {
@@ -118,6 +117,9 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
             options.out.display()
         )
     })?;
+    for RecordedFile { name, content } in files {
+        role.file(name).write(&content)?;
+    }
     standalone_run::write_run_json(&run, &finished)?;
     manifest::write(&run)?;
     drop(pid_file);

@@ -7,6 +7,7 @@ use anyhow::Context;
 use crate::capabilities;
 use crate::cli::ServeOptions;
 use crate::descriptor_limit::raise_descriptor_limit;
+use crate::opened_probe::Purpose;
 use crate::opened_probe::open_probes;
 use crate::opened_probe::refuse_unknown_names;
 use crate::probe_sampler::ProbeSampler;
@@ -24,7 +25,8 @@ pub fn run(options: &ServeOptions) -> anyhow::Result<()> {
     refuse_unknown_names(&options.probes)?;
     let listening = options.web.listen_or_default()?;
     let probe_options = options.probes.options(options.min_interval, None)?;
-    let probes = open_probes(&options.probes, &options.probes.host(), &probe_options)?;
+    let host = options.probes.host();
+    let probes = open_probes(&options.probes, &host, &probe_options, Purpose::Scrapes)?;
     if let Err(error) = capabilities::drop_unneeded(&probes, &[]) {
         eprintln!("loadprint-collect: warning: {error:#}");
     }

@@ -8,8 +8,6 @@
 /* FRAME: bytes of an address. */
 enum limits { FRAME = 8, KERNEL_FRAMES = 48, USER_FRAMES = 96, STACK_BYTES = (KERNEL_FRAMES + USER_FRAMES) * FRAME };
 
-SHARED_ENUM(limits);
-
 ROLES();
 CALL_COUNTER(take_sample);
 
@@ -21,8 +19,6 @@ struct sample {
 	__u16 kernel_bytes;
 	__u64 frames[KERNEL_FRAMES + USER_FRAMES];
 };
-
-const volatile struct sample layout_of_sample;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

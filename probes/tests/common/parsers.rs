@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use loadprint_probes::Options;
+use loadprint_probes::ebpf::profile::maps;
 use loadprint_probes::ebpf::programs;
 use loadprint_probes::hardware;
 use loadprint_probes::hardware::nvme;
@@ -153,6 +154,9 @@ pub static PARSERS: &[Parser] = &[
                 rows,
             )
         })
+    }),
+    parser("process_maps", 0, || {
+        Box::new(|text, _| text_error(maps::parse(text)).map(drop))
     }),
     parser("cgroup_mounts", 0, || {
         Box::new(|text, _| text_error(mounts::parse_mounts(text)).map(drop))

@@ -72,14 +72,15 @@ impl Kallsyms {
         let Some(file) = &self.file else {
             return BTreeMap::new();
         };
-        // A function whose name cannot be read keeps none.
-        let _ = for_each(file, |address, name| {
+        let read = for_each(file, |address, name| {
             if let Some(known) = names.get_mut(&address)
                 && is_better(name, known)
             {
                 name.clone_into(known);
             }
         });
+        // Names that were read before an error are correct.
+        drop(read);
         names.retain(|_, name| !name.is_empty());
         names
     }

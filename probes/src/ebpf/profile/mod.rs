@@ -5,7 +5,7 @@
 //! callers of a function without one are missing or wrong.
 
 mod kallsyms;
-mod maps;
+pub mod maps;
 mod modules;
 mod processes;
 mod tree;
@@ -71,11 +71,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
 )
 .only_recorded()
 // Mappings and files of other users' processes.
-.with_capabilities(
-    CapabilitySet::SYS_PTRACE
-        .union(CapabilitySet::CHECKPOINT_RESTORE)
-        .union(CapabilitySet::DAC_READ_SEARCH),
-);
+.with_capabilities(CapabilitySet::SYS_PTRACE.union(CapabilitySet::DAC_READ_SEARCH));
 
 static ENTITY: &[Text] = &[text("role"), text("stack")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

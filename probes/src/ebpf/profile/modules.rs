@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 
 use blazesym::symbolize::Input;
 use blazesym::symbolize::Symbolizer;
@@ -102,7 +102,7 @@ impl Module {
         if mapping.inode == 0 {
             return module;
         }
-        let Ok(file) = open_file(host, pid, mapping) else {
+        let Some(file) = open_file(host, pid, mapping) else {
             return module;
         };
         let cache = ReadCache::new(&file);
@@ -134,30 +134,26 @@ impl Module {
     }
 }
 
-/// Opens the file of a mapping: by the mapping, or else by its path below the root of the process.
+/// Opens the file of a mapping. The path of a mapping is one below the root of the process in
+/// another mount namespace, and one of this namespace after a `chroot`. The program of a process
+/// can be opened after its file was removed.
 ///
 /// A process can map any file, so the type is checked before the file is opened for reading.
-fn open_file(host: &Host, pid: u32, mapping: &Mapping) -> io::Result<File> {
-    let by_mapping = format!("{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
-    let by_path = format!("{pid}/root{}", mapping.name);
-    let mut result = Err(io::Error::from(ErrorKind::NotFound));
-    for path in [by_mapping, by_path] {
-        result = open(host.proc(&path), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-            .map_err(io::Error::from)
-            .and_then(|handle| {
-                let stat = fstat(&handle)?;
-                if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile
-                    || stat.st_ino != mapping.inode
-                {
-                    return Err(io::Error::from(ErrorKind::NotFound));
-                }
-                File::open(host.proc(&format!("self/fd/{}", handle.as_raw_fd())))
-            });
-        if result.is_ok() {
-            break;
-        }
-    }
-    result
+fn open_file(host: &Host, pid: u32, mapping: &Mapping) -> Option<File> {
+    let paths = [
+        host.proc(&format!("{pid}/exe")),
+        host.proc(&format!("{pid}/root{}", mapping.name)),
+        mapping.name.clone().into(),
+    ];
+    let open_path = |path: PathBuf| -> io::Result<Option<File>> {
+        let handle = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let stat = fstat(&handle)?;
+        let is_mapped =
+            FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_ino == mapping.inode;
+        let path = host.proc(&format!("self/fd/{}", handle.as_raw_fd()));
+        is_mapped.then(|| File::open(path)).transpose()
+    };
+    paths.into_iter().find_map(|path| open_path(path).ok().flatten())
 }
 
 /// A part of the file that is mapped at a virtual address.
