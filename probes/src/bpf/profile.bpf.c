@@ -58,8 +58,7 @@ int take_sample(void *ctx)
 	user = bpf_get_stack(ctx, (void *)sample->frames + kernel, USER_FRAMES * FRAME, BPF_F_USER_STACK);
 	if (user < 0)
 		user = 0;
-	sample->address_space =
-		(__u64)BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), mm);
+	sample->address_space = (__u64)BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), mm);
 	sample->tgid = tgid;
 	sample->role = role;
 	sample->kernel_bytes = kernel;

@@ -49,7 +49,10 @@ impl Kallsyms {
             Ok(file) => symbols.file = Some(file),
             Err(error) => {
                 symbols.functions = vec![];
-                symbols.reason = Some(format!("{}: {error}; build the kernel with CONFIG_KALLSYMS", path.display()));
+                symbols.reason = Some(format!(
+                    "{}: {error}; build the kernel with CONFIG_KALLSYMS",
+                    path.display()
+                ));
             }
         }
         symbols
@@ -101,7 +104,7 @@ fn is_better(name: &str, known: &str) -> bool {
 ///
 /// ```text
 /// ffffffff81a3c2f0 T tcp_sendmsg_locked
-/// ffffffffc0401000 t nf_conntrack_in	[nf_conntrack]
+/// ffffffffc0401000 t nf_conntrack_in [nf_conntrack]
 /// ```
 fn for_each(mut file: &File, mut take: impl FnMut(u64, &str)) -> std::io::Result<()> {
     file.rewind()?;
@@ -148,7 +151,10 @@ mod tests {
         );
         assert_eq!(symbols.reason(), None);
         assert_eq!(symbols.function(0xffff_ffff_8100_0000), None);
-        assert_eq!(symbols.function(0xffff_ffff_8100_00ff), Some(0xffff_ffff_8100_0080));
+        assert_eq!(
+            symbols.function(0xffff_ffff_8100_00ff),
+            Some(0xffff_ffff_8100_0080)
+        );
         let function = symbols.function(0xffff_ffff_8100_0190).unwrap();
         let names = symbols.names([function, 0xffff_ffff_c040_1000, 7].into_iter());
         let names: Vec<_> = names.into_values().collect();

@@ -99,7 +99,13 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
         let names: Vec<_> = mappings.iter().map(|mapping| mapping.name.as_str()).collect();
         assert_eq!(
             names,
-            ["/usr/sbin/mysqld", "[anon]", "/opt/a b/libc.so.6", "[vdso]", "[vsyscall]"]
+            [
+                "/usr/sbin/mysqld",
+                "[anon]",
+                "/opt/a b/libc.so.6",
+                "[vdso]",
+                "[vsyscall]"
+            ]
         );
         let server = find(&mappings, 0x55d5_b2a0_0000).unwrap();
         assert_eq!((server.offset, server.inode), (0xa0_0000, 1_835_042));

@@ -163,9 +163,8 @@ fn attach(host: &Host, programs: &ProfileSkel<'_>) -> Result<Vec<Link>, NotRunni
     let path = host.sys("devices/system/cpu/online");
     let online = fs::read_to_string(&path).ok();
     let cpus = online.and_then(|text| cpulist::parse(text.trim()));
-    let cpus = cpus.ok_or_else(|| {
-        NotRunning::Unavailable(format!("{}: not a CPU list; mount sysfs", path.display()))
-    })?;
+    let cpus = cpus
+        .ok_or_else(|| NotRunning::Unavailable(format!("{}: not a CPU list; mount sysfs", path.display())))?;
     let event = |cpu: u32| {
         Builder::new(Software::CPU_CLOCK)
             .any_pid()

@@ -210,9 +210,7 @@ impl Functions {
 
     /// The virtual address of the function at an offset in the file.
     fn find(&self, offset: u64) -> Option<u64> {
-        let within = |segment: &&Segment| {
-            segment.offset <= offset && offset - segment.offset < segment.size
-        };
+        let within = |segment: &&Segment| segment.offset <= offset && offset - segment.offset < segment.size;
         let segment = self.segments.iter().find(within)?;
         let address = u32::try_from(segment.address - self.base + (offset - segment.offset)).ok()?;
         let after = self.ranges.partition_point(|(start, _)| *start <= address);
