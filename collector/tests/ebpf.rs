@@ -7,6 +7,8 @@ use std::fs;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
+use std::time::Duration;
+use std::time::Instant;
 
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
@@ -41,9 +43,14 @@ fn listed(command: &[&str]) -> Vec<Value> {
     let list: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     let of_ebpf: Vec<_> = list
         .into_iter()
-        .filter(|probe| probe["name"].as_str().unwrap().starts_with("ebpf_"))
+        .filter(|probe| {
+            let name = probe["name"].as_str().unwrap();
+            name.starts_with("ebpf_") || name == "profile"
+        })
         .collect();
-    assert!(of_ebpf.iter().any(|probe| probe["name"] == "ebpf_sched"));
+    for name in ["ebpf_sched", "profile"] {
+        assert!(of_ebpf.iter().any(|probe| probe["name"] == name));
+    }
     of_ebpf
 }
 
@@ -88,7 +95,9 @@ fn without_cap_sys_admin_programs_run_and_their_times_are_unavailable() {
     let capabilities = "-all,+bpf,+perfmon,+dac_read_search,+sys_resource";
     let probes = listed(&["setpriv", "--bounding-set", capabilities]);
     let status = |name: &str| probes.iter().find(|probe| probe["name"] == name).unwrap().clone();
-    assert_eq!(status("ebpf_irq")["status"], "running", "{probes:?}");
+    for name in ["ebpf_irq", "profile"] {
+        assert_eq!(status(name)["status"], "running", "{probes:?}");
+    }
     let programs = status("ebpf_programs");
     assert_eq!(programs["status"], "unavailable", "{programs}");
     let reason = programs["reason"].as_str().unwrap();
@@ -132,4 +141,33 @@ fn a_recording_contains_the_time_of_its_own_programs() {
     assert!(growth("run_cnt") >= CALLS, "run_cnt: {}", growth("run_cnt"));
     assert!(growth("calls") >= CALLS, "calls: {}", growth("calls"));
     assert!(growth("run_time_ns") > 0);
+}
+
+/// The names of stacks are in a file next to the table, and in the manifest.
+#[test]
+fn a_recording_contains_the_stacks_of_its_samples() {
+    let dir = tempdir().unwrap();
+    let run = dir.path().join("run");
+    let own = format!("load={}", std::process::id());
+    let recorder = Recorder::start(
+        &run,
+        &["--interval", "50ms", "--probes", "profile", "--process", &own],
+    );
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(1) {
+        let _ = getppid();
+    }
+    recorder.signal(15);
+    let output = recorder.wait();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let table = read(run.join("server/profile.parquet"));
+    let stacks: Value = serde_json::from_slice(&fs::read(run.join("server/stacks.json")).unwrap()).unwrap();
+    let nodes = stacks["nodes"].as_array().unwrap().len();
+    let recorded = strings(&table, "stack");
+    assert!(!recorded.is_empty());
+    for stack in recorded {
+        assert!(stack.parse::<usize>().unwrap() < nodes, "{stack} of {nodes}");
+    }
+    let manifest: Value = serde_json::from_slice(&fs::read(run.join("manifest.json")).unwrap()).unwrap();
+    assert!(manifest["files"]["server/stacks.json"].is_object(), "{manifest}");
 }

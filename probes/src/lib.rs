@@ -234,11 +234,12 @@ impl ProbeEntry {
         self
     }
 
-    /// True if `name` selects this probe: its name, or the group before an underscore (`ebpf`,
-    /// `mysql`).
+    /// True if `name` selects this probe: its name, the group before an underscore (`mysql`), or
+    /// `ebpf` for every probe of eBPF programs.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         self.name == name
+            || name == "ebpf" && matches!(self.opener, Opener::Ebpf(_))
             || self
                 .name
                 .strip_prefix(name)

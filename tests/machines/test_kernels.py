@@ -123,13 +123,14 @@ def test_without_type_information_only_ebpf_is_unavailable(recording: Recordings
     of = recording(kernel)
     probes = of.probes("probes-without-btf.json")
     for name, (status, _) in of.probes("probes.json").items():
-        if status == "running" and name.startswith("ebpf_"):
+        if status == "running" and (name.startswith("ebpf_") or name == "profile"):
             assert probes[name][0] != "running"
             assert "CONFIG_DEBUG_INFO_BTF" in probes[name][1] or "not in the standard set" in probes[name][1]
         elif status == "running" and name != "threads":  # no process is watched
             assert probes[name][0] == "running", name
     assert (of.directory / "run-without-btf" / "server" / "disk.parquet").exists()
-    assert not list(of.directory.glob("run-without-btf/server/ebpf_*.parquet"))
+    for table in ("ebpf_*.parquet", "profile.parquet", "stacks.json"):
+        assert not list(of.directory.glob(f"run-without-btf/server/{table}"))
 
 
 @pytest.mark.on_request
