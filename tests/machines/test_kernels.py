@@ -6,11 +6,13 @@ its recording onto a disk. The tables must have what was done, and what the kern
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
 from functools import cache
 
+import duckdb
 import pytest
 
 from . import ROOT
@@ -107,6 +109,25 @@ def test_known_work_is_counted_exactly(recording: Recordings, kernel: Kernel) ->
         name: must for name, (_, must) in work.items()
     }
     assert work["CPU ticks of the spinner, `process`"][1] > 10
+
+
+@each_kernel
+def test_stacks_of_the_spinner_have_its_program_and_kernel_functions(
+    recording: Recordings, kernel: Kernel
+) -> None:
+    server = recording(kernel).directory / "run" / "server"
+    table = duckdb.read_parquet(str(server / "profile.parquet"))
+    sampled = table.filter("role = 'spinner'").project("DISTINCT stack").fetchall()
+    stacks = json.loads((server / "stacks.json").read_text())
+    frames = set()
+    for node in (int(stack) for (stack,) in sampled):
+        while node >= 0:
+            node, frame = stacks["nodes"][node]  # noqa: PLW2901 - towards the outermost frame
+            module, symbol = stacks["frames"][frame]
+            frames.add((stacks["modules"][module]["path"], symbol))
+    assert any(path.endswith("/busybox") for path, _ in frames)
+    assert all(symbol for path, symbol in frames if path == "[kernel]")
+    assert not any("reason" in key for key in stacks)
 
 
 @each_kernel

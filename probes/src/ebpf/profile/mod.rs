@@ -61,6 +61,7 @@ use tree::Frame;
 use tree::ModuleEntry;
 use tree::Stacks;
 use tree::Tree;
+use tree::UNKNOWN;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
@@ -224,7 +225,7 @@ impl Collected {
             let frame = self.user_frame(pid, address_space, address);
             stack.push(frame);
             // Further addresses come from a place that is not a stack.
-            if frame.0 == Modules::UNKNOWN {
+            if frame == UNKNOWN {
                 break;
             }
         }
@@ -236,7 +237,7 @@ impl Collected {
 
     fn user_frame(&mut self, pid: u32, address_space: u64, address: u64) -> Frame {
         let Some(mapping) = self.processes.mapping(pid, address_space, address) else {
-            return (Modules::UNKNOWN, None);
+            return UNKNOWN;
         };
         let module = self.modules.number(&self.host, pid, mapping);
         let offset = mapping.offset.wrapping_add(address - mapping.start);

@@ -28,6 +28,9 @@ use rustix::fs::open;
 use super::maps::Mapping;
 use crate::Host;
 
+/// The most modules: each has an open file. The code of others is unknown.
+const MAX_MODULES: usize = 500;
+
 /// A module by the device, inode number and name of its mapping.
 type Key = (String, u64, String);
 
@@ -74,6 +77,9 @@ impl Modules {
     pub fn number(&mut self, host: &Host, pid: u32, mapping: &Mapping) -> u32 {
         let key = (mapping.device.clone(), mapping.inode, mapping.name.clone());
         let list = &mut self.list;
+        if list.len() >= MAX_MODULES {
+            return self.numbers.get(&key).copied().unwrap_or(Self::UNKNOWN);
+        }
         *self.numbers.entry(key).or_insert_with(|| {
             list.push(Module::open(host, pid, mapping));
             list.len() as u32 - 1

@@ -11,6 +11,16 @@ use super::modules::Modules;
 /// A function by its module and first address; `None` for addresses without a symbol.
 pub type Frame = (u32, Option<u64>);
 
+/// The most nodes, about 4 MB: an hour of a database server has a third of them. Then a stack with a
+/// new node counts as unknown.
+const MAX_NODES: usize = 1 << 16;
+
+/// The longest name of a symbol in characters: expanded C++ templates have no limit.
+const MAX_NAME: usize = 1000;
+
+/// The frame of addresses in no known place.
+pub const UNKNOWN: Frame = (Modules::UNKNOWN, None);
+
 /// The nodes of the call tree. A node's parent has a lower number.
 #[derive(Debug, Default)]
 pub struct Tree {
@@ -54,19 +64,32 @@ impl Tree {
     pub fn node(&mut self, stack: impl Iterator<Item = Frame>) -> Option<u32> {
         let mut node = None;
         for frame in stack {
-            let frames = &mut self.frames;
-            let frame = *self.frame_numbers.entry(frame).or_insert_with(|| {
-                frames.push(frame);
-                frames.len() as u32 - 1
-            });
-            let nodes = &mut self.nodes;
-            let child = *self.node_numbers.entry((node, frame)).or_insert_with(|| {
-                nodes.push((node, frame));
-                nodes.len() as u32 - 1
-            });
-            node = Some(child);
+            match self.child(node, frame, MAX_NODES) {
+                Some(child) => node = Some(child),
+                None => return self.child(None, UNKNOWN, MAX_NODES + 1),
+            }
         }
         node
+    }
+
+    /// The child of a node with this frame; `None` if it is new and there are `limit` nodes.
+    fn child(&mut self, parent: Option<u32>, frame: Frame, limit: usize) -> Option<u32> {
+        let known = self.frame_numbers.get(&frame).copied();
+        if let Some(child) = known.and_then(|number| self.node_numbers.get(&(parent, number))) {
+            return Some(*child);
+        }
+        if self.nodes.len() >= limit {
+            return None;
+        }
+        let number = known.unwrap_or(self.frames.len() as u32);
+        if known.is_none() {
+            self.frames.push(frame);
+            self.frame_numbers.insert(frame, number);
+        }
+        let child = self.nodes.len() as u32;
+        self.nodes.push((parent, number));
+        self.node_numbers.insert((parent, number), child);
+        Some(child)
     }
 
     /// The names of all frames.
@@ -84,7 +107,12 @@ impl Tree {
                 .filter_map(|(_, function)| *function)
                 .collect();
             functions.sort_unstable();
-            let named = |(function, name)| ((number, Some(function)), name);
+            let named = |(function, mut name): (u64, String)| {
+                if name.len() > MAX_NAME {
+                    name = name.chars().take(MAX_NAME).collect();
+                }
+                ((number, Some(function)), name)
+            };
             if number == Modules::KERNEL {
                 names.extend(kernel.names(functions.into_iter()).into_iter().map(named));
             } else {
@@ -123,5 +151,20 @@ mod tests {
         let recursive = tree.node([main, work, work].into_iter()).unwrap();
         assert_eq!(tree.nodes(), [(-1, 0), (0, 1), (1, 2), (1, 1)]);
         assert_eq!((first, below, recursive), (Some(1), 2, 3));
+    }
+
+    #[test]
+    fn stacks_beyond_the_limit_are_unknown() {
+        let mut tree = Tree::default();
+        let known = tree.node([(2, Some(1)), (2, Some(2))].into_iter());
+        for function in 0..2 * MAX_NODES as u64 {
+            assert!(tree.node([(3, Some(function))].into_iter()).is_some());
+        }
+        let nodes = tree.nodes();
+        assert_eq!(nodes.len(), MAX_NODES + 1);
+        assert_eq!(tree.node([(2, Some(1)), (2, Some(2))].into_iter()), known);
+        let new = tree.node([(2, Some(1)), (2, Some(3))].into_iter()).unwrap();
+        let (parent, frame) = nodes[new as usize];
+        assert_eq!((parent, tree.frames[frame as usize]), (-1, UNKNOWN));
     }
 }
