@@ -117,7 +117,7 @@ def test_stacks_of_the_spinner_have_its_program_and_kernel_functions(
 ) -> None:
     server = recording(kernel).directory / "run" / "server"
     table = duckdb.read_parquet(str(server / "profile.parquet"))
-    sampled = table.filter("role = 'spinner'").project("DISTINCT stack").fetchall()
+    sampled = table.filter("role = 'spinner'").project("stack").distinct().fetchall()
     stacks = json.loads((server / "stacks.json").read_text())
     frames = set()
     for node in (int(stack) for (stack,) in sampled):
