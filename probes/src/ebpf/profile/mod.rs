@@ -302,3 +302,32 @@ impl Probe for Profile {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_have_a_fix() {
+        for (errno, expected) in [
+            (libc::EACCES, "CAP_PERFMON"),
+            (libc::EMFILE, "ulimit -n"),
+            (libc::ENOSYS, "CONFIG_PERF_EVENTS"),
+            (libc::EINVAL, "please report this"),
+        ] {
+            let reason = refused(&io::Error::from_raw_os_error(errno));
+            assert!(
+                reason.starts_with("profile: ") && reason.contains(expected),
+                "{reason}"
+            );
+            assert!(reason.contains("; ") && reason.lines().count() == 1, "{reason}");
+        }
+    }
+
+    #[test]
+    fn callers_are_at_their_call() {
+        let bytes: Vec<u8> = [10u64, 20, 0].into_iter().flat_map(u64::to_ne_bytes).collect();
+        assert_eq!(addresses(&bytes).collect::<Vec<_>>(), [10, 19, 0]);
+        assert_eq!(addresses(&bytes[..7]).count(), 0);
+    }
+}
