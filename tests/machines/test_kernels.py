@@ -116,8 +116,9 @@ def test_stacks_of_the_spinner_have_its_program_and_kernel_functions(
     recording: Recordings, kernel: Kernel
 ) -> None:
     server = recording(kernel).directory / "run" / "server"
-    table = duckdb.read_parquet(str(server / "profile.parquet"))
-    sampled = table.filter("role = 'spinner'").project("stack").distinct().fetchall()
+    with duckdb.connect() as database:
+        query = "SELECT DISTINCT stack FROM read_parquet(?) WHERE role = 'spinner'"
+        sampled = database.execute(query, [str(server / "profile.parquet")]).fetchall()
     stacks = json.loads((server / "stacks.json").read_text())
     frames = set()
     for node in (int(stack) for (stack,) in sampled):
