@@ -37,8 +37,8 @@ AllowUsers admin
 MaxStartups 100
 Subsystem sftp internal-sftp
 """
-# $1 overlay's directory, $2 real directory, $3 host name, $4 servers, $5 root directory: mounts as at boot,
-# then sshd, which ends with the test process.
+# $1 overlay's directory, $2 real directory, $3 host name, $4 servers, $5 root directory, $6 machine of uname:
+# mounts as at boot, then sshd, which ends with the test process.
 BOOT = """
 set -e
 root=$1/root
@@ -57,7 +57,7 @@ hostname "$3"
 cd "$root"
 pivot_root . mnt
 umount --lazy /mnt
-exec setpriv --pdeathsig KILL /usr/sbin/sshd -D -e
+exec setpriv --pdeathsig KILL setarch "$6" /usr/sbin/sshd -D -e
 """
 
 
@@ -99,6 +99,7 @@ class Host:
     address: str
     place: Path
     sshd: subprocess.Popen[str] | None = None
+    machine: str = os.uname().machine  # the architecture that it reports from its next start on
 
     @property
     def files(self) -> Path:
@@ -122,9 +123,10 @@ class Host:
 
     def start(self) -> None:
         """Boot: new mounts, an SSH server with the keys that it had."""
-        log = (self.place / "sshd.log").open("a")
+        log = (self.place / "sshd.log").open("w")
         inside = ["nsenter", f"--net={NETWORKS / self.name}", "unshare", "--mount", "--uts"]
-        boot = ["sh", "-c", BOOT, "sh", *map(str, (self.place, self.data, self.name, SERVERS, BASE))]
+        places = (self.place, self.data, self.name, SERVERS, BASE, self.machine)
+        boot = ["sh", "-c", BOOT, "sh", *map(str, places)]
         self.sshd = subprocess.Popen(
             [*inside, "--propagation", "private", *boot], stdout=log, stderr=log, text=True
         )

@@ -1,0 +1,84 @@
+"""Hosts that cannot be used are refused in one line before anything starts; teardown removes all files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from . import ROOT, hosts_campaign
+from .hosts import Bench, bench, run
+
+OTHER_FILES = "find / -xdev -path /var/lib/loadprint -prune -o -type f -print | sort"
+FILES = "bin/loadprint-load servers/debian/usr/sbin/mysqld tools/fio/fio executions/2-a/base-oltp/ibdata1"
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with bench(tmp_path_factory.mktemp("refusals")) as made:
+        yield made
+
+
+def refused(pair: Bench, **variables: object) -> list[str]:
+    """Start a campaign that must be refused, and give its last lines; no host has a process of it."""
+    settings = [json.dumps(variables)] if variables else []
+    done = pair.run(pair.campaign(hosts_campaign.written(pair), *settings))
+    assert done.returncode != 0, done.stdout
+    assert "Traceback" not in done.stdout, done.stdout
+    assert not any(hosts_campaign.left_on(pair).values())
+    for host in pair.hosts:
+        assert host.shell("ls /var/lib/loadprint /dev/shm").split() == ["/dev/shm:", "/var/lib/loadprint:"]
+    return done.stdout.splitlines()
+
+
+def test_a_wrong_ssh_key_is_refused(pair: Bench) -> None:
+    other = pair.place / "other_key"
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other)
+    lines = refused(pair, ansible_ssh_private_key_file=str(other))
+    for host in ("db1", "load1"):
+        [line] = [line for line in lines if line.startswith(f"{host}: ")]
+        assert "Permission denied (publickey" in line, lines
+
+
+def test_a_user_without_root_is_refused(pair: Bench) -> None:
+    lines = refused(pair, ansible_become=False)
+    found = [line.partition(": ")[0] for line in lines if "lacks root (run as root" in line]
+    assert sorted(found) == ["db1", "load1"], lines
+
+
+def test_an_architecture_without_programs_is_refused(pair: Bench) -> None:
+    load = pair.loads[0]
+    usual = load.machine
+    load.kill()
+    load.machine = "i686"
+    load.start()
+    try:
+        lines = refused(pair)
+    finally:
+        load.kill()
+        load.machine = usual
+        load.start()
+    [line] = [line for line in lines if " lacks " in line]
+    assert "load1 lacks programs for i686 (./setup --targets" in line, line
+
+
+def test_teardown_removes_everything_of_loadprint_and_nothing_else(pair: Bench) -> None:
+    load = pair.loads[0]
+    load.shell("umount /var/lib/loadprint")  # a directory there, a mount point on the server's host
+    for host in pair.hosts:
+        host.shell(f"cd /var/lib/loadprint; for f in {FILES}; do mkdir -p $(dirname $f); echo x >$f; done")
+        host.shell("mkdir -p /var/lib/loadprint2 && echo kept >/var/lib/loadprint2/file")
+    before = {host.name: host.shell(OTHER_FILES) for host in pair.hosts}
+    words = pair.command(
+        "env", f"ANSIBLE_CONFIG={ROOT}/ansible/ansible.cfg", ROOT / ".venv/bin/ansible-playbook",
+        "-i", pair.inventory, ROOT / "ansible/teardown.yml", "-e", "teardown_all=true",
+    )  # fmt: skip
+    done = pair.run(words)
+    assert done.returncode == 0, done.stdout
+    assert pair.server.shell("ls -A /var/lib/loadprint") == ""
+    assert load.shell("ls /var/lib | grep loadprint").split() == ["loadprint2"]
+    assert {host.name: host.shell(OTHER_FILES) for host in pair.hosts} == before
+    for host in pair.hosts:
+        assert f"{host.name}: ended 0 supervisors" in done.stdout, done.stdout
+    assert "in /var/lib/loadprint: nothing" in done.stdout, done.stdout
