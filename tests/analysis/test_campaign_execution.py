@@ -62,6 +62,19 @@ def test_the_hash_covers_campaign_binaries_and_hosts(campaign: Campaign, tmp_pat
         digest(campaign, [tmp_path / "absent"])
 
 
+def test_the_hash_covers_the_programs_of_every_architecture(campaign: Campaign, tmp_path: Path) -> None:
+    programs = [tmp_path / folder / "loadprint-load" for folder in ("release", "aarch64", "x86_64")]
+    for program in programs:
+        program.parent.mkdir()
+        program.write_bytes(b"one")
+    base = digest(campaign, programs)
+    for program in programs:
+        program.write_bytes(b"two")
+        assert digest(campaign, programs) != base, program
+        program.write_bytes(b"one")
+    assert digest(campaign, programs[::-1]) == base
+
+
 def test_an_unfinished_execution_goes_on_and_keeps_its_complete_runs(
     campaign: Campaign, tmp_path: Path
 ) -> None:

@@ -47,12 +47,16 @@ def digest(
     hosts: Sequence[str] = (),
     servers: Mapping[str, Identity] | None = None,
 ) -> str:
-    """Hash the campaign (with its seed, if it has one), the binaries' content, the hosts, the servers."""
+    """Hash the campaign (with its seed, if it has one), the binaries' content, the hosts, the servers.
+
+    Binaries of one name, for several architectures, have keys with the name of their directory.
+    """
     binary_sums = {}
-    for path in sorted(binaries, key=lambda path: path.name):
+    for path in sorted(binaries):
         try:
             with path.open("rb") as file:
-                binary_sums[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+                name = f"{path.parent.name}/{path.name}"
+                binary_sums[name] = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise DocumentError(f"{path}: {error.strerror}; build it: ./setup") from None
     content = {
