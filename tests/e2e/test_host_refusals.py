@@ -41,6 +41,16 @@ def test_a_wrong_ssh_key_is_refused(pair: Bench) -> None:
         assert "Permission denied (publickey" in line, lines
 
 
+def test_a_user_who_may_not_become_root_is_refused(pair: Bench) -> None:
+    pair.loads[0].shell("echo 'admin ALL=(ALL) ALL' >/etc/sudoers.d/admin")
+    try:
+        lines = refused(pair)
+    finally:
+        pair.loads[0].shell("echo 'admin ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/admin")
+    [line] = [line for line in lines if "Missing sudo password" in line]
+    assert line.startswith("load1: "), lines
+
+
 def test_a_user_without_root_is_refused(pair: Bench) -> None:
     lines = refused(pair, ansible_become=False)
     found = [line.partition(": ")[0] for line in lines if "lacks root (run as root" in line]
