@@ -15,6 +15,7 @@ from loadprint.metrics import sources, sources_hardware, sources_limits
 from loadprint.metrics.load_side import LoadHost, load_hosts
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources_ebpf import ebpf, programs, scheduler
+from loadprint.metrics.sources_ledger import ledger
 from loadprint.metrics.sources_mysql import mysql
 from loadprint.metrics.sources_profile import profile
 from loadprint.metrics.sources_spikes import spikes
@@ -150,6 +151,7 @@ def _server_side(
     ebpf(source)
     profile(source)
     mysql(source)
+    ledger(source)
     return window
 
 

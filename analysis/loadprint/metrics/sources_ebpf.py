@@ -56,10 +56,10 @@ def programs(source: Source) -> None:
     """
     probe = "ebpf_programs"
     figures = {name: number(ibis._[name]) for name in ("run_time_ns", "calls")}
-    rows = _ends(source, probe, ("object", "program", "cpus"), figures)
+    rows = ends(source, probe, ("object", "program", "cpus"), figures)
     if rows is None:
         return
-    seconds = _seconds(source, probe)
+    seconds = seconds_between(source, probe)
     risen: dict[str, dict[str, tuple[float, float]]] = {}
     for _, first, place in _pairs(rows):
         started = {name: 0.0 if first is None else rows[name][first] for name in figures}
@@ -81,7 +81,7 @@ def programs(source: Source) -> None:
             source.out.put(f"programs.{name}.server_cpu", cores * share)
 
 
-def _ends(source: Source, probe: str, keys: Sequence[str], columns: dict[str, ibis.Value]) -> Columns | None:
+def ends(source: Source, probe: str, keys: Sequence[str], columns: dict[str, ibis.Value]) -> Columns | None:
     """Rows of the probe's first and last reading in the window; None below two readings."""
     name = probe.removeprefix("ebpf_")
     path = source.run.table(source.window.role, probe)
@@ -107,14 +107,26 @@ def _pairs(rows: Columns) -> Iterator[tuple[str, int | None, int]]:
         yield name, before.get(name), place
 
 
+def increases(
+    rows: Columns, keys: Sequence[str], figures: Sequence[str]
+) -> Iterator[tuple[tuple[str, ...], dict[str, float]]]:
+    """Entity, and the increase of its counters from the first reading to the last; a null counts as 0."""
+    for _, first, place in _pairs(rows):
+        risen = {}
+        for figure in figures:
+            last, start = rows[figure][place], 0.0 if first is None else rows[figure][first]
+            risen[figure] = 0.0 if np.isnan(last) else float(last - start)
+        yield tuple(str(rows[key][place]) for key in keys), risen
+
+
 def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | None, unit: float) -> None:
     summed = {"total": number(ibis._[total])} if total else {}
-    rows = _ends(source, probe, keys, {**summed, "buckets": ibis._.buckets})
+    rows = ends(source, probe, keys, {**summed, "buckets": ibis._.buckets})
     path = source.run.table(source.window.role, probe)
     if rows is None or path is None:
         return
     edges = bounds(source.store.metadata(path), "buckets")
-    seconds = _seconds(source, probe)
+    seconds = seconds_between(source, probe)
     for name, first, place in _pairs(rows):
         before = None if first is None else rows["buckets"][first]
         counted = difference(rows["buckets"][place], before, edges)
@@ -148,7 +160,7 @@ def _round_trips(source: Source) -> None:
     probe = "ebpf_tcp"
     counters = {name: number(ibis._[name]) for name in ("retransmits", "opened")}
     columns = {**counters, "peer": ibis._.peer, "buckets": ibis._.buckets}
-    rows = _ends(source, probe, ("port", "side"), columns)
+    rows = ends(source, probe, ("port", "side"), columns)
     path = source.run.table(source.window.role, probe)
     if rows is None or path is None:
         source.out.mark_missing("tcp_rtt", source.window.why_missing(probe))
@@ -170,15 +182,15 @@ def _round_trips(source: Source) -> None:
     _quantiles(source, "tcp_rtt", counted, NANOSECOND)
     for name in counters:
         risen = float(rows[name][last].sum() - rows[name][first].sum())
-        source.out.put(f"tcp_rtt.{name}", risen / _seconds(source, probe), risen)
+        source.out.put(f"tcp_rtt.{name}", risen / seconds_between(source, probe), risen)
 
 
 def _counters(source: Source, probe: str) -> None:
     keys, fields = EBPF_COUNTERS[probe]
-    rows = _ends(source, probe, keys, {field: number(ibis._[field]) for field in fields})
+    rows = ends(source, probe, keys, {field: number(ibis._[field]) for field in fields})
     if rows is None:
         return
-    seconds = _seconds(source, probe)
+    seconds = seconds_between(source, probe)
     for name, first, place in _pairs(rows):
         for field in fields:
             start = 0.0 if first is None else rows[field][first]
@@ -204,6 +216,7 @@ def _syscalls(source: Source) -> None:
             source.out.total(f"syscalls.{role}.{word}", chosen)
 
 
-def _seconds(source: Source, probe: str) -> float:
+def seconds_between(source: Source, probe: str) -> float:
+    """Seconds between the first and the last reading of a probe in the window."""
     ticks = sorted(source.window.middle_ns[probe])
     return source.seconds(probe, np.array([ticks[0], ticks[-1]], dtype=np.float64))

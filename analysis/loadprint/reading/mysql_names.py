@@ -24,6 +24,7 @@ GAUGES = {
     "total_pages": ("Innodb_buffer_pool_pages_total",),
     "history": ("innodb_metrics.trx_rseg_history_len", "Innodb_history_list_length"),
     "threads_running": ("Threads_running",),
+    "threads_connected": ("Threads_connected",),
     "checkpoint_age": ("Innodb_checkpoint_age", "innodb_metrics.log_lsn_checkpoint_age"),
     "redo_capacity": ("Innodb_redo_log_capacity_resized",),
 }

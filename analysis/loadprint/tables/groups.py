@@ -25,6 +25,7 @@ from loadprint.metrics.gather import Measured
 from loadprint.tables.cpu_time import cpu_time
 from loadprint.tables.rows import RowBuilder, cpu_sets
 from loadprint.tables.table import Group
+from loadprint.tables.time_ledger import time_ledger
 
 WORKLOAD, CPU, DISK, NETWORK = "WORKLOAD", "CPU METRICS", "DISK METRICS", "NETWORK METRICS"
 OTHER, COSTS = "OTHER METRICS", "COSTS"
@@ -191,6 +192,7 @@ def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device])
         built = tuple(builder.aligned(metrics[0], metrics) for metrics in zip(*per_side, strict=True))
         listed.append(Group(f"cost_{work.per}", work.title, built, COSTS))
     counted_works = [work for work in (statements, commits, operation) if work.quantity in present]
+    listed += time_ledger(builder, counted_works or [operation], COSTS)
     listed += cpu_time(builder, counted_works or [operation], COSTS)
     protocol = if_measured(sides, generated.PROTOCOL_ROWS)
     failed = if_measured(sides, generated.errors(_error_codes(sides)))
