@@ -153,7 +153,7 @@ pub fn open_events(
     options: &Options,
     events: &[(&'static str, Event)],
 ) -> Result<Box<dyn Probe>, NotRunning> {
-    let online = online(host)?;
+    let online = online_cpus(host)?;
     let mut sums: Vec<_> = options
         .cpusets
         .iter()
@@ -201,7 +201,8 @@ pub fn open_events(
     }))
 }
 
-fn online(host: &Host) -> Result<CpuSet, NotRunning> {
+/// The CPUs that are online.
+pub(crate) fn online_cpus(host: &Host) -> Result<CpuSet, NotRunning> {
     let path = host.sys("devices/system/cpu/online");
     let unavailable =
         |why: String| NotRunning::Unavailable(format!("{}: {why}; mount sysfs", path.display()));

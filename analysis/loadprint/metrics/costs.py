@@ -33,6 +33,11 @@ class Denominator:
     quantity: str
     title: str
 
+    @property
+    def name(self) -> str:
+        """Its name in text."""
+        return unit_name(self.per)
+
 
 @dataclass(frozen=True)
 class CostScope:
@@ -95,6 +100,11 @@ OTHER_WORK = (
     Denominator("row_read", "mysql.rows_read", "Cost per row read"),
     Denominator("row_written", "mysql.rows_written", "Cost per row inserted, updated or deleted"),
 )
+
+
+def unit_name(per: str) -> str:
+    """The unit of work in text, by its word in keys: a statement is counted at the client."""
+    return "client statement" if per == "statement" else per
 
 
 def cost_metrics(work: Denominator, scope: CostScope) -> tuple[Metric, ...]:

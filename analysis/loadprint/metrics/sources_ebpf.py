@@ -56,18 +56,14 @@ def programs(source: Source) -> None:
     """
     probe = "ebpf_programs"
     figures = {name: number(ibis._[name]) for name in ("run_time_ns", "calls")}
-    rows = ends(source, probe, ("object", "program", "cpus"), figures)
+    keys = ("object", "program", "cpus")
+    rows = ends(source, probe, keys, figures)
     if rows is None:
         return
     seconds = seconds_between(source, probe)
     risen: dict[str, dict[str, tuple[float, float]]] = {}
-    for _, first, place in _pairs(rows):
-        started = {name: 0.0 if first is None else rows[name][first] for name in figures}
-        time, calls = (float(rows[name][place] - started[name]) for name in figures)
-        risen.setdefault(f"{rows['object'][place]}:{rows['program'][place]}", {})[rows["cpus"][place]] = (
-            time,
-            calls,
-        )
+    for (owner, program, cpus), of_program in increases(rows, keys, tuple(figures)):
+        risen.setdefault(f"{owner}:{program}", {})[cpus] = of_program["run_time_ns"], of_program["calls"]
     for name, by_cpus in risen.items():
         time, calls = by_cpus["all"]
         if not (time >= 0 and calls >= 0):
@@ -110,12 +106,10 @@ def _pairs(rows: Columns) -> Iterator[tuple[str, int | None, int]]:
 def increases(
     rows: Columns, keys: Sequence[str], figures: Sequence[str]
 ) -> Iterator[tuple[tuple[str, ...], dict[str, float]]]:
-    """Entity, and the increase of its counters from the first reading to the last; a null counts as 0."""
+    """Entity, and the increase of its counters from the first reading to the last; NaN for nulls."""
     for _, first, place in _pairs(rows):
-        risen = {}
-        for figure in figures:
-            last, start = rows[figure][place], 0.0 if first is None else rows[figure][first]
-            risen[figure] = 0.0 if np.isnan(last) else float(last - start)
+        started = {figure: 0.0 if first is None else rows[figure][first] for figure in figures}
+        risen = {figure: float(rows[figure][place] - started[figure]) for figure in figures}
         yield tuple(str(rows[key][place]) for key in keys), risen
 
 
@@ -191,10 +185,9 @@ def _counters(source: Source, probe: str) -> None:
     if rows is None:
         return
     seconds = seconds_between(source, probe)
-    for name, first, place in _pairs(rows):
-        for field in fields:
-            start = 0.0 if first is None else rows[field][first]
-            risen = float(rows[field][place] - start)
+    for entity, increased in increases(rows, keys, fields):
+        name = ".".join((probe.removeprefix("ebpf_"), *entity))
+        for field, risen in increased.items():
             if risen >= 0:
                 source.out.put(f"{name}.{field}", risen / seconds, risen)
             else:

@@ -7,6 +7,7 @@ rest is one sum, and code in no group is `unexplained`.
 from __future__ import annotations
 
 from loadprint import numbers
+from loadprint.metrics.costs import unit_name
 from loadprint.tables.table import Group, Row, Sentence, Table, Versus
 
 NAMED = 5
@@ -43,7 +44,7 @@ def cpu_difference(table: Table, side: int) -> Sentence | None:
         parts.append(f"{count} {numbers.signed(total, whole.factor, places)}")
     parts.append(f"unexplained {_signed(table, unknown, side, places) if unknown else 0}")
     name = table.sides[side].name
-    work = "client statement" if group.key.endswith("statement") else group.key.rpartition("_")[2]
+    work = unit_name(group.key.rpartition("_")[2])
     amount = f"{_signed(table, whole, side, places)} {whole.shown}"
     text = f"{name} against {table.reference}: {amount} of server CPU per {work}"
     text += f"{', by single values' if single else ''}: {', '.join(parts)}."

@@ -54,7 +54,7 @@ def _group(builder: RowBuilder, role: str, work: Denominator, section: str, *, u
     if small and usual:
         metrics.insert(-1, rows.of(OTHERS, f"{len(small)} other groups", small, "usual"))
     metrics.append(rows.total(always if names else "all", _footnote(builder, role)))
-    title = f"{TITLE}, {role}, per {'client statement' if work.per == 'statement' else work.per}"
+    title = f"{TITLE}, {role}, per {work.name}"
     return Group(f"cputime_{role}_{work.per}", title, builder.rows(metrics), section)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from loadprint.judging.effective import Server
 from loadprint.metrics import derived_cpu, derived_cpu_time
@@ -153,21 +154,21 @@ class RowBuilder:
         if not any(reference) and not metric.sampled and COARSE not in (*cell.notes, *base.notes):
             return Versus("inf", points=points)
         if min(*side, *reference) <= 0:
-            errors = self._sampling(metric, position, [1.0] * len(side), [1.0] * len(reference))
-            estimate = stats.difference(side, reference, paired=paired, sampling=errors)
-            of_runs = stats.difference(side, reference, paired=paired)
+            error = self._sampling(metric, position, [1.0] * len(side), [1.0] * len(reference))
+            estimate_with = partial(stats.difference, side, reference, paired=paired)
             reason = "is below 0" if min(*side, *reference) < 0 else "is 0"
             kind, note = (
                 "difference",
                 f"a repeat {reason}: the difference, not a ratio (~: its interval contains 0)",
             )
         else:
-            errors = self._sampling(metric, position, side, reference)
-            estimate = stats.ratio(side, reference, paired=paired, rounding=metric.rounding, sampling=errors)
-            of_runs = stats.ratio(side, reference, paired=paired, rounding=metric.rounding)
+            error = self._sampling(metric, position, side, reference)
+            estimate_with = partial(stats.ratio, side, reference, paired=paired, rounding=metric.rounding)
             apart = self._utilisation_gaps[position] > UTILISATION_GAP and _is_cpu_cost(metric.key)
             kind, note = "ratio", UTILISATION if apart else ""
-        sampled = SAMPLED if _sampling_dominates(estimate, of_runs, kind) else ""
+        estimate = estimate_with(sampling=error)
+        dominates = error > 0 and _sampling_dominates(estimate, estimate_with(), kind)
+        sampled = SAMPLED if dominates else ""
         notes = tuple(text for text in (note, sampled) if text)
         versus = Versus(kind, estimate.centre, estimate.low, estimate.high, estimate.p, points, notes=notes)
         return replace(versus, mark="~") if versus.is_inconclusive else versus

@@ -19,7 +19,7 @@ def time_ledger(builder: RowBuilder, works: Sequence[Denominator], section: str)
     """One group for each unit of work, the first in the usual view; without states one row has the reason."""
     if not any(run.quantities.get("ledger.server") for side in builder.sides for run in side):
         total = replace(builder.row(ledger_metrics(works[0])[0]), view="all")
-        return [Group(f"time_{works[0].per}", _title(works[0]), (total,), section)]
+        return [_group(works[0], (total,), section)]
     listed = []
     for work in works:
         usual = work is works[0]
@@ -28,12 +28,12 @@ def time_ledger(builder: RowBuilder, works: Sequence[Denominator], section: str)
             replace(total, view="measured" if usual else "all"),
             *(_in_view(row, total, usual=usual) for row in parts),
         )
-        listed.append(Group(f"time_{work.per}", _title(work), rows, section))
+        listed.append(_group(work, rows, section))
     return listed
 
 
-def _title(work: Denominator) -> str:
-    return f"{TITLE}, per {'client statement' if work.per == 'statement' else work.per}"
+def _group(work: Denominator, rows: tuple[Row, ...], section: str) -> Group:
+    return Group(f"time_{work.per}", f"{TITLE}, per {work.name}", rows, section)
 
 
 def _in_view(row: Row, total: Row, *, usual: bool) -> Row:

@@ -81,6 +81,14 @@ impl<T> MappedArray<T> {
         let word = self.words(index).get(offset / WORD)?;
         Some(word.load(Ordering::Relaxed))
     }
+
+    /// The sum of the counters of several elements at byte `offset` of `T`.
+    #[must_use]
+    pub fn sum(&self, elements: impl Iterator<Item = usize>, offset: usize) -> u64 {
+        elements
+            .filter_map(|index| self.counter(index, offset))
+            .fold(0, u64::wrapping_add)
+    }
 }
 
 /// Reports a map that cannot be mapped.
@@ -135,9 +143,8 @@ impl Histograms {
     /// whether there are values.
     #[must_use]
     pub fn sum(&self, slot: usize) -> u64 {
-        (0..self.cpus)
-            .filter_map(|cpu| self.elements.counter(cpu * self.slots + slot, Self::SUM))
-            .fold(0, u64::wrapping_add)
+        let elements = (0..self.cpus).map(|cpu| cpu * self.slots + slot);
+        self.elements.sum(elements, Self::SUM)
     }
 
     /// Sum and buckets of `slot` over all CPUs.

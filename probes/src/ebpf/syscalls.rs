@@ -216,9 +216,8 @@ impl Counts {
     fn counters(&self, role: usize, call: usize) -> [u64; COUNTERS.len()] {
         let roles = self.programs.roles.len();
         COUNTERS.map(|offset| {
-            (0..self.programs.cpus)
-                .filter_map(|cpu| self.counters.counter((cpu * roles + role) * CALLS + call, offset))
-                .fold(0, u64::wrapping_add)
+            let elements = (0..self.programs.cpus).map(|cpu| (cpu * roles + role) * CALLS + call);
+            self.counters.sum(elements, offset)
         })
     }
 }

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from loadprint.commands.report.pack import rounded
+from loadprint.metrics.costs import unit_name
 from loadprint.rendering.report_data import Flames, PathRatio
 
 DIGITS = 4
-WORK = {"statement": "client statement"}
 
 
 def views(flames: Flames) -> list[tuple[int, bool, str]]:
@@ -27,7 +27,7 @@ def views(flames: Flames) -> list[tuple[int, bool, str]]:
 
 def context(flames: Flames | None) -> dict[str, Any]:
     """Values of the template."""
-    return {"flame_views": views(flames), "flame_work": WORK.get(flames.work, flames.work)} if flames else {}
+    return {"flame_views": views(flames), "flame_work": unit_name(flames.work)} if flames else {}
 
 
 def packed(flames: Flames | None) -> dict[str, Any] | None:
@@ -37,7 +37,7 @@ def packed(flames: Flames | None) -> dict[str, Any] | None:
     names = list(dict.fromkeys(node.name for node in flames.nodes))
     places = {name: place for place, name in enumerate(names)}
     return {
-        "work": WORK.get(flames.work, flames.work),
+        "work": unit_name(flames.work),
         "names": names,
         "name": [places[node.name] for node in flames.nodes],
         "parent": [node.parent for node in flames.nodes],

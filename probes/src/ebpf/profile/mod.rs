@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Debug;
 use std::fmt::Formatter;
-use std::fs;
 use std::io;
 use std::mem::offset_of;
 use std::os::fd::IntoRawFd;
@@ -27,7 +26,6 @@ use libbpf_rs::RingBufferBuilder;
 use libbpf_rs::skel::OpenSkel;
 use libbpf_rs::skel::Skel;
 use libbpf_rs::skel::SkelBuilder;
-use loadprint_cpulist as cpulist;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
 use loadprint_recording::schema::Schema;
@@ -54,6 +52,7 @@ use crate::Probe;
 use crate::ProbeEntry;
 use crate::ProbeError;
 use crate::RecordedFile;
+use crate::perf::online_cpus;
 use kallsyms::Kallsyms;
 use modules::Modules;
 use processes::Processes;
@@ -161,11 +160,6 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
 
 /// Starts an event with the program on every online CPU.
 fn attach(host: &Host, programs: &ProfileSkel<'_>) -> Result<Vec<Link>, NotRunning> {
-    let path = host.sys("devices/system/cpu/online");
-    let online = fs::read_to_string(&path).ok();
-    let cpus = online.and_then(|text| cpulist::parse(text.trim()));
-    let cpus = cpus
-        .ok_or_else(|| NotRunning::Unavailable(format!("{}: not a CPU list; mount sysfs", path.display())))?;
     let event = |cpu: u32| {
         Builder::new(Software::CPU_CLOCK)
             .any_pid()
@@ -175,8 +169,11 @@ fn attach(host: &Host, programs: &ProfileSkel<'_>) -> Result<Vec<Link>, NotRunni
             .exclude_idle(true)
             .build()
     };
-    cpus.into_iter()
-        .map(|cpu| {
+    let online = online_cpus(host)?;
+    online
+        .cpus()
+        .iter()
+        .map(|&cpu| {
             let event = event(cpu).map_err(|error| NotRunning::Unavailable(refused(&error)))?;
             // The link owns the descriptor.
             let link = programs.progs.take_sample.attach_perf_event(event.into_raw_fd());

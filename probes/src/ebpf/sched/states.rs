@@ -151,12 +151,8 @@ impl States {
     /// A counter of one role and class, over all CPUs.
     fn counter(&self, role: usize, class: usize, offset: usize) -> u64 {
         let roles = self.scheduler.names.len();
-        (0..self.scheduler.cpus)
-            .filter_map(|cpu| {
-                let index = (cpu * roles + role) * CLASSES.len() + class;
-                self.times.counter(index, offset)
-            })
-            .fold(0, u64::wrapping_add)
+        let elements = (0..self.scheduler.cpus).map(|cpu| (cpu * roles + role) * CLASSES.len() + class);
+        self.times.sum(elements, offset)
     }
 }
 

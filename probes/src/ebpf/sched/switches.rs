@@ -92,9 +92,8 @@ impl Switches {
     fn merged(&self, slot: usize) -> [u64; COUNTERS.len()] {
         let slots = self.scheduler.slots();
         COUNTERS.map(|offset| {
-            (0..self.scheduler.cpus)
-                .filter_map(|cpu| self.counters.counter(cpu * slots + slot, offset))
-                .fold(0, u64::wrapping_add)
+            let elements = (0..self.scheduler.cpus).map(|cpu| cpu * slots + slot);
+            self.counters.sum(elements, offset)
         })
     }
 }
