@@ -101,8 +101,14 @@ class Run:
         return self.fingerprints.get(role) or self.fingerprints.get("server") or {}
 
     def host(self, role: str) -> str:
-        """Name of a role's host; the role if it is not recorded."""
+        """Name of a role's host in the inventory, which tells clones of an image apart.
+
+        Without an inventory, or where it has the control node's own name for itself, the name that the host
+        gives itself; the role if that is not recorded.
+        """
         declared = ((self.meta.get("roles") or {}).get(role) or {}).get("host")
+        if declared and declared != "localhost":
+            return str(declared)
         return str(self.fingerprints.get(role, {}).get("host") or declared or role)
 
     @property
