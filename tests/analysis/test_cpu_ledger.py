@@ -21,7 +21,6 @@ from loadprint.reading.call_tree import CallTree, Frame, read_call_tree
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.rendering import render_text
-from loadprint.statistics import stats
 from loadprint.tables import views
 from loadprint.tables.table import Group, Table
 from profiles import (
@@ -150,16 +149,6 @@ def test_the_error_of_a_share_is_that_of_a_sample_of_this_size() -> None:
         counts = rng.binomial(total, share, 4000)
         expected = float(np.std(counts / total))
         assert sampled(1.0, share * total, total).error == pytest.approx(expected, rel=0.05)
-
-
-def test_the_sampling_error_widens_the_interval_in_quadrature() -> None:
-    side, base = [2.0, 2.1, 2.2], [1.0, 1.1, 0.9]
-    plain = stats.ratio(side, base, paired=True)
-    wide = stats.ratio(side, base, paired=True, sampling=0.1)
-    assert plain.high is not None
-    assert wide.high is not None
-    halves = [math.log(each / plain.centre) for each in (plain.high, wide.high)]
-    assert halves[1] == pytest.approx(math.hypot(halves[0], 0.1 * stats.t_quantile(0.975, 2.0)))
 
 
 def table_of(path: Path) -> Table:

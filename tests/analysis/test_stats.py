@@ -58,6 +58,30 @@ def test_no_interval_is_narrower_than_rounding_makes_it() -> None:
     assert stats.ratio(X, Y, paired=True, rounding=1e-6) == stats.ratio(X, Y, paired=True)
 
 
+def test_the_sampling_error_is_a_floor_because_the_spread_of_runs_contains_it() -> None:
+    alone = stats.ratio(X, Y, paired=True)
+    assert stats.ratio(X, Y, paired=True, sampling=1e-3) == alone
+    equal = stats.ratio([2.2] * 3, [2.0] * 3, paired=True, sampling=0.1)
+    low, high = np.exp(math.log(1.1) + 0.1 * scipy.stats.norm.ppf([0.025, 0.975]))
+    assert (equal.low, equal.high) == pytest.approx((low, high))
+    assert equal.p == pytest.approx(2 * scipy.stats.norm.sf(math.log(1.1) / 0.1))
+    same = stats.difference([2.0] * 3, [2.0] * 3, paired=True, sampling=0.1)
+    assert (same.low, same.high, same.p) == pytest.approx((-0.196, 0.196, 1.0), abs=1e-4)
+
+
+@pytest.mark.parametrize("of_runs", [0.0, 0.05])
+def test_intervals_of_sampled_values_contain_the_truth(of_runs: float) -> None:
+    """2000 comparisons of two equal sides, 3 runs each, whose spread is sampling, or half of it."""
+    sampling = 0.05
+    draws = np.random.default_rng(11).normal(0.0, math.hypot(sampling, of_runs), (2000, 2, 3))
+    of_means = sampling * math.sqrt(2 / 3)
+    estimates = [stats.difference(x, y, paired=False, sampling=of_means) for x, y in draws]
+    inside = np.mean([each.low is not None and each.low <= 0 <= (each.high or 0.0) for each in estimates])
+    assert 0.95 <= inside < 0.99
+    rejected = np.mean([each.p is not None and each.p < 0.05 for each in estimates])
+    assert rejected == pytest.approx(1 - inside)
+
+
 def test_benjamini_hochberg_is_scipys() -> None:
     p = np.random.default_rng(3).beta(0.4, 2.0, 60)
     expected = scipy.stats.false_discovery_control(p) <= 0.05

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 LEVEL = 0.95
+NORMAL = NormalDist().inv_cdf(0.5 + LEVEL / 2)
 MIN_REPEATS = 3
 
 
@@ -87,7 +89,8 @@ def ratio(
     An interval needs three or more runs per side. With `paired`, equal positions are pairs. `rounding` is the
     largest error of each value as a share of it. It can have the same sign in every run, so no interval is
     narrower than the rounding of both sides. `sampling` is the standard error of the log ratio that the
-    sampling inside of the runs causes; it is added to the spread of the runs in quadrature.
+    sampling inside of the runs causes. The spread of the runs contains it, so it is not added: no interval is
+    narrower than that of the sampling alone.
     """
     x, y = np.log(np.asarray(side)), np.log(np.asarray(reference))
     centre, low, high, p = _difference(x, y, paired, -2 * math.log1p(-rounding), sampling)
@@ -126,11 +129,14 @@ def _difference(
         # Welch-Satterthwaite
         freedom = (a + b) ** 2 / (a**2 / (len(x) - 1) + b**2 / (len(y) - 1)) if error else 1.0
     quantile = t_quantile(0.5 + LEVEL / 2, freedom)
-    error = max(math.hypot(error, sampling), least / quantile)
-    if error <= 1e-12 * max(1.0, abs(centre)):
+    error = max(error, least / quantile)
+    half = max(quantile * error, NORMAL * sampling)
+    nothing = 1e-12 * max(1.0, abs(centre))
+    if half <= nothing:
         return centre, centre, centre, 0.0 if centre else 1.0
-    half = quantile * error
-    return centre, centre - half, centre + half, 2 * t_tail(abs(centre) / error, freedom)
+    of_runs = 2 * t_tail(abs(centre) / error, freedom) if error > nothing else 0.0
+    of_samples = math.erfc(abs(centre) / sampling / math.sqrt(2)) if sampling else 0.0
+    return centre, centre - half, centre + half, max(of_runs, of_samples)
 
 
 def benjamini_hochberg(p: Sequence[float], rate: float = 0.05) -> list[bool]:

@@ -23,7 +23,7 @@ from loadprint.tables.table import Cell, Row, Versus
 COARSE = "fewer than three steps of its counter: correct to a third at best"
 NO_DEVICE = "this side has no such device"
 OTHER_OPERATIONS = "the sides count different operations: no ratio"
-SAMPLED = "few samples: the interval is mostly sampling error, a longer measure phase narrows it"
+SAMPLED = "few samples: the interval is their sampling error, a longer measure phase narrows it"
 CLIENT_BOUND = "client-bound: the load generator was at its limit, the server may be able to do more"
 UTILISATION_GAP = 10.0  # points; beyond it CPU times per operation are not comparable
 UTILISATION = (
@@ -167,8 +167,7 @@ class RowBuilder:
             apart = self._utilisation_gaps[position] > UTILISATION_GAP and _is_cpu_cost(metric.key)
             kind, note = "ratio", UTILISATION if apart else ""
         estimate = estimate_with(sampling=error)
-        dominates = error > 0 and _sampling_dominates(estimate, estimate_with(), kind)
-        sampled = SAMPLED if dominates else ""
+        sampled = SAMPLED if error > 0 and _wider(estimate, estimate_with()) else ""
         notes = tuple(text for text in (note, sampled) if text)
         versus = Versus(kind, estimate.centre, estimate.low, estimate.high, estimate.p, points, notes=notes)
         return replace(versus, mark="~") if versus.is_inconclusive else versus
@@ -238,13 +237,9 @@ def _sampling_error(metric: Metric, runs: Sequence[Measured], values: Sequence[f
     return math.hypot(*relative) / len(errors)
 
 
-def _sampling_dominates(whole: stats.Estimate, of_runs: stats.Estimate, kind: str) -> bool:
-    """Whether the sampling error is a larger part of an interval than the spread of the runs."""
-    if whole.low is None or whole.high is None or of_runs.low is None or of_runs.high is None:
-        return False
-    if kind == "ratio":
-        return math.log(whole.high / whole.low) > math.sqrt(2) * math.log(of_runs.high / of_runs.low)
-    return whole.high - whole.low > math.sqrt(2) * (of_runs.high - of_runs.low)
+def _wider(whole: stats.Estimate, of_runs: stats.Estimate) -> bool:
+    """Whether the sampling error and not the spread of the runs is an interval."""
+    return whole.high is not None and of_runs.high is not None and whole.high > of_runs.high
 
 
 def _coarse(quantities: Sequence[Quantity]) -> bool:
