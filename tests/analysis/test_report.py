@@ -319,9 +319,9 @@ def unpacked(course: dict[str, object], grid: pack.Grid) -> list[np.ndarray]:
 
 def test_the_vendored_files_are_those_of_the_readme() -> None:
     folder = Path(package.__file__).parent / "vendor"
-    told = dict(re.findall(r"\| `([^`]+)` \| `([0-9a-f]{64})` \|", (folder / "README.md").read_text()))
-    assert told == {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in told}
-    assert told.keys() == {path.name for path in folder.iterdir()} - {
+    listed = dict(re.findall(r"\| `([^`]+)` \| `([0-9a-f]{64})` \|", (folder / "README.md").read_text()))
+    assert listed == {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in listed}
+    assert listed.keys() == {path.name for path in folder.iterdir()} - {
         *("README.md", "LICENSE-uPlot", "LICENSE-d3", "LICENSE-d3-flame-graph")
     }
     assert (folder / "LICENSE-uPlot").read_text().startswith("The MIT License")
