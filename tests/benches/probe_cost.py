@@ -8,7 +8,8 @@ Starts a private MySQL server (tests/with-server) and oltp_read_write on it, the
   table per sample;
 - one recorder with every probe, with kernel.bpf_stats_enabled=1: calls a second and ns a call of each eBPF
   program (bpftool prog show), and what that comes to in hundredths of a CPU. The statistics themselves cost
-  some ns a call, which is in the figure.
+  some ns a call, which is in the figure. `sched_switch` is the program of ebpf_sched, ebpf_switches and
+  ebpf_states, `take_sample` that of profile.
 Needs root, bpftool, and `cargo build --release`.
 """
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,6 +34,8 @@ BPF_STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
 # The least work of a recorder: /proc/pressure, four small files, and the cost of every tick.
 BASE = "pressure"
 ON_REQUEST = "ebpf_syscalls,ebpf_syscall_latency,ebpf_statements"
+# in addition to a probe's table
+MORE_FILES = {"profile": ("stacks.json",)}
 
 
 def targets() -> list[str]:
@@ -119,8 +123,10 @@ def print_recorders(names: list[str], samples: int, directory: Path) -> None:
     print("| probe | recorder, µs CPU per sample | more than the least | bytes per sample, finished |")
     print("|---|---|---|---|")
     for name in names:
-        table = directory / name / "server" / f"{name}.parquet"
-        size = f"{table.stat().st_size / (samples + len(names) / 2):.0f}" if table.exists() else ""
+        names_of_files = (f"{name}.parquet", *MORE_FILES.get(name, ()))
+        files = [directory / name / "server" / file for file in names_of_files]
+        sizes = [file.stat().st_size for file in files if file.exists()]
+        size = f"{sum(sizes) / (samples + len(names) / 2):.0f}" if sizes else ""
         print(f"| {name} | {cost[name]:.0f} | {cost[name] - cost[BASE]:+.0f} | {size} |")
 
 
@@ -133,6 +139,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--programs-only", action="store_true", help="leave out the recorders' own cost")
     given = parser.parse_args()
+    if shutil.which("bpftool") is None:
+        parser.exit(2, "probe_cost: bpftool is not on the PATH: install the package bpftool\n")
     if "LOADPRINT_TEST_SOCKET" not in os.environ:
         os.execv(ROOT / "tests/with-server", ["with-server", sys.executable, *sys.argv])
     listed = probes()
