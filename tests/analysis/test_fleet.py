@@ -25,6 +25,7 @@ from loadprint.metrics.gather import gather
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.tables.rows import evaluate
+from profiles import PARSE, SEND, make_profiled_run
 from recordings import Host, make_run
 
 EVERYTHING = Query(metrics=tuple(METRICS), everything=True)
@@ -185,6 +186,22 @@ def test_raw_tables_are_exported_as_they_were_recorded(runs: list[Path], exporte
     assert there.column_names == ["run", "host_role", *own.column_names]
     assert there.drop_columns(["run", "host_role"]).equals(own)
     assert pq.read_schema(part).metadata[b"loadprint"] == own.schema.metadata[b"loadprint"]
+
+
+def test_stacks_are_exported_as_functions_because_their_numbers_are_of_one_run(tmp_path: Path) -> None:
+    for name, samples in (("a", {SEND: 2, PARSE: 1}), ("b", {PARSE: 3})):
+        make_profiled_run(tmp_path / "runs" / name, server=samples)
+    export.export(sorted((tmp_path / "runs").iterdir()), str(tmp_path / "fleet"))
+    rows = pq.read_table(tmp_path / "fleet" / "profile").to_pylist()
+    ends = {(row["run"].rpartition("/")[2], row["stack"].rpartition(";")[2], row["samples"]) for row in rows}
+    assert ends == {
+        ("a", "_raw_spin_unlock_bh", 2),
+        ("a", "MYSQLparse(THD*)", 1),
+        ("b", "MYSQLparse(THD*)", 3),
+    }
+    (tmp_path / "runs" / "b" / "server" / "stacks.json").write_text('{"frequency_hz": 99, "nodes": []}')
+    with pytest.raises(InputError, match=r"not in stacks\.json"):
+        export.export([tmp_path / "runs" / "b"], str(tmp_path / "fleet"))
 
 
 def test_a_run_whose_counters_were_reset_does_not_count(tmp_path: Path) -> None:

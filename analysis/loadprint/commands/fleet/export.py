@@ -17,11 +17,13 @@ from loadprint.commands.fleet import dataset, run_facts
 from loadprint.errors import InputError
 from loadprint.metrics.gather import gather
 from loadprint.reading import bounds
+from loadprint.reading.call_tree import NO_NODE, read_call_tree
 from loadprint.reading.queries import TEXT, Store, number
 from loadprint.reading.recording import Run, read_object
 from loadprint.reading.sides import every_side, single
 
 SINGLE = "single-runs"
+PROFILE = "profile"
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,23 @@ def _raw(path: Path, key: str, role: str) -> pa.Table:
     except (OSError, pa.ArrowInvalid) as error:
         what = f"cannot be read ({str(error).splitlines()[0]})"
         raise InputError(path, what, "copy the run directory again") from error
+    if path.stem == PROFILE:
+        table = _with_functions(path, table)
     for name, value in (("host_role", role), ("run", key)):
         table = table.add_column(0, name, pa.array([value] * len(table), pa.string()).dictionary_encode())
     return table
+
+
+def _with_functions(path: Path, table: pa.Table) -> pa.Table:
+    """Samples with the functions of their stacks: the numbers of nodes have a meaning within one run only."""
+    place, tree = table.schema.get_field_index("stack"), read_call_tree(path.with_name("stacks.json"))
+    if place < 0:
+        raise InputError(path, "has no column `stack`", "copy the run directory again")
+    nodes = table.column("stack").dictionary_encode().combine_chunks()
+    texts = []
+    for node in nodes.dictionary.to_pylist():
+        if not (node or "").isdecimal() or not NO_NODE < int(node) < len(tree.parents):
+            raise InputError(path, f"stack {node!r} is not in stacks.json", "copy the run directory again")
+        texts.append(";".join(str(frame).replace(";", ":") for frame in tree.stack(int(node))))
+    stacks = pa.DictionaryArray.from_arrays(nodes.indices, pa.array(texts, pa.string()))
+    return table.set_column(place, "stack", stacks)
