@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from loadprint.commands.operands import resolve
 from loadprint.commands.report.collect import collect
@@ -141,6 +143,18 @@ def test_samples_of_the_first_tick_are_from_before_the_window(tmp_path: Path) ->
     # 99 samples a second are one second of CPU time; the server uses 0.12 s
     assert quantities.values["profiled.server.covered"].rate == pytest.approx(100 / 99 / 0.12)
     assert ticks == 20
+
+
+def test_a_process_that_starts_late_is_covered_while_it_is_there(tmp_path: Path) -> None:
+    run = make_profiled_run(tmp_path / "run", Host(seconds=20), server=OLTP)
+    for name in ("process", "profile"):
+        path = run / "server" / f"{name}.parquet"
+        table = pq.read_table(path)
+        later = pc.greater_equal(table["tick"], 11 if name == "process" else 5)
+        kept = pc.or_(later, pc.not_equal(table["role"], "server"))
+        pq.write_table(table.filter(kept), path)
+    quantities = measured(run).quantities
+    assert quantities.values["profiled.server.covered"].rate == pytest.approx(100 / 99 / 0.12)
 
 
 def test_the_error_of_a_share_is_that_of_a_sample_of_this_size() -> None:

@@ -27,6 +27,7 @@ class Metric:
     The first `sampled` inputs have a sampling error, which is part of the interval.
     `mixed_flavours_footnote` applies only where MySQL is compared with MariaDB.
     `per_operation` rows depend on the workload's operation: no ratio between different operations.
+    `part` rows are parts of the row above them and not of a sum.
     """
 
     key: str
@@ -45,6 +46,7 @@ class Metric:
     view: View = "always"
     rounding: float = 0.0
     sampled: int = 0
+    part: bool = False
 
     @property
     def factor(self) -> float:

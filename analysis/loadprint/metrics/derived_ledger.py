@@ -30,23 +30,58 @@ ROWS = {
     "client": "network and client",
     UNEXPLAINED: "unexplained",
 }
+WRITTEN = ("data_write", "redo", "binlog")
+# not in the sum: the rows that they are parts of, the last of which they follow, and their labels
+PARTS = {
+    "disk_read_queue": (("data_read",), "of which disk reads, queue"),
+    "disk_read_device": (("data_read",), "of which disk reads, device"),
+    "disk_write_queue": (WRITTEN, "of which disk writes, queue"),
+    "disk_write_device": (WRITTEN, "of which disk writes, device"),
+    "disk_flush": (WRITTEN, "of which disk flushes"),
+    "round_trip": (("client",), "of which TCP round trips"),
+}
+ALL_REQUESTS = (
+    "all requests to the disks with the server's files, by eBPF: also those of background threads and other "
+    "programs, so it can be more than its row"
+)
+WRITES = f"a part of data write, redo log and binary log together; {ALL_REQUESTS}"
 NOTES = {
-    LATENCY: "the sum of the rows below it, in the mean; several statements of one operation add up",
+    LATENCY: "of an operation, divided among its statements or commits; the rows below add up to it",
     "mutex": "waits on futexes except row locks: latches, group commit, the log writer, thread barriers",
     "row_lock": "by the server's Innodb_row_lock_time, at most the time on futexes",
     "client": "the client's latency less the time in the server: network, kernel and client",
     UNEXPLAINED: "connections × time less all recorded states of the connection threads",
+    "disk_read_queue": ALL_REQUESTS,
+    "disk_read_device": ALL_REQUESTS,
+    "disk_write_queue": WRITES,
+    "disk_write_device": WRITES,
+    "disk_flush": WRITES,
+    "round_trip": "statements × the mean smoothed RTT of the server's connections; the client's kernel may "
+    "acknowledge a result only with the next statement",
 }
 
 
+def key(name: str, work: Denominator) -> str:
+    """Key of a row."""
+    return f"time_{name}_per_{work.per}"
+
+
 def ledger_metrics(work: Denominator) -> tuple[Metric, ...]:
-    """Rows of one denominator; the first is the sum of the others."""
-    return tuple(_row(work, name, label) for name, label in ROWS.items())
+    """Rows of one denominator; the first is the sum of the others that are not parts."""
+    rows = []
+    for name, label in ROWS.items():
+        rows.append(_row(work, name, label))
+        rows += [
+            replace(_row(work, part, of_part), part=True)
+            for part, (whole, of_part) in PARTS.items()
+            if whole[-1] == name
+        ]
+    return tuple(rows)
 
 
 def _row(work: Denominator, name: str, label: str) -> Metric:
     row = Metric(
-        f"time_{name}_per_{work.per}",
+        key(name, work),
         label,
         "s",
         "µs",

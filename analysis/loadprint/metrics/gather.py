@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from loadprint.errors import InputError
 from loadprint.metrics import sources, sources_hardware, sources_limits
+from loadprint.metrics.connection_time import connection_time
 from loadprint.metrics.load_side import LoadHost, load_hosts
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources_ebpf import ebpf, programs, scheduler
 from loadprint.metrics.sources_ledger import ledger
 from loadprint.metrics.sources_mysql import mysql
-from loadprint.metrics.sources_profile import profile
+from loadprint.metrics.sources_profile import Profile, profile
 from loadprint.metrics.sources_spikes import spikes
 from loadprint.metrics.status import status, without_probe
 from loadprint.metrics.threads import threads
@@ -42,6 +43,7 @@ class Measured:
 
     `loads` are the load hosts with their own quantities. `events_per_second` are the rates of all transaction
     types together, at steps of `step_s` seconds through the measure phase; NaN where an interval is missing.
+    `profile` has the samples of stacks in the window.
     """
 
     run: Run
@@ -52,6 +54,7 @@ class Measured:
     events_per_second: NDArray[np.float64]
     step_s: float = 1.0
     clocks: Clocks = SAME_CLOCK
+    profile: Profile | None = None
 
     @property
     def load_cpus(self) -> tuple[int, ...] | None:
@@ -81,9 +84,9 @@ def gather(
     out = Quantities()
     _generator(run, out)
     server_cpus = cpuset(run, "server")
-    window = None
+    window, sampled = None, None
     if run.roles:
-        window = _server_side(run, store, out, server_cpus, brief=brief)
+        window, sampled = _server_side(run, store, out, server_cpus, brief=brief)
         if not brief and run.table(run.roles[0], "mysql"):
             spikes(run, store, out, series)
     else:
@@ -114,12 +117,12 @@ def gather(
     step = reported.usual if reported else 1.0
     _steadiness(rates, step, out)
     loads = load_hosts(run, store, out, window)
-    return Measured(run, out, server_cpus, loads, window, rates, step, clocks(run, store))
+    return Measured(run, out, server_cpus, loads, window, rates, step, clocks(run, store), sampled)
 
 
 def _server_side(
     run: Run, store: Store, out: Quantities, cpus: Sequence[int] | None, *, brief: bool
-) -> Window:
+) -> tuple[Window, Profile | None]:
     role = run.roles[0]
     window = measure_window(run, role, store)
     out.mark_missing("nic.none", "only lo carried traffic: the connections use a unix socket, or loopback")
@@ -131,7 +134,7 @@ def _server_side(
     programs(source)
     if brief:
         scheduler(source)
-        return window
+        return window, None
     sources.host(source)
     sources.cpu(source, "host", None, user_hz(run, role))
     sources_hardware.siblings(source, cpus, user_hz(run, role))
@@ -149,10 +152,10 @@ def _server_side(
     sources_limits.allowances(source)
     sources_limits.volumes(source)
     ebpf(source)
-    profile(source)
+    samples = profile(source)
     mysql(source)
     ledger(source)
-    return window
+    return window, samples
 
 
 def _generator(run: Run, out: Quantities) -> None:
@@ -160,6 +163,7 @@ def _generator(run: Run, out: Quantities) -> None:
     if run.result is None:
         out.mark_missing("load", "load/result.json is missing")
         out.mark_missing("latency", "load/result.json is missing")
+        out.mark_missing("connections.", "load/result.json is missing")
         return
     seconds = run.result.get("seconds")
     if not isinstance(seconds, int | float) or not seconds > 0:
@@ -189,6 +193,7 @@ def _generator(run: Run, out: Quantities) -> None:
             out.mark_missing(f"latency.{name}", reason)
     out.put("load.seconds", float(seconds))
     _failures(run.result, float(seconds), out)
+    connection_time(run.result, float(seconds), out)
     _generator_specific(run.result, out)
     status(run, float(seconds), out)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadprint.metrics.derived import Metric, quotient, rate, with_view
+from loadprint.metrics.connection_time import REST
+from loadprint.metrics.derived import Metric, percent, quotient, rate, with_view
 
-TYPE_QUANTILES = ("p50", "p95", "p99", "max")
+TYPE_FIGURES = ("mean", "p50", "p95", "p99", "max")
 BACKLOG = "transactions that were due and not started; if it grows, the side cannot sustain the rate"
 ARRIVALS = "with random (Poisson) arrivals a short window has slightly more or fewer than requested"
 NEW_ORDERS = "per new order of the whole mix: every cost includes the other four transaction types"
@@ -54,9 +55,29 @@ def types(kinds: Sequence[str], latency: Metric) -> tuple[Metric, ...]:
             label=f"{kind} {name}",
             needs=(f"type.{kind}.{name}",),
             headline=latency.headline and name == "p99",
+            view="all" if name == "mean" else "always",
         )
         for kind in kinds
-        for name in TYPE_QUANTILES
+        for name in TYPE_FIGURES
+    )
+
+
+def connection_time(kinds: Sequence[str]) -> tuple[Metric, ...]:
+    """Rows of the shares of the connections' time, which add up to all of it."""
+    return (
+        *(
+            replace(
+                rate(f"connection_time_{kind}", kind, "%", "%", f"connections.in.{kind}"),
+                compute=percent,
+                formula="100 × count × mean latency / (connections × s)",
+            )
+            for kind in kinds
+        ),
+        replace(
+            rate("connection_time_rest", "between transactions", "%", "%", f"connections.{REST}"),
+            compute=percent,
+            formula="100 − the sum of the rows above",
+        ),
     )
 
 

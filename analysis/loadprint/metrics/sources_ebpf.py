@@ -147,7 +147,7 @@ def _quantiles(source: Source, name: str, counted: Histogram, unit: float) -> No
 
 
 def _round_trips(source: Source) -> None:
-    """TCP to the server's port: `tcp_rtt.p50` … and `tcp_rtt.retransmits`.
+    """TCP to the server's port: `tcp_rtt.p50` …, `tcp_rtt.mean` and `tcp_rtt.retransmits`.
 
     Of the accepting side of the connections, for all peers; of all ports if the server's is unknown.
     """
@@ -174,6 +174,7 @@ def _round_trips(source: Source) -> None:
         source.out.mark_missing("tcp_rtt", f"{probe} was reset in the window")
         return
     _quantiles(source, "tcp_rtt", counted, NANOSECOND)
+    source.out.put("tcp_rtt.mean", counted.mean() * NANOSECOND)
     for name in counters:
         risen = float(rows[name][last].sum() - rows[name][first].sum())
         source.out.put(f"tcp_rtt.{name}", risen / seconds_between(source, probe), risen)

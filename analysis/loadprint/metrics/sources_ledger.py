@@ -12,6 +12,7 @@ from typing import Any
 
 import ibis
 
+from loadprint.metrics.ledger_parts import parts
 from loadprint.metrics.sources import Source
 from loadprint.metrics.sources_ebpf import ends, increases, seconds_between
 from loadprint.reading.columns import NANOSECOND
@@ -44,6 +45,7 @@ NO_THREADS = (
     "no thread of the server waited for one client: the server has a thread pool, or had no connections"
 )
 NO_COUNT = "neither the server nor the generator reports the number of connections"
+NO_LATENCY = "the generator did not report the mean latency of its transactions"
 
 
 def ledger(source: Source) -> None:
@@ -51,7 +53,7 @@ def ledger(source: Source) -> None:
 
     `ledger.latency` is the mean number of operations in progress as the client sees it,
     `ledger.unexplained` the connections less all states, and `ledger.client` the rest of the latency: the
-    network and the client.
+    network and the client. ledger_parts.py adds parts of them.
     """
     out = source.out
     rates = _rates(source)
@@ -62,20 +64,22 @@ def ledger(source: Source) -> None:
     server = math.fsum(rates.get(name, 0.0) for name in IN_SERVER)
     out.put("ledger.server", server)
     _locks(source, rates.get("lock", 0.0))
-    connections = _connections(source)
+    parts(source)
+    connections, in_progress = _connections(source), _in_progress(source.run.result or {})
+    if in_progress is None:
+        reason = "load/result.json is missing" if source.run.result is None else NO_LATENCY
+        out.mark_missing("ledger.latency", reason)
+        out.mark_missing("ledger.client", reason)
+    else:
+        out.put("ledger.latency", in_progress)
     if connections is None:
         out.mark_missing("ledger.unexplained", NO_COUNT)
-        out.mark_missing("ledger.client", NO_COUNT)
+        out.mark_missing("ledger.client", f"it cannot be separated from what is unexplained: {NO_COUNT}")
         return
     unexplained = connections - server - rates.get(CLIENT, 0.0)
     out.put("ledger.unexplained", unexplained)
-    in_progress = _in_progress(source.run.result or {})
-    if in_progress is None:
-        out.mark_missing("ledger.latency", "the generator did not report the mean latency")
-        out.mark_missing("ledger.client", "the generator did not report the mean latency")
-        return
-    out.put("ledger.latency", in_progress)
-    out.put("ledger.client", in_progress - server - unexplained)
+    if in_progress is not None:
+        out.put("ledger.client", in_progress - server - unexplained)
 
 
 def _rates(source: Source) -> dict[str, float] | None:

@@ -56,8 +56,8 @@ def _by_node(path: Path, tree: CallTree, rows: Columns) -> dict[int, float]:
     return dict(zip(nodes.astype(int).tolist(), samples.tolist(), strict=True))
 
 
-def profile(source: Source) -> None:
-    """CPU time by groups as `profile.<role>.<group>`, in cores.
+def profile(source: Source) -> Profile | None:
+    """CPU time by groups as `profile.<role>.<group>`, in cores. Returns the samples, None without any.
 
     `profiled.<role>` has `samples`; as shares, `truncated` (without the start of their thread), `lost`, and
     `covered` (of the CPU time in /proc).
@@ -66,23 +66,36 @@ def profile(source: Source) -> None:
     if read is None:
         source.out.mark_missing("profile", source.window.why_missing("profile"))
         source.out.mark_missing("profiled", source.window.why_missing("profile"))
-        return
+        return None
     grouped = group_nodes(read.tree)
     for role, samples in read.samples.items():
         recorded = math.fsum(samples.values())
-        _cover(source, role, recorded / read.tree.frequency_hz)
+        _cover(source, role, read.tree.frequency_hz)
         source.out.put(f"profiled.{role}.lost", read.tree.lost / (read.tree.lost + recorded))
         add_role(source.out, role, grouped, samples)
     for name in ("profile", "profiled"):
         source.out.mark_missing(name, "probe profile has no sample of these processes in the window")
+    return read
 
 
-def _cover(source: Source, role: str, sampled: float) -> None:
-    """Add `profiled.<role>.covered`: the CPU time that the samples stand for, as a share of that in /proc."""
-    first, last = source.window.ends("profile")
-    cpu, seconds = source.out.get(f"process.{role}.cpu"), source.seconds("profile", np.array([first, last]))
-    if cpu and cpu.rate and seconds > 0:
-        source.out.put(f"profiled.{role}.covered", sampled / seconds / cpu.rate)
+def _cover(source: Source, role: str, frequency: float) -> None:
+    """Add `profiled.<role>.covered`: the CPU time that the samples stand for, as a share of that in /proc.
+
+    Both are of the part of the window in which the role had processes: a load may start later.
+    """
+    cpu, path = source.out.get(f"process.{role}.cpu"), source.run.table(source.window.role, "profile")
+    known = source.rows("process", lambda t: t.filter(t.role == role).select("tick"))
+    if path is None or known is None or not cpu or not cpu.rate:
+        return
+    first, last = int(known["tick"][0]), int(known["tick"][-1])
+    rows = source.store.fetch(
+        path,
+        lambda t: t.filter(t.role == role).agg(samples=number(t.samples).sum()),
+        between=(first + 1, last),
+    )
+    seconds = source.seconds("process", np.array([first, last]))
+    if seconds > 0:
+        source.out.put(f"profiled.{role}.covered", float(rows["samples"][0]) / frequency / seconds / cpu.rate)
 
 
 def add_role(out: Quantities, role: str, grouped: Grouped, samples: Mapping[int, float]) -> None:

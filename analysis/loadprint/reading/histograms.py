@@ -37,10 +37,18 @@ class Histogram:
         if total == 0:
             return float("nan")
         rank = max(1, int(np.ceil(share * total)))
-        place = int(np.searchsorted(np.cumsum(self.counts), rank))
-        low, high = self.bounds[place], self.bounds[place + 1]
+        return float(self._middles()[np.searchsorted(np.cumsum(self.counts), rank)])
+
+    def mean(self) -> float:
+        """Mean in the unit of the bounds, each value in the middle of its bucket; NaN without values."""
+        total = self.total
+        return float(self._middles() @ self.counts.astype(float)) / total if total else float("nan")
+
+    def _middles(self) -> NDArray[np.float64]:
+        """The middle of each bucket; of one without an upper bound its lower bound."""
+        low, high = self.bounds[:-1], self.bounds[1:]
         # integers: the largest value of a bucket is one less than the next bound
-        return float(low) if np.isinf(high) else float((low + max(low, high - 1)) / 2)
+        return np.where(np.isinf(high), low, (low + np.maximum(low, high - 1)) / 2)
 
 
 def bounds(described: Mapping[str, Any], column: str) -> NDArray[np.float64]:

@@ -63,7 +63,8 @@ class Layout:
 
     def _row(self, row: Row, shown: Sequence[int]) -> list[Text]:
         places = decimals(row)
-        cells = [Text(f"  {row.label}{self._raised(row.notes)}"), Text(row.shown)]
+        indent = "    " if row.part else "  "
+        cells = [Text(f"{indent}{row.label}{self._raised(row.notes)}"), Text(row.shown)]
         cells += [
             Text(value(row, row.cells[place], places) + self._raised(row.cells[place].notes))
             for place in shown

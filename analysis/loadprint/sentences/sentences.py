@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from loadprint import numbers
-from loadprint.sentences.cpu_difference import cpu_difference
 from loadprint.sentences.exercises import exercises
+from loadprint.sentences.ledger_difference import LEDGERS, ledger_difference
 from loadprint.sentences.ratios import FAR, sure, times
 from loadprint.sentences.rules import FIRST, LAST, Condition, Rule
 from loadprint.tables.table import Row, Sentence, Table
@@ -33,7 +33,7 @@ def sentences(table: Table) -> tuple[Sentence, ...]:
     ordered = [
         *(text for rule in FIRST for side in sides if (text := _of_side(table, rule, side))),
         *(text for side in pairs if (text := _costs(table, side))),
-        *(text for side in pairs if (text := cpu_difference(table, side))),
+        *(text for each in LEDGERS for side in pairs if (text := ledger_difference(table, side, each))),
         *(text for side in pairs for text in exercises(table, side)),
         *(
             text

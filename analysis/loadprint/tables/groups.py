@@ -56,14 +56,15 @@ def _throughput(builder: RowBuilder) -> list[Group]:
     kinds = list(dict.fromkeys(kind for runs in sides for kind in _types(runs)))
     if len(kinds) > 1:
         shared = [kind for kind in kinds if sum(kind in _types(runs) for runs in sides) > 1]
-        by_type = (
-            row
+        by_type = [
+            row if kind in shared else replace(row, view="all")
             for kind in kinds
-            for row in derived.with_view(
-                "always" if kind in shared else "all", *generated.types((kind,), latency[derived.P99])
-            )
-        )
+            for row in generated.types((kind,), latency[derived.P99])
+        ]
         listed.append(Group("latency_types", "Latency by transaction type", builder.rows(by_type), WORKLOAD))
+        times = derived.with_view("measured" if shared else "all", *generated.connection_time(kinds))
+        title = "Connection time by transaction type"
+        listed.append(Group("connection_time", title, builder.rows(times), WORKLOAD))
     return listed
 
 

@@ -107,6 +107,7 @@ class RowBuilder:
             versus,
             self._notes(metric, cells),
             metric.view,
+            part=metric.part,
         )
 
     def _notes(self, metric: Metric, cells: Sequence[Cell]) -> tuple[str, ...]:

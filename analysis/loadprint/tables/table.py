@@ -98,7 +98,8 @@ class Row:
 
     `view` is the view that shows it: `always`, `measured` (only with a value), `nonzero` (only if it is not
     0), `all`, or `usual` (not with all rows, because it is a sum of some).
-    `headline` rows may carry a verdict. `floor` is that of an A/A, if one was given.
+    `headline` rows may carry a verdict. `floor` is that of an A/A, if one was given. `part`: it is a part of
+    the row above it and not of a sum.
     """
 
     key: str
@@ -114,6 +115,7 @@ class Row:
     notes: tuple[str, ...] = ()
     view: str = "always"
     floor: Floor | None = None
+    part: bool = False
 
 
 @dataclass(frozen=True)

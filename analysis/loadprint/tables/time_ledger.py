@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loadprint.metrics.costs import Denominator
-from loadprint.metrics.derived_ledger import CLOSURE, UNEXPLAINED, ledger_metrics
+from loadprint.metrics.derived_ledger import CLOSURE, PARTS, UNEXPLAINED, key, ledger_metrics
 from loadprint.tables.rows import RowBuilder
 from loadprint.tables.table import Cell, Group, Row
 
@@ -22,12 +22,11 @@ def time_ledger(builder: RowBuilder, works: Sequence[Denominator], section: str)
         return [_group(works[0], (total,), section)]
     listed = []
     for work in works:
-        usual = work is works[0]
-        total, *parts = builder.rows(ledger_metrics(work))
-        rows = (
-            replace(total, view="measured" if usual else "all"),
-            *(_in_view(row, total, usual=usual) for row in parts),
-        )
+        rows = builder.rows(ledger_metrics(work))
+        shown = _shown(rows, work) if work is works[0] else set()
+        rows = tuple(replace(row, view="measured" if row.key in shown else "all") for row in rows)
+        unexplained = key(UNEXPLAINED, work)
+        rows = tuple(_judged(row, rows[0]) if row.key == unexplained else row for row in rows)
         listed.append(_group(work, rows, section))
     return listed
 
@@ -36,14 +35,21 @@ def _group(work: Denominator, rows: tuple[Row, ...], section: str) -> Group:
     return Group(f"time_{work.per}", f"{TITLE}, per {work.name}", rows, section)
 
 
-def _in_view(row: Row, total: Row, *, usual: bool) -> Row:
-    """The row in its view; what is not explained is marked where it is too much."""
-    pairs = list(zip(row.cells, total.cells, strict=True))
-    large = any(abs(_share(cell, of) or 0.0) >= SHOWN for cell, of in pairs)
-    if row.key.startswith(f"time_{UNEXPLAINED}_"):
-        row = replace(row, cells=tuple(_judged(cell, of) for cell, of in pairs))
-        large = True
-    return replace(row, view="measured" if usual and large else "all")
+def _shown(rows: Sequence[Row], work: Denominator) -> set[str]:
+    """Keys of the rows in the usual view: those with a noticeable share on any side; parts with their row."""
+    total = rows[0]
+    large = {
+        row.key
+        for row in rows
+        if any(abs(_share(*each) or 0.0) >= SHOWN for each in zip(row.cells, total.cells, strict=True))
+    }
+    large |= {total.key, key(UNEXPLAINED, work)}
+    alone = {
+        key(part, work)
+        for part, (whole, _) in PARTS.items()
+        if large.isdisjoint(key(name, work) for name in whole)
+    }
+    return large - alone
 
 
 def _share(cell: Cell, total: Cell) -> float | None:
@@ -51,8 +57,13 @@ def _share(cell: Cell, total: Cell) -> float | None:
     return cell.value / total.value if cell.value is not None and total.value else None
 
 
-def _judged(cell: Cell, total: Cell) -> Cell:
-    share = _share(cell, total)
-    if share is None or abs(share) <= CLOSURE:
-        return cell
-    return replace(cell, notes=(*cell.notes, OPEN.format(100 * share)))
+def _judged(row: Row, total: Row) -> Row:
+    """The row of what is not explained, with a note where it is too much."""
+    shares = [_share(*each) for each in zip(row.cells, total.cells, strict=True)]
+    cells = tuple(
+        cell
+        if share is None or abs(share) <= CLOSURE
+        else replace(cell, notes=(*cell.notes, OPEN.format(100 * share)))
+        for cell, share in zip(row.cells, shares, strict=True)
+    )
+    return replace(row, cells=cells)

@@ -43,7 +43,7 @@ def collect(sides: Sequence[Side], reference: str | None) -> Report:
     known = iter(sampled)
     measured = [[gather(run, store, series=next(known).series) for run in side.runs] for side in sides]
     table = compare(sides, reference, measured=measured)
-    sampled_stacks = flames(measured, table, store)
+    sampled_stacks = flames(measured, table)
     drawn, still = time_charts.courses(
         sampled, devices.disks(measured), devices.interfaces(measured), sets_of(measured)
     )

@@ -17,11 +17,8 @@ from numpy.typing import NDArray
 from loadprint.metrics import blocks
 from loadprint.metrics.cpu_groups import function_name
 from loadprint.metrics.gather import Measured
-from loadprint.metrics.quantities import Quantities
-from loadprint.metrics.sources import Source
-from loadprint.metrics.sources_profile import Profile, read_profile, sampled
+from loadprint.metrics.sources_profile import Profile, sampled
 from loadprint.reading.call_tree import NO_NODE, CallTree
-from loadprint.reading.queries import Store
 from loadprint.rendering.report_data import FlameNode, Flames, PathRatio
 from loadprint.statistics import stats
 from loadprint.tables.table import Group, Table
@@ -41,14 +38,16 @@ class Path:
     samples: dict[int, float] = field(default_factory=dict)
 
 
-def flames(measured: Sequence[Sequence[Measured]], table: Table, store: Store) -> Flames | None:
+def flames(measured: Sequence[Sequence[Measured]], table: Table) -> Flames | None:
     """Flame graphs of all sides; None if some side has no samples."""
     group = next((group for group in table.groups if group.key.startswith(f"cputime_{ROLE}_")), None)
     if group is None or not group.rows:
         return None
     sides = [blocks.ordered(runs) for runs in measured]
-    profiles = [[_profile(run, store) for run in runs] for runs in sides]
-    known = [[profile for profile in side if profile is not None] for side in profiles]
+    known = [
+        [run.profile for run in runs if run.profile is not None and run.profile.samples.get(ROLE)]
+        for runs in sides
+    ]
     whole = _whole(group)
     if any(len(side) < len(runs) for side, runs in zip(known, sides, strict=True)) or not whole:
         return None
@@ -74,13 +73,6 @@ def _whole(group: Group) -> list[list[float]]:
     repeats = [cell.repeats for cell in group.rows[-1].cells]
     sides = [[value for value in side if value is not None] for side in repeats]
     return sides if [len(side) for side in sides] == [len(side) for side in repeats] else []
-
-
-def _profile(run: Measured, store: Store) -> Profile | None:
-    if run.window is None:
-        return None
-    profile = read_profile(Source(run.run, run.window, store, Quantities()))
-    return profile if profile is not None and profile.samples.get(ROLE) else None
 
 
 def merged(profiles: Sequence[Profile]) -> list[Path]:

@@ -166,7 +166,7 @@ def _row(
     places = layout.decimals(row)
     return RowText(
         anchor(row.key),
-        row.label,
+        f"\N{EM SPACE}{row.label}" if row.part else row.label,
         row.shown,
         _kind(row, usual),
         row.formula,

@@ -1,0 +1,64 @@
+"""Reads the parts of a ledger's rows from other probes: requests to the disks, and TCP round trips.
+
+Both are of the whole host or all connections, and not of the connection threads alone: a part can exceed its
+row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from loadprint.metrics.sources import Source
+
+FILES = ("data", "redo", "binlog")
+MULTIPATH = re.compile(r"^(nvme\d+)c\d+(n\d+)$")
+# operations and stages of ebpf_block
+REQUESTS = {
+    "disk_read_queue": ("read.queue",),
+    "disk_read_device": ("read.device",),
+    "disk_write_queue": ("write.queue", "write_fua.queue"),
+    "disk_write_device": ("write.device", "write_fua.device"),
+    "disk_flush": ("flush.queue", "flush.device"),
+}
+
+
+def parts(source: Source) -> None:
+    """Mean requests in progress as `ledger.<word>` by REQUESTS, TCP round trips as `ledger.round_trip`."""
+    _disks(source)
+    _round_trips(source)
+
+
+def _disks(source: Source) -> None:
+    """The requests to all disks that have files of the server; a multipath disk's are those of its paths."""
+    out = source.out
+    wanted = {
+        str(disk)
+        for entry in source.run.fingerprint(source.window.role).get("storage") or []
+        if entry.get("role") in FILES
+        for disk in entry.get("disks") or []
+    }
+    recorded = out.entities("block")
+    devices = [name for name in recorded if MULTIPATH.sub(r"\1\2", name) in wanted]
+    if not devices:
+        unknown = "the fingerprint does not list the disks of the server's files"
+        reason = "ebpf_block has no rows of the disks of the server's files" if wanted else unknown
+        out.mark_missing("ledger.disk_", reason if recorded else source.window.why_missing("ebpf_block"))
+        return
+    for word, requests in REQUESTS.items():
+        names = (f"block.{disk}.{each}.sum" for disk in devices for each in requests)
+        out.put(f"ledger.{word}", _sum(source, names))
+
+
+def _sum(source: Source, names: Iterable[str]) -> float:
+    return sum(quantity.rate for name in names if (quantity := source.out.get(name)))
+
+
+def _round_trips(source: Source) -> None:
+    """Client statements × the mean round-trip time: each waits for one round trip."""
+    out = source.out
+    trip, statements = out.get("tcp_rtt.mean"), out.get("load.queries") or out.get("status.Questions")
+    if trip is None or statements is None:
+        out.mark_missing("ledger.round_trip", out.why("load.queries" if trip else "tcp_rtt.mean"))
+    else:
+        out.put("ledger.round_trip", trip.rate * statements.rate)
