@@ -40,15 +40,16 @@ class Machine:
     console: Path
 
     def wait_for(self, text: str, patience_s: float = PATIENCE_S) -> str:
-        """Return the first complete line of the console that contains `text`.
+        """Return the first line of the console that contains `text`, complete unless it ends with it: a prompt.
 
         Raises AssertionError with the end of the console if the machine ends first, or after `patience_s`.
         """
         deadline = time.monotonic() + patience_s
         while True:
             ended = self.qemu.poll() is not None
-            lines = self.console.read_text(errors="replace").split("\n")
-            found = next((line for line in lines[:-1] if text in line), None)
+            *lines, last = self.console.read_text(errors="replace").split("\n")
+            lines += [last] if last.rstrip().endswith(text) else []
+            found = next((line for line in lines if text in line), None)
             if found is not None:
                 return found.strip()
             assert not ended, self._report(f"QEMU ended ({self.qemu.returncode}) before it printed {text!r}")
