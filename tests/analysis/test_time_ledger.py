@@ -73,7 +73,7 @@ def states(threads: Mapping[str, float]) -> Callable[[range], dict[str, tuple[Ro
     return rows
 
 
-def host(threads: Mapping[str, float] = STATES, **result: Any) -> Host:
+def host(threads: Mapping[str, float] = STATES, /, **result: Any) -> Host:
     return Host(more=states(threads), result={"transactions": {"all": LATENCY}} | result)
 
 

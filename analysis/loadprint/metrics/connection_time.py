@@ -43,6 +43,8 @@ def _in_transactions(reported: Mapping[str, Any], whole: float) -> float | None:
     wait = reported.get("wait_ms_mean") or 0.0
     if count == 0:
         return 0.0
-    if not all(isinstance(value, int | float) for value in (count, mean, wait)):
+    if not (
+        isinstance(count, int | float) and isinstance(mean, int | float) and isinstance(wait, int | float)
+    ):
         return None
-    return float(count * (mean - wait) / 1e3 / whole)
+    return count * (mean - wait) / 1e3 / whole

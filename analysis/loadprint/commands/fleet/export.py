@@ -156,11 +156,11 @@ def _with_functions(path: Path, table: pa.Table) -> pa.Table:
     place, tree = table.schema.get_field_index("stack"), read_call_tree(path.with_name("stacks.json"))
     if place < 0:
         raise InputError(path, "has no column `stack`", "copy the run directory again")
-    nodes = table.column("stack").dictionary_encode().combine_chunks()
-    texts = []
-    for node in nodes.dictionary.to_pylist():
-        if not (node or "").isdecimal() or not NO_NODE < int(node) < len(tree.parents):
+    texts: dict[str, str] = {}
+    nodes = [str(node) for node in table.column("stack").to_pylist()]
+    for node in set(nodes):
+        if not node.isdecimal() or not NO_NODE < int(node) < len(tree.parents):
             raise InputError(path, f"stack {node!r} is not in stacks.json", "copy the run directory again")
-        texts.append(";".join(str(frame).replace(";", ":") for frame in tree.stack(int(node))))
-    stacks = pa.DictionaryArray.from_arrays(nodes.indices, pa.array(texts, pa.string()))
+        texts[node] = ";".join(str(frame).replace(";", ":") for frame in tree.stack(int(node)))
+    stacks = pa.array([texts[node] for node in nodes], pa.string()).dictionary_encode()
     return table.set_column(place, "stack", stacks)
