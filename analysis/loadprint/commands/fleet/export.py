@@ -17,7 +17,7 @@ from loadprint.commands.fleet import dataset, run_facts
 from loadprint.errors import InputError
 from loadprint.metrics.gather import gather
 from loadprint.reading import bounds
-from loadprint.reading.call_tree import NO_NODE, read_call_tree
+from loadprint.reading.call_tree import read_call_tree
 from loadprint.reading.queries import TEXT, Store, number
 from loadprint.reading.recording import Run, read_object
 from loadprint.reading.sides import every_side, single
@@ -156,11 +156,14 @@ def _with_functions(path: Path, table: pa.Table) -> pa.Table:
     place, tree = table.schema.get_field_index("stack"), read_call_tree(path.with_name("stacks.json"))
     if place < 0:
         raise InputError(path, "has no column `stack`", "copy the run directory again")
-    texts: dict[str, str] = {}
+    numbers = {str(node): node for node in range(len(tree.parents))}
     nodes = [str(node) for node in table.column("stack").to_pylist()]
-    for node in set(nodes):
-        if not node.isdecimal() or not NO_NODE < int(node) < len(tree.parents):
-            raise InputError(path, f"stack {node!r} is not in stacks.json", "copy the run directory again")
-        texts[node] = ";".join(str(frame).replace(";", ":") for frame in tree.stack(int(node)))
-    stacks = pa.array([texts[node] for node in nodes], pa.string()).dictionary_encode()
-    return table.set_column(place, "stack", stacks)
+    if unknown := next((node for node in nodes if node not in numbers), None):
+        raise InputError(path, f"stack {unknown!r} is not in stacks.json", "copy the run directory again")
+    frames = {node: tree.stack(numbers[node]) for node in set(nodes)}
+    texts = {
+        node: ";".join(str(frame).replace(";", ":") for frame in of_node) for node, of_node in frames.items()
+    }
+    return table.set_column(
+        place, "stack", pa.array([texts[node] for node in nodes], pa.string()).dictionary_encode()
+    )
