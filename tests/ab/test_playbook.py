@@ -53,7 +53,7 @@ def test_it_is_run_brought_here_and_shown(bench: Bench) -> None:
     """What is done on a remote host, over a local connection: the run directory is fetched."""
     there = bench.directory / "there"
     bench.out.parent.chmod(0o750)
-    done = run(bench, _ab_local=False, ab_repository=str(ROOT), ab_host_dir=str(there), ab_wait_s=60)
+    done = run(bench, _ab_local=False, ab_host_dir=str(there), ab_wait_s=60)
     assert done.returncode == 0, done.stdout
     assert bench.called() == ["apply", "revert"]
     assert f"the run directory: {bench.out}" in done.stdout

@@ -16,7 +16,8 @@ from loadprint.__main__ import main
 from loadprint.commands.ab import BASELINE, TREATMENT, Result, Window, ab_published, ab_text
 from loadprint.commands.ab.analysis import About, analyse
 from loadprint.commands.ab.gates import Limits, mix_distance
-from loadprint.commands.ab.inference import carry_over, drift, sign_flip, smallest_p
+from loadprint.commands.ab.inference import carry_over, drift, sign_flip
+from loadprint.commands.ab.schedule import smallest_p
 from scipy.stats import permutation_test
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "published" / "dynimize_sample.csv"

@@ -1,9 +1,9 @@
 """Hosts for end-to-end tests: each has network, mount and UTS namespaces, a root directory and sshd.
 
-The root is Debian 12, unpacked once below var/ and overlaid, so that each host has its files for itself;
-/var/lib/loadprint is a directory of the machine, because servers store no data on overlays. The control node
-is a network namespace with the machine's files. All are joined by a bridge, or by a forwarder that delays and
-loses frames (`forwarder.py`).
+The root is Debian 12 or another system, unpacked once below var/ and overlaid, so that each host has its
+files for itself; /var/lib/loadprint is a directory of the machine, because servers store no data on
+overlays. The control node is a network namespace with the machine's files. All are joined by a bridge, or
+by a forwarder that delays and loses frames (`forwarder.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from typing import IO, Any
 
 from . import ROOT
 
-BASE = ROOT / "var/hosts/debian-12"
 SERVERS = ROOT / "var/servers"
 PACKAGES = "openssh-server,sudo,python3,iproute2,procps,util-linux,ca-certificates"
 SUBNET = "192.168.77."
@@ -61,22 +60,40 @@ exec setpriv --pdeathsig KILL setarch "$6" /usr/sbin/sshd -D -e
 """
 
 
-def unpacked() -> Path:
-    """Give the root directory of the hosts; unpack it the first time."""
-    if not BASE.exists():
-        building = BASE.with_name(BASE.name + ".building")
-        BASE.parent.mkdir(parents=True, exist_ok=True)
+@dataclass(frozen=True)
+class System:
+    """A distribution: its suite, and further words of debootstrap before and after suite and directory."""
+
+    name: str
+    suite: str
+    options: tuple[str, ...] = ()
+    source: tuple[str, ...] = ()
+
+    @property
+    def root(self) -> Path:
+        return ROOT / "var/hosts" / self.name
+
+
+DEBIAN_12 = System("debian-12", "bookworm")
+DEBIAN_13 = System("debian-13", "trixie")
+
+
+def unpacked(system: System = DEBIAN_12) -> Path:
+    """Give the root directory of a system; unpack it the first time."""
+    if not system.root.exists():
+        building = system.root.with_name(system.root.name + ".building")
+        building.parent.mkdir(parents=True, exist_ok=True)
         run("rm", "-rf", "--one-file-system", building)
-        run("debootstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm", building)
-        run(
-            "useradd", "--root", building, "--create-home", "--shell", "/bin/bash", "--password", "*", "admin"
-        )
+        words = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", *system.options]
+        run(*words, system.suite, building, *system.source)
+        account = ["--uid", "1000", "--create-home", "--shell", "/bin/bash", "--password", "*", "admin"]
+        run("useradd", "--root", building, *account)
         (building / "etc/sudoers.d/admin").write_text("admin ALL=(ALL) NOPASSWD: ALL\n")
         (building / "etc/ssh/sshd_config").write_text(SSHD)
-        building.rename(BASE)
+        building.rename(system.root)
     if not (SERVERS / "debian-unstable-mysql-server-core").exists():
         run(ROOT / "tests/with-server", "true")
-    return BASE
+    return system.root
 
 
 def run(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -99,6 +116,7 @@ class Host:
     address: str
     place: Path
     sshd: subprocess.Popen[str] | None = None
+    system: System = DEBIAN_12
     machine: str = os.uname().machine  # the architecture that it reports from its next start on
 
     @property
@@ -125,7 +143,7 @@ class Host:
         """Boot: new mounts, an SSH server with the keys that it had."""
         log = (self.place / "sshd.log").open("w")
         inside = ["nsenter", f"--net={NETWORKS / self.name}", "unshare", "--mount", "--uts"]
-        places = (self.place, self.data, self.name, SERVERS, BASE, self.machine)
+        places = (self.place, self.data, self.name, SERVERS, self.system.root, self.machine)
         boot = ["sh", "-c", BOOT, "sh", *map(str, places)]
         self.sshd = subprocess.Popen(
             [*inside, "--propagation", "private", *boot], stdout=log, stderr=log, text=True
@@ -189,27 +207,35 @@ class Bench:
         """Write the inventory, as a user does."""
 
         def entries(hosts: Sequence[Host]) -> dict[str, Any]:
-            return {"hosts": {host.name: {"ansible_host": host.address} for host in hosts}}
+            return {"hosts": {host.name: self.variables_of(host) for host in hosts}}
 
-        keys = f"-o UserKnownHostsFile={self.place}/known_hosts -o IdentitiesOnly=yes"
-        common = {
-            "ansible_user": "admin",
-            "ansible_become": True,
-            "ansible_ssh_private_key_file": str(self.place / "key"),
-            "ansible_ssh_common_args": keys,
-            "server_cache_dir": "/srv/servers",
-            "server_address": self.server.address,
-            **self.variables,
-        }
         document = {
             "all": {
-                "vars": common,
+                "vars": self.common,
                 "children": {"server": entries([self.server]), "load": entries(self.loads)},
             }
         }
         path = self.place / "hosts.yml"
         path.write_text(json.dumps(document))
         return path
+
+    @staticmethod
+    def variables_of(host: Host) -> dict[str, Any]:
+        """Give the variables of a host in an inventory."""
+        return {"ansible_host": host.address, "server_address": host.address}
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """Give the variables of all hosts in an inventory."""
+        keys = f"-o UserKnownHostsFile={self.place}/known_hosts -o IdentitiesOnly=yes"
+        return {
+            "ansible_user": "admin",
+            "ansible_become": True,
+            "ansible_ssh_private_key_file": str(self.place / "key"),
+            "ansible_ssh_common_args": keys,
+            "server_cache_dir": "/srv/servers",
+            **self.variables,
+        }
 
     def command(self, *arguments: str | Path) -> list[str]:
         """Give the command line that runs a program on the control node."""
@@ -221,6 +247,13 @@ class Bench:
         return self.command(
             ROOT / "characterize", "-i", self.inventory, *(word for each in words for word in ("-e", each))
         )
+
+    def playbook(self, name: str, inventory: Path, **variables: Any) -> list[str]:
+        """Give the command line of a playbook on hosts of this bench."""
+        return self.command(
+            "env", f"ANSIBLE_CONFIG={ROOT}/ansible/ansible.cfg", ROOT / ".venv/bin/ansible-playbook",
+            "-i", inventory, ROOT / f"ansible/{name}.yml", "-e", json.dumps(variables),
+        )  # fmt: skip
 
     def environment(self) -> dict[str, str]:
         """Keep the files of ansible and ssh in the bench's directory."""
@@ -291,15 +324,14 @@ def cable(name: str, address: str) -> None:
     run("ip", "-n", name, "route", "add", "default", "via", f"{SUBNET}1", "dev", "eth0")
 
 
-def installed(place: Path, name: str, address: str, key: str, known: IO[str]) -> Host:
+def installed(host: Host, key: str, known: IO[str]) -> Host:
     """Make the directories of a host, its keys and its user's authorised key."""
-    host = Host(name, address, place / name)
     for folder in ("upper/etc/ssh", "upper/home/admin/.ssh", "work", "root", "data"):
         (host.place / folder).mkdir(parents=True)
     run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", host.files / "etc/ssh/host_key")
-    known.write(f"{address} {(host.files / 'etc/ssh/host_key.pub').read_text()}")
+    known.write(f"{host.address} {(host.files / 'etc/ssh/host_key.pub').read_text()}")
     (host.files / "home/admin/.ssh/authorized_keys").write_text(key)
-    (host.files / "etc/hosts").write_text(f"127.0.0.1 localhost {name}\n")
+    (host.files / "etc/hosts").write_text(f"127.0.0.1 localhost {host.name}\n")
     run("chown", "-R", "1000:1000", host.files / "home/admin")
     run("chmod", "700", host.files / "home/admin/.ssh")
     host.data.chmod(0o755)
@@ -307,9 +339,15 @@ def installed(place: Path, name: str, address: str, key: str, known: IO[str]) ->
 
 
 @contextmanager
-def bench(place: Path, *, loads: int = 1, forwarded: bool = False) -> Iterator[Bench]:
-    """Boot one server and `loads` load hosts; `forwarded`: joined by the forwarder, without delay."""
-    unpacked()
+def bench(
+    place: Path, *, loads: int = 1, forwarded: bool = False, systems: Sequence[System] = ()
+) -> Iterator[Bench]:
+    """Boot one server and `loads` load hosts; `forwarded`: joined by the forwarder, without delay.
+
+    `systems` are those of the first hosts; the others have Debian 12.
+    """
+    for system in (DEBIAN_12, *systems):
+        unpacked(system)
     names = {"control": f"{SUBNET}1", "db1": f"{SUBNET}10"}
     names |= {f"load{number}": f"{SUBNET}{19 + number}" for number in range(1, loads + 1)}
     place.chmod(0o755)
@@ -334,9 +372,11 @@ def bench(place: Path, *, loads: int = 1, forwarded: bool = False) -> Iterator[B
             for name in names:
                 run("ip", "-n", "switch", "link", "set", f"p-{name}", "master", "br0")
         with (place / "known_hosts").open("w") as known:
+            key = (place / "key.pub").read_text()
             for name in list(names)[1:]:
-                key = (place / "key.pub").read_text()
-                made.hosts.append(installed(place, name, names[name], key, known))
+                system = systems[len(made.hosts)] if len(made.hosts) < len(systems) else DEBIAN_12
+                host = Host(name, names[name], place / name, system=system)
+                made.hosts.append(installed(host, key, known))
         for host in made.hosts:
             host.start()
         yield made

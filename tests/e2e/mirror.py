@@ -1,4 +1,4 @@
-"""Gives the hosts of a bench a Debian mirror: an HTTP server on the control node that asks the real one."""
+"""Gives the hosts of a bench a mirror of packages: a proxy on the control node."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-REAL = "http://deb.debian.org"
+DEBIAN = "http://deb.debian.org/debian"
 CLONE_NEWNET = 0x40000000  # include/uapi/linux/sched.h
 
 
 class Handler(BaseHTTPRequestHandler):
     """Answers GET with the real mirror's answer."""
 
+    real: str
+
     def do_GET(self) -> None:
         """Pass the request on."""
         try:
-            with urllib.request.urlopen(REAL + self.path) as answer:
+            with urllib.request.urlopen(self.real + self.path) as answer:
                 status, content = answer.status, answer.read()
         except urllib.error.HTTPError as error:
             status, content = error.code, b""
@@ -36,19 +38,19 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def mirror(network: Path, address: str) -> Iterator[str]:
-    """Serve the mirror in a network namespace; give its URL."""
+def mirror(network: Path, address: str, real: str = DEBIAN) -> Iterator[str]:
+    """Serve the mirror `real` in a network namespace; give its URL."""
     libc = ctypes.CDLL(None, use_errno=True)
     home, there = (os.open(path, os.O_RDONLY) for path in ("/proc/thread-self/ns/net", network))
     # a socket stays in the namespace in which it was made
     assert libc.setns(there, CLONE_NEWNET) == 0
     try:
-        server = ThreadingHTTPServer((address, 0), Handler)
+        server = ThreadingHTTPServer((address, 0), type("Of", (Handler,), {"real": real}))
     finally:
         assert libc.setns(home, CLONE_NEWNET) == 0
         os.close(home)
         os.close(there)
     with server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://{address}:{server.server_port}/debian"
+        yield f"http://{address}:{server.server_port}"
         server.shutdown()

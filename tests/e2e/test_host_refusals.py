@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from . import ROOT, hosts_campaign
+from . import hosts_campaign
 from .hosts import Bench, bench, run
 
 OTHER_FILES = "find / -xdev -path /var/lib/loadprint -prune -o -type f -print | sort"
@@ -80,11 +80,7 @@ def test_teardown_removes_everything_of_loadprint_and_nothing_else(pair: Bench) 
         host.shell(f"cd /var/lib/loadprint; for f in {FILES}; do mkdir -p $(dirname $f); echo x >$f; done")
         host.shell("mkdir -p /var/lib/loadprint2 && echo kept >/var/lib/loadprint2/file")
     before = {host.name: host.shell(OTHER_FILES) for host in pair.hosts}
-    words = pair.command(
-        "env", f"ANSIBLE_CONFIG={ROOT}/ansible/ansible.cfg", ROOT / ".venv/bin/ansible-playbook",
-        "-i", pair.inventory, ROOT / "ansible/teardown.yml", "-e", "teardown_all=true",
-    )  # fmt: skip
-    done = pair.run(words)
+    done = pair.run(pair.playbook("teardown", pair.inventory, teardown_all=True))
     assert done.returncode == 0, done.stdout
     assert pair.server.shell("ls -A /var/lib/loadprint") == ""
     assert load.shell("ls /var/lib | grep loadprint").split() == ["loadprint2"]

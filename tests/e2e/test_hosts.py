@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from functools import partial
@@ -11,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from . import LOADPRINT, campaigns, hosts_campaign
+from . import LOADPRINT, ROOT, campaigns, hosts_campaign
 from .hosts import NETWORKS, SUBNET, Bench, bench
 from .mirror import mirror
 
 DELAY_S = 0.005  # each way
 LOSS = 0.02
+PROGRAMS = ("loadprint-collect", "loadprint-load", "loadprint-supervise")
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +32,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 def measured(pair: Bench) -> tuple[Bench, str]:
     """One campaign of three equal sides: without delay, with delay, with loss."""
     campaign = hosts_campaign.written(pair, sides=("near", "far", "lossy"))
-    process = pair.start(pair.campaign(campaign))
+    process = pair.start(pair.campaign(campaign, f"campaign_bin_dir={built(pair.place)}"))
     for done, delay, loss in (("near", 1000 * DELAY_S, 0.0), ("far", 0.0, LOSS)):
         campaigns.wait_for(
             f"{done} complete",
@@ -42,6 +45,16 @@ def measured(pair: Bench) -> tuple[Bench, str]:
     output = pair.output()
     assert process.returncode == 0, output
     return pair, output
+
+
+def built(place: Path) -> Path:
+    """Give a build like this checkout's, next to portable programs that differ from it: they are stripped."""
+    release, portable = place / "target/release", place / "target/hosts" / os.uname().machine
+    portable.mkdir(parents=True)
+    release.symlink_to(ROOT / "target/release")
+    for name in PROGRAMS:
+        subprocess.run(["strip", "--strip-debug", "-o", portable / name, release / name], check=True)
+    return release
 
 
 def reached(made: Bench, process: subprocess.Popen[str], run: str) -> bool:
@@ -88,6 +101,21 @@ def test_every_run_used_all_cpus_of_its_hosts_and_verified_it(measured: tuple[Be
         assert set(run["roles"]) == {"server", "load"}
         assert all(role["cpus"] for role in run["roles"].values())
     assert "no CPU set was given" not in output
+
+
+def test_targets_get_the_portable_programs_of_their_architecture(measured: tuple[Bench, str]) -> None:
+    made, _ = measured
+    release, portable = (made.place / "target" / name for name in ("release", f"hosts/{os.uname().machine}"))
+    for host in made.hosts:
+        found = {name: digest(host.data / "bin" / name) for name in PROGRAMS}
+        assert found == {name: digest(portable / name) for name in PROGRAMS}
+        assert not set(found.values()) & {digest(release / name) for name in PROGRAMS}
+        # clients in Go and Java are built for the control node only
+        assert {path.name for path in (host.data / "bin").iterdir()} == set(PROGRAMS)
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_nothing_is_left_but_what_is_announced(measured: tuple[Bench, str]) -> None:

@@ -16,6 +16,7 @@ THREADS = 7
 ROLES = ("load", "load-2", "load-3")
 # 100 ms on a host with a free CPU; the tests' machine has fewer CPUs than hosts.
 SPREAD_NS = 500_000_000
+LONG_S = 600  # a measure phase that the test always ends before its time
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,7 @@ def test_they_share_the_threads_and_each_has_a_recording(measured: tuple[Path, s
 def test_one_that_dies_fails_the_run_and_is_named(three: Bench, measured: tuple[Path, str]) -> None:
     assert measured
     campaign = hosts_campaign.written(three, threads=THREADS, repeats=2)
+    campaign.write_text(campaign.read_text().replace("measure: 4s", f"measure: {LONG_S}s"))
     process = three.start(three.campaign(campaign))
     run = campaigns.wait_for("a measure phase", lambda: hosts_campaign.measuring(three, 2))
     three.loads[1].kill()
@@ -79,6 +81,10 @@ def test_one_that_dies_fails_the_run_and_is_named(three: Bench, measured: tuple[
     document = hosts_campaign.document(three, run)
     assert document["status"] == "failed", three.output()
     assert document["reason"].startswith("load2 is unreachable"), document["reason"]
+    # the run does not wait for the end of the first load
+    phases = lines(hosts_campaign.newest(three) / run / "load/phases.jsonl")
+    [begin] = [each for each in phases if (each["phase"], each["event"]) == ("measure", "begin")]
+    assert document["ended_realtime_ns"] - begin["realtime_ns"] < LONG_S * 1e9
     # what the others recorded is kept
     for role in ("server", "load", "load-3"):
         assert (hosts_campaign.newest(three) / run / role / "cpu.parquet").exists(), role

@@ -24,7 +24,7 @@ from loadprint.importing.recorded_tables import LAYOUTS
 from loadprint.importing.values import Array, Imported, ImportedTable
 from loadprint.reading import bounds
 from loadprint.reading.crc32c import crc32c_file
-from loadprint.reading.recording import FORMAT_VERSION
+from loadprint.reading.documents import FORMAT_VERSION
 
 WRITER = "loadprint import"
 ROLE = "server"

@@ -16,6 +16,7 @@ from typing import Any
 from loadprint.printable import UNSAFE, printable
 from loadprint.reading import bounds
 
+FORMAT_VERSION = 1  # of recordings
 LARGEST = 1e18  # reals: no count, size or rate comes near it; nanoseconds since 1970 are integers
 SMALLEST = 1e-18  # smaller reals are not measurements, and their reciprocals exceed LARGEST
 LARGEST_INTEGER = 1 << 63

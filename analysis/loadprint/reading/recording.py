@@ -19,9 +19,9 @@ from loadprint.printable import printable
 from loadprint.reading import bounds, documents, load_hosts, shapes
 from loadprint.reading.bounds import COPY_AGAIN
 from loadprint.reading.crc32c import crc32c_file
+from loadprint.reading.documents import FORMAT_VERSION
 from loadprint.reading.stamps import Exchange, Phase, read_exchanges, read_phases
 
-FORMAT_VERSION = 1
 ELSEWHERE = ("journal", "sysstat.sa")
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loadprint import options
 from loadprint.errors import InputError
+
+if TYPE_CHECKING:
+    from loadprint.commands.ab.experiment import Experiment
+    from loadprint.commands.ab.schedule import Plan
 
 RUN_STATUS = """exit status of `run`:
   0  complete
@@ -71,6 +75,12 @@ def add(subparsers: Any) -> None:
         metavar="SECONDS",
         help="revert and end if the heartbeat file was not touched for SECONDS (default: 60)",
     )
+    running.add_argument(
+        "--planned",
+        action="store_true",
+        help="the file is the output of `ab plan --format json`; run it without printing figures, "
+        "which needs only Python's standard library",
+    )
     options.add_output(running)
     running.set_defaults(run=run_run)
     showing = verb(
@@ -101,28 +111,47 @@ def run_plan(arguments: argparse.Namespace) -> int:
 
 def run_run(arguments: argparse.Namespace) -> int:
     """Run an experiment. Returns 0 if complete, 1 if ended early and reverted, 2 if not reverted."""
-    from loadprint.commands.ab import ab_text, controller, experiment, schedule, show
+    from loadprint.commands.ab import controller
     from loadprint.commands.ab.heartbeat import Heartbeat
     from loadprint.commands.ab.interrupts import say
 
-    loaded = experiment.load(arguments.file)
-    planned = schedule.plan(loaded)
+    loaded, planned = _planned(arguments)
     for warning in planned.warnings:
         say(f"warning: {warning}")
     beat = Heartbeat(arguments.heartbeat, arguments.heartbeat_timeout) if arguments.heartbeat else None
     outcome = controller.run(loaded, planned, arguments.out, arguments.collector, beat)
-    try:
-        result = show.result(arguments.out)
-        options.write(ab_text.RENDERERS[arguments.format](result), arguments.output)
-        inconclusive = result.verdict == "inconclusive"
-    except (InputError, OSError) as error:  # the outcome is reported below in any case
-        say(f"the figures cannot be shown: {error}")
-        inconclusive = True
+    inconclusive = not arguments.planned and _inconclusive(arguments)
     say(f"{outcome.reason or 'complete'}; {outcome.revert_result}")
     if not outcome.reverted:
         say(f"NOT REVERTED ({outcome.revert_result}). Run by hand, now: {loaded.keeper_commands['revert']}")
         return 2
     return 1 if outcome.reason or inconclusive else 0
+
+
+def _planned(arguments: argparse.Namespace) -> tuple[Experiment, Plan]:
+    """Read the experiment. Raises InputError."""
+    if arguments.planned:
+        from loadprint.commands.ab import planned
+
+        return planned.load(arguments.file)
+    from loadprint.commands.ab import experiment, schedule
+
+    loaded = experiment.load(arguments.file)
+    return loaded, schedule.plan(loaded)
+
+
+def _inconclusive(arguments: argparse.Namespace) -> bool:
+    """Print the figures of an experiment that has ended; whether they are inconclusive or unusable."""
+    from loadprint.commands.ab import ab_text, show
+    from loadprint.commands.ab.interrupts import say
+
+    try:
+        result = show.result(arguments.out)
+        options.write(ab_text.RENDERERS[arguments.format](result), arguments.output)
+        return result.verdict == "inconclusive"
+    except (InputError, OSError) as error:  # the outcome is reported in any case
+        say(f"the figures cannot be shown: {error}")
+        return True
 
 
 def run_show(arguments: argparse.Namespace) -> int:

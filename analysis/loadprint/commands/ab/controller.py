@@ -16,10 +16,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loadprint.commands.ab import guards, keeper
-from loadprint.commands.ab.experiment import Experiment
 from loadprint.commands.ab.heartbeat import Heartbeat
 from loadprint.commands.ab.interrupts import Interrupts, say
 from loadprint.commands.ab.link import KeeperGone, Link
@@ -28,7 +27,10 @@ from loadprint.commands.ab.schedule import Plan, Slot, deadline
 from loadprint.configuration import collector_binary
 from loadprint.configuration.private_files import write_private
 from loadprint.errors import InputError
-from loadprint.reading.recording import FORMAT_VERSION
+from loadprint.reading.documents import FORMAT_VERSION
+
+if TYPE_CHECKING:
+    from loadprint.commands.ab.experiment import Experiment
 
 START_S = 120.0  # for the first answer of the recorder, on a busy host
 SILENT_S = 15.0  # for its first sample of the server after that

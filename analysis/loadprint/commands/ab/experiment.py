@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from loadprint.commands.ab import keeper
+from loadprint.commands.ab.variants import Variants
 from loadprint.configuration.field_types import Name, Seconds, Strict
 from loadprint.configuration.model_file import read_model
 
@@ -121,7 +121,7 @@ class Recorder(Strict):
     without: tuple[str, ...] = ("ebpf",)
 
 
-class Experiment(Strict):
+class Experiment(Variants, Strict):
     """One A/B experiment.
 
     `initial` is the variant in which the server is found, and to which it is restored at any end.
@@ -152,16 +152,6 @@ class Experiment(Strict):
         if sum(each.timeout for each in commands.values()) > self.lease / 2:
             raise ValueError("lease: the timeouts of the guards' commands add up to more than half of it")
         return self
-
-    @property
-    def keeper_commands(self) -> dict[str, str]:
-        """The commands as the keeper uses them: it applies a change and reverts to the initial variant."""
-        names = ("apply", "revert", "verify_applied", "verify_reverted")
-        return {self.keeper_name(name): getattr(self.treatment, name) for name in names}
-
-    def keeper_name(self, name: str) -> str:
-        """The keeper's name of a command of the treatment: on a treated server it reverts by `apply`."""
-        return keeper.OPPOSITE[name] if self.initial == "treatment" else name
 
     @property
     def apply_settle(self) -> float:

@@ -7,10 +7,13 @@ import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from loadprint.commands.ab.experiment import CommandGuard, Guards
 from loadprint.commands.ab.result import Check
 from loadprint.numbers import brief
+
+if TYPE_CHECKING:
+    from loadprint.commands.ab.experiment import CommandGuard, Guards
 
 Sample = Mapping[str, float]
 LINE = re.compile(r"^([a-zA-Z_:][\w:]*)(\{[^}]*\})? (\S+)")

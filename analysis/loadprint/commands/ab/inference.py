@@ -20,11 +20,6 @@ DRAWS = 1 << 17
 Floats = NDArray[np.float64]
 
 
-def smallest_p(blocks: int) -> float:
-    """Return the smallest two-sided p of n blocks: in two of 2^n patterns all signs are equal."""
-    return min(1.0, 2.0 ** (1 - blocks))
-
-
 def sign_flip(differences: Sequence[float]) -> float | None:
     """Return the two-sided p of "no effect" by flipping signs of blocks' differences; None without blocks.
 

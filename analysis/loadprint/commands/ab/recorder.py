@@ -6,10 +6,13 @@ import re
 import signal
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from loadprint.commands.ab.experiment import Experiment
 from loadprint.commands.ab.keeper import start_time
 from loadprint.errors import InputError
+
+if TYPE_CHECKING:
+    from loadprint.commands.ab.experiment import Experiment
 
 SERVING = re.compile(r"serving http://127\.0\.0\.1:(\d+)/metrics\n")
 
@@ -110,7 +113,10 @@ class Recorder:
 
 def why_silent(run: Path) -> str | None:
     """Return why the recorder could not query the server, from its tables, or None."""
-    from loadprint.reading.queries import Store  # noqa: PLC0415  only after a failure
+    try:
+        from loadprint.reading.queries import Store  # noqa: PLC0415  only after a failure
+    except ImportError:  # `ab run --planned` on a host without packages
+        return None
 
     path = run / "server" / "ticks.parquet"
     if not path.is_file():

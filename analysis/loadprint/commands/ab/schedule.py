@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from loadprint.commands.ab.experiment import Experiment
-from loadprint.commands.ab.inference import smallest_p
 from loadprint.commands.ab.result import BASELINE, TREATMENT
 from loadprint.errors import InputError
+
+if TYPE_CHECKING:
+    from loadprint.commands.ab.experiment import Experiment
 
 MIN_BLOCKS = 4
 SIGNIFICANT = 6  # 2 of 2^6 sign patterns: p = 0.031
@@ -67,6 +69,11 @@ def plan(experiment: Experiment) -> Plan:
         )
     blocks = experiment.schedule.blocks
     return Plan(tuple(slots), flips, now, smallest_p(blocks), _warnings(experiment))
+
+
+def smallest_p(blocks: int) -> float:
+    """Return the smallest two-sided p of n blocks: in two of 2^n patterns all signs are equal."""
+    return min(1.0, 2.0 ** (1 - blocks))
 
 
 def deadline(experiment: Experiment, planned: Plan) -> float:

@@ -1,0 +1,174 @@
+"""Playbooks besides characterize.yml on hosts over SSH: A/B experiments, ceilings, groups of instances."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from . import ROOT, campaigns, hosts_campaign
+from .hosts import NETWORKS, SUBNET, Bench, Host, bench
+from .mirror import mirror
+
+HOME = "/var/lib/loadprint/production"  # of the server that Loadprint did not deploy
+SERVER = f"""set -e
+home={HOME} root=/srv/servers/debian-unstable-mysql-server-core
+install -d -o 64033 -g 64033 -m 755 $home
+mount --bind $home $root/media
+cat >$home/init.sql <<'SQL'
+CREATE USER probe@localhost IDENTIFIED BY 'secret';
+GRANT ALL ON *.* TO probe@localhost;
+CREATE DATABASE sbtest;
+SQL
+printf '[client]\nuser=probe\npassword=secret\nsocket=%s\n' $home/mysql.sock >$home/probe.cnf
+chmod 600 $home/probe.cnf
+mysqld="chroot --userspec=64033:64033 $root /usr/sbin/mysqld --no-defaults --datadir=/media/data
+    --tmpdir=/media --innodb-buffer-pool-size=32M"
+$mysqld --initialize-insecure
+setsid --fork $mysqld --socket=/media/mysql.sock --pid-file=/media/mysqld.pid --skip-networking --mysqlx=OFF \
+    --skip-log-bin --init-file=/media/init.sql --secure-file-priv=NULL </dev/null >/dev/null 2>$home/error.log
+"""
+SWITCH = f"{HOME}/applied"
+
+
+@pytest.fixture(scope="module")
+def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with bench(tmp_path_factory.mktemp("playbooks"), loads=3) as made:
+        yield made
+
+
+@contextmanager
+def production(host: Host) -> Iterator[None]:
+    """Run a server on the host, and lookups on it at a fixed rate."""
+    home = host.data / "production"
+    host.shell(SERVER)
+    campaigns.wait_for("the server", (home / "mysqld.pid").exists)
+    account = home / "client.cnf"  # for a client on the control node, which sees the host's files elsewhere
+    account.write_text((home / "probe.cnf").read_text().replace(HOME, str(home)))
+    account.chmod(0o600)
+    client = [str(ROOT / "target/release/loadprint-load"), "prepare", "select_random_points"]
+    client += [f"--defaults-file={account}", "--tables=1", "--table-size=100"]
+    subprocess.run(client, check=True, capture_output=True)
+    client[1] = "run"
+    with subprocess.Popen(
+        [*client, "--threads=1", "--time=0", "--rate=50"], stdout=subprocess.DEVNULL
+    ) as load:
+        try:
+            yield
+        finally:
+            load.terminate()
+            load.wait()
+            host.shell(f"kill $(cat {HOME}/mysqld.pid)")
+            campaigns.wait_for("the server's end", lambda: not (home / "mysqld.pid").exists())
+
+
+def test_an_experiment_runs_with_the_python_of_the_servers_host(four: Bench) -> None:
+    """Its programs are copied; the host has no package of Python."""
+    host, out = four.server, four.place / "experiment/run"
+    document = {
+        "name": "hosts",
+        "treatment": {
+            "apply": f"touch {SWITCH}",
+            "revert": f"rm -f {SWITCH}",
+            "verify_applied": f"test -e {SWITCH}",
+            "verify_reverted": f"test ! -e {SWITCH}",
+        },
+        "schedule": {"order": "TB", "blocks": 1, "window": 2.0, "settle": 0.1},
+        "server": {"process": f"@{HOME}/mysqld.pid", "defaults_file": f"{HOME}/probe.cnf"},
+        "guards": {"threads_running": 1000, "commands": {"one": {"command": "echo 1", "max": 1}}},
+    }
+    experiment = four.place / "experiment.yml"
+    experiment.write_text(yaml.safe_dump(document | {"recorder": {"interval": "200ms"}}))
+    with production(host):
+        done = four.run(
+            four.playbook("ab", four.inventory, ab_experiment=str(experiment), ab_out=str(out), ab_wait_s=5)
+        )
+    assert done.returncode == 0, done.stdout
+    assert "queries per CPU-second" in done.stdout, done.stdout
+    run = json.loads((out / "run.json").read_text())
+    assert run["status"] == "complete", run
+    assert json.loads((out / "load/guards.json").read_text())["reverted"]
+    assert not (host.data / "production/applied").exists()
+    assert sorted(path.name for path in host.data.iterdir()) == ["ab", "bin", "production"]
+    assert not list((host.data / "ab").iterdir())
+
+
+def test_ceilings_are_those_of_the_network_between_server_and_first_load(four: Bench) -> None:
+    with mirror(NETWORKS / "control", f"{SUBNET}1") as url:
+        for host in four.hosts[:2]:
+            host.shell(
+                "rm -rf /var/lib/apt/lists/* /etc/apt/sources.list.d/*;"
+                f"echo 'deb {url} bookworm main' >/etc/apt/sources.list"
+            )
+        done = four.run(
+            four.playbook(
+                "ceilings",
+                four.inventory,
+                ceilings_runs_dir=str(four.place / "ceilings"),
+                ceilings_parts=["network", "switches"],
+                ceilings_seconds=1,
+                ceilings_repeats=1,
+            )
+        )
+    assert done.returncode == 0, done.stdout
+    document = json.loads((four.place / "ceilings/latest/ceilings.json").read_text())
+    measured = {entry["id"]: entry for entry in document["ceilings"]}
+    assert {"receive_bandwidth", "send_bandwidth", "round_trips"} <= set(measured), done.stdout
+    assert measured["send_bandwidth"]["quantity"] == "nic.eth0.tx_bytes"
+    assert document["host"] == "db1"
+    assert not any(hosts_campaign.left_on(four).values())
+
+
+def test_groups_of_instances_with_their_loads_are_measured_at_the_same_time(four: Bench) -> None:
+    hosts = four.hosts
+    pairs = {"baseline": hosts[:2], "candidate": hosts[2:]}
+    groups = {
+        group: {"hosts": {server.name: four.variables_of(server) | {"qualify_load": load.name}}}
+        for group, (server, load) in pairs.items()
+    }
+    groups["loads"] = {"hosts": {load.name: four.variables_of(load) for _, load in pairs.values()}}
+    inventory = four.place / "types.yml"
+    inventory.write_text(json.dumps({"all": {"vars": four.common, "children": groups}}))
+    specification = four.place / "specification.yml"
+    specification.write_text(
+        "about: instances\ninstances_by: execution\nrows: {operations: 3 %}\nconcurrencies: 1\n"
+    )
+    done = four.run(
+        four.playbook(
+            "qualify",
+            inventory,
+            campaign_file=str(hosts_campaign.written(four)),
+            qualify_parallel=2,
+            qualify_runs_dir=str(four.place / "instances"),
+            qualify_spec=str(specification),
+        )
+    )
+    results = {name: measured(four.place, name) for name in (hosts[0].name, hosts[2].name)}
+    assert done.returncode == 2, done.stdout
+    assert "one after the other: db1 with load2" in done.stdout or "load2 with db1" in done.stdout, (
+        done.stdout
+    )
+    for (server, load), run in zip(pairs.values(), results.values(), strict=True):
+        assert run["status"] == "complete", run
+        assert {role: each["host"] for role, each in run["roles"].items()} == {
+            "server": server.name,
+            "load": load.name,
+        }
+    first, second = results.values()
+    assert first["started_realtime_ns"] < second["ended_realtime_ns"]
+    assert second["started_realtime_ns"] < first["ended_realtime_ns"]
+    report = json.loads((four.place / "instances/qualify.json").read_text())
+    assert report["status"] == 2, "one repeat of each gives no spread"
+    assert not any(hosts_campaign.left_on(four).values())
+
+
+def measured(place: Path, name: str) -> dict[str, Any]:
+    """Read run.json of the only run of an instance."""
+    [run] = place.glob(f"instances/{name}/hosts/2*/b1-near-r1/run.json")
+    return dict(json.loads(run.read_text()))
