@@ -1,4 +1,4 @@
-"""Playbooks besides characterize.yml on hosts over SSH: A/B experiments, ceilings, groups of instances."""
+"""Playbooks other than characterize.yml on hosts over SSH: A/B experiments, ceilings, groups of instances."""
 
 from __future__ import annotations
 
