@@ -256,8 +256,14 @@ class Bench:
         )  # fmt: skip
 
     def environment(self) -> dict[str, str]:
-        """Keep the files of ansible and ssh in the bench's directory."""
+        """Keep the files of ansible and ssh in the bench's directory; give this machine's user no sudo."""
+        sudo = self.place / "bin/sudo"
+        sudo.parent.mkdir(exist_ok=True)
+        sudo.write_text("#!/bin/sh\necho 'no sudo on the control node' >&2\nexit 1\n")
+        sudo.chmod(0o755)
         return os.environ | {
+            "PATH": f"{sudo.parent}:{os.environ['PATH']}",
+            "ANSIBLE_BECOME_ALLOW_SAME_USER": "true",  # else root does not need it
             "ANSIBLE_HOME": str(self.place / "ansible"),
             "ANSIBLE_LOCAL_TEMP": str(self.place / "ansible/tmp"),
             "ANSIBLE_SSH_CONTROL_PATH_DIR": str(self.place / "cp"),
