@@ -308,21 +308,8 @@ class Bench:
 def cable(name: str, address: str) -> None:
     """Make a network namespace and its cable to the switch."""
     run("ip", "netns", "add", name)
-    run(
-        "ip",
-        "-n",
-        "switch",
-        "link",
-        "add",
-        f"p-{name}",
-        "type",
-        "veth",
-        "peer",
-        "name",
-        "eth0",
-        "netns",
-        name,
-    )
+    peer = ["type", "veth", "peer", "name", "eth0", "netns", name]
+    run("ip", "-n", "switch", "link", "add", f"p-{name}", *peer)
     run("ip", "-n", "switch", "link", "set", f"p-{name}", "up")
     run("ip", "-n", name, "address", "add", f"{address}/24", "dev", "eth0")
     for device in ("lo", "eth0"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +22,7 @@ HOME = "/var/lib/loadprint/production"  # of the server that Loadprint did not d
 SERVER = f"""set -e
 home={HOME} root=/srv/servers/debian-unstable-mysql-server-core
 install -d -o 64033 -g 64033 -m 755 $home
-mount --bind $home $root/media
+mountpoint -q $root/media || mount --bind $home $root/media
 cat >$home/init.sql <<'SQL'
 CREATE USER probe@localhost IDENTIFIED BY 'secret';
 GRANT ALL ON *.* TO probe@localhost;
@@ -35,6 +37,7 @@ setsid --fork $mysqld --socket=/media/mysql.sock --pid-file=/media/mysqld.pid --
     --skip-log-bin --init-file=/media/init.sql --secure-file-priv=NULL </dev/null >/dev/null 2>$home/error.log
 """
 SWITCH = f"{HOME}/applied"
+LONG_S = 600.0  # a window that the test always ends before its time
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +69,11 @@ def production(host: Host) -> Iterator[None]:
             load.wait()
             host.shell(f"kill $(cat {HOME}/mysqld.pid)")
             campaigns.wait_for("the server's end", lambda: not (home / "mysqld.pid").exists())
+            host.shell(f"rm -r {HOME}/*")
 
 
-def test_an_experiment_runs_with_the_python_of_the_servers_host(four: Bench) -> None:
-    """Its programs are copied; the host has no package of Python."""
-    host, out = four.server, four.place / "experiment/run"
+def experiment(four: Bench, window: float) -> Path:
+    """Write an experiment whose treatment is a file on the server's host."""
     document = {
         "name": "hosts",
         "treatment": {
@@ -79,24 +82,53 @@ def test_an_experiment_runs_with_the_python_of_the_servers_host(four: Bench) -> 
             "verify_applied": f"test -e {SWITCH}",
             "verify_reverted": f"test ! -e {SWITCH}",
         },
-        "schedule": {"order": "TB", "blocks": 1, "window": 2.0, "settle": 0.1},
+        "schedule": {"order": "TB", "blocks": 1, "window": window, "settle": 0.1},
         "server": {"process": f"@{HOME}/mysqld.pid", "defaults_file": f"{HOME}/probe.cnf"},
         "guards": {"threads_running": 1000, "commands": {"one": {"command": "echo 1", "max": 1}}},
+        "recorder": {"interval": "200ms"},
     }
-    experiment = four.place / "experiment.yml"
-    experiment.write_text(yaml.safe_dump(document | {"recorder": {"interval": "200ms"}}))
+    path = four.place / "experiment.yml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def test_an_experiment_runs_with_the_python_of_the_servers_host(four: Bench) -> None:
+    """Its programs are copied; the host has no package of Python."""
+    host, out = four.server, four.place / "experiments/run"
+    settings = {"ab_experiment": str(experiment(four, 2.0)), "ab_out": str(out), "ab_wait_s": 5}
     with production(host):
-        done = four.run(
-            four.playbook("ab", four.inventory, ab_experiment=str(experiment), ab_out=str(out), ab_wait_s=5)
-        )
+        done = four.run(four.playbook("ab", four.inventory, **settings))
+        assert not (host.data / "production/applied").exists(), done.stdout
     assert done.returncode == 0, done.stdout
     assert "queries per CPU-second" in done.stdout, done.stdout
     run = json.loads((out / "run.json").read_text())
     assert run["status"] == "complete", run
     assert json.loads((out / "load/guards.json").read_text())["reverted"]
-    assert not (host.data / "production/applied").exists()
     assert sorted(path.name for path in host.data.iterdir()) == ["ab", "bin", "production"]
     assert not list((host.data / "ab").iterdir())
+
+
+def test_a_killed_playbook_leaves_a_reverted_server_and_the_recording(four: Bench) -> None:
+    host = four.server
+    kept, applied = host.data / "ab/killed", host.data / "production/applied"
+    settings = {"ab_experiment": str(experiment(four, LONG_S)), "ab_out": str(four.place / "killed")}
+    with production(host):
+        process = four.start(four.playbook("ab", four.inventory, **settings, ab_lease_s=20, ab_wait_s=2))
+        campaigns.wait_for("the treatment", lambda: applied.exists() or process.poll() is not None)
+        assert applied.exists(), four.output()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        run = campaigns.wait_for(
+            "the end",
+            lambda: (each := json.loads((kept / "run.json").read_text()))["status"] == "failed" and each,
+        )
+        assert run["reason"].startswith("the caller is gone"), run
+        assert run["reason"].endswith("reverted and verified"), run
+        assert not applied.exists()
+        applied.touch()  # as if all processes had been killed at once
+        there = "/var/lib/loadprint/ab/killed"
+        host.shell(f"PYTHONPATH={there}.program python3 -m loadprint ab revert {there}")
+        assert not applied.exists()
 
 
 def test_ceilings_are_those_of_the_network_between_server_and_first_load(four: Bench) -> None:
