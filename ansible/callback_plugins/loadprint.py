@@ -36,6 +36,16 @@ EVERY_S = 2.0
 LINE_EVERY_S = 10.0
 
 
+# What helps against causes that the system and Ansible name without it.
+FIXES = {
+    "sudo password": "give it with --ask-become-pass, or allow the user NOPASSWD in sudoers",
+    "No space left on device": "free some space there; the same command resumes",
+    "no supervisor at ": "the same command resumes, with -e supervisor_lease_s=SECONDS after a longer time",
+}
+# The part of a message that helps only those who use the program without a playbook.
+WITHOUT_PLAYBOOK = "; start one with `loadprint-supervise"
+
+
 def stay_on(cpus: str | None) -> None:
     """Restrict this thread and its children to `cpus` (`0-3,8`); an empty list restores all CPUs."""
     chosen: set[int] = set()
@@ -64,7 +74,8 @@ def message(content: dict[str, Any], *, hidden: bool) -> str:
     if hidden or content.get("_ansible_no_log"):
         return "failed; its output is hidden because it contains a secret"
     text = content.get("stderr") or content.get("msg") or content.get("stdout") or "failed"
-    return re.sub(r"^Task failed: (Action failed: )?", "", str(text).strip())
+    text = re.sub(r"^Task failed: (Action failed: )?", "", str(text).strip()).partition(WITHOUT_PLAYBOOK)[0]
+    return "; ".join([text, *(fix for cause, fix in FIXES.items() if cause in text)])
 
 
 def host_of(result: Any, content: dict[str, Any]) -> str:

@@ -51,6 +51,8 @@ def failure_text(result: dict[str, Any]) -> str:
     failed = [item for item in result.get("results") or [] if isinstance(item, dict) and item.get("failed")]
     content = failed[0] if failed else result
     text = str(content.get("stderr") or content.get("msg") or content.get("stdout") or "failed").strip()
+    if text.startswith("no supervisor at "):
+        return f"{content.get('failed_on', 'the host')} has {text.partition('; start one with')[0]}"
     return re.sub(r"^Task failed: (Action failed: )?", "", text)
 
 

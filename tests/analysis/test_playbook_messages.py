@@ -119,13 +119,16 @@ def test_the_item_of_a_loop_with_a_secret_stays_hidden(tmp_path: Path) -> None:
 
 
 def test_the_reason_of_a_failure_is_its_error_output_or_that_of_the_item_of_a_loop() -> None:
-    single = {"msg": "non-zero return code", "stderr": "no supervisor at /dev/shm/one"}
-    assert messages.failure_text(single) == "no supervisor at /dev/shm/one"
+    single = {"msg": "non-zero return code", "stderr": "no space"}
+    assert messages.failure_text(single) == "no space"
     loop = {
         "msg": "One or more items failed",
         "results": [{"failed": False, "msg": "ok"}, single | {"failed": True}],
     }
-    assert messages.failure_text(loop) == "no supervisor at /dev/shm/one"
+    assert messages.failure_text(loop) == "no space"
+    ended = "no supervisor at /dev/shm/one (its lease expired)"
+    lost = {"stderr": f"{ended}; start one with `loadprint-supervise start …`", "failed_on": "load1"}
+    assert messages.failure_text(lost) == f"load1 has {ended}"
     assert messages.failure_text({"msg": "Task failed: Action failed: load1 is unreachable: timed out"}) == (
         "load1 is unreachable: timed out"
     )

@@ -49,6 +49,7 @@ def test_a_user_who_may_not_become_root_is_refused(pair: Bench) -> None:
         pair.loads[0].shell("echo 'admin ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/admin")
     [line] = [line for line in lines if "Missing sudo password" in line]
     assert line.startswith("load1: "), lines
+    assert "--ask-become-pass" in line, lines
 
 
 def test_a_user_without_root_is_refused(pair: Bench) -> None:

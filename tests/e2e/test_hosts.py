@@ -166,12 +166,12 @@ def containing(made: Bench, secrets: dict[str, str]) -> list[Path]:
 
 
 def test_a_target_that_lacks_programs_is_refused_in_one_line(pair: Bench) -> None:
-    pair.loads[0].shell("mv /usr/bin/lscpu /usr/bin/taskset /root/")
+    pair.loads[0].shell("mv /usr/bin/lscpu /usr/bin/taskset /srv/")
     pair.server.shell("mv /usr/bin/ss /bin/ss.away; rm -f /usr/sbin/debootstrap")
     try:
         done = pair.run(pair.campaign(hosts_campaign.written(pair), "campaign_new=true"))
     finally:
-        pair.loads[0].shell("mv /root/lscpu /root/taskset /usr/bin/")
+        pair.loads[0].shell("mv /srv/lscpu /srv/taskset /usr/bin/")
         pair.server.shell("mv /bin/ss.away /usr/bin/ss")
     assert done.returncode != 0
     lines = [line for line in done.stdout.splitlines() if " lacks " in line]

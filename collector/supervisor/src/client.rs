@@ -113,12 +113,13 @@ fn send(stream: &UnixStream, request: &Request) -> Result<Reply> {
 }
 
 fn absent(path: &Path, dir: Option<&StateDir>) -> anyhow::Error {
+    // One that owns its state directory leaves no reason.
     let last = match dir.and_then(ended_reason) {
-        Some(reason) => format!(" (the last one ended: {reason})"),
-        None => String::new(),
+        Some(reason) => format!("the last one ended: {reason}"),
+        None => "none was started, or its lease expired: it had no message for longer than that".to_owned(),
     };
     let dir = path.display();
-    anyhow::anyhow!("no supervisor at {dir}{last}; start one with `loadprint-supervise start --state {dir}`")
+    anyhow::anyhow!("no supervisor at {dir} ({last}); start one with `loadprint-supervise start --state {dir}`")
 }
 
 /// Why the last supervisor of this directory ended, from its status.json.

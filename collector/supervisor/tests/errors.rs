@@ -115,7 +115,10 @@ fn commands_report_a_missing_supervisor() {
     ] {
         let error = supervise(arguments[0], &dir, &arguments[1..]).unwrap_err();
         assert!(
-            error.starts_with(&format!("no supervisor at {}; start one with", dir.display())),
+            error.starts_with(&format!(
+                "no supervisor at {} (none was started, or its lease expired",
+                dir.display()
+            )),
             "{error}"
         );
     }

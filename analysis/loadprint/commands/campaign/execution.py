@@ -222,7 +222,11 @@ def close_execution(directory: Path) -> Plan:
     opened = document.get("opened", document["started"])
     spent = datetime.fromisoformat(document["ended"]) - datetime.fromisoformat(opened)
     document["spent_s"] = document.get("spent_s", 0) + spent.total_seconds()
-    write(directory, document)
+    try:
+        write(directory, document)
+    except DocumentError as error:
+        # The sides can be compared without it.
+        closed.messages.append(str(error))
     return closed
 
 
@@ -239,10 +243,16 @@ def _now() -> str:
 
 
 def write(directory: Path, document: dict[str, Any]) -> None:
-    """Write execution.json atomically."""
+    """Write execution.json atomically, also for a power failure. Raises DocumentError if the disk is full."""
     temporary = directory / ".execution.json.new"
-    temporary.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    temporary.replace(directory / "execution.json")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(document, indent=1) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(directory / "execution.json")
+    except OSError as error:
+        raise DocumentError(f"{directory / 'execution.json'}: {error.strerror}") from None
 
 
 def _newest(parent: Path, hashed: str, *, complete: bool) -> tuple[Plan, Path] | None:
@@ -275,6 +285,8 @@ def _resume(parent: Path, hashed: str) -> Plan | None:
         f"resumes {directory.name}: {count - len(resumed.todo)} of {count} runs are complete"
     )
     for run in resumed.todo:
+        for archive in directory.glob(f".{run}-*.tar"):  # its fetching was interrupted
+            archive.unlink()
         if (directory / run).exists():
             shutil.rmtree(directory / run)
             resumed.messages.append(f"{run} is incomplete and runs again; its files are removed")
