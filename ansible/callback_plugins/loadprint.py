@@ -39,6 +39,7 @@ LINE_EVERY_S = 10.0
 # What helps against causes that the system and Ansible name without it.
 FIXES = {
     "sudo password": "give it with --ask-become-pass, or allow the user NOPASSWD in sudoers",
+    "(error 1045": "correct user and password_file in server_existing; the file is on the load's host",
     "No space left on device": "free some space there; the same command resumes",
     "no supervisor at ": "the same command resumes, with -e supervisor_lease_s=SECONDS after a longer time",
 }

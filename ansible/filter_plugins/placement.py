@@ -143,20 +143,21 @@ def load_roles(hosts: list[str], hostvars: Any) -> dict[str, dict[str, str]]:
 def load_states(results: list[dict[str, Any]], hosts: list[str]) -> dict[str, Any]:
     """Summarise the supervisors' answers to `wait`, one of each load host, in the order of `hosts`.
 
-    Returns `running` (the hosts whose load still runs), `failed` (the failures as one text, with the hosts'
-    names if there are several) and `placements` (by role, None if unknown).
+    Returns `running` (the hosts whose load still runs), `host` (the first that failed), `failed` (the
+    failures as one text, with the hosts' names if there are several) and `placements` (by role, None if
+    unknown).
     """
     states = {host: json.loads(result["stdout"]) for host, result in zip(hosts, results, strict=True)}
     ended = {host: state for host, state in states.items() if state["state"] != "running"}
-    failed = [
-        (f"{host}: " if len(hosts) > 1 else "")
-        + (str(state.get("stderr_tail") or "").strip() or f"the load ended: {state}")
+    failed = {
+        host: str(state.get("stderr_tail") or "").strip() or f"the load ended: {state}"
         for host, state in ended.items()
         if state.get("code") != 0
-    ]
+    }
     return {
         "running": [host for host in hosts if host not in ended],
-        "failed": "; ".join(failed),
+        "host": next(iter(failed), hosts[0]),
+        "failed": "; ".join(f"{host}: {text}" if len(hosts) > 1 else text for host, text in failed.items()),
         "placements": {load_role(host, hosts): state.get("placement") for host, state in states.items()},
     }
 

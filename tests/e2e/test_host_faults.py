@@ -6,16 +6,20 @@ The tests share the hosts and one execution: each start resumes what the fault b
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from subprocess import Popen
 
 import pytest
 
 from . import campaigns, hosts_campaign
-from .hosts import Bench, bench
+from .disks import disk, full, lose_power
+from .hosts import SUBNET, Bench, Host, bench
+from .hosts import run as call
 
 pytestmark = pytest.mark.on_request
 
@@ -26,13 +30,23 @@ LEASE_S = 60.0
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with bench(tmp_path_factory.mktemp("faults")) as made:
+    place = tmp_path_factory.mktemp("faults")
+    with bench(place) as made, ExitStack() as disks:
+        disks.enter_context(disk(made.runs, place / "control.img"))
+        for host in made.hosts:
+            host.kill()
+            disks.enter_context(disk(host.data, place / f"{host.name}.img"))
+            host.start()
         yield made
+        for host in made.hosts:
+            host.kill()
 
 
 @pytest.fixture(scope="module")
 def campaign(pair: Bench) -> Path:
-    return hosts_campaign.written(pair, repeats=REPEATS)
+    # A load whose server does not answer ends soon.
+    options = {"tables": 1, "table-size": 5000, "rand-type": "uniform", "forced-shutdown": 10}
+    return hosts_campaign.written(pair, repeats=REPEATS, options=options)
 
 
 @pytest.fixture(autouse=True)
@@ -179,6 +193,84 @@ def test_a_full_disk_of_the_load_fails_its_run_and_is_named(pair: Bench, campaig
     assert "No space left on device" in output, output
     assert "load1" in output
     assert broken
+    nothing_left(pair)
+
+
+def test_a_full_disk_of_the_server_fails_its_run_and_is_named(pair: Bench, campaign: Path) -> None:
+    """The server waits for space; the load ends, and the archive of the recording is made in memory."""
+    process, broken = started(pair, campaign)
+    with full(pair.server.data):
+        campaigns.wait_for(
+            "the end of the run",
+            lambda: campaigns.statuses(pair.runs)[broken] != "running" or process.poll() is not None,
+        )
+    stop(process)
+    run = hosts_campaign.document(pair, broken)
+    assert run["status"] == "failed", pair.output()
+    assert "first error of the server on db1: " in run["reason"], run["reason"]
+    assert "No space left on device" in run["reason"], run["reason"]
+    assert "; free some space there; error log: " in run["reason"], run["reason"]
+    for role in ("server", "load"):
+        assert (hosts_campaign.newest(pair) / broken / role / "ticks.parquet").exists(), pair.output()
+    nothing_left(pair)
+
+
+def test_a_full_disk_of_the_control_node_leaves_the_other_runs(pair: Bench, campaign: Path) -> None:
+    process, broken = started(pair, campaign)
+    kept = hosts_campaign.complete(pair)
+    with full(pair.runs):
+        output = ended(pair, process)
+    assert process.returncode == 2, output
+    assert f"{broken} failed: " in output, output
+    assert "localhost: Write run.json: " in output, output
+    assert "No space left on device; free some space there; the same command resumes" in output, output
+    assert kept == hosts_campaign.complete(pair)
+    assert f"{REPEATS - len(kept)} of {REPEATS} runs are not complete" in output, output
+    assert "Traceback" not in output, output
+    nothing_left(pair)
+
+
+def test_an_outage_of_ssh_for_good_leaves_nothing_on_a_host_that_lives(pair: Bench, campaign: Path) -> None:
+    """The host answers its server, and not the control node: its lease ends everything."""
+    process, broken = started(pair, campaign)
+    kept = hosts_campaign.complete(pair)
+    route = ("blackhole", f"{SUBNET}1/32")
+    call("ip", "-n", "load1", "route", "add", *route)
+    try:
+        output = ended(pair, process)
+        assert pair.loads[0].sshd is not None
+        assert pair.loads[0].sshd.poll() is None
+        nothing_left(pair)
+    finally:
+        call("ip", "-n", "load1", "route", "delete", *route)
+    assert process.returncode == 2, output
+    reason = hosts_campaign.document(pair, broken)["reason"]
+    assert reason.startswith("load1 is unreachable: "), reason
+    assert "the same command runs them again" in output
+    assert kept == hosts_campaign.complete(pair)
+    assert (hosts_campaign.newest(pair) / broken / "server" / "ticks.parquet").exists(), output
+
+
+def test_a_rebooted_control_node_resumes_with_what_is_on_its_disk(pair: Bench, campaign: Path) -> None:
+    process, _ = started(pair, campaign)
+    kept = hosts_campaign.complete(pair)
+    campaigns.wait_for(
+        "another run", lambda: hosts_campaign.complete(pair) - kept or process.poll() is not None
+    )
+    kept = hosts_campaign.complete(pair)
+    Host("control", f"{SUBNET}1", pair.place).kill()
+    process.wait()
+    lose_power(pair.runs, pair.place / "control.img")
+    for name in ("ansible", "cp"):  # temporary files, and the masters of the connections
+        shutil.rmtree(pair.place / name)
+    assert hosts_campaign.complete(pair) == kept
+    for run in kept:
+        files = [path for path in (hosts_campaign.newest(pair) / run).rglob("*.*") if path.is_file()]
+        assert not [path for path in files if not path.stat().st_size]
+    nothing_left(pair)
+    process, _ = started(pair, campaign)
+    assert f"{len(kept)} of {REPEATS} runs are complete" in pair.output(), pair.output()
+    stop(process)
     nothing_left(pair)
 
 

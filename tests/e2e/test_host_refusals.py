@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from . import hosts_campaign
+from . import ROOT, campaigns, hosts_campaign
 from .hosts import Bench, bench, run
 
 OTHER_FILES = "find / -xdev -path /var/lib/loadprint -prune -o -type f -print | sort"
@@ -20,16 +20,24 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield made
 
 
-def refused(pair: Bench, **variables: object) -> list[str]:
-    """Start a campaign that must be refused, and give its last lines; no host has a process of it."""
+def failed(pair: Bench, **variables: object) -> list[str]:
+    """Start a campaign that must fail, and give its lines; no host has a process or a supervisor of it."""
     settings = [json.dumps(variables)] if variables else []
     done = pair.run(pair.campaign(hosts_campaign.written(pair), *settings))
-    assert done.returncode != 0, done.stdout
+    assert done.returncode == (4 if "unreachable" in done.stdout else 2), done.stdout
     assert "Traceback" not in done.stdout, done.stdout
-    assert not any(hosts_campaign.left_on(pair).values())
+    campaigns.wait_for("hosts without processes", lambda: not any(hosts_campaign.left_on(pair).values()), 30)
     for host in pair.hosts:
-        assert host.shell("ls /var/lib/loadprint /dev/shm").split() == ["/dev/shm:", "/var/lib/loadprint:"]
+        assert host.shell("ls /dev/shm") == ""
     return done.stdout.splitlines()
+
+
+def refused(pair: Bench, **variables: object) -> list[str]:
+    """Start a campaign that must be refused before a file is copied, and give its lines."""
+    lines = failed(pair, **variables)
+    for host in pair.hosts:
+        assert host.shell("ls /var/lib/loadprint") == ""
+    return lines
 
 
 def test_a_wrong_ssh_key_is_refused(pair: Bench) -> None:
@@ -72,6 +80,32 @@ def test_an_architecture_without_programs_is_refused(pair: Bench) -> None:
         load.start()
     [line] = [line for line in lines if " lacks " in line]
     assert "load1 lacks programs for i686 (./setup --targets" in line, line
+
+
+def test_a_port_that_is_taken_is_named_with_its_process(pair: Bench) -> None:
+    listening = "import socket, time; kept = socket.create_server(('', 33306)); time.sleep(900)"
+    other = pair.server.shell(f'setsid python3 -c "{listening}" >/dev/null 2>&1 & echo $!')
+    try:
+        lines = failed(pair)
+    finally:
+        pair.server.shell(f"kill {other}")
+    [line] = [line for line in lines if "port 33306" in line]
+    assert line.startswith("db1: "), line
+    assert "port 33306 of db1 is taken" in line, line
+    assert '"python3",pid=' in line, line
+    assert "choose another with -e server_port=NUMBER" in line, line
+
+
+def test_a_lease_that_ends_before_its_first_renewal_is_named(pair: Bench) -> None:
+    lines = failed(pair, supervisor_lease_s=1)
+    found = [line for line in lines if "no supervisor at " in line]
+    assert found, lines
+    for line in found:
+        assert line.startswith(("db1: ", "load1: ")), line
+        assert "its lease expired" in line, line
+        assert line.endswith(
+            "the same command resumes, with -e supervisor_lease_s=SECONDS after a longer time"
+        ), line
 
 
 def test_teardown_removes_everything_of_loadprint_and_nothing_else(pair: Bench) -> None:

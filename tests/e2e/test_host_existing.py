@@ -1,0 +1,114 @@
+"""A server that runs already on another host: wrong passwords, and kernels without type information."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import LOADPRINT, campaigns, hosts_campaign
+from .hosts import Bench, Host, bench
+
+CAMPAIGN = Path(__file__).with_name("existing.yml")
+ROOT_OF_SERVER = "/srv/servers/debian-unstable-mysql-server-core"
+PORT = 3310
+PASSWORDS = {"bench": "secret-of-bench", "watcher": "secret-of-watcher", "wrong": "another-secret"}
+# $1 the server's root directory, the rest its options: data and socket are on a tmpfs.
+SERVE = """
+set -e
+root=$1; shift
+mountpoint -q "$root/media" || mount -t tmpfs -o size=1g tmpfs "$root/media"
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+cp /run/init.sql "$root/media/"
+chroot "$root" "$@" --initialize-insecure
+exec chroot "$root" "$@" --init-file=/media/init.sql
+"""
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with bench(tmp_path_factory.mktemp("existing")) as made:
+        yield made
+
+
+def accounts(load: Host) -> str:
+    return (
+        "CREATE DATABASE shop;\n"
+        f"CREATE USER 'bench'@'{load.address}' IDENTIFIED BY '{PASSWORDS['bench']}';\n"
+        f"GRANT ALL ON shop.* TO 'bench'@'{load.address}';\n"
+        f"CREATE USER 'watcher'@'%' IDENTIFIED BY '{PASSWORDS['watcher']}';\n"
+    )
+
+
+@pytest.fixture(scope="module")
+def server(pair: Bench) -> Iterator[int]:
+    """Run a server on db1 that Loadprint does not know, and give its process id."""
+    db, load = pair.server, pair.loads[0]
+    for host in pair.hosts:
+        for name, password in PASSWORDS.items():
+            host.shell(f"echo {password} >/srv/{name}; chmod 600 /srv/{name}")
+    db.shell(f"cat >/run/init.sql <<'END'\n{accounts(load)}END")
+    options = {
+        "user": "root", "datadir": "/media/data", "tmpdir": "/media",
+        "socket": "/media/mysql.sock", "pid-file": "/media/pid",
+        "bind-address": db.address, "port": PORT, "mysqlx": "OFF", "secure-file-priv": "NULL",
+        "innodb-buffer-pool-size": "64M", "innodb-use-native-aio": "OFF", "skip-log-bin": "ON",
+    }  # fmt: skip
+    words = ["/usr/sbin/mysqld", "--no-defaults", *(f"--{name}={value}" for name, value in options.items())]
+    inside = ["nsenter", "-t", str(db.sshd.pid if db.sshd else 0), "-m", "-n", "-u", "-r", "-w"]
+    log = pair.place / "server.log"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [*inside, "sh", "-c", SERVE, "sh", ROOT_OF_SERVER, *words], stdout=output, stderr=output
+        )
+    try:
+        campaigns.wait_for(
+            "the server", lambda: f"port: {PORT}" in log.read_text() or process.poll() is not None
+        )
+        assert process.poll() is None, log.read_text()
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def settings(pair: Bench, server: int, **changes: Any) -> list[str]:
+    known = {
+        "host": pair.server.address, "port": PORT, "user": "bench", "database": "shop", "pid": server,
+        "password_file": "/srv/bench", "probe_user": "watcher", "probe_password_file": "/srv/watcher",
+    }  # fmt: skip
+    return ["mysql_source=existing", json.dumps({"server_existing": known | changes})]
+
+
+def test_a_wrong_password_is_refused(pair: Bench, server: int) -> None:
+    began = time.monotonic()
+    done = pair.run(pair.campaign(CAMPAIGN, *settings(pair, server, password_file="/srv/wrong")))
+    print(time.monotonic() - began, done.stdout)
+    assert done.returncode == 2, done.stdout
+    [line] = [line for line in done.stdout.splitlines() if "Access denied" in line]
+    assert line.startswith("load1: "), line
+    assert hosts_campaign.left_on(pair) == {"db1": ["mysqld"], "load1": []}
+    done = pair.run(pair.campaign(CAMPAIGN, *settings(pair, server, password_file="/srv/absent")))
+    print(done.stdout)
+
+
+def test_without_type_information_and_account_the_table_stands(pair: Bench, server: int) -> None:
+    """The recorder's password is wrong, and no kernel has BTF: only their rows are missing."""
+    for host in pair.hosts:
+        host.shell("mount -t tmpfs tmpfs /sys/kernel/btf")
+    began = time.monotonic()
+    done = pair.run(pair.campaign(CAMPAIGN, *settings(pair, server, probe_password_file="/srv/wrong")))
+    print(time.monotonic() - began, done.stdout)
+    assert done.returncode == 0, done.stdout
+    place = hosts_campaign.newest(pair)
+    shown = subprocess.run(
+        [LOADPRINT, "compare", place, "--all", "--format", "json"], capture_output=True, text=True, check=True
+    )
+    document = json.loads(shown.stdout)
+    print(json.dumps(document)[:30000])
