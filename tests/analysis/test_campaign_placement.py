@@ -126,6 +126,7 @@ def test_a_load_that_fails_is_named_while_others_run() -> None:
     results = [{"stdout": json.dumps(answer)} for answer in answers]
     states = placement.load_states(results, hosts)
     assert states["running"] == ["a"]
+    assert states["host"] == "b"
     assert states["failed"] == "b: lost connection"
     assert states["placements"] == {"load": None, "load-2": {"samples": 1}, "load-3": None}
     assert placement.load_states(results[1:2], ["b"])["failed"] == "lost connection"

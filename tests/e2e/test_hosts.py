@@ -64,12 +64,7 @@ def reached(made: Bench, process: subprocess.Popen[str], run: str) -> bool:
 @pytest.fixture(scope="module")
 def rows(measured: tuple[Bench, str]) -> dict[str, list[float]]:
     """The values of all rows: of near, far and lossy."""
-    place = hosts_campaign.newest(measured[0])
-    done = subprocess.run(
-        [LOADPRINT, "compare", place, "--all", "--format", "json"], capture_output=True, text=True, check=True
-    )
-    groups = json.loads(done.stdout)["groups"]
-    return {row["key"]: [cell["value"] for cell in row["cells"]] for group in groups for row in group["rows"]}
+    return hosts_campaign.rows(measured[0])
 
 
 def test_the_delay_of_the_network_is_in_the_round_trips(rows: dict[str, list[float]]) -> None:
