@@ -46,7 +46,7 @@ def newest(bench: Bench) -> Path:
 
 def rows(bench: Bench) -> dict[str, list[float]]:
     """The values of all rows of the newest execution's table, by side; None where there is none."""
-    words = [LOADPRINT, "compare", newest(bench), "--all", "--format", "json"]
+    words = [str(LOADPRINT), "compare", str(newest(bench)), "--all", "--format", "json"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     groups = json.loads(done.stdout)["groups"]
     return {row["key"]: [cell["value"] for cell in row["cells"]] for group in groups for row in group["rows"]}

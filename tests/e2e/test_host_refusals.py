@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from . import ROOT, campaigns, hosts_campaign
+from . import campaigns, hosts_campaign
 from .hosts import Bench, bench, run
 
 OTHER_FILES = "find / -xdev -path /var/lib/loadprint -prune -o -type f -print | sort"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from . import LOADPRINT, ROOT, campaigns, hosts_campaign
+from . import ROOT, campaigns, hosts_campaign
 from .hosts import NETWORKS, SUBNET, Bench, bench
 from .mirror import mirror
 

@@ -40,7 +40,7 @@ class Machine:
     console: Path
 
     def wait_for(self, text: str, patience_s: float = PATIENCE_S) -> str:
-        """Return the first line of the console that contains `text`, complete unless it ends with it: a prompt.
+        """Return the first line of the console with `text`: a complete line, or a prompt that ends with it.
 
         Raises AssertionError with the end of the console if the machine ends first, or after `patience_s`.
         """
