@@ -46,8 +46,12 @@ def newest(bench: Bench) -> Path:
 
 def rows(bench: Bench) -> dict[str, list[float]]:
     """The values of all rows of the newest execution's table, by side; None where there is none."""
-    words = [str(LOADPRINT), "compare", str(newest(bench)), "--all", "--format", "json"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [LOADPRINT, "compare", newest(bench), "--all", "--format", "json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     groups = json.loads(done.stdout)["groups"]
     return {row["key"]: [cell["value"] for cell in row["cells"]] for group in groups for row in group["rows"]}
 
