@@ -192,7 +192,10 @@ def test_a_full_disk_of_the_load_fails_its_run_and_is_named(pair: Bench, campaig
     assert process.returncode != 0
     assert "No space left on device" in output, output
     assert "load1" in output
-    assert broken
+    statuses = campaigns.statuses(pair.runs)
+    assert statuses[broken] == "failed", statuses
+    assert set(statuses.values()) <= {"complete", "failed"}, statuses
+    assert len(statuses) == REPEATS, "every run was tried"
     nothing_left(pair)
 
 
