@@ -36,8 +36,9 @@ EVERY_S = 2.0
 LINE_EVERY_S = 10.0
 
 
-# What helps against causes that the system and Ansible name without it.
+# What helps against causes that the system and Ansible name without it; the first that matches is added.
 FIXES = {
+    "Failed to fetch the file: [Errno 28]": "free some space on this machine; the same command resumes",
     "sudo password": "give it with --ask-become-pass, or allow the user NOPASSWD in sudoers",
     "(error 1045": "correct user and password_file in server_existing; the file is on the load's host",
     "No space left on device": "free some space there; the same command resumes",
@@ -76,7 +77,8 @@ def message(content: dict[str, Any], *, hidden: bool) -> str:
         return "failed; its output is hidden because it contains a secret"
     text = content.get("stderr") or content.get("msg") or content.get("stdout") or "failed"
     text = re.sub(r"^Task failed: (Action failed: )?", "", str(text).strip()).partition(WITHOUT_PLAYBOOK)[0]
-    return "; ".join([text, *(fix for cause, fix in FIXES.items() if cause in text)])
+    fix = next((fix for cause, fix in FIXES.items() if cause in text), None)
+    return f"{text}; {fix}" if fix else text
 
 
 def host_of(result: Any, content: dict[str, Any]) -> str:

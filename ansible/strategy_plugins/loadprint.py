@@ -47,7 +47,7 @@ def host_of(result: Any, content: dict[str, Any]) -> str:
         item[0] if isinstance(item, list) and item else item,
         result.task_fields.get("delegate_to"),
     ]
-    known = result.task.get_variable_manager()._inventory.hosts
+    known = {*result.task.get_variable_manager()._inventory.hosts, "localhost"}
     found = next((name for name in candidates if isinstance(name, str) and name in known), None)
     return found or str(result.host.name)
 
