@@ -1,4 +1,4 @@
-"""A server that runs already on another host: wrong passwords, and kernels without type information."""
+"""A server that runs already on another host: a wrong password, and kernels without type information."""
 
 from __future__ import annotations
 
@@ -98,16 +98,13 @@ def test_a_wrong_password_is_refused(pair: Bench, server: int) -> None:
         assert host.shell("ls /dev/shm") == ""
 
 
-def test_no_type_information_and_a_wrong_password_of_the_recorder_cost_their_rows_only(
-    pair: Bench, server: int
-) -> None:
+def test_no_type_information_costs_its_rows_only(pair: Bench, server: int) -> None:
     for host in pair.hosts:
         host.shell("mount -t tmpfs tmpfs /sys/kernel/btf")
-    done = pair.run(pair.campaign(CAMPAIGN, *settings(pair, server, probe_password_file="/srv/wrong")))
+    done = pair.run(pair.campaign(CAMPAIGN, *settings(pair, server)))
     assert done.returncode == 0, done.stdout
     text = " ".join(done.stdout.split())
     assert "no eBPF /sys/kernel/btf/vmlinux: no such file; eBPF probes need Linux 5.8 or newer" in text
-    assert "Access denied for user 'watcher'@" in text, done.stdout
     rows = hosts_campaign.rows(pair)
     for key in ("operations", "cpu_server_utilisation", "cpu_load_utilisation"):
         assert all(value > 0 for value in rows[key]), rows[key]
