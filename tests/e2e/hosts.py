@@ -234,6 +234,7 @@ class Bench:
             "ansible_ssh_private_key_file": str(self.place / "key"),
             "ansible_ssh_common_args": keys,
             "server_cache_dir": "/srv/servers",
+            "load_start_delay_s": 40,  # of several loads; the tests' machine may be slow
             **self.variables,
         }
 
