@@ -55,7 +55,7 @@ RESULT: Shape = {
         NATURAL,
     ),
     "latency_ms": LATENCY,
-    "transactions": Each({"count": NATURAL, "latency_ms": LATENCY}),
+    "transactions": Each({"count": NATURAL, "latency_ms": LATENCY, "wait_ms_mean": NATURAL}),
     "errors_by_code": Each(NATURAL),
     "reconnects_by_cause": Each(NATURAL),
     "protocol_calls": Each(NATURAL),
