@@ -186,6 +186,29 @@ fn futex_after_the_end_of_the_connection_is_no_connection() {
     assert!(seen.of("connection", "no connection").0 > 38_000_000, "{seen:?}");
 }
 
+/// A server's thread closes its connection, and another thread accepts the next one before the first
+/// thread waits for work.
+#[test]
+fn descriptor_that_another_connection_has_now_is_no_connection() {
+    let mut watched = Watched::new(|| {
+        let (mut ended, mut next) = ([0; 2], [0; 2]);
+        // SAFETY: the arrays have two elements each.
+        unsafe {
+            libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, ended.as_mut_ptr());
+            poll_nap(&ended[..1], libc::POLLIN);
+            ended.iter().for_each(|&descriptor| drop(libc::close(descriptor)));
+            libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, next.as_mut_ptr());
+        }
+        assert_eq!(ended, next);
+        futex_nap();
+        poll_nap(&next[..1], libc::POLLIN);
+        futex_nap();
+        // SAFETY: both are open.
+        next.iter().for_each(|&descriptor| drop(unsafe { libc::close(descriptor) }));
+    });
+    watched.once(|seen| ["client", "no connection", "lock"].map(|state| seen.periods(state)) == [2, 1, 1]);
+}
+
 #[test]
 fn threads_without_a_connection_are_others() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

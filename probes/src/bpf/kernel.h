@@ -84,6 +84,7 @@ struct sched_info {
 
 struct inode {
 	__u16 i_mode;
+	unsigned long i_ino;
 };
 
 struct qstr {

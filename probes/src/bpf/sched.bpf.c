@@ -94,7 +94,7 @@ static __always_inline struct switches *switches_of(__u32 role)
 
 static __always_inline struct thread_time *times_of(__u32 role, struct last_switch *last)
 {
-	__u32 class = last->connection.file ? WITH_CONNECTION : WITHOUT_CONNECTION;
+	__u32 class = last->connection.socket ? WITH_CONNECTION : WITHOUT_CONNECTION;
 	__u32 index = (bpf_get_smp_processor_id() * (slots - 1) + role - 1) * THREAD_CLASSES + class;
 
 	return bpf_map_lookup_elem(&thread_times, &index);

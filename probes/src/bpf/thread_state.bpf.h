@@ -40,12 +40,16 @@ SHARED_ENUM(file_kind);
 SHARED_ENUM(state);
 SHARED_ENUM(decided_by);
 
-/* The connection of a thread: the socket of the client for whose data it waits. */
+/* The connection of a thread: the socket of the client for whose data it waits. The kernel reuses
+ * descriptors and addresses of files soon, but not the inode numbers of sockets. */
 struct connection {
-	__u64 file; /* the address; 0: the thread never had one */
+	__u64 socket; /* its inode number, or ENDED; 0: the thread never had one */
 	__u32 descriptor;
 	__u32 poll; /* the argument of the last poll for its data, shortened; 0: not known */
 };
+
+/* The connection of a thread that may wait for another one. */
+#define ENDED 1
 
 /* The state of each system call by its number on this architecture. */
 #define CALLS 512
@@ -102,19 +106,20 @@ static __always_inline bool is_client(struct file *file)
 	       BPF_CORE_READ(sock, sk_peer_pid, numbers[0].nr) != recorder;
 }
 
-/* Whether the thread's connection is open. If the descriptor is that of another client, the thread
- * serves this one now. */
+static __always_inline __u64 number_of(struct file *file)
+{
+	return BPF_CORE_READ(file, f_inode, i_ino);
+}
+
+/* Whether the thread's connection is open. Its descriptor may be the connection of another thread by
+ * now: only a wait for the client's data shows that a thread has a new one. */
 static __always_inline bool has_connection(struct task_struct *task, struct connection *connection)
 {
-	struct file *file = file_of(task, connection->descriptor);
-
-	if ((__u64)file == connection->file)
+	if (connection->socket != ENDED && number_of(file_of(task, connection->descriptor)) == connection->socket)
 		return true;
+	connection->socket = ENDED;
 	connection->poll = 0;
-	if (!is_client(file))
-		return false;
-	connection->file = (__u64)file;
-	return true;
+	return false;
 }
 
 /* Whether the descriptor is the thread's connection. The socket of a client becomes it if the thread
@@ -123,12 +128,18 @@ static __always_inline bool is_connection(struct task_struct *task, struct conne
 {
 	struct file *file;
 
-	if (connection->file && descriptor == connection->descriptor)
+	if (connection->socket > ENDED && descriptor == connection->descriptor)
 		return true;
 	file = file_of(task, descriptor);
-	if (!is_client(file) || (connection->file && has_connection(task, connection)))
+	if (!is_client(file)) {
+		/* It serves the recorder now. */
+		if (connection->socket == ENDED)
+			connection->socket = 0;
 		return false;
-	connection->file = (__u64)file;
+	}
+	if (connection->socket && has_connection(task, connection))
+		return false;
+	connection->socket = number_of(file);
 	connection->descriptor = descriptor;
 	return true;
 }
@@ -256,7 +267,7 @@ static __always_inline __u32 state_of_current_call(struct task_struct *task, str
 	if (state < STATES)
 		return state;
 	if (state == BY_CONNECTION)
-		return connection->file && !has_connection(task, connection) ? NO_CONNECTION : LOCK_WAIT;
+		return connection->socket && !has_connection(task, connection) ? NO_CONNECTION : LOCK_WAIT;
 	if (state == BY_POLL)
 		return state_of_poll(task, connection, &call);
 	if (state == BY_SOCKET)
