@@ -21,7 +21,7 @@ OUTSIDE = ("network", "CPU quota", "neighbour")  # also while no statement is ti
 
 
 def test_groups_are_those_of_perf(bench: Bench, tmp_path: Path, lines: list[str]) -> None:
-    """Both sample the same CPU clock at the same time, with timers of their own."""
+    """Both sample the same CPU clock at the same time, with separate timers."""
     statistic, freedom = 0.0, 0
     for window in range(WINDOWS):
         recording = tmp_path / f"perf{window}"

@@ -101,7 +101,7 @@ class Run:
         return self.fingerprints.get(role) or self.fingerprints.get("server") or {}
 
     def host(self, role: str) -> str:
-        """Name of a role's host in the inventory, which tells clones of an image apart.
+        """Name of a role's host in the inventory: clones of an image give themselves one name.
 
         Without an inventory, or where it has the control node's own name for itself, the name that the host
         gives itself; the role if that is not recorded.
