@@ -200,6 +200,7 @@ def test_stacks_are_exported_as_functions_because_their_numbers_are_of_one_run(t
         ("b", "MYSQLparse(THD*)", 3),
     }
     (tmp_path / "runs" / "b" / "server" / "stacks.json").write_text('{"frequency_hz": 99, "nodes": []}')
+    recordings.write_manifest(tmp_path / "runs" / "b")
     with pytest.raises(InputError, match=r"not in stacks\.json"):
         export.export([tmp_path / "runs" / "b"], str(tmp_path / "fleet"))
 
