@@ -205,20 +205,20 @@ def test_requests_and_round_trips_are_parts_and_not_in_the_sum(tmp_path: Path) -
     trip = (999 / 2 + (1000 + 1999) / 2) / 2 * 1e-9  # half of the segments in each bucket
     assert parts == pytest.approx(
         {
-            "of which disk reads, queue": 0.02 / 2000,
-            "of which disk reads, device": 0.15 / 2000,
-            "of which disk writes, queue": 0.01 / 2000,
-            "of which disk writes, device": 0.3 / 2000,
-            "of which disk flushes": 0.04 / 2000,
-            "of which TCP round trips": trip,
+            "all disk reads, queue": 0.02 / 2000,
+            "all disk reads, device": 0.15 / 2000,
+            "all disk writes, queue": 0.01 / 2000,
+            "all disk writes, device": 0.3 / 2000,
+            "all disk flushes": 0.04 / 2000,
+            "all TCP round trips": trip,
         }
     )
     total, *rows = (row.cells[0].value or 0.0 for row in first.rows if not row.part)
     assert sum(rows) == pytest.approx(total)
     labels = [row.label for row in first.rows]
-    assert labels.index("of which disk reads, queue") == labels.index("data read") + 1
-    assert labels.index("of which disk writes, queue") == labels.index("binary log, write and flush") + 1
-    assert labels.index("of which TCP round trips") == labels.index("network and client") + 1
+    assert labels.index("all disk reads, queue") == labels.index("data read") + 1
+    assert labels.index("all disk writes, queue") == labels.index("binary log, write and flush") + 1
+    assert labels.index("all TCP round trips") == labels.index("network and client") + 1
 
 
 def test_a_part_is_shown_with_its_row_only(tmp_path: Path) -> None:
@@ -226,8 +226,8 @@ def test_a_part_is_shown_with_its_row_only(tmp_path: Path) -> None:
     idle = with_requests({**STATES, "read tablespace": 0.0, "read undo": 0.0})
     (first, *others) = table(tmp_path / "execution", one=idle, two=idle)
     shown = {row.label for row in first.rows if row.view == "measured"}
-    assert "of which disk writes, device" in shown
-    assert not {"data read", "of which disk reads, queue", "of which disk reads, device"} & shown
+    assert "all disk writes, device" in shown
+    assert not {"data read", "all disk reads, queue", "of which disk reads, device"} & shown
     assert {row.view for group in others for row in group.rows} == {"all"}
 
 

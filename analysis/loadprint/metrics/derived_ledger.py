@@ -33,12 +33,12 @@ ROWS = {
 WRITTEN = ("data_write", "redo", "binlog")
 # not in the sum: the rows that they are parts of, the last of which they follow, and their labels
 PARTS = {
-    "disk_read_queue": (("data_read",), "of which disk reads, queue"),
-    "disk_read_device": (("data_read",), "of which disk reads, device"),
-    "disk_write_queue": (WRITTEN, "of which disk writes, queue"),
-    "disk_write_device": (WRITTEN, "of which disk writes, device"),
-    "disk_flush": (WRITTEN, "of which disk flushes"),
-    "round_trip": (("client",), "of which TCP round trips"),
+    "disk_read_queue": (("data_read",), "all disk reads, queue"),
+    "disk_read_device": (("data_read",), "all disk reads, device"),
+    "disk_write_queue": (WRITTEN, "all disk writes, queue"),
+    "disk_write_device": (WRITTEN, "all disk writes, device"),
+    "disk_flush": (WRITTEN, "all disk flushes"),
+    "round_trip": (("client",), "all TCP round trips"),
 }
 ALL_REQUESTS = (
     "all requests to the disks with the server's files, by eBPF: also those of background threads and other "
