@@ -196,7 +196,8 @@ fn descriptor_that_another_connection_has_now_is_no_connection() {
         unsafe {
             libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, ended.as_mut_ptr());
             poll_nap(&ended[..1], libc::POLLIN);
-            ended.iter().for_each(|&descriptor| drop(libc::close(descriptor)));
+            libc::close(ended[0]);
+            libc::close(ended[1]);
             libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, next.as_mut_ptr());
         }
         assert_eq!(ended, next);
@@ -204,7 +205,10 @@ fn descriptor_that_another_connection_has_now_is_no_connection() {
         poll_nap(&next[..1], libc::POLLIN);
         futex_nap();
         // SAFETY: both are open.
-        next.iter().for_each(|&descriptor| drop(unsafe { libc::close(descriptor) }));
+        unsafe {
+            libc::close(next[0]);
+            libc::close(next[1]);
+        }
     });
     watched.once(|seen| ["client", "no connection", "lock"].map(|state| seen.periods(state)) == [2, 1, 1]);
 }
