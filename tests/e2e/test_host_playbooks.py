@@ -116,7 +116,10 @@ def test_a_killed_playbook_leaves_a_reverted_server_and_the_recording(four: Benc
         process = four.start(four.playbook("ab", four.inventory, **settings, ab_lease_s=20, ab_wait_s=2))
         campaigns.wait_for("the treatment", lambda: applied.exists() or process.poll() is not None)
         assert applied.exists(), four.output()
-        os.killpg(process.pid, signal.SIGKILL)
+        # its workers have separate sessions
+        workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        for pid in (process.pid, *map(int, workers)):
+            os.kill(pid, signal.SIGKILL)
         process.wait()
         run = campaigns.wait_for(
             "the end",
