@@ -96,18 +96,6 @@ def test_a_port_that_is_taken_is_named_with_its_process(pair: Bench) -> None:
     assert "choose another with -e server_port=NUMBER" in line, line
 
 
-def test_a_lease_that_ends_before_its_first_renewal_is_named(pair: Bench) -> None:
-    lines = failed(pair, supervisor_lease_s=1)
-    found = [line for line in lines if "no supervisor at " in line]
-    assert found, lines
-    for line in found:
-        assert line.startswith(("db1: ", "load1: ")), line
-        assert "its lease expired" in line, line
-        assert line.endswith(
-            "the same command resumes, with -e supervisor_lease_s=SECONDS after a longer time"
-        ), line
-
-
 def test_teardown_removes_everything_of_loadprint_and_nothing_else(pair: Bench) -> None:
     load = pair.loads[0]
     load.shell("umount /var/lib/loadprint")  # a directory there, a mount point on the server's host

@@ -119,7 +119,9 @@ fn absent(path: &Path, dir: Option<&StateDir>) -> anyhow::Error {
         None => "none was started, or its lease expired: it had no message for longer than that".to_owned(),
     };
     let dir = path.display();
-    anyhow::anyhow!("no supervisor at {dir} ({last}); start one with `loadprint-supervise start --state {dir}`")
+    anyhow::anyhow!(
+        "no supervisor at {dir} ({last}); start one with `loadprint-supervise start --state {dir}`"
+    )
 }
 
 /// Why the last supervisor of this directory ended, from its status.json.
