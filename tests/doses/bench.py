@@ -17,11 +17,11 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from ab.bench import TIMEOUT_S, wait_for
 from ab.sql import Connection
 from loadprint.metrics.gather import gather
 from loadprint.metrics.quantities import Quantities
@@ -41,7 +41,6 @@ TABLE = ("--tables=1", "--table-size=100")
 NICE, SLICE_NS, SHARES = -20, 100_000, str(1 << 18)
 SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
 WARM_UP_S, MEASURE_S = 2, 10
-TIMEOUT_S = 300.0
 US = 1e6
 
 TIMERS = {
@@ -217,14 +216,6 @@ def on_cpu_and_waiting(begun: dict[int, list[int]], ended: dict[int, list[int]])
     risen = [[last - first for first, last in zip(begun[tid], ended[tid], strict=True)] for tid in begun]
     on_cpu, waited, _ = max(risen, key=lambda counts: counts[2])
     return {"on CPU": on_cpu / 1e9, "waited": waited / 1e9}
-
-
-def wait_for(what: str, condition: Callable[[], Any]) -> None:
-    """Wait until a condition is true."""
-    until = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < until, f"timeout: {what}"
-        time.sleep(0.01)
 
 
 def _field(file: Path, name: str) -> float:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from . import LOADPRINT, campaigns
+from . import campaigns
 from .hosts import Bench
 
 CAMPAIGN = Path(__file__).with_name("hosts.yml")
@@ -42,18 +41,6 @@ def document(bench: Bench, run: str) -> dict[str, Any]:
 def newest(bench: Bench) -> Path:
     """Give the directory of the newest execution."""
     return sorted(bench.runs.glob("*/2*"))[-1]
-
-
-def rows(bench: Bench) -> dict[str, list[float]]:
-    """The values of all rows of the newest execution's table, by side; None where there is none."""
-    done = subprocess.run(
-        [LOADPRINT, "compare", newest(bench), "--all", "--format", "json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    groups = json.loads(done.stdout)["groups"]
-    return {row["key"]: [cell["value"] for cell in row["cells"]] for group in groups for row in group["rows"]}
 
 
 def measuring(bench: Bench, host: int = 1, *, since_ns: int = 0) -> str | None:

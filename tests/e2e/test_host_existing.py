@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from table_rows import table_rows
 
 from . import campaigns, hosts_campaign
 from .hosts import Bench, Host, bench
@@ -105,7 +106,7 @@ def test_no_type_information_costs_its_rows_only(pair: Bench, server: int) -> No
     assert done.returncode == 0, done.stdout
     text = " ".join(done.stdout.split())
     assert "no eBPF /sys/kernel/btf/vmlinux: no such file; eBPF probes need Linux 5.8 or newer" in text
-    rows = hosts_campaign.rows(pair)
+    rows = table_rows(hosts_campaign.newest(pair))
     for key in ("operations", "cpu_server_utilisation", "cpu_load_utilisation"):
         assert all(value > 0 for value in rows[key]), rows[key]
     assert not any(rows.get("rtt_p50", [])), rows["rtt_p50"]

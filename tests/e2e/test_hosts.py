@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from table_rows import table_rows
 
 from . import ROOT, campaigns, hosts_campaign
 from .hosts import NETWORKS, SUBNET, Bench, bench
@@ -64,7 +65,7 @@ def reached(made: Bench, process: subprocess.Popen[str], run: str) -> bool:
 @pytest.fixture(scope="module")
 def rows(measured: tuple[Bench, str]) -> dict[str, list[float]]:
     """The values of all rows: of near, far and lossy."""
-    return hosts_campaign.rows(measured[0])
+    return table_rows(hosts_campaign.newest(measured[0]))
 
 
 def test_the_delay_of_the_network_is_in_the_round_trips(rows: dict[str, list[float]]) -> None:

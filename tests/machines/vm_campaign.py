@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from table_rows import table_rows
+
 from . import ROOT
 from .machine import PATIENCE_S
 from .remote import Host
 
 TINY = Path(__file__).with_name("tiny.yml")
-LOADPRINT = ROOT / ".venv/bin/loadprint"
 # For hosts that are twenty times slower than hardware, and slower still if this machine is busy.
 SLOW = (
     "server_start_timeout=1800",
@@ -78,15 +79,7 @@ class Campaign:
 
     def cells(self) -> dict[str, list[float | None]]:
         """Give the values of all rows, by side."""
-        done = subprocess.run(
-            [LOADPRINT, "compare", self.execution(), "--all", "--format", "json"],
-            stdout=subprocess.PIPE,
-            check=True,
-        )
-        groups = json.loads(done.stdout)["groups"]
-        return {
-            row["key"]: [cell["value"] for cell in row["cells"]] for group in groups for row in group["rows"]
-        }
+        return table_rows(self.execution())
 
 
 def inventory(path: Path, server: dict[str, object], load: dict[str, object] | None = None) -> Path:

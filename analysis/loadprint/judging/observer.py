@@ -9,6 +9,7 @@ from loadprint.errors import InputError
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import STEPS
 from loadprint.reading.cpusets import cpu_list, parse_cpus
+from loadprint.reading.server_disks import server_disks
 
 LIMIT = 0.01  # of the server's CPUs, for the recorder and its eBPF programs together
 EXPENSIVE = ("threads", "mysql", "mysql_statements", "mysql_digests", "perf", "scrape")
@@ -160,9 +161,7 @@ def _journal(run: Measured) -> tuple[str, bool]:
     storage = run.run.fingerprint("server").get("storage") or []
     listed = [entry for entry in storage if isinstance(entry, dict)]
     journal = next((entry for entry in listed if entry.get("role") == "journal"), None)
-    data = {
-        disk for e in listed if e.get("role") in ("data", "redo", "binlog") for disk in e.get("disks") or []
-    }
+    data = set(server_disks(run.run.fingerprint("server")))
     if journal is None:
         return "", False
     disks = set(journal.get("disks") or [])

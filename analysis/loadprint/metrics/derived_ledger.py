@@ -44,7 +44,7 @@ ALL_REQUESTS = (
     "all requests to the disks with the server's files, by eBPF: also those of background threads and other "
     "programs, so it can be more than its row"
 )
-WRITES = f"a part of data write, redo log and binary log together; {ALL_REQUESTS}"
+WRITES = f"below data write, redo log and binary log together; {ALL_REQUESTS}"
 NOTES = {
     LATENCY: "of an operation, divided among its statements or commits; the rows below add up to it",
     "mutex": "waits on futexes except row locks: latches, group commit, the log writer, thread barriers",

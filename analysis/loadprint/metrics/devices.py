@@ -5,17 +5,15 @@ Partitions, dm, md and loop devices are excluded, because the disk below counts 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadprint.metrics.gather import Measured
+from loadprint.reading.server_disks import ROLES, namespace, server_disks
 
-ROLES = ("data", "redo", "binlog")
 MIN_BYTES = 1000  # per second, in any run: less is background traffic
 PLAIN_SHARE = 0.01  # of the busiest interface's bytes
-PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
 STACKED = ("loop", "dm-", "md", "ram", "zram", "sr", "fd")
 
 
@@ -38,7 +36,7 @@ class Device:
 
 def disks(sides: Sequence[Sequence[Measured]]) -> list[Device]:
     """Data device, then every other whole disk with I/O in a window."""
-    held = [_storage(runs[0]) for runs in sides]
+    held = [server_disks(runs[0].run.fingerprint("server")) for runs in sides]
     data = tuple(next((disk for disk, roles in of_side.items() if "data" in roles), None) for of_side in held)
     devices = []
     if any(data):
@@ -81,22 +79,11 @@ def _listed(roles: set[str]) -> str:
     return ", ".join(role for role in ROLES if role in roles)
 
 
-def _storage(run: Measured) -> dict[str, list[str]]:
-    """Whole disks with the server's files: disk → roles."""
-    held: dict[str, list[str]] = {}
-    for entry in run.run.fingerprint("server").get("storage") or []:
-        for disk in entry.get("disks") or []:
-            if entry.get("role") in ROLES:
-                held.setdefault(str(disk), []).append(str(entry["role"]))
-    return held
-
-
 def _used(run: Measured) -> list[str]:
     q = run.quantities
     listed = run.run.fingerprint("server").get("block_devices") or []
     known = {str(device["name"]) for device in listed if isinstance(device, dict) and "name" in device}
-    # The requests of an NVMe namespace with multipath are those of its paths, which the kernel counts too.
-    multipath = {f"{path[1]}{path[2]}" for name in known if (path := PATH.fullmatch(name))}
+    multipath = {namespace(name) for name in known}
     used = []
     for disk in q.entities("disk"):
         if disk.startswith(STACKED) or disk in multipath or (known and disk not in known):

@@ -6,13 +6,11 @@ row.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from loadprint.metrics.sources import Source
+from loadprint.reading.server_disks import namespace, server_disks
 
-FILES = ("data", "redo", "binlog")
-MULTIPATH = re.compile(r"^(nvme\d+)c\d+(n\d+)$")
 # operations and stages of ebpf_block
 REQUESTS = {
     "disk_read_queue": ("read.queue",),
@@ -32,14 +30,9 @@ def parts(source: Source) -> None:
 def _disks(source: Source) -> None:
     """The requests to all disks that have files of the server; a multipath disk's are those of its paths."""
     out = source.out
-    wanted = {
-        str(disk)
-        for entry in source.run.fingerprint(source.window.role).get("storage") or []
-        if entry.get("role") in FILES
-        for disk in entry.get("disks") or []
-    }
+    wanted = server_disks(source.run.fingerprint(source.window.role))
     recorded = out.entities("block")
-    devices = [name for name in recorded if MULTIPATH.sub(r"\1\2", name) in wanted]
+    devices = [name for name in recorded if (namespace(name) or name) in wanted]
     if not devices:
         unknown = "the fingerprint does not list the disks of the server's files"
         reason = "ebpf_block has no rows of the disks of the server's files" if wanted else unknown

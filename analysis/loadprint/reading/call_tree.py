@@ -62,6 +62,13 @@ class CallTree:
         """Frames of a node, outermost first."""
         return [self.frames[self.places[each]] for each in self.path(node)]
 
+    def folded(self, node: int, kernel_suffix: str = "") -> str:
+        """The stack of a node as text: functions, outermost first, separated by semicolons."""
+        return ";".join(
+            str(frame).replace(";", ":") + (kernel_suffix if frame.in_kernel else "")
+            for frame in self.stack(node)
+        )
+
 
 def read_call_tree(path: Path) -> CallTree:
     """Read stacks.json. Raises InputError with the first mistake."""

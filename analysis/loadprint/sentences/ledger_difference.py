@@ -69,33 +69,26 @@ def ledger_difference(table: Table, side: int, ledger: Ledger) -> Sentence | Non
         and (single or _certain(row.versus[side]))
         and abs(_difference(table, row, side)) >= LEAST * abs(difference)
     ][:NAMED]
+    places = numbers.decimals([difference * whole.factor])
+
+    def signed(amount: float) -> str:
+        return numbers.signed(amount, whole.factor, places)
+
+    # commas separate the terms
+    terms = [f"{row.label.replace(',', '')} {signed(_difference(table, row, side))}" for row in named]
     others = [row for row in rows if row not in named and row is not unexplained]
-    parts = _parts(table, side, whole, named, others, unexplained)
+    rest = [of_row for row in others if (of_row := _difference(table, row, side))]
+    if rest:
+        terms.append(f"{len(rest)} {'more' if named else 'groups'} {signed(sum(rest))}")
+    left = _difference(table, unexplained, side) if unexplained else 0.0
+    terms.append(f"unexplained {signed(left) if left else 0}")
     name = table.sides[side].name
     work = unit_name(group.key.rpartition("_")[2])
-    amount = f"{_signed(table, whole, side, _places(table, whole, side))} {whole.shown}"
-    text = f"{name} against {table.reference}: {amount} of {ledger.measure} per {work}"
-    text += f"{', by single values' if single else ''}: {', '.join(parts)}."
+    text = (
+        f"{name} against {table.reference}: {signed(difference)} {whole.shown} of {ledger.measure} per {work}"
+    )
+    text += f"{', by single values' if single else ''}: {', '.join(terms)}."
     return Sentence(ledger.id, text, tuple(row.key for row in (whole, *named)), name, "")
-
-
-def _parts(  # noqa: PLR0913, PLR0917
-    table: Table, side: int, whole: Row, named: list[Row], others: list[Row], unexplained: Row | None
-) -> list[str]:
-    """The terms of the sum as text."""
-    places = _places(table, whole, side)
-    # commas separate the terms
-    parts = [f"{row.label.replace(',', '')} {_signed(table, row, side, places)}" for row in named]
-    rest = [_difference(table, row, side) for row in others if _difference(table, row, side)]
-    if rest:
-        count = f"{len(rest)} {'more' if named else 'groups'}"
-        parts.append(f"{count} {numbers.signed(sum(rest), whole.factor, places)}")
-    left = _difference(table, unexplained, side) if unexplained else 0.0
-    return [*parts, f"unexplained {numbers.signed(left, whole.factor, places) if left else 0}"]
-
-
-def _places(table: Table, whole: Row, side: int) -> int:
-    return numbers.decimals([_difference(table, whole, side) * whole.factor])
 
 
 def _row(group: Group | None, start: str) -> Row | None:
@@ -106,10 +99,6 @@ def _difference(table: Table, row: Row, side: int) -> float:
     """Difference of the means; one of rounding is 0."""
     value, base = row.cells[side].value or 0.0, row.cells[table.base].value or 0.0
     return 0.0 if math.isclose(value, base, rel_tol=ROUNDING, abs_tol=ROUNDING / row.factor) else value - base
-
-
-def _signed(table: Table, row: Row, side: int, places: int) -> str:
-    return numbers.signed(_difference(table, row, side), row.factor, places)
 
 
 def _certain(versus: Versus | None) -> bool:

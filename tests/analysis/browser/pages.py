@@ -72,6 +72,15 @@ def painted(page: Page, key: str) -> int:
     )
 
 
+def every_chart_is_drawn(page: Page, more_than: int) -> None:
+    """Scroll to each chart; the page has more than a number of them, and none is empty."""
+    keys = page.locator("figure.chart").evaluate_all("all => all.map(one => one.dataset.key)")
+    assert len(keys) > more_than
+    for key in keys:
+        chart(page, key)
+        eventually(page, f"{key} is empty", lambda key=key: painted(page, key) > 30)  # type: ignore[misc]
+
+
 def area(page: Page, key: str) -> Any:
     """Where a chart's plotting area is on the screen, once it stays there."""
     over, seen = chart(page, key).locator(".u-over"), []

@@ -12,7 +12,7 @@ from loadprint.commands.report.collect import collect
 from loadprint.commands.report.page import page as written
 from playwright.sync_api import BrowserContext, Page, expect
 
-from browser.pages import DESKTOP, SECTIONS, area, chart, eventually, painted, shot
+from browser.pages import DESKTOP, SECTIONS, area, chart, eventually, every_chart_is_drawn, painted, shot
 
 pytestmark = pytest.mark.browser
 
@@ -30,11 +30,7 @@ def scale(page: Page, key: str) -> str:
 def test_every_section_shows_and_every_chart_is_drawn(opened: Page) -> None:
     for name in SECTIONS:
         expect(opened.locator(f"#{name} h2")).to_be_visible()
-    keys = opened.locator("figure.chart").evaluate_all("all => all.map(one => one.dataset.key)")
-    assert len(keys) > 20
-    for key in keys:
-        chart(opened, key)
-        eventually(opened, f"{key} is empty", lambda key=key: painted(opened, key) > 30)  # type: ignore[misc]
+    every_chart_is_drawn(opened, 20)
     assert opened.title().startswith("a campaign of the tests")
     opened.evaluate("window.scrollTo({ top: 0, behavior: 'instant' })")
     shot(opened, "light")
@@ -149,11 +145,7 @@ def test_the_page_of_one_run_draws_all_its_charts(
     assert page.locator("#rows .axis").count() == 0
     for name in ("table", "comparable", "time", "latency", "ebpf", "settings", "made"):
         expect(page.locator(f"#{name} h2")).to_be_visible()
-    keys = page.locator("figure.chart").evaluate_all("all => all.map(one => one.dataset.key)")
-    assert len(keys) > 15
-    for key in keys:
-        chart(page, key)
-        eventually(page, f"{key} is empty", lambda key=key: painted(page, key) > 30)  # type: ignore[misc]
+    every_chart_is_drawn(page, 15)
     page.evaluate("window.scrollTo({ top: 0, behavior: 'instant' })")
     shot(page, "run")
     page.close()

@@ -160,10 +160,7 @@ def _with_functions(path: Path, table: pa.Table) -> pa.Table:
     nodes = [str(node) for node in table.column("stack").to_pylist()]
     if unknown := next((node for node in nodes if node not in numbers), None):
         raise InputError(path, f"stack {unknown!r} is not in stacks.json", "copy the run directory again")
-    frames = {node: tree.stack(numbers[node]) for node in set(nodes)}
-    texts = {
-        node: ";".join(str(frame).replace(";", ":") for frame in of_node) for node, of_node in frames.items()
-    }
+    texts = {node: tree.folded(numbers[node]) for node in set(nodes)}
     return table.set_column(
         place, "stack", pa.array([texts[node] for node in nodes], pa.string()).dictionary_encode()
     )

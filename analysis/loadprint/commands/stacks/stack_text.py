@@ -14,11 +14,7 @@ def folded(stacks: RoleStacks) -> str:
     """A line for each stack: frames from the outermost, separated by semicolons, and samples."""
     lines: dict[str, int] = {}
     for node, count in stacks.samples.items():
-        frames = stacks.tree.stack(node)
-        names = (
-            str(frame).replace(";", ":") + (KERNEL_SUFFIX if frame.in_kernel else "") for frame in frames
-        )
-        line = ";".join(names)
+        line = stacks.tree.folded(node, KERNEL_SUFFIX)
         lines[line] = lines.get(line, 0) + count
     return "".join(f"{line} {count}\n" for line, count in sorted(lines.items()))
 

@@ -1,0 +1,29 @@
+"""Finds the disks that have the server's files, by the recorder's fingerprint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+ROLES = ("data", "redo", "binlog")
+PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
+
+
+def server_disks(fingerprint: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Whole disks with the server's files: disk → roles."""
+    held: dict[str, list[str]] = {}
+    for entry in fingerprint.get("storage") or []:
+        for disk in entry.get("disks") or []:
+            if entry.get("role") in ROLES:
+                held.setdefault(str(disk), []).append(str(entry["role"]))
+    return held
+
+
+def namespace(disk: str) -> str | None:
+    """The NVMe namespace that a disk is a path of; None for any other disk.
+
+    The requests of a namespace with multipath are those of its paths, which the kernel counts too.
+    """
+    path = PATH.fullmatch(disk)
+    return f"{path[1]}{path[2]}" if path else None
