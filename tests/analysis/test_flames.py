@@ -7,11 +7,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from loadprint.commands.operands import resolve
 from loadprint.commands.report.collect import collect
+from loadprint.commands.report.flames import Compared
+from loadprint.commands.report.flames import Path as CallPath
 from loadprint.commands.report.page import page
-from loadprint.rendering.report_data import FlameNode, Flames
+from loadprint.rendering.report_data import FlameNode, Flames, PathRatio
 from profiles import profiled_execution
 from recordings import Host, make_execution
 
@@ -54,6 +57,14 @@ def test_few_samples_are_not_distinguishable(tmp_path: Path) -> None:
     few, many = (flames_of(profiled_execution(tmp_path / f"{scale}", scale=scale)) for scale in (1, 1000))
     flags = [ratio.differs for flames in (few, many) if (ratio := node(flames, "row_search_mvcc").ratios[1])]
     assert flags == [False, True]
+
+
+def test_a_path_of_one_side_only_differs_if_it_has_enough_samples() -> None:
+    compared = Compared(np.array([1e-3, 1e-3]), np.array([100.0, 100.0]), [[0], [1]], 0, [False, False])
+    for samples, differs in ((2, False), (20, True)):
+        root = CallPath("server CPU", kernel=False, parent=-1, samples={0: 100, 1: 100})
+        call = CallPath("sp_head::execute", kernel=False, parent=0, samples={1: samples})
+        assert compared.nodes([root, call])[1].ratios[1] == PathRatio(None, None, None, differs)
 
 
 def test_a_page_contains_the_graph_only_with_samples(tmp_path: Path) -> None:

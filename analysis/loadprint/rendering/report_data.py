@@ -138,9 +138,12 @@ class Scaled:
 
 @dataclass(frozen=True)
 class PathRatio:
-    """A call path's time as a multiple of the reference's; `differs`: tested among all paths."""
+    """A call path's time as a multiple of the reference's; `differs`: tested among all paths.
 
-    centre: float
+    The centre is None if the reference has no sample of the path.
+    """
+
+    centre: float | None
     low: float | None
     high: float | None
     differs: bool

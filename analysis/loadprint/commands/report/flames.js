@@ -7,9 +7,10 @@ function flameTree(data, side) {
   return nodes[0];
 }
 
-// Red is more than the reference, blue less; full colour at four times as much or as little.
+// Red is more than the reference, blue less; full colour at four times as much or as little. Orange: not in the reference.
 function ratioColour(ratio) {
   if (!ratio || !ratio[3]) return "#d4d4d0";
+  if (ratio[0] === null) return "#f2b35e";
   const strength = Math.min(1, Math.abs(Math.log2(ratio[0])) / 2);
   const pale = Math.round(225 - 135 * strength);
   return ratio[0] > 1 ? `rgb(235,${pale},${pale})` : `rgb(${pale},${Math.min(235, pale + 25)},240)`;
@@ -17,6 +18,7 @@ function ratioColour(ratio) {
 
 function ratioText(ratio, base) {
   if (!ratio) return `, no ratio to ${base}`;
+  if (ratio[0] === null) return `, not in ${base}${ratio[3] ? "" : ", which too few samples show"}`;
   const interval = ratio[1] === null ? "" : ` [${written(ratio[1])}, ${written(ratio[2])}]`;
   return `, ${written(ratio[0])} × ${base}${interval}${ratio[3] ? "" : ", not distinguishable"}`;
 }
@@ -49,6 +51,8 @@ function flameSection(place, data) {
         return data.kernel[node.data.place] ? "#e3bd86" : "#a9c3df";
       });
     d3.select(place).datum(flameTree(data, view.side)).call(chart);
+    // The library lets the boxes grow for 250 ms. Printing resizes the page, and would show them unfinished.
+    for (const node of place.querySelectorAll("g")) node.querySelector("rect").setAttribute("width", node.getAttribute("width"));
     if (search.value) find();
   };
   for (const button of buttons) button.addEventListener("click", () => show(button));

@@ -154,12 +154,19 @@ class Compared:
         return [
             None
             if each is None
-            else PathRatio(each.centre, each.low, each.high, differs=flags.get(place, False))
+            else PathRatio(
+                each.centre if math.isfinite(each.centre) else None,
+                each.low,
+                each.high,
+                differs=flags.get(place, False),
+            )
             for place, each in enumerate(estimates)
         ]
 
     def _estimate(self, counts: NDArray[np.float64], side: int) -> stats.Estimate | None:
-        """Ratio of geometric means; None if a run has no sample of the path."""
+        """Ratio of geometric means; infinite if only this side has the path; None if a run lacks it."""
+        if not counts[self.places[self.base]].any() and counts[self.places[side]].all():
+            return stats.Estimate(math.inf, p=self._chance(float(counts[self.places[side]].sum()), side))
         values, errors = [], []
         for runs in (self.places[side], self.places[self.base]):
             parts = [sampled(self.cpu[run], counts[run], self.totals[run]) for run in runs]
@@ -168,3 +175,14 @@ class Compared:
             values.append([part.rate for part in parts])
             errors.append(math.hypot(*(part.error / part.rate for part in parts)) / len(parts))
         return stats.ratio(values[0], values[1], paired=self.paired[side], sampling=math.hypot(*errors))
+
+    def _chance(self, samples: float, side: int) -> float:
+        """The probability that all samples are of this side, if the path took the same time on both.
+
+        Samples on one side are then binomial (Przyborowski and Wilenski 1940, Biometrika 31:313).
+        """
+        here, there = (
+            float(self.totals[runs].sum() / self.cpu[runs].sum())
+            for runs in (self.places[side], self.places[self.base])
+        )
+        return min(1.0, 2 * math.pow(here / (here + there), samples))
