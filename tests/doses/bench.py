@@ -45,6 +45,7 @@ US = 1e6
 
 TIMERS = {
     "log file": ("waits", "wait/io/file/innodb/innodb_log_file"),
+    "binary log": ("waits", "wait/io/file/sql/binlog"),
     "statements": ("statements", "statement/sql/update"),
 }
 TIMER = (

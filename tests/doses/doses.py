@@ -112,17 +112,35 @@ def flush(bench: Bench) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def flush_slowly(bench: Bench) -> Iterator[None]:
-    """The same, and few operations per second on the block device."""
+def slow_device(bench: Bench) -> Iterator[None]:
+    """Few operations per second on the block device."""
     device = os.stat(bench.defaults).st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     limit = bench.groups["blkio"] / "blkio.throttle.write_iops_device"
-    with flush(bench):
-        limit.write_text(f"{number} {OPERATIONS_PER_S}")
-        try:
+    limit.write_text(f"{number} {OPERATIONS_PER_S}")
+    try:
+        yield
+    finally:
+        limit.write_text(f"{number} 0")
+
+
+@contextlib.contextmanager
+def flush_slowly(bench: Bench) -> Iterator[None]:
+    """The redo log is flushed at each commit, to a slow device."""
+    with flush(bench), slow_device(bench):
+        yield
+
+
+@contextlib.contextmanager
+def sync_slowly(bench: Bench) -> Iterator[None]:
+    """The binary log is flushed at each commit, to a slow device."""
+    assert bench.sql("SELECT @@log_bin") == "1", "this server has no binary log"
+    bench.sql("SET GLOBAL sync_binlog = 1")
+    try:
+        with slow_device(bench):
             yield
-        finally:
-            limit.write_text(f"{number} 0")
+    finally:
+        bench.sql("SET GLOBAL sync_binlog = 0")
 
 
 def text(added: str) -> Give:
@@ -145,6 +163,7 @@ DOSES = {
     "CPU quota": Dose(quota, ("throttled",), "throttled"),
     "neighbour": Dose(neighbour, ("run_queue",), "neighbour"),
     "flush at commit": Dose(flush_slowly, ("redo",), "log file"),
+    "binary log": Dose(sync_slowly, ("binlog",), "binary log"),
     "slow device": Dose(flush_slowly, ("redo",), "operations", base=flush),
     "BENCHMARK()": Dose(text(" AND BENCHMARK(800000, SQRT(2)) = 0"), ("user",), "statements", ("executor",)),
     "long WHERE": Dose(

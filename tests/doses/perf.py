@@ -14,9 +14,9 @@ from loadprint.reading.call_tree import KERNEL, NO_MODULE, NO_NODE, CallTree, Fr
 FRAME = re.compile(r"\s+[0-9a-f]+ (?P<symbol>.*) \((?P<module>.*)\)$")
 
 
-def groups(recording: Path) -> Counter[str]:
-    """Samples by group in a recording of `perf record -g`."""
-    words = ["perf", "script", "-i", str(recording), "-F", "ip,sym,dso"]
+def groups(recording: Path, pid: int) -> Counter[str]:
+    """Samples of a process by group in a recording of `perf record -g`."""
+    words = ["perf", "script", "-i", str(recording), "--pid", str(pid), "-F", "ip,sym,dso"]
     printed = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     counts: Counter[str] = Counter()
     tree = Tree()
