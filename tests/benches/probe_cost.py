@@ -1,6 +1,7 @@
 """What each probe costs the recorder, and what each eBPF program costs the host, under an OLTP load.
 
     .venv/bin/python tests/benches/probe_cost.py [--samples 30] [--threads 4]
+    .venv/bin/python tests/benches/probe_cost.py --against PATH [--rounds 10] [--samples 3]
 
 Starts a private MySQL server (tests/with-server) and oltp_read_write on it, then
 - one recorder per probe, all at once at 1 Hz, each at a different offset within the second: CPU of all its
@@ -10,6 +11,9 @@ Starts a private MySQL server (tests/with-server) and oltp_read_write on it, the
   program (bpftool prog show), and what that comes to in hundredths of a CPU. The statistics themselves cost
   some ns a call, which is in the figure. `sched_switch` is the program of ebpf_sched, ebpf_switches and
   ebpf_states, `take_sample` that of profile.
+With `--against`, the path of another build of the recorder, only the programs of both are measured: each
+round has both recorders alone and both at once, in both orders, because the second program at a hook finds
+its data in the caches. Ratios are medians over the rounds with their quartiles.
 Needs root, bpftool, and `cargo build --release`.
 """
 
@@ -17,8 +21,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
+import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -83,42 +90,81 @@ def recorders(names: list[str], samples: int, directory: Path) -> dict[str, floa
     return {name: (after[name] - before[name]) / samples / 1000 for name in names}
 
 
-def programs() -> dict[int, tuple[str, int, int]]:
-    """Name, time (ns) and calls of every eBPF program of the host, by its number."""
+def programs(pid: int) -> dict[str, tuple[int, int]]:
+    """Time (ns) and calls of every eBPF program of a process."""
     words = ["bpftool", "prog", "show", "-j"]
     listed = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+    descriptors = [file.read_text() for file in Path(f"/proc/{pid}/fdinfo").iterdir()]
+    own = {int(number) for text in descriptors for number in re.findall(r"^prog_id:\s*(\d+)$", text, re.M)}
     return {
-        one["id"]: (one.get("name", "?"), one.get("run_time_ns", 0), one.get("run_cnt", 0)) for one in listed
+        one["name"]: (one.get("run_time_ns", 0), one.get("run_cnt", 0)) for one in listed if one["id"] in own
     }
 
 
-def events(seconds: int, directory: Path) -> dict[str, tuple[float, float]]:
-    """Calls a second and ns a call of every program of one recorder with all probes."""
-    run = directory / "all"
-    others = programs()
-    words = [COLLECT, "record", "--out", run, "--with", ON_REQUEST, *targets()]
-    process = start([*words, "--duration", f"{seconds + 30}s", "--pid-file", run.with_suffix(".pid")])
+@contextmanager
+def statistics_of_programs() -> Iterator[None]:
+    """Let the kernel measure eBPF programs."""
     was = BPF_STATS.read_text()
-    with running({"all": process}):
-        wait_for(run.with_suffix(".pid"))
-        BPF_STATS.write_text("1")
-        try:
-            before = programs()
-            time.sleep(seconds)
-            after = programs()
-        finally:
-            BPF_STATS.write_text(was)
-    result = {}
-    for number, (name, ns, calls) in after.items():
-        if number in others or number not in before:
-            continue
-        more_ns, more_calls = ns - before[number][1], calls - before[number][2]
-        result[name] = (more_calls / seconds, more_ns / more_calls if more_calls else 0.0)
-    return result
+    BPF_STATS.write_text("1")
+    try:
+        yield
+    finally:
+        BPF_STATS.write_text(was)
 
 
-def print_recorders(names: list[str], samples: int, directory: Path) -> None:
+def events(
+    commands: list[list[object]], seconds: float, directory: Path
+) -> list[dict[str, tuple[float, float]]]:
+    """Calls a second and ns a call of every program of recorders that start in this order."""
+    with running({}) as processes, statistics_of_programs():
+        for number, words in enumerate(commands):
+            run = Path(tempfile.mkdtemp(dir=directory)) / "run"
+            pid_file = run.with_suffix(".pid")
+            processes[str(number)] = start([*words, "--out", run, "--pid-file", pid_file, *targets()])
+            wait_for(pid_file)
+        before = [programs(process.pid) for process in processes.values()]
+        time.sleep(seconds)
+        after = [programs(process.pid) for process in processes.values()]
+    return [
+        {
+            name: ((calls - first[name][1]) / seconds, (ns - first[name][0]) / max(calls - first[name][1], 1))
+            for name, (ns, calls) in last.items()
+        }
+        for first, last in zip(before, after, strict=True)
+    ]
+
+
+def print_comparison(against: Path, rounds: int, seconds: float, directory: Path) -> None:
+    """Print ns per call of the programs of two builds of the recorder."""
+    these, those = [COLLECT, "record"], [against, "record"]
+    alone: dict[str, list[tuple[float, float]]] = {}
+    at_once: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        (this,), (that,) = events([these], seconds, directory), events([those], seconds, directory)
+        first, second = events([these, those], seconds, directory)
+        second_reversed, first_reversed = events([those, these], seconds, directory)
+        for name in this.keys() & that.keys():
+            if this[name][0] * seconds >= 100:
+                alone.setdefault(name, []).append((this[name][1], that[name][1]))
+                ratio = first[name][1] / second[name][1] * first_reversed[name][1] / second_reversed[name][1]
+                at_once.setdefault(name, []).append(math.sqrt(ratio))
+    print(f"| eBPF program | ns a call | {against} | ratio | at once |")
+    print("|---|---|---|---|---|")
+    for name, pairs in sorted(alone.items()):
+        this_ns, that_ns = (statistics.median(values) for values in zip(*pairs, strict=True))
+        ratios = [quartiles(values) for values in ([this / that for this, that in pairs], at_once[name])]
+        print(f"| {name} | {this_ns:.0f} | {that_ns:.0f} | {ratios[0]} | {ratios[1]} |")
+
+
+def quartiles(values: list[float]) -> str:
+    """Print the median and the quartiles."""
+    low, middle, high = statistics.quantiles(values, n=4)
+    return f"{middle:.2f} ({low:.2f}–{high:.2f})"
+
+
+def print_recorders(samples: int, directory: Path) -> None:
     """Print the first table."""
+    names = [probe["name"] for probe in probes() if probe["read"] != "the first and the last tick"]
     cost = recorders(names, samples, directory)
     print("| probe | recorder, µs CPU per sample | more than the least | bytes per sample, finished |")
     print("|---|---|---|---|")
@@ -138,19 +184,25 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=30)
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--programs-only", action="store_true", help="leave out the recorders' own cost")
+    parser.add_argument(
+        "--against", type=Path, metavar="PATH", help="another loadprint-collect to compare with"
+    )
+    parser.add_argument("--rounds", type=int, default=10, help="with --against, at least 2")
     given = parser.parse_args()
     if shutil.which("bpftool") is None:
         parser.exit(2, "probe_cost: bpftool is not on the PATH: install the package bpftool\n")
     if "LOADPRINT_TEST_SOCKET" not in os.environ:
         os.execv(ROOT / "tests/with-server", ["with-server", sys.executable, *sys.argv])
-    listed = probes()
-    names = [probe["name"] for probe in listed if probe["read"] != "the first and the last tick"]
     with tempfile.TemporaryDirectory(dir=ROOT / "target") as directory, load(given.threads):
+        if given.against:
+            print_comparison(given.against, given.rounds, given.samples, Path(directory))
+            return
         if not given.programs_only:
-            print_recorders(names, given.samples, Path(directory))
+            print_recorders(given.samples, Path(directory))
         print("\n| eBPF program | calls a second | ns a call | % of a CPU |")
         print("|---|---|---|---|")
-        for name, (calls, ns) in sorted(events(given.samples, Path(directory)).items()):
+        (measured,) = events([[COLLECT, "record", "--with", ON_REQUEST]], given.samples, Path(directory))
+        for name, (calls, ns) in sorted(measured.items()):
             print(f"| {name} | {calls:,.0f} | {ns:.0f} | {calls * ns / 1e7:.2f} |")
 
 
