@@ -62,15 +62,11 @@ struct histogram {
 		__type(key, __u32);                                                                                    \
 		__type(value, struct name##_entry);                                                                    \
 	} name##_by_tid SEC(".maps");                                                                                  \
-	static __always_inline element *name##_of(struct task_struct *task, bool create)                               \
+	static __noinline element *name##_by_tid_of(struct task_struct *task, bool create)                             \
 	{                                                                                                              \
-		struct name##_entry initial = {}, *entry;                                                              \
-		__u32 tid;                                                                                             \
+		struct name##_entry initial = {.started = BPF_CORE_READ(task, start_time)}, *entry;                    \
+		__u32 tid = BPF_CORE_READ(task, pid);                                                                  \
                                                                                                                        \
-		if (use_task_storage)                                                                                  \
-			return bpf_task_storage_get(&name, task, 0, create ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);      \
-		tid = BPF_CORE_READ(task, pid);                                                                        \
-		initial.started = BPF_CORE_READ(task, start_time);                                                     \
 		entry = bpf_map_lookup_elem(&name##_by_tid, &tid);                                                     \
 		if (entry && entry->started == initial.started)                                                        \
 			return &entry->value;                                                                          \
@@ -78,6 +74,12 @@ struct histogram {
 			return 0;                                                                                      \
 		entry = bpf_map_lookup_elem(&name##_by_tid, &tid);                                                     \
 		return entry ? &entry->value : 0;                                                                      \
+	}                                                                                                              \
+	static __always_inline element *name##_of(struct task_struct *task, bool create)                               \
+	{                                                                                                              \
+		if (use_task_storage)                                                                                  \
+			return bpf_task_storage_get(&name, task, 0, create ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);      \
+		return name##_by_tid_of(task, create);                                                                 \
 	}                                                                                                              \
 	/* The running task. Without task storage it has no BTF type, so its fields are read with CURRENT_FIELD. */    \
 	static __always_inline struct task_struct *current_task(void)                                                  \
@@ -146,20 +148,28 @@ static __always_inline __u32 histogram_bucket(__u64 value)
 	return index < HISTOGRAM_BUCKETS ? index : HISTOGRAM_BUCKETS - 1;
 }
 
+/* Not inlined: its code is in the cache for the second histogram of a program. */
+static __noinline void histogram_count(struct histogram *histogram, __u64 value)
+{
+	__u64 bucket = histogram_bucket(value);
+
+	/* Keeps the comparison after the arithmetic, where the verifier uses it. */
+	barrier_var(bucket);
+	if (bucket >= HISTOGRAM_BUCKETS)
+		return;
+	histogram->sum += value;
+	histogram->buckets[bucket]++;
+}
+
 /* Adds `value` to this CPU's element `slot` of a map with `slots` elements for each CPU. A program
  * that can preempt itself uses histogram_add_atomic. */
 static __always_inline void histogram_add(void *map, __u32 slots, __u32 slot, __u64 value)
 {
 	__u32 index = bpf_get_smp_processor_id() * slots + slot;
 	struct histogram *histogram = bpf_map_lookup_elem(map, &index);
-	__u64 bucket = histogram_bucket(value);
 
-	/* Keeps the comparison after the arithmetic, where the verifier uses it. */
-	barrier_var(bucket);
-	if (!histogram || bucket >= HISTOGRAM_BUCKETS)
-		return;
-	histogram->sum += value;
-	histogram->buckets[bucket]++;
+	if (histogram)
+		histogram_count(histogram, value);
 }
 
 /* Adds `value` to element `index`, which several CPUs or programs can update at the same time. */

@@ -15,12 +15,9 @@ enum reason { BLOCK_IO, LOCK, NETWORK, SLEEP, OTHER, REASONS };
 
 SHARED_ENUM(reason);
 
-/* Slots of a CPU in the maps of waits and switches: one for each role, the first for processes
- * without a role. */
+/* Slots of a CPU: one for each role, the first for processes without a role. */
 const volatile __u32 slots = 1;
 
-HISTOGRAMS(waits);
-HISTOGRAMS(off_cpu);
 ROLES();
 
 /* One cache line for each CPU and role. */
@@ -31,8 +28,6 @@ struct switches {
 	__u64 migrations;
 	__u64 unused[4];
 };
-
-MAPPED_ARRAY_SIZED_AT_LOAD(switches, struct switches);
 
 /* Threads that serve a connection, and those that do not. */
 enum thread_class { WITHOUT_CONNECTION, WITH_CONNECTION, THREAD_CLASSES };
@@ -52,10 +47,19 @@ struct thread_time {
 	__u64 unused[6];
 };
 
-MAPPED_ARRAY_SIZED_AT_LOAD(thread_times, struct thread_time);
+/* What is counted for the tasks of one role on one CPU: one map, because each access to a map is
+ * code, and code that is not in the cache is most of the cost of these programs. */
+struct counts {
+	struct switches switches;
+	struct thread_time times[THREAD_CLASSES];
+	struct histogram waits;
+	struct histogram off_cpu[REASONS];
+};
 
-/* Time on the CPU after which user and system time are read. */
-#define TICKS_EVERY_NS 1000000
+MAPPED_ARRAY_SIZED_AT_LOAD(counts, struct counts);
+
+/* User and system time are read when the time on the CPU enters the next 2^TICKS_SHIFT ns. */
+#define TICKS_SHIFT 20
 
 /* A task at its last switch. Task storage puts 56 bytes into the first cache line. */
 struct last_switch {
@@ -68,8 +72,7 @@ struct last_switch {
 	__u16 cpu;
 	__u8 state;
 	__u8 is_known;
-	__u64 ticks_at; /* exec_runtime at the last reading of utime and stime */
-	__u64 utime;
+	__u64 utime; /* at their last reading */
 	__u64 stime;
 };
 
@@ -85,19 +88,16 @@ static __always_inline bool is_blocking(struct task_struct *task)
 	return bpf_core_field_exists(task->__state) ? task->__state != 0 : before->state != 0;
 }
 
-static __always_inline struct switches *switches_of(__u32 role)
+static __always_inline struct counts *counts_of(__u32 cpu, __u32 role)
 {
-	__u32 index = bpf_get_smp_processor_id() * slots + role;
+	__u32 index = cpu * slots + role;
 
-	return bpf_map_lookup_elem(&switches, &index);
+	return bpf_map_lookup_elem(&counts, &index);
 }
 
-static __always_inline struct thread_time *times_of(__u32 role, struct last_switch *last)
+static __always_inline struct thread_time *times_of(struct counts *counts, struct last_switch *last)
 {
-	__u32 class = last->connection.socket ? WITH_CONNECTION : WITHOUT_CONNECTION;
-	__u32 index = (bpf_get_smp_processor_id() * (slots - 1) + role - 1) * THREAD_CLASSES + class;
-
-	return bpf_map_lookup_elem(&thread_times, &index);
+	return &counts->times[last->connection.socket ? WITH_CONNECTION : WITHOUT_CONNECTION];
 }
 
 static __always_inline void add_time(struct thread_time *times, __u32 state, __u64 time)
@@ -144,23 +144,21 @@ static __always_inline void add_ticks(struct task_struct *task, struct last_swit
 	}
 	last->utime = utime;
 	last->stime = stime;
-	last->ticks_at = task->se.sum_exec_runtime;
 }
 
 /* Adds the time on the CPU since the last switch. sum_exec_runtime excludes what the hypervisor and
  * interrupts took, where the kernel accounts them. */
-static __always_inline void add_run(struct task_struct *task, __u32 role, struct last_switch *last, __u64 now)
+static __always_inline void add_run(struct task_struct *task, struct counts *counts, struct last_switch *last,
+                                    __u64 now)
 {
-	__u64 exec_runtime = task->se.sum_exec_runtime, run = exec_runtime - last->exec_runtime, stolen;
-	struct thread_time *times = times_of(role, last);
+	__u64 exec_runtime = task->se.sum_exec_runtime, before = last->exec_runtime, run = exec_runtime - before;
+	struct thread_time *times = times_of(counts, last);
+	__u64 stolen = now - last->switched_at - run;
 
 	last->exec_runtime = exec_runtime;
-	if (!times)
-		return;
 	add_time(times, ON_CPU, run);
-	if (exec_runtime - last->ticks_at >= TICKS_EVERY_NS)
+	if ((exec_runtime ^ before) >> TICKS_SHIFT)
 		add_ticks(task, last, times);
-	stolen = now - last->switched_at - run;
 	if (last->state == ON_CPU && last->pcount == (__u32)task->sched_info.pcount && (__s64)stolen > 0)
 		add_time(times, STOLEN, stolen);
 }
@@ -172,30 +170,31 @@ static __always_inline void watch(struct task_struct *task, struct last_switch *
 	add_ticks(task, last, 0);
 }
 
-static __always_inline void switch_out(struct task_struct *task, bool preempt, __u64 now)
+/* Not inlined, so that each function needs little stack: from 64 bytes the kernel gives a program a
+ * stack that is not in the cache. */
+static __noinline void switch_out(struct task_struct *task, bool preempt, __u64 now)
 {
-	__u32 role = role_of(task->tgid);
-	struct switches *switches = switches_of(role);
+	__u32 cpu = bpf_get_smp_processor_id(), role = role_of(task->tgid), state = RUN_QUEUE;
+	struct counts *counts = counts_of(cpu, role);
 	/* The rule of the kernel for voluntary switches (kernel/sched/core.c, __schedule). */
 	bool voluntary = !preempt && is_blocking(task);
-	struct cfs_rq *queue = task->se.cfs_rq;
 	struct last_switch *last;
-	__u32 state;
 
-	if (!switches)
+	if (!counts)
 		return;
 	if (voluntary)
-		switches->voluntary++;
+		counts->switches.voluntary++;
 	else
-		switches->involuntary++;
+		counts->switches.involuntary++;
 	if (!role)
 		return;
 	last = last_switches_of(task, true);
 	if (!last)
 		return;
-	state = voluntary ? state_of_blocked(task, &last->connection) : RUN_QUEUE;
+	if (voluntary)
+		state = state_of_blocked(task, &last->connection);
 	if (last->switched_at)
-		add_run(task, role, last, now);
+		add_run(task, counts, last, now);
 	else
 		watch(task, last);
 	last->run_delay = task->sched_info.run_delay;
@@ -203,21 +202,18 @@ static __always_inline void switch_out(struct task_struct *task, bool preempt, _
 	last->is_known = 1;
 	last->switched_at = now;
 	last->state = state;
-	last->cpu = bpf_get_smp_processor_id();
-	last->throttled = throttled_time(queue);
+	last->cpu = cpu;
+	last->throttled = throttled_time(task->se.cfs_rq);
 }
 
 /* Adds the time off the CPU since the last switch: blocked, and the wait after it. */
-static __always_inline void add_off_cpu(struct task_struct *task, __u32 role, struct last_switch *last, __u64 now,
-                                        __u64 wait)
+static __always_inline void add_off_cpu(struct task_struct *task, struct counts *counts, struct last_switch *last,
+                                        __u64 now, __u64 wait)
 {
 	__u64 off_cpu = now - last->switched_at, blocked, throttled = 0;
-	struct thread_time *times = times_of(role, last);
-	struct cfs_rq *queue = task->se.cfs_rq;
+	struct thread_time *times = times_of(counts, last);
 	__u32 state = last->state;
 
-	if (!times)
-		return;
 	if (state == RUN_QUEUE)
 		wait = off_cpu;
 	blocked = off_cpu - wait;
@@ -226,7 +222,7 @@ static __always_inline void add_off_cpu(struct task_struct *task, __u32 role, st
 	if (state != RUN_QUEUE)
 		add_time(times, state, blocked);
 	if (last->cpu == (__u16)bpf_get_smp_processor_id())
-		throttled = throttled_time(queue) - last->throttled;
+		throttled = throttled_time(task->se.cfs_rq) - last->throttled;
 	if (throttled > wait)
 		throttled = wait;
 	if (throttled)
@@ -235,27 +231,36 @@ static __always_inline void add_off_cpu(struct task_struct *task, __u32 role, st
 		add_time(times, RUN_QUEUE, wait - throttled);
 }
 
-static __always_inline void switch_in(struct task_struct *task, __u64 now)
+static __noinline void switch_in(struct task_struct *task, __u64 now)
 {
-	__u32 role = role_of(task->tgid);
-	/* The kernel adds the last part of the wait to run_delay just after this hook. */
-	__u64 queued = task->sched_info.last_queued, run_delay = task->sched_info.run_delay;
-	__u32 pcount = task->sched_info.pcount;
-	__u64 last_part = queued ? now - queued : 0, wait, blocked;
+	__u32 role = role_of(task->tgid), pcount;
+	struct counts *counts = counts_of(bpf_get_smp_processor_id(), role);
 	struct last_switch *last = last_switches_of(task, true);
+	__u64 queued, run_delay, last_part, wait, blocked;
 	bool is_next;
 
-	if (!last)
+	if (!counts || !last)
 		return;
+	/* The kernel adds the last part of the wait to run_delay just after this hook. */
+	queued = task->sched_info.last_queued;
+	last_part = queued ? now - queued : 0;
+	run_delay = task->sched_info.run_delay;
 	/* The tracepoint is not called at every switch. If pcount shows that this program missed
 	 * one, the wait before it is not counted. */
+	pcount = task->sched_info.pcount;
 	is_next = last->is_known && last->pcount == pcount;
 	wait = is_next ? run_delay + last_part - last->run_delay : last_part;
 	last->run_delay = run_delay + last_part;
 	last->pcount = pcount + (queued != 0);
-	if (queued && (last->is_known || queued >= first_switch) && (__s64)wait >= 0)
-		histogram_add(&waits, slots, role, wait);
-	last->is_known = 1;
+	if (!last->is_known) {
+		last->is_known = 1;
+		if (!first_switch)
+			first_switch = now;
+		if (queued < first_switch)
+			queued = 0;
+	}
+	if (queued && (__s64)wait >= 0)
+		histogram_count(&counts->waits, wait);
 	if (!role) {
 		last->switched_at = 0;
 		return;
@@ -264,11 +269,10 @@ static __always_inline void switch_in(struct task_struct *task, __u64 now)
 		watch(task, last);
 	} else if (last->state != ON_CPU) {
 		if (is_next)
-			add_off_cpu(task, role, last, now, wait);
+			add_off_cpu(task, counts, last, now, wait);
 		blocked = now - wait - last->switched_at;
 		if (last->state != RUN_QUEUE && (__s64)blocked >= 0)
-			histogram_add(&off_cpu, (slots - 1) * REASONS, (role - 1) * REASONS + reason_of(last->state),
-			              blocked);
+			histogram_count(&counts->off_cpu[reason_of(last->state)], blocked);
 	}
 	last->switched_at = now;
 	last->state = ON_CPU;
@@ -284,8 +288,6 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	 * queue of the CPU. */
 	__u64 now = next->se.cfs_rq->rq->clock;
 
-	if (!first_switch)
-		first_switch = now;
 	/* 0 is the idle task of every CPU. */
 	if (prev->pid)
 		switch_out(prev, preempt, now);
@@ -300,10 +302,10 @@ SEC("tp_btf/sched_wakeup")
 int BPF_PROG(sched_wakeup, struct task_struct *task)
 {
 	count_sched_wakeup();
-	struct switches *switches = switches_of(role_of(task->tgid));
+	struct counts *counts = counts_of(bpf_get_smp_processor_id(), role_of(task->tgid));
 
-	if (switches)
-		switches->wakeups++;
+	if (counts)
+		counts->switches.wakeups++;
 	return 0;
 }
 
@@ -313,9 +315,9 @@ SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(sched_migrate_task, struct task_struct *task)
 {
 	count_sched_migrate_task();
-	struct switches *switches = switches_of(role_of(task->tgid));
+	struct counts *counts = counts_of(bpf_get_smp_processor_id(), role_of(task->tgid));
 
-	if (switches)
-		switches->migrations++;
+	if (counts)
+		counts->switches.migrations++;
 	return 0;
 }

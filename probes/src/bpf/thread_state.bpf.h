@@ -124,7 +124,7 @@ static __always_inline bool has_connection(struct task_struct *task, struct conn
 
 /* Whether the descriptor is the thread's connection. The socket of a client becomes it if the thread
  * has no other. A thread that waits for data of the same descriptor again needs no further look. */
-static __always_inline bool is_connection(struct task_struct *task, struct connection *connection, __u32 descriptor)
+static __noinline bool is_connection(struct task_struct *task, struct connection *connection, __u32 descriptor)
 {
 	struct file *file;
 
@@ -236,8 +236,8 @@ static __always_inline __u32 state_of_poll(struct task_struct *task, struct conn
 	return CLIENT_WAIT;
 }
 
-static __always_inline __u32 state_of_call_with_file(struct task_struct *task, struct connection *connection, __u32 by,
-                                                     __u32 descriptor)
+static __noinline __u32 state_of_call_with_file(struct task_struct *task, struct connection *connection, __u32 by,
+                                                __u32 descriptor)
 {
 	struct file *file = file_of(task, descriptor);
 	__u32 direction = by - BY_FILE, type;
@@ -277,7 +277,7 @@ static __always_inline __u32 state_of_current_call(struct task_struct *task, str
 
 /* Why the current task blocks. Kernel threads have no system call, and neither has a page fault: if
  * it waits for a device (in_iowait), it reads. */
-static __always_inline __u32 state_of_blocked(struct task_struct *task, struct connection *connection)
+static __noinline __u32 state_of_blocked(struct task_struct *task, struct connection *connection)
 {
 	__u32 state = OTHER_WAIT;
 

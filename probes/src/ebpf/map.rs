@@ -89,6 +89,24 @@ impl<T> MappedArray<T> {
             .filter_map(|index| self.counter(index, offset))
             .fold(0, u64::wrapping_add)
     }
+
+    /// Adds the buckets of the histograms at byte `offset` of several elements; returns the sum of
+    /// their values.
+    pub fn add_histograms(
+        &self,
+        elements: impl Iterator<Item = usize> + Clone,
+        offset: usize,
+        buckets: &mut [u64; BUCKETS],
+    ) -> u64 {
+        for index in elements.clone() {
+            let first = (offset + offset_of!(histogram, buckets)) / WORD;
+            let counts = self.words(index).get(first..).unwrap_or_default();
+            for (bucket, count) in buckets.iter_mut().zip(counts) {
+                *bucket = bucket.wrapping_add(count.load(Ordering::Relaxed));
+            }
+        }
+        self.sum(elements, offset + offset_of!(histogram, sum))
+    }
 }
 
 /// Reports a map that cannot be mapped.
@@ -113,14 +131,10 @@ pub struct Histograms {
     elements: MappedArray<histogram>,
     slots: usize,
     cpus: usize,
-    sum: u64,
     buckets: Box<[u64; BUCKETS]>,
 }
 
 impl Histograms {
-    const SUM: usize = offset_of!(histogram, sum);
-    const BUCKETS: usize = offset_of!(histogram, buckets) / WORD;
-
     /// Maps a loaded map that has `slots` elements for each of `cpus` CPUs.
     ///
     /// # Errors
@@ -134,7 +148,6 @@ impl Histograms {
             elements,
             slots,
             cpus,
-            sum: 0,
             buckets: Box::new([0; BUCKETS]),
         })
     }
@@ -144,7 +157,7 @@ impl Histograms {
     #[must_use]
     pub fn sum(&self, slot: usize) -> u64 {
         let elements = (0..self.cpus).map(|cpu| cpu * self.slots + slot);
-        self.elements.sum(elements, Self::SUM)
+        self.elements.sum(elements, offset_of!(histogram, sum))
     }
 
     /// Sum and buckets of `slot` over all CPUs.
@@ -154,23 +167,10 @@ impl Histograms {
 
     /// Sum and buckets of several slots over all CPUs.
     pub fn merged_all(&mut self, slots: Range<usize>) -> (u64, &[u64]) {
-        self.sum = 0;
         self.buckets.fill(0);
-        for cpu in 0..self.cpus {
-            for slot in slots.clone() {
-                let index = cpu * self.slots + slot;
-                let sum = self.elements.counter(index, Self::SUM).unwrap_or(0);
-                self.sum = self.sum.wrapping_add(sum);
-                let counts = self
-                    .elements
-                    .words(index)
-                    .get(Self::BUCKETS..)
-                    .unwrap_or_default();
-                for (bucket, count) in self.buckets.iter_mut().zip(counts) {
-                    *bucket = bucket.wrapping_add(count.load(Ordering::Relaxed));
-                }
-            }
-        }
-        (self.sum, &*self.buckets)
+        let of_cpu = self.slots;
+        let elements = (0..self.cpus).flat_map(|cpu| slots.clone().map(move |slot| cpu * of_cpu + slot));
+        let sum = self.elements.add_histograms(elements, 0, &mut self.buckets);
+        (sum, &*self.buckets)
     }
 }

@@ -16,21 +16,23 @@ use libbpf_rs::skel::SkelBuilder;
 use super::Shared;
 use super::check_host;
 use super::load_object;
+use super::map::MappedArray;
+use super::map::unmapped;
 use super::object;
 use super::programs::size_call_counters;
 use super::skeletons::sched::SchedSkel;
 use super::skeletons::sched::SchedSkelBuilder;
+use super::skeletons::sched::types::counts;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
-use calls::REASONS;
-use states::CLASSES;
 
 /// The programs, attached while a probe reads them.
 pub(super) struct Scheduler {
-    programs: SchedSkel<'static>,
+    _programs: SchedSkel<'static>,
+    counts: MappedArray<counts>,
     cpus: usize,
-    /// The roles. In the maps, the slot of processes without a role precedes them.
+    /// The roles. In the map, the slot of processes without a role precedes them.
     names: Vec<String>,
 }
 
@@ -41,9 +43,10 @@ impl fmt::Debug for Scheduler {
 }
 
 impl Scheduler {
-    /// Slots of each CPU in the maps of waits and switches.
-    fn slots(&self) -> usize {
-        1 + self.names.len()
+    /// The elements of a slot on all CPUs: slot 0 is that of processes without a role.
+    fn elements(&self, slot: usize) -> impl Iterator<Item = usize> + Clone + use<> {
+        let slots = 1 + self.names.len();
+        (0..self.cpus).map(move |cpu| cpu * slots + slot)
     }
 
     fn new(host: &Host, options: &Options, shared: &Shared) -> Result<Self, NotRunning> {
@@ -68,12 +71,7 @@ impl Scheduler {
                 data.recorder = options.recorder_pid.cast_signed();
                 calls::fill(&mut data.state_of_call);
             }
-            maps.waits.set_max_entries((cpus * slots) as u32)?;
-            maps.switches.set_max_entries((cpus * slots) as u32)?;
-            maps.off_cpu
-                .set_max_entries((cpus * names.len() * REASONS.len()).max(1) as u32)?;
-            maps.thread_times
-                .set_max_entries((cpus * names.len() * CLASSES.len()).max(1) as u32)?;
+            maps.counts.set_max_entries((cpus * slots) as u32)?;
             if let Some(roles) = &roles {
                 roles.share(&mut maps.roles)?;
             }
@@ -84,7 +82,8 @@ impl Scheduler {
         let (programs, cpus) = load_object(host, "sched", load)?;
         shared.add_programs("sched", programs.object())?;
         Ok(Self {
-            programs,
+            counts: MappedArray::new(&programs.maps.counts).map_err(|error| unmapped(&error))?,
+            _programs: programs,
             cpus,
             names,
         })

@@ -20,8 +20,7 @@ use crate::ProbeEntry;
 use crate::ProbeError;
 use crate::ebpf::Shared;
 use crate::ebpf::check_host;
-use crate::ebpf::map::MappedArray;
-use crate::ebpf::map::unmapped;
+use crate::ebpf::skeletons::sched::types::counts;
 use crate::ebpf::skeletons::sched::types::direction as Direction;
 use crate::ebpf::skeletons::sched::types::file_kind as FileKind;
 use crate::ebpf::skeletons::sched::types::state as State;
@@ -128,7 +127,6 @@ fn state_names() -> Vec<String> {
 
 #[derive(Debug)]
 struct States {
-    times: MappedArray<thread_time>,
     names: Vec<String>,
     scheduler: Rc<Scheduler>,
     shared: Rc<Shared>,
@@ -138,9 +136,7 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
     check_host(host)?;
     drop(shared.roles(host, options)?);
     let scheduler = shared.scheduler(host, options)?;
-    let times = MappedArray::new(&scheduler.programs.maps.thread_times).map_err(|error| unmapped(&error))?;
     Ok(Box::new(States {
-        times,
         names: state_names(),
         scheduler,
         shared: Rc::clone(shared),
@@ -150,9 +146,9 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
 impl States {
     /// A counter of one role and class, over all CPUs.
     fn counter(&self, role: usize, class: usize, offset: usize) -> u64 {
-        let roles = self.scheduler.names.len();
-        let elements = (0..self.scheduler.cpus).map(|cpu| (cpu * roles + role) * CLASSES.len() + class);
-        self.times.sum(elements, offset)
+        let times = offset_of!(counts, times) + class * size_of::<thread_time>();
+        let elements = self.scheduler.elements(1 + role);
+        self.scheduler.counts.sum(elements, times + offset)
     }
 }
 

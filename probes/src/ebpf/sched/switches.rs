@@ -18,8 +18,7 @@ use crate::Probe;
 use crate::ProbeEntry;
 use crate::ProbeError;
 use crate::ebpf::Shared;
-use crate::ebpf::map::MappedArray;
-use crate::ebpf::map::unmapped;
+use crate::ebpf::skeletons::sched::types::counts;
 use crate::ebpf::skeletons::sched::types::switches;
 
 /// The probe's line in the registry.
@@ -72,16 +71,13 @@ const COUNTERS: [usize; 4] = [
 
 #[derive(Debug)]
 struct Switches {
-    counters: MappedArray<switches>,
     scheduler: Rc<Scheduler>,
     shared: Rc<Shared>,
 }
 
 fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
     let scheduler = shared.scheduler(host, options)?;
-    let counters = MappedArray::new(&scheduler.programs.maps.switches).map_err(|error| unmapped(&error))?;
     Ok(Box::new(Switches {
-        counters,
         scheduler,
         shared: Rc::clone(shared),
     }))
@@ -90,10 +86,10 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
 impl Switches {
     /// The counters of one slot over all CPUs.
     fn merged(&self, slot: usize) -> [u64; COUNTERS.len()] {
-        let slots = self.scheduler.slots();
+        let scheduler = &self.scheduler;
         COUNTERS.map(|offset| {
-            let elements = (0..self.scheduler.cpus).map(|cpu| cpu * slots + slot);
-            self.counters.sum(elements, offset)
+            let offset = offset_of!(counts, switches) + offset;
+            scheduler.counts.sum(scheduler.elements(slot), offset)
         })
     }
 }

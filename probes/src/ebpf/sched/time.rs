@@ -1,6 +1,6 @@
 //! Measures the time in which tasks do not run: waiting for a CPU, or blocked, by reason.
 
-use std::io;
+use std::mem::offset_of;
 use std::rc::Rc;
 
 use loadprint_recording::histogram::BUCKETS;
@@ -12,8 +12,8 @@ use loadprint_recording::schema::Text;
 use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
-use super::REASONS;
 use super::Scheduler;
+use super::calls::REASONS;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -22,8 +22,8 @@ use crate::ProbeEntry;
 use crate::ProbeError;
 use crate::ebpf::Shared;
 use crate::ebpf::histogram_cells;
-use crate::ebpf::map::Histograms;
-use crate::ebpf::map::unmapped;
+use crate::ebpf::skeletons::sched::types::counts;
+use crate::ebpf::skeletons::sched::types::histogram;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
@@ -60,57 +60,55 @@ static COLUMNS: &[Column] = &[
 
 #[derive(Debug)]
 struct Time {
-    waits: Histograms,
-    off_cpu: Histograms,
-    /// Sum and buckets of all roles.
-    sum: u64,
     buckets: Box<[u64; BUCKETS]>,
+    /// Those of all roles.
+    all: Box<[u64; BUCKETS]>,
     scheduler: Rc<Scheduler>,
     shared: Rc<Shared>,
 }
 
 fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
     let scheduler = shared.scheduler(host, options)?;
-    let maps = &scheduler.programs.maps;
-    let off_cpu_slots = scheduler.names.len() * REASONS.len();
-    let map = || -> io::Result<_> {
-        Ok((
-            Histograms::new(&maps.waits, scheduler.slots(), scheduler.cpus)?,
-            Histograms::new(&maps.off_cpu, off_cpu_slots, scheduler.cpus)?,
-        ))
-    };
-    let (waits, off_cpu) = map().map_err(|error| unmapped(&error))?;
     Ok(Box::new(Time {
-        waits,
-        off_cpu,
-        sum: 0,
         buckets: Box::new([0; BUCKETS]),
+        all: Box::new([0; BUCKETS]),
         scheduler,
         shared: Rc::clone(shared),
     }))
+}
+
+impl Time {
+    /// Reads the buckets of a histogram of one slot over all CPUs; returns the sum of its values.
+    fn read(&mut self, slot: usize, offset: usize) -> u64 {
+        self.buckets.fill(0);
+        let elements = self.scheduler.elements(slot);
+        self.scheduler
+            .counts
+            .add_histograms(elements, offset, &mut self.buckets)
+    }
 }
 
 impl Probe for Time {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         self.shared.refresh();
         // Each wait is in one slot: that of its role, or the first.
-        let (sum, buckets) = self.waits.merged(0);
-        self.sum = sum;
-        self.buckets.copy_from_slice(buckets);
-        for (role, name) in self.scheduler.names.iter().enumerate() {
+        let mut all = self.read(0, offset_of!(counts, waits));
+        self.all.copy_from_slice(&self.buckets[..]);
+        for role in 0..self.scheduler.names.len() {
             for (index, reason) in REASONS.iter().enumerate() {
-                let (sum, buckets) = self.off_cpu.merged(role * REASONS.len() + index);
-                rows.row(&[name.as_bytes(), reason.as_bytes()]);
-                histogram_cells(rows, sum, buckets);
+                let offset = offset_of!(counts, off_cpu) + index * size_of::<histogram>();
+                let sum = self.read(1 + role, offset);
+                rows.row(&[self.scheduler.names[role].as_bytes(), reason.as_bytes()]);
+                histogram_cells(rows, sum, &self.buckets[..]);
             }
-            let (sum, buckets) = self.waits.merged(role + 1);
-            self.sum = self.sum.wrapping_add(sum);
-            merge(&mut self.buckets[..], buckets);
-            rows.row(&[name.as_bytes(), RUN_QUEUE.as_bytes()]);
-            histogram_cells(rows, sum, buckets);
+            let sum = self.read(1 + role, offset_of!(counts, waits));
+            all = all.wrapping_add(sum);
+            merge(&mut self.all[..], &self.buckets[..]);
+            rows.row(&[self.scheduler.names[role].as_bytes(), RUN_QUEUE.as_bytes()]);
+            histogram_cells(rows, sum, &self.buckets[..]);
         }
         rows.row(&[ALL.as_bytes(), RUN_QUEUE.as_bytes()]);
-        histogram_cells(rows, self.sum, &self.buckets[..]);
+        histogram_cells(rows, all, &self.all[..]);
         Ok(())
     }
 }
