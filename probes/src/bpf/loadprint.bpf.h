@@ -111,40 +111,37 @@ struct cpu_calls {
 /* A map of histograms: one element for each CPU and slot. */
 #define HISTOGRAMS(name) MAPPED_ARRAY_SIZED_AT_LOAD(name, struct histogram)
 
-/* floor(log2(value)) for value > 0. BPF has no instruction that counts leading zeros. */
-static __always_inline __u32 log2_floor(__u64 value)
-{
-	__u32 high = value >> 32, rest, shift, log = 0;
+/* If `value` has more than `bits` bits, shifts it right by as many and adds them to `log`: then the
+ * difference is negative. A branch would depend on the value, and the processor mispredict it. */
+#define LOG2_STEP(value, log, bits)                                                                                    \
+	({                                                                                                             \
+		__u64 more = ((1ULL << bits) - 1 - value) >> 63 << __builtin_ctz(bits);                                \
+                                                                                                                       \
+		value >>= more;                                                                                        \
+		log += more;                                                                                           \
+	})
 
-	if (high) {
-		log = 32;
-		rest = high;
-	} else {
-		rest = value;
-	}
-	shift = (rest > 0xffff) << 4;
-	rest >>= shift;
-	log += shift;
-	shift = (rest > 0xff) << 3;
-	rest >>= shift;
-	log += shift;
-	shift = (rest > 0xf) << 2;
-	rest >>= shift;
-	log += shift;
-	shift = (rest > 0x3) << 1;
-	rest >>= shift;
-	log += shift;
-	return log + (rest >> 1);
+/* floor(log2(value)) for 0 < value < 2^63. BPF has no instruction that counts leading zeros. */
+static __always_inline __u64 log2_floor(__u64 value)
+{
+	__u64 log = 0;
+
+	LOG2_STEP(value, log, 32);
+	LOG2_STEP(value, log, 16);
+	LOG2_STEP(value, log, 8);
+	LOG2_STEP(value, log, 4);
+	/* The logarithms of 0 to 15, two bits each. */
+	return log + (0xffffaa50 >> (value * 2) & 3);
 }
 
 static __always_inline __u32 histogram_bucket(__u64 value)
 {
-	__u32 shift, index;
+	__u64 shift, index;
 
 	if (value < 2 << HISTOGRAM_GROUPING)
 		return value;
 	shift = log2_floor(value) - HISTOGRAM_GROUPING;
-	index = (shift << HISTOGRAM_GROUPING) + (__u32)(value >> shift);
+	index = (shift << HISTOGRAM_GROUPING) + (value >> shift);
 	return index < HISTOGRAM_BUCKETS ? index : HISTOGRAM_BUCKETS - 1;
 }
 
