@@ -127,7 +127,7 @@ impl Profile {
         for row in 0..rows.len() {
             let mut entity = rows.entity(row).map(|part| str::from_utf8(part).unwrap());
             assert_eq!(entity.next(), Some("worker"));
-            let Value::Bits(samples) = rows.value(row, 0, 1) else {
+            let Value::Bits(samples) = rows.value(row, 0, 2) else {
                 panic!("no number of samples");
             };
             assert!(samples > 0);

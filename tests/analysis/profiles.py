@@ -32,6 +32,7 @@ NAMELESS = f"{_in(MYSQLD, '')}"
 
 # samples a second by stack: frames `module!symbol` from the outermost inwards
 Samples = Mapping[str, int]
+PERIODS = {SEND: 1_000_000, PARSE: 3_000_000}  # cycles of each sample
 OLTP = {SEND: 20, SYSTEM_CALL: 5, PARSE: 10, SEARCH: 60, NAMELESS: 5}
 INSERT = {SEND: 40, SYSTEM_CALL: 5, PARSE: 30, SEARCH: 61, NAMELESS: 4}
 
@@ -55,8 +56,10 @@ def document(stacks: Samples) -> tuple[dict[str, Any], dict[str, int]]:
     return tree | {"frames": [list(frame) for frame in frames], "nodes": [list(node) for node in nodes]}, ends
 
 
-def profiled(**roles: Samples) -> Callable[[range], dict[str, tuple[Rows, dict[str, Any]]]]:
-    """The table `profile` for `Host.more`: the same samples in every second."""
+def profiled(
+    periods: Samples | None = None, **roles: Samples
+) -> Callable[[range], dict[str, tuple[Rows, dict[str, Any]]]]:
+    """The table `profile` for `Host.more`: the same samples in every second, with periods of cycles."""
     _, ends = document(together(roles))
 
     def rows(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
@@ -64,6 +67,7 @@ def profiled(**roles: Samples) -> Callable[[range], dict[str, tuple[Rows, dict[s
             "profile": (
                 [
                     {"tick": tick, "role": role, "stack": str(ends[stack]), "samples": count}
+                    | ({"cycles": count * periods[stack]} if periods else {})
                     for role, stacks in roles.items()
                     for stack, count in stacks.items()
                     for tick in ticks
@@ -87,6 +91,14 @@ def make_profiled_run(path: Path, host: Host | None = None, **roles: Samples) ->
     host.more = profiled(**roles)
     make_run(path, host)
     write_stacks(path, **roles)
+    return path
+
+
+def make_cycles_run(path: Path, **roles: Samples) -> Path:
+    """As `make_profiled_run`, of hardware cycles with the periods of `PERIODS`."""
+    make_run(path, Host(more=profiled(PERIODS, **roles)))
+    write_json(path / "server" / "stacks.json", document(together(roles))[0] | {"event": "cycles"})
+    write_manifest(path)
     return path
 
 

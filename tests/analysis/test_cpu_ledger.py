@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from loadprint.commands.operands import resolve
@@ -36,6 +37,7 @@ from profiles import (
     SEND,
     SYSTEM_CALL,
     document,
+    make_cycles_run,
     make_profiled_run,
     profiled_execution,
     write_stacks,
@@ -162,6 +164,48 @@ def test_the_error_of_a_share_is_that_of_a_sample_of_this_size() -> None:
         counts = rng.binomial(total, share, 4000)
         expected = float(np.std(counts / total))
         assert sampled(1.0, share * total, total).error == pytest.approx(expected, rel=0.05)
+
+
+def test_samples_of_hardware_cycles_count_by_their_cycles(tmp_path: Path) -> None:
+    run = make_cycles_run(tmp_path / "run", server={SEND: 20, PARSE: 20}, load={SEND: 7})
+    quantities = measured(run).quantities
+    send = quantities.values["profile.server.tcp_send"]
+    assert send.rate == pytest.approx(0.12 * 20 / (20 + 60))
+    # 20 seconds of samples; (Σw)² / Σw²
+    effective = 20 * (20 + 60) ** 2 / (20 + 20 * 9)
+    assert quantities.values["profiled.server.samples"].rate == pytest.approx(effective)
+    assert send.error == pytest.approx(sampled(0.12, effective / 4, effective).error)
+    # those of one role do not change those of another
+    assert quantities.values["profiled.load.samples"].rate == pytest.approx(7 * 20)
+    # the CPU time in /proc is the only one: cycles have no time
+    assert quantities.values["profiled.server.hertz"].rate == pytest.approx(80e6 / 0.12)
+    assert quantities.get("profiled.server.covered") is None
+    sides, _ = resolve([str(run), str(make_profiled_run(tmp_path / "other", server=OLTP))])
+    note = ledger(compare(sides, None)).rows[-1].notes[0]
+    assert "run 640 of hardware cycles (effective number), 0.67 GHz of the CPU time in /proc" in note
+    assert "other 2,000 of the CPU clock, " in note
+
+
+def test_the_error_of_weighted_shares_is_that_of_the_effective_number() -> None:
+    rng = np.random.default_rng(14)
+    weights = rng.lognormal(0.0, 1.0, (4000, 500))
+    members = rng.random(weights.shape) < 0.2
+    shares = (weights * members).sum(axis=1) / weights.sum(axis=1)
+    effective = float(np.mean(weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)))
+    expected = sampled(1.0, 0.2 * effective, effective).error
+    assert expected == pytest.approx(float(np.std(shares)), rel=0.05)
+    assert effective < 250
+
+
+@pytest.mark.parametrize("column", ["samples", "cycles"])
+def test_missing_numbers_of_samples_are_refused(tmp_path: Path, column: str) -> None:
+    run = make_cycles_run(tmp_path / "run", server={SEND: 20})
+    path = run / "server" / "profile.parquet"
+    table = pq.read_table(path)
+    nothing = pa.nulls(len(table), table.schema.field(column).type)
+    pq.write_table(table.set_column(table.schema.get_field_index(column), column, nothing), path)
+    with pytest.raises(InputError, match=f"column `{column}` is not a count in every row"):
+        measured(run)
 
 
 def table_of(path: Path) -> Table:

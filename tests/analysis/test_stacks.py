@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from loadprint.__main__ import main
-from profiles import NAMELESS, PARSE, SEND, make_profiled_run
+from profiles import NAMELESS, PARSE, SEND, make_cycles_run, make_profiled_run
 from recordings import Host, make_run, write_json, write_manifest
 
 SAMPLES = {SEND: 20, PARSE: 10, NAMELESS: 5}
@@ -115,6 +115,21 @@ def test_pprof(run: Path) -> None:
     counts = {"_raw_spin_unlock_bh": 20, "MYSQLparse(THD*)": 10, "[mysqld]": 5}
     assert leaves == {name: [n * SECONDS, n * SECONDS * period] for name, n in counts.items()}
     assert dict(message)[12] == period
+
+
+def test_stacks_of_hardware_cycles_have_their_cycles(tmp_path: Path) -> None:
+    run = make_cycles_run(tmp_path / "run", server={SEND: 20, PARSE: 10})
+    cycles = {"_raw_spin_unlock_bh_[k]": 20_000_000 * SECONDS, "MYSQLparse(THD*)": 30_000_000 * SECONDS}
+    lines = [line.rpartition(" ") for line in written(run, "folded").decode().splitlines()]
+    assert {stack.rpartition(";")[2]: int(count) for stack, _, count in lines} == cycles
+    (profile,) = json.loads(written(run, "speedscope"))["profiles"]
+    assert (profile["unit"], sorted(profile["weights"])) == ("none", sorted(cycles.values()))
+    message = list(fields(gzip.decompress(written(run, "pprof"))))
+    strings = [text for number, text in message if number == 6]
+    assert b"cycles" in strings
+    assert b"nanoseconds" not in strings
+    samples = [dict(fields(value)) for number, value in message if number == 2 and isinstance(value, bytes)]
+    assert sorted(numbers(sample[2])[1] for sample in samples) == sorted(cycles.values())
 
 
 def test_equal_recordings_give_equal_bytes(run: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -81,6 +82,11 @@ class Recording:
         """Return the growth of a counter from the first to the last tick."""
         first, last = self.ends(table, value, where)
         return last - first
+
+    def stacks(self) -> dict[str, Any]:
+        """Read the call tree of `profile`."""
+        document: dict[str, Any] = json.loads(self.text("run/server/stacks.json"))
+        return document
 
     def witness(self, moment: str) -> Witness:
         """Read what the guest copied from /proc at a moment, `before` or `after`."""

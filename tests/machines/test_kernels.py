@@ -6,7 +6,6 @@ its recording onto a disk. The tables must have what was done, and what the kern
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable
@@ -14,6 +13,9 @@ from functools import cache
 
 import duckdb
 import pytest
+from loadprint.metrics.gather import gather
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import open_run
 
 from . import ROOT
 from .guest_recording import CONNECTIONS, PINGS, WRITES, Kernel, Recording, record
@@ -33,6 +35,7 @@ PING_BYTES = 1000 + 8 + 20  # data, ICMP header, IP header
 # What the guest lacks: a server and endpoints (off), and hardware (unavailable).
 OFF = {"ebpf_statements", "mysql", "mysql_statements", "mysql_digests", "scrape"}
 UNAVAILABLE = {"energy", "frequency", "thermal", "ethtool", "perf"}
+LEAST_SAMPLES, NEAR = 50, 0.2  # of the spinner; of its CPU time
 DOCUMENT = ROOT / "docs" / "hosts.md"
 
 
@@ -115,11 +118,13 @@ def test_known_work_is_counted_exactly(recording: Recordings, kernel: Kernel) ->
 def test_stacks_of_the_spinner_have_its_program_and_kernel_functions(
     recording: Recordings, kernel: Kernel
 ) -> None:
-    server = recording(kernel).directory / "run" / "server"
+    of = recording(kernel)
     with duckdb.connect() as database:
         query = "SELECT DISTINCT stack FROM read_parquet(?) WHERE role = 'spinner'"
-        sampled = database.execute(query, [str(server / "profile.parquet")]).fetchall()
-    stacks = json.loads((server / "stacks.json").read_text())
+        sampled = database.execute(
+            query, [str(of.directory / "run" / "server" / "profile.parquet")]
+        ).fetchall()
+    stacks = of.stacks()
     frames = set()
     for node in (int(stack) for (stack,) in sampled):
         while node >= 0:
@@ -129,6 +134,24 @@ def test_stacks_of_the_spinner_have_its_program_and_kernel_functions(
     assert any(path.endswith("/busybox") for path, _ in frames)
     assert all(symbol for path, symbol in frames if path == "[kernel]")
     assert not any("reason" in key for key in stacks)
+    assert stacks["event"] == event_of(kernel)
+    assert stacks["lost"] == 0
+
+
+def event_of(kernel: Kernel) -> str:
+    """The event that `profile` samples: QEMU interprets x86 processors without a PMU."""
+    return "cycles" if kernel is AARCH64 else "cpu-clock"
+
+
+@each_kernel
+def test_samples_of_the_spinner_stand_for_its_cpu_time(recording: Recordings, kernel: Kernel) -> None:
+    """QEMU's PMU counts a cycle for each nanosecond."""
+    found = gather(open_run(recording(kernel).directory / "run"), Store()).quantities
+    name = "hertz" if event_of(kernel) == "cycles" else "covered"
+    stands_for = found.values[f"profiled.spinner.{name}"].rate * (1e-9 if name == "hertz" else 1.0)
+    samples = found.values["profiled.spinner.samples"].rate
+    assert samples > LEAST_SAMPLES
+    assert stands_for == pytest.approx(1.0, abs=NEAR), f"{samples} samples"
 
 
 @each_kernel
@@ -188,6 +211,8 @@ def _status_table(recordings: list[Recording]) -> str:
     words = {"running": "yes", "off": "off", "unavailable": "no"}
 
     def status(name: str) -> Callable[[Recording], str]:
+        if name == "profile":
+            return lambda of: str(of.stacks()["event"])
         return lambda of: words[of.probes("probes.json")[name][0]]
 
     release = {"release": lambda of: of.text("release").strip()}

@@ -2,6 +2,9 @@
 
 A group's time is its share of the role's samples, multiplied by the CPU time of the role's processes in
 /proc: the groups add up to it. Samples are counts, so each time has a sampling error.
+
+Samples of hardware cycles stand for different numbers of cycles, which are their weights. Their effective
+number is (Σw)² / Σw²: as many samples of one weight have the same error (Kish, Survey Sampling, 1965).
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import ibis.expr.types as ir
 import numpy as np
 
 from loadprint.errors import InputError
@@ -18,16 +22,22 @@ from loadprint.metrics.cpu_groups import Grouped, group_nodes
 from loadprint.metrics.quantities import Quantities, Quantity
 from loadprint.metrics.sources import Source
 from loadprint.reading.bounds import COPY_AGAIN
-from loadprint.reading.call_tree import CallTree, read_call_tree
+from loadprint.reading.call_tree import CYCLES, CallTree, read_call_tree
 from loadprint.reading.queries import Columns, by_entity, number
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Samples in the window: the call tree, and for each role the samples by node."""
+    """Samples in the window: the call tree, and for each role by node the samples, weighted.
+
+    Weights add up to the effective number of samples. `counts` are the samples, `cycles` what they stand for;
+    it is empty, and weights are the counts, where the CPU clock was sampled.
+    """
 
     tree: CallTree
     samples: Mapping[str, Mapping[int, float]]
+    counts: Mapping[str, Mapping[int, float]]
+    cycles: Mapping[str, Mapping[int, float]]
 
 
 def read_profile(source: Source) -> Profile | None:
@@ -36,31 +46,51 @@ def read_profile(source: Source) -> Profile | None:
     if path is None or "profile" not in source.window.middle_ns:
         return None
     first, last = source.window.ends("profile")
-    # a row has the samples since the previous tick: those of the first tick are from before the window
-    rows = source.store.fetch(
-        path,
-        lambda t: t.group_by("role", node=number(t.stack)).agg(samples=number(t.samples).sum()),
-        between=(first + 1, last),
-    )
     tree = read_call_tree(path.with_name("stacks.json"))
-    return Profile(tree, {role: _by_node(path, tree, chosen) for role, chosen in by_entity(rows, "role")})
+    weighted = tree.event == CYCLES
+    query = _cycles_by_node if weighted else _samples_by_node
+    # a row has the samples since the previous tick: those of the first tick are from before the window
+    rows = source.store.fetch(path, query, between=(first + 1, last))
+    samples, counts, cycles = {}, {}, {}
+    for role, chosen in by_entity(rows, "role"):
+        counts[role] = _by_node(path, tree, chosen, "samples")
+        samples[role] = counts[role]
+        if weighted:
+            cycles[role] = _by_node(path, tree, chosen, "cycles")
+            scale = math.fsum(cycles[role].values()) / (math.hypot(*chosen["norm"]) ** 2 or 1.0)
+            samples[role] = {node: scale * weight for node, weight in cycles[role].items()}
+    return Profile(tree, samples, counts, cycles)
 
 
-def _by_node(path: Path, tree: CallTree, rows: Columns) -> dict[int, float]:
-    nodes, samples = rows["node"], rows["samples"]
+def _samples_by_node(t: ir.Table) -> ir.Table:
+    return t.group_by("role", node=number(t.stack)).agg(samples=number(t.samples).sum())
+
+
+def _cycles_by_node(t: ir.Table) -> ir.Table:
+    """Samples, cycles, and the root of the sum of squared cycles; a row's samples are taken as equal."""
+    cycles, samples = number(t.cycles), number(t.samples)
+    squares = (cycles * cycles / samples).sum(where=samples > 0)
+    return t.group_by("role", node=number(t.stack)).agg(
+        samples=samples.sum(), cycles=cycles.sum(), norm=squares.sqrt()
+    )
+
+
+def _by_node(path: Path, tree: CallTree, rows: Columns, column: str) -> dict[int, float]:
+    nodes, values = rows["node"], rows[column]
     known = (nodes >= 0) & (nodes < len(tree.parents)) & (nodes == np.floor(nodes))
     if not known.all():
         raise InputError(path, "column `stack` has nodes that are not in stacks.json", COPY_AGAIN)
-    if not (samples >= 0).all():
-        raise InputError(path, "column `samples` is not a count in every row", COPY_AGAIN)
-    return dict(zip(nodes.astype(int).tolist(), samples.tolist(), strict=True))
+    if not (values >= 0).all():
+        raise InputError(path, f"column `{column}` is not a count in every row", COPY_AGAIN)
+    return dict(zip(nodes.astype(int).tolist(), values.tolist(), strict=True))
 
 
 def profile(source: Source) -> Profile | None:
     """CPU time by groups as `profile.<role>.<group>`, in cores. Returns the samples, None without any.
 
-    `profiled.<role>` has `samples`; as shares, `truncated` (without the start of their thread), `lost`, and
-    `covered` (of the CPU time in /proc).
+    `profiled.<role>` has `samples` (their effective number); as shares, `truncated` (without the start of
+    their thread) and `lost`; `covered` of the CPU clock, the share of the CPU time in /proc, or `hertz` of
+    hardware cycles, the cycles per second of it.
     """
     read = read_profile(source)
     if read is None:
@@ -69,8 +99,8 @@ def profile(source: Source) -> Profile | None:
         return None
     grouped = group_nodes(read.tree)
     for role, samples in read.samples.items():
-        recorded = math.fsum(samples.values())
-        _cover(source, role, read.tree.frequency_hz)
+        recorded = math.fsum(read.counts[role].values())
+        _cover(source, role, read.tree)
         source.out.put(f"profiled.{role}.lost", read.tree.lost / (read.tree.lost + recorded))
         add_role(source.out, role, grouped, samples)
     for name in ("profile", "profiled"):
@@ -78,8 +108,8 @@ def profile(source: Source) -> Profile | None:
     return read
 
 
-def _cover(source: Source, role: str, frequency: float) -> None:
-    """Add `profiled.<role>.covered`: the CPU time that the samples stand for, as a share of that in /proc.
+def _cover(source: Source, role: str, tree: CallTree) -> None:
+    """Add `profiled.<role>.covered` or `.hertz`: what the samples stand for, per CPU time in /proc.
 
     Both are of the part of the window in which the role had processes: a load may start later.
     """
@@ -88,14 +118,20 @@ def _cover(source: Source, role: str, frequency: float) -> None:
     if path is None or known is None or not cpu or not cpu.rate:
         return
     first, last = int(known["tick"][0]), int(known["tick"][-1])
+    column = "cycles" if tree.event == CYCLES else "samples"
     rows = source.store.fetch(
         path,
-        lambda t: t.filter(t.role == role).agg(samples=number(t.samples).sum()),
+        lambda t: t.filter(t.role == role).agg(events=number(t[column]).sum()),
         between=(first + 1, last),
     )
     seconds = source.seconds("process", np.array([first, last]))
-    if seconds > 0:
-        source.out.put(f"profiled.{role}.covered", float(rows["samples"][0]) / frequency / seconds / cpu.rate)
+    if seconds <= 0:
+        return
+    per_second = float(rows["events"][0]) / seconds / cpu.rate
+    if tree.event == CYCLES:
+        source.out.put(f"profiled.{role}.hertz", per_second)
+    else:
+        source.out.put(f"profiled.{role}.covered", per_second / tree.frequency_hz)
 
 
 def add_role(out: Quantities, role: str, grouped: Grouped, samples: Mapping[int, float]) -> None:

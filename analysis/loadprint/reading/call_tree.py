@@ -14,6 +14,7 @@ from loadprint.reading.bounds import COPY_AGAIN, STACKS
 from loadprint.reading.recording import read_object
 
 KERNEL, NO_MODULE = "[kernel]", "[unknown]"
+CYCLES = "cycles"  # the sampled event whose samples have weights
 NO_NODE = -1
 
 

@@ -74,24 +74,28 @@ def _shares(side: Sequence[Measured], role: str, key: str) -> list[float]:
 
 
 def _footnote(builder: RowBuilder, role: str) -> str:
-    """Samples of each side, and how many stacks were truncated or lost."""
+    """Samples of each side, what they stand for, and how many stacks were truncated or lost."""
     texts = []
     for column in builder.columns:
         known = [run.quantities for run in column.runs if run.quantities.get(f"profiled.{role}.samples")]
-        samples, truncated, lost, covered = (
+        samples, truncated, lost, covered, hertz = (
             [quantity.rate for quantities in known if (quantity := quantities.get(f"profiled.{role}.{name}"))]
-            for name in ("samples", "truncated", "lost", "covered")
+            for name in ("samples", "truncated", "lost", "covered", "hertz")
         )
         if samples:
             share = sum(n * part for n, part in zip(samples, truncated, strict=True)) / sum(samples)
             dropped = f", up to {numbers.percent(max(lost))} % lost" if any(lost) else ""
-            shares = f"{_range(covered)} of the CPU time in /proc, {numbers.percent(share)} % truncated"
-            texts.append(f"{column.name} {sum(samples):,.0f}, {shares}{dropped}")
-    return f"samples of the CPU clock: {'; '.join(texts)}" if texts else ""
+            if hertz:
+                stand_for = f" of hardware cycles (effective number), {_range(hertz, 1e-9, '.2f')} GHz"
+            elif covered:
+                stand_for = f" of the CPU clock, {_range(covered, 100, '.0f')} %"
+            else:
+                stand_for = ", unknown share"
+            shares = f"{stand_for} of the CPU time in /proc, {numbers.percent(share)} % truncated"
+            texts.append(f"{column.name} {sum(samples):,.0f}{shares}{dropped}")
+    return f"samples: {'; '.join(texts)}" if texts else ""
 
 
-def _range(shares: Sequence[float]) -> str:
-    """Smallest and largest share in percent; none if the CPU time is less than a tick in /proc."""
-    if not shares:
-        return "unknown share"
-    return "–".join(dict.fromkeys(f"{100 * share:.0f}" for share in (min(shares), max(shares)))) + " %"
+def _range(values: Sequence[float], scale: float, form: str) -> str:
+    """Smallest and largest value."""
+    return "–".join(dict.fromkeys(f"{scale * value:{form}}" for value in (min(values), max(values))))

@@ -173,6 +173,11 @@ struct pt_regs {
 };
 #endif
 
+/* include/uapi/linux/bpf_perf_event.h */
+struct bpf_perf_event_data {
+	__u64 sample_period;
+};
+
 struct in6_addr {
 	union {
 		__be32 u6_addr32[4];

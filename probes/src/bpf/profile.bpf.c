@@ -1,8 +1,12 @@
 /* Samples the stacks of the watched processes; the method of bcc's profile and of perf record.
  *
- * Hook: a perf event of the CPU clock on every CPU, whose timer runs in interrupt context. Stacks
- * are found by frame pointers, without page faults. A sample is one record of a ring buffer, which
- * user space reads from mapped memory at each tick: a record wakes no process. */
+ * Hook: a perf event on every CPU, of hardware cycles or of the CPU clock. Stacks are found by frame
+ * pointers, without page faults. A sample is one record of a ring buffer, which user space reads from
+ * mapped memory at each tick: a record wakes no process.
+ *
+ * The overflow of hardware cycles is an NMI on x86: the program may interrupt any code of the kernel.
+ * It takes no lock but that of the ring buffer, which an NMI only tries: the sample is lost if it is
+ * taken. A CPU has one such event, so its scratch memory has one user. */
 #include "loadprint.bpf.h"
 
 /* FRAME: bytes of an address. */
@@ -13,6 +17,7 @@ CALL_COUNTER(take_sample);
 
 /* The frames of the kernel, then those of the process, each from the innermost one. */
 struct sample {
+	__u64 period;        /* events since the previous sample of this CPU; differs between samples of a stack */
 	__u64 address_space; /* differs between the programs that a process executes */
 	__u32 tgid;
 	__u16 role;
@@ -35,7 +40,7 @@ struct {
 MAPPED_ARRAY(lost_samples, __u64, 1);
 
 SEC("perf_event")
-int take_sample(void *ctx)
+int take_sample(struct bpf_perf_event_data *ctx)
 {
 	__u32 zero = 0, tgid = bpf_get_current_pid_tgid() >> 32, role = role_of(tgid);
 	struct sample *sample;
@@ -58,6 +63,7 @@ int take_sample(void *ctx)
 	user = bpf_get_stack(ctx, (void *)sample->frames + kernel, USER_FRAMES * FRAME, BPF_F_USER_STACK);
 	if (user < 0)
 		user = 0;
+	sample->period = ctx->sample_period;
 	sample->address_space = (__u64)BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), mm);
 	sample->tgid = tgid;
 	sample->role = role;

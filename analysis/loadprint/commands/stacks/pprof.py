@@ -25,20 +25,22 @@ class Strings:
 
 
 def encoded(stacks: RoleStacks) -> bytes:
-    """Gzip of a profile with the samples and their CPU time in ns; equal stacks give equal bytes."""
+    """Gzip of a profile with samples, and their CPU time in ns or cycles; equal stacks give equal bytes."""
     tree, strings = stacks.tree, Strings()
-    period = round(1e9 / tree.frequency_hz)
+    period = round(1e9 / tree.frequency_hz) if stacks.cycles is None else 0  # cycles have no fixed period
     # pprof takes the first mapping for the program
     modules = sorted(dict.fromkeys(frame.module for frame in tree.frames), key=_is_library)
     mappings = {module: place for place, module in enumerate(modules, start=1)}
-    cpu = _message((1, strings.place("cpu")), (2, strings.place("nanoseconds")))
+    kind, unit = ("cpu", "nanoseconds") if stacks.cycles is None else ("cycles", "count")
+    weight = _message((1, strings.place(kind)), (2, strings.place(unit)))
     fields: list[tuple[int, int | bytes]] = [
         (1, _message((1, strings.place("samples")), (2, strings.place("count")))),
-        (1, cpu),
+        (1, weight),
     ]
     for node, count in stacks.samples.items():
         locations = [int(tree.places[each]) + 1 for each in reversed(tree.path(node))]
-        fields.append((2, _message((1, _packed(locations)), (2, _packed((count, count * period))))))
+        value = count * period if stacks.cycles is None else stacks.cycles[node]
+        fields.append((2, _message((1, _packed(locations)), (2, _packed((count, value))))))
     for module, number in mappings.items():
         # field 7: the functions are symbolised
         fields.append((3, _message((1, number), (5, strings.place(module)), (7, 1))))
@@ -48,7 +50,7 @@ def encoded(stacks: RoleStacks) -> bytes:
         name = strings.place(str(frame))
         fields.append((5, _message((1, number), (2, name), (3, name), (4, strings.place(frame.module)))))
     fields += [(6, text.encode()) for text in strings.places]
-    fields += [(10, round(stacks.seconds * 1e9)), (11, cpu), (12, period)]
+    fields += [(10, round(stacks.seconds * 1e9)), (11, weight), (12, period)]
     return gzip.compress(_message(*fields), mtime=0)
 
 

@@ -20,11 +20,15 @@ FIX = "record with the probe profile, which needs root, or CAP_BPF and CAP_PERFM
 
 @dataclass(frozen=True)
 class RoleStacks:
-    """Samples of a role by node of the call tree; `title` names the run and the role."""
+    """Samples of a role by node of the call tree; `title` names the run and the role.
+
+    `cycles` is what the samples of hardware cycles stand for, None of the CPU clock.
+    """
 
     title: str
     tree: CallTree
     samples: Mapping[int, int]
+    cycles: Mapping[int, int] | None
     seconds: float
 
 
@@ -39,9 +43,13 @@ def read(path: Path, role: str) -> RoleStacks:
     profile = read_profile(Source(run, window, store, Quantities()))
     if profile is None:
         raise InputError(path, window.why_missing("profile"), FIX)
-    samples = profile.samples.get(role)
+    samples = profile.counts.get(role)
     if not samples:
         known = ", ".join(sorted(profile.samples)) or "none"
         raise InputError(path, f"no samples of role `{role}` in the window", f"roles with samples: {known}")
-    counts = {node: round(count) for node, count in samples.items()}
-    return RoleStacks(f"{run.id} {role}", profile.tree, counts, window.seconds)
+    cycles = _rounded(profile.cycles[role]) if role in profile.cycles else None
+    return RoleStacks(f"{run.id} {role}", profile.tree, _rounded(samples), cycles, window.seconds)
+
+
+def _rounded(values: Mapping[int, float]) -> dict[int, int]:
+    return {node: round(value) for node, value in values.items()}

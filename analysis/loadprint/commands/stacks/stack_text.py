@@ -11,18 +11,20 @@ KERNEL_SUFFIX = "_[k]"  # flamegraph.pl colours such frames as the kernel's
 
 
 def folded(stacks: RoleStacks) -> str:
-    """A line for each stack: frames from the outermost, separated by semicolons, and samples."""
+    """A line for each stack: frames from the outermost, separated by semicolons, and samples or cycles."""
     lines: dict[str, int] = {}
-    for node, count in stacks.samples.items():
+    for node, count in (stacks.cycles or stacks.samples).items():
         line = stacks.tree.folded(node, KERNEL_SUFFIX)
         lines[line] = lines.get(line, 0) + count
     return "".join(f"{line} {count}\n" for line, count in sorted(lines.items()))
 
 
 def speedscope(stacks: RoleStacks) -> str:
-    """A sampled profile, with CPU seconds by the samples and their frequency as weights."""
+    """A sampled profile; weights are cycles, or CPU seconds by the samples and their frequency."""
     tree = stacks.tree
-    period = 1 / tree.frequency_hz
+    weights = [count / tree.frequency_hz for count in stacks.samples.values()]
+    if stacks.cycles is not None:
+        weights = list(map(float, stacks.cycles.values()))
     samples = [_places(stacks, node) for node in stacks.samples]
     document = {
         "$schema": SCHEMA,
@@ -34,11 +36,11 @@ def speedscope(stacks: RoleStacks) -> str:
             {
                 "type": "sampled",
                 "name": stacks.title,
-                "unit": "seconds",
+                "unit": "seconds" if stacks.cycles is None else "none",
                 "startValue": 0,
-                "endValue": sum(stacks.samples.values()) * period,
+                "endValue": sum(weights),
                 "samples": samples,
-                "weights": [count * period for count in stacks.samples.values()],
+                "weights": weights,
             }
         ],
     }

@@ -4,6 +4,7 @@
 //! which the recorder writes into `stacks.json` at the end. Stacks are found by frame pointers: the
 //! callers of a function without one are missing or wrong.
 
+mod event;
 mod kallsyms;
 pub mod maps;
 mod modules;
@@ -17,7 +18,6 @@ use std::fmt::Debug;
 use std::fmt::Formatter;
 use std::io;
 use std::mem::offset_of;
-use std::os::fd::IntoRawFd;
 use std::rc::Rc;
 
 use libbpf_rs::Link;
@@ -32,8 +32,6 @@ use loadprint_recording::schema::Schema;
 use loadprint_recording::schema::Text;
 use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
-use perf_event::Builder;
-use perf_event::events::Software;
 use rustix::thread::CapabilitySet;
 
 use super::Shared;
@@ -52,7 +50,7 @@ use crate::Probe;
 use crate::ProbeEntry;
 use crate::ProbeError;
 use crate::RecordedFile;
-use crate::perf::online_cpus;
+use event::Event;
 use kallsyms::Kallsyms;
 use modules::Modules;
 use processes::Processes;
@@ -75,12 +73,20 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
 
 static ENTITY: &[Text] = &[text("role"), text("stack")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
-static COLUMNS: &[Column] = &[Column::gauge(
-    "samples",
-    Unit::One,
-    "samples with this stack since the previous tick; a stack without any has no row",
-    "perf_event_open(2), PERF_COUNT_SW_CPU_CLOCK; bpf_get_stack",
-)];
+static COLUMNS: &[Column] = &[
+    Column::gauge(
+        "samples",
+        Unit::One,
+        "samples with this stack since the previous tick; a stack without any has no row",
+        "perf_event_open(2), PERF_COUNT_HW_CPU_CYCLES or PERF_COUNT_SW_CPU_CLOCK; bpf_get_stack",
+    ),
+    Column::gauge(
+        "cycles",
+        Unit::One,
+        "clock cycles that these samples stand for; null if the CPU clock is sampled",
+        "sample_period of struct bpf_perf_event_data",
+    ),
+];
 
 /// Samples per second and CPU: not a multiple of common timers, whose work would always or never be
 /// sampled.
@@ -98,6 +104,7 @@ struct Profile {
     _programs: &'static ProfileSkel<'static>,
     lost: MappedArray<u64>,
     collected: Rc<RefCell<Collected>>,
+    event: Event,
     roles: Vec<String>,
     shared: Rc<Shared>,
 }
@@ -110,8 +117,8 @@ struct Collected {
     modules: Modules,
     kernel: Kallsyms,
     tree: Tree,
-    /// Samples by number of the role and node.
-    samples: BTreeMap<(u16, u32), u64>,
+    /// Samples and the events that they stand for, by number of the role and node.
+    samples: BTreeMap<(u16, u32), (u64, u64)>,
     stack: Vec<Frame>,
 }
 
@@ -136,7 +143,7 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
     let roles = shared.roles(host, options)?.names().to_vec();
     // The ring buffer refers to the programs, which end with the recorder.
     let programs: &'static _ = Box::leak(Box::new(load_object(host, "profile", load)?));
-    let links = attach(host, programs)?;
+    let (event, links) = Event::start(host, programs)?;
     shared.add_programs("profile", programs.object())?;
     let collected = Rc::new(RefCell::new(Collected::new(host)));
     let mut ring = RingBufferBuilder::new();
@@ -153,45 +160,10 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
         _programs: programs,
         lost: MappedArray::new(&programs.maps.lost_samples).map_err(|error| unmapped(&error))?,
         collected,
+        event,
         roles,
         shared: Rc::clone(shared),
     }))
-}
-
-/// Starts an event with the program on every online CPU.
-fn attach(host: &Host, programs: &ProfileSkel<'_>) -> Result<Vec<Link>, NotRunning> {
-    let event = |cpu: u32| {
-        Builder::new(Software::CPU_CLOCK)
-            .any_pid()
-            .one_cpu(cpu as usize)
-            .sample_frequency(FREQUENCY_HZ)
-            .exclude_kernel(false)
-            .exclude_idle(true)
-            .build()
-    };
-    let online = online_cpus(host)?;
-    online
-        .cpus()
-        .iter()
-        .map(|&cpu| {
-            let event = event(cpu).map_err(|error| NotRunning::Unavailable(refused(&error)))?;
-            // The link owns the descriptor.
-            let link = programs.progs.take_sample.attach_perf_event(event.into_raw_fd());
-            link.map_err(|error| super::refused("profile", &error))
-        })
-        .collect()
-}
-
-fn refused(error: &io::Error) -> String {
-    let fix = match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => {
-            "run as root, or with CAP_PERFMON; a container may need another seccomp profile"
-        }
-        Some(libc::EMFILE) => "it needs a descriptor for each CPU: raise the limit of open files (ulimit -n)",
-        Some(libc::ENOSYS) => "the kernel needs CONFIG_PERF_EVENTS",
-        _ => "please report this with the version of the kernel",
-    };
-    format!("profile: perf_event_open: {error}; {fix}")
 }
 
 impl Collected {
@@ -209,6 +181,7 @@ impl Collected {
 
     /// Adds a record of the ring buffer: the fields of `struct sample` and the used frames.
     fn add(&mut self, bytes: &[u8]) -> Option<()> {
+        let period = u64::from_ne_bytes(field(bytes, offset_of!(sample, period))?);
         let role = u16::from_ne_bytes(field(bytes, offset_of!(sample, role))?);
         let pid = u32::from_ne_bytes(field(bytes, offset_of!(sample, tgid))?);
         let address_space = u64::from_ne_bytes(field(bytes, offset_of!(sample, address_space))?);
@@ -228,7 +201,9 @@ impl Collected {
         }
         let node = self.tree.node(stack.iter().rev().copied());
         self.stack = stack;
-        *self.samples.entry((role, node?)).or_default() += 1;
+        let (samples, events) = self.samples.entry((role, node?)).or_default();
+        *samples += 1;
+        *events += period;
         Some(())
     }
 
@@ -266,10 +241,11 @@ impl Probe for Profile {
         let processes = self.shared.processes();
         let mut collected = self.collected.borrow_mut();
         collected.processes.follow(&processes);
-        for ((role, node), samples) in std::mem::take(&mut collected.samples) {
+        for ((role, node), (samples, events)) in std::mem::take(&mut collected.samples) {
             if let Some(role) = self.roles.get(usize::from(role).wrapping_sub(1)) {
                 rows.row(&[role.as_bytes(), node.to_string().as_bytes()]);
                 rows.uint(samples);
+                rows.uint_or_null((self.event == Event::Cycles).then_some(events));
             }
         }
         Ok(())
@@ -279,7 +255,7 @@ impl Probe for Profile {
         let collected = self.collected.borrow();
         let modules = collected.modules.list().iter();
         let stacks = Stacks {
-            event: "cpu-clock",
+            event: self.event.name(),
             frequency_hz: FREQUENCY_HZ,
             lost: self.lost.counter(0, 0).unwrap_or(0),
             reason: collected.kernel.reason(),
@@ -303,23 +279,6 @@ impl Probe for Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn errors_have_a_fix() {
-        for (errno, expected) in [
-            (libc::EACCES, "CAP_PERFMON"),
-            (libc::EMFILE, "ulimit -n"),
-            (libc::ENOSYS, "CONFIG_PERF_EVENTS"),
-            (libc::EINVAL, "please report this"),
-        ] {
-            let reason = refused(&io::Error::from_raw_os_error(errno));
-            assert!(
-                reason.starts_with("profile: ") && reason.contains(expected),
-                "{reason}"
-            );
-            assert!(reason.contains("; ") && reason.lines().count() == 1, "{reason}");
-        }
-    }
 
     #[test]
     fn callers_are_at_their_call() {
