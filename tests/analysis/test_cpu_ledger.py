@@ -158,6 +158,17 @@ def test_a_process_that_starts_late_is_covered_while_it_is_there(tmp_path: Path)
     assert quantities.values["profiled.server.covered"].rate == pytest.approx(100 / 99 / 0.12)
 
 
+def test_without_the_cpu_time_of_the_server_its_samples_have_no_rows(tmp_path: Path) -> None:
+    run = make_profiled_run(tmp_path / "run", Host(seconds=20), server=OLTP)
+    path = run / "server/process.parquet"
+    table = pq.read_table(path)
+    kept = [row["tick"] < 11 or row["role"] != "server" for row in table.to_pylist()]
+    pq.write_table(table.filter(kept), path)
+    quantities = measured(run).quantities
+    assert not [name for name in quantities.values if name.startswith("profile.server.")]
+    assert "ended in the window" in quantities.why("profile.server.parser")
+
+
 def test_the_error_of_a_share_is_that_of_a_sample_of_this_size() -> None:
     rng = np.random.default_rng(14)
     for share, total in ((0.3, 400), (0.02, 2000)):

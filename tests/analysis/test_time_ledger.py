@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from loadprint.commands.operands import resolve
 from loadprint.comparison.compare_sides import compare
@@ -14,7 +16,7 @@ from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.tables.table import Group, Row
-from recordings import Host, Rows, make_execution, make_run, write_json
+from recordings import Host, Rows, make_execution, make_run, write_json, write_manifest
 from test_probe_rows import HISTOGRAM, histogram
 
 SECOND = 10**9
@@ -171,6 +173,34 @@ def test_a_server_whose_threads_wait_for_no_client_has_no_rows_but_the_reason(tm
     assert row.view == "all"
     assert "thread pool" in row.cells[0].notes[0]
     assert measured(tmp_path / "other", host(pool)).quantities.get("ledger.server") is not None
+
+
+@pytest.mark.parametrize("handling", ["pool-of-threads", "loaded-dynamically"])
+def test_threads_of_a_pool_are_not_those_of_connections(tmp_path: Path, handling: str) -> None:
+    """Some of them wait for one client: while it logs in."""
+    pool = replace(host(), variables={"thread_handling": handling})
+    quantities = measured(tmp_path / "run", pool).quantities
+    assert not [name for name in quantities.values if name.startswith("ledger.")]
+    assert handling in quantities.why("ledger.user")
+    (group,) = table(tmp_path / "execution", one=pool, two=pool)
+    (row,) = group.rows
+    assert handling in row.cells[0].notes[0]
+    usual = replace(host(), variables={"thread_handling": "one-thread-per-connection"})
+    assert measured(tmp_path / "usual", usual).quantities.get("ledger.server") is not None
+
+
+def test_a_server_that_ends_in_the_window_has_no_ledger(tmp_path: Path) -> None:
+    """The recorder knew only the ID of its first process: the rest of the window is missing."""
+    run = make_run(tmp_path / "run", host())
+    path = run / "server/process.parquet"
+    rows = pq.read_table(path)
+    kept = [row["tick"] < 11 or row["role"] != "server" for row in rows.to_pylist()]
+    pq.write_table(rows.filter(kept), path)
+    write_manifest(run)
+    quantities = gather(open_run(run), Store()).quantities
+    for name in ("ledger.user", "ledger.unexplained", "process.server.cpu"):
+        assert quantities.get(name) is None
+        assert "--process server=@FILE" in quantities.why(name)
 
 
 def test_a_generator_without_latency_leaves_the_states(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from loadprint.metrics.derived import KERNEL, LATENCY, THROUGHPUT
 from loadprint.metrics.derived_cpu import cpu_metrics
 from loadprint.metrics.derived_devices import DISK
 from loadprint.metrics.gather import Measured, gather
+from loadprint.metrics.sources import SERVER_RESTARTED
 from loadprint.reading.cpusets import parse_cpus
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
@@ -223,6 +224,7 @@ def test_a_pid_that_is_used_again_is_another_process(tmp_path: Path) -> None:
     # 9 + 3 ticks of 10 ms a second, but for the second in which one ended and the other began
     assert cpu is not None
     assert cpu.rate == pytest.approx(0.12 * (seconds - 1) / seconds)
+    assert SERVER_RESTARTED in result.quantities.warnings
     number = result.quantities.get("threads.server.number")
     assert number is not None
     assert number.rate == 2

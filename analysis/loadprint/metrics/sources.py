@@ -5,7 +5,7 @@ The query sums over CPUs before differences are taken: an hour of 64 CPUs become
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import ibis
@@ -32,6 +32,16 @@ from loadprint.reading.cpusets import host_cpus
 from loadprint.reading.queries import Columns, Query, Store, by_entity, number
 from loadprint.reading.recording import Run
 from loadprint.reading.window import Floats, Window
+
+SERVER = "process.server."
+SERVER_ENDED = (
+    "the server's process ended in the window and no later one was found; "
+    "name a server that restarts by its pid file (--process server=@FILE)"
+)
+SERVER_RESTARTED = (
+    "the server restarted in the window: CPU time before the first reading of a process and after its last "
+    "one is not counted, and time without a server is unexplained in the time ledger"
+)
 
 
 @dataclass(frozen=True)
@@ -271,6 +281,11 @@ def process(source: Source, hz: float) -> None:
         return
     for role, series in by_entity(rows, "role"):
         lives, seconds = _lives(series), source.seconds("process", series["tick"])
+        if role == "server" and source.run.result and series["tick"][-1] < source.window.ends("process")[1]:
+            source.out.mark_missing(SERVER, SERVER_ENDED)
+            continue
+        if role == "server" and _is_succeeded(series["tick"], lives.values()):
+            source.out.warnings.append(SERVER_RESTARTED)
         for name, unit in units.items():
             readings = {life: series[name][chosen] for life, chosen in lives.items()}
             _sum_of_processes(source, f"process.{role}.{name}", readings, seconds, unit)
@@ -313,6 +328,12 @@ def _lives(series: Columns) -> dict[str, NDArray[np.bool_]]:
         f"{pid:.0f} of {start:.0f}": (series["pid"] == pid) & (series["starttime"] == start)
         for pid, start in np.unique(np.stack([series["pid"], series["starttime"]]), axis=1).T
     }
+
+
+def _is_succeeded(ticks: Floats, lives: Iterable[NDArray[np.bool_]]) -> bool:
+    """Whether a process appeared after another one had ended."""
+    ends = [(ticks[chosen][0], ticks[chosen][-1]) for chosen in lives]
+    return max(first for first, _ in ends) > min(last for _, last in ends)
 
 
 def _sum_of_processes(

@@ -13,7 +13,7 @@ from typing import Any
 import ibis
 
 from loadprint.metrics.ledger_parts import parts
-from loadprint.metrics.sources import Source
+from loadprint.metrics.sources import SERVER, Source
 from loadprint.metrics.sources_ebpf import ends, increases, seconds_between
 from loadprint.reading.columns import NANOSECOND
 from loadprint.reading.queries import number
@@ -44,6 +44,8 @@ IN_SERVER = (
 NO_THREADS = (
     "no thread of the server waited for one client: the server has a thread pool, or had no connections"
 )
+POOL = "the server has a thread pool (thread_handling = {}): its threads serve no single connection"
+PER_CONNECTION = {"one-thread-per-connection", "no-threads"}
 NO_COUNT = "neither the server nor the generator reports the number of connections"
 NO_LATENCY = "the generator did not report the mean latency of its transactions"
 
@@ -56,6 +58,14 @@ def ledger(source: Source) -> None:
     network and the client. ledger_parts.py adds parts of them.
     """
     out = source.out
+    handling = ((source.run.server or {}).get("variables") or {}).get("thread_handling")
+    if handling and handling not in PER_CONNECTION:
+        # a thread that receives a login waits for it alone, and serves any connection later
+        out.mark_missing("ledger.", POOL.format(handling))
+        return
+    if SERVER in out.missing:
+        out.mark_missing("ledger.", out.missing[SERVER])
+        return
     rates = _rates(source)
     if rates is None:
         return
