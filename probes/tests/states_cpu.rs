@@ -13,6 +13,7 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process;
+use std::ptr::null_mut;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -58,13 +59,68 @@ impl Drop for Quota {
 }
 
 fn monotonic() -> Duration {
+    time_of(libc::CLOCK_MONOTONIC)
+}
+
+fn time_of(clock: libc::clockid_t) -> Duration {
     let mut now = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
     // SAFETY: the structure lives until the call returns.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    unsafe { libc::clock_gettime(clock, &raw mut now) };
     Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32)
+}
+
+const STACK: usize = 1 << 16;
+
+/// The function of a thread: 0.3 ms on the CPU.
+extern "C" fn briefly(_: *mut libc::c_void) -> libc::c_int {
+    while time_of(libc::CLOCK_THREAD_CPUTIME_ID) < Duration::from_micros(300) {}
+    0
+}
+
+/// Runs `briefly` in a thread, and waits for its end.
+fn run_thread(stack: *mut u8) {
+    let flags = libc::CLONE_VM
+        | libc::CLONE_FS
+        | libc::CLONE_FILES
+        | libc::CLONE_SIGHAND
+        | libc::CLONE_SYSVSEM
+        | libc::CLONE_THREAD
+        | libc::CLONE_PARENT_SETTID
+        | libc::CLONE_CHILD_CLEARTID;
+    let (none, mut running) = (null_mut::<libc::c_void>(), 0u32);
+    let id = &raw mut running;
+    // SAFETY: stack and number live until the thread has ended; then the kernel clears the number.
+    unsafe {
+        libc::clone(briefly, stack.add(STACK).cast(), flags, none, id, none, id);
+        loop {
+            let now = id.read_volatile();
+            if now == 0 {
+                return;
+            }
+            libc::syscall(libc::SYS_futex, id, libc::FUTEX_WAIT, now, 0);
+        }
+    }
+}
+
+/// The kernel counts user and system time by tick: most threads have none, some have more than they
+/// ran. A hypervisor can delay ticks.
+#[test]
+fn threads_of_less_than_a_millisecond_have_user_and_system_time() {
+    const THREADS: u32 = 2000;
+    // Aligned as a stack is.
+    let mut stack = vec![0u128; STACK / size_of::<u128>()];
+    let stack = stack.as_mut_ptr().cast::<u8>();
+    let mut watched = Watched::new(|| (0..THREADS).for_each(|_| run_thread(stack)));
+    let (before, ticks) = (watched.read(), watched.user_and_system_ns());
+    watched.child.go();
+    watched.child.finish();
+    let ran = watched.read().since(&before).of("other", "on CPU").0;
+    let ticks = watched.user_and_system_ns() - ticks;
+    assert!(ran > u64::from(THREADS) * 150_000, "{ran}");
+    assert!(ticks > ran / 5 && ticks < ran * 2, "{ticks} of {ran}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ enum { BPF_F_MMAPABLE = 1 << 10, BPF_F_USER_STACK = 1 << 8, BPF_RB_NO_WAKEUP = 1
 enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };
 
 /* include/linux/sched.h: threads that never run in user space */
-enum { PF_IO_WORKER = 0x10, PF_KTHREAD = 0x200000 };
+enum { PF_EXITING = 0x4, PF_IO_WORKER = 0x10, PF_KTHREAD = 0x200000 };
 
 /* include/uapi/linux/stat.h */
 enum { S_IFMT = 0170000, S_IFSOCK = 0140000, S_IFREG = 0100000, S_IFBLK = 0060000 };

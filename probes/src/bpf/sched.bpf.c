@@ -133,7 +133,8 @@ static __always_inline __u32 reason_of(__u32 state)
 	return state == SLEEP_WAIT ? SLEEP : OTHER;
 }
 
-/* Adds user and system time. Reading them seldom keeps their cache line out of most switches. */
+/* Adds user and system time. Reading them seldom keeps their cache line out of most switches; at its
+ * end a thread may have run for less. */
 static __always_inline void add_ticks(struct task_struct *task, struct last_switch *last, struct thread_time *times)
 {
 	__u64 utime = task->utime, stime = task->stime;
@@ -157,7 +158,7 @@ static __always_inline void add_run(struct task_struct *task, struct counts *cou
 
 	last->exec_runtime = exec_runtime;
 	add_time(times, ON_CPU, run);
-	if ((exec_runtime ^ before) >> TICKS_SHIFT)
+	if ((exec_runtime ^ before) >> TICKS_SHIFT || task->flags & PF_EXITING)
 		add_ticks(task, last, times);
 	if (last->state == ON_CPU && last->pcount == (__u32)task->sched_info.pcount && (__s64)stolen > 0)
 		add_time(times, STOLEN, stolen);

@@ -98,6 +98,19 @@ impl Watched {
         Seen((0..rows.len()).map(row).collect())
     }
 
+    /// User and system time of all threads by the probe, in nanoseconds.
+    pub fn user_and_system_ns(&mut self) -> u64 {
+        let mut rows = Rows::default();
+        common::read(self.probe.as_mut(), &mut rows).unwrap();
+        let values = (0..rows.len()).flat_map(|row| [2, 3].map(|column| rows.value(row, column, 4)));
+        values
+            .map(|value| match value {
+                Value::Bits(number) => number,
+                _ => 0,
+            })
+            .sum()
+    }
+
     /// Nanoseconds on the CPU (`/proc/PID/schedstat`).
     pub fn on_cpu_ns(&self) -> u64 {
         let text = fs::read_to_string(format!("/proc/{}/schedstat", self.child.pid)).unwrap();
