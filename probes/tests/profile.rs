@@ -279,6 +279,79 @@ fn function_without_a_symbol_has_its_module() {
     assert_eq!(profile.with_symbol("stripped::"), 0);
 }
 
+/// Moves the symbols of a program to another file, as a distribution does.
+fn separate(program: &Path, debug: &Path) {
+    let run = |tool: &str, arguments: &[&Path]| {
+        assert!(Command::new(tool).args(arguments).status().unwrap().success());
+    };
+    run("objcopy", &[Path::new("--only-keep-debug"), program, debug]);
+    run("strip", &[program]);
+}
+
+/// The function of the program is named; its file has no symbol of it.
+fn has_symbols_of_debug_file(process: &mut Running, name: &str) {
+    let mut profile = Profile::of(process);
+    process.go();
+    let function = format!("{name}::often");
+    eventually("samples of the function", || {
+        profile.tick();
+        (profile.with_symbol(&function) > 20).then_some(())
+    });
+}
+
+#[test]
+fn symbols_are_in_the_file_of_the_debug_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = compile(dir.path(), "linked", &[]);
+    let debug = dir.path().join(".debug/linked.debug");
+    fs::create_dir(dir.path().join(".debug")).unwrap();
+    separate(&program, &debug);
+    let link = format!("--add-gnu-debuglink={}", debug.display());
+    let linked = Command::new("objcopy").arg(link).arg(&program).status();
+    assert!(linked.unwrap().success());
+    has_symbols_of_debug_file(&mut Running::program(&program, &["0"]), "linked");
+}
+
+/// The process has another root directory, and so other debug files, than the recorder.
+#[test]
+fn symbols_are_in_the_file_of_the_build_id() {
+    let root = tempfile::tempdir().unwrap();
+    let program = compile(root.path(), "packaged", &["-static"]);
+    let debug = root.path().join("symbols");
+    separate(&program, &debug);
+    let notes = Command::new("readelf").arg("-n").arg(&program).output().unwrap();
+    let notes = String::from_utf8(notes.stdout).unwrap();
+    let (_, build_id) = notes.split_once("Build ID: ").unwrap();
+    let (first, rest) = build_id.lines().next().unwrap().split_at(2);
+    let directory = root.path().join("usr/lib/debug/.build-id").join(first);
+    fs::create_dir_all(&directory).unwrap();
+    fs::rename(&debug, directory.join(format!("{rest}.debug"))).unwrap();
+    let mut process = Running::start(Command::new("chroot").arg(root.path()).args(["/packaged", "0"]));
+    has_symbols_of_debug_file(&mut process, "packaged");
+}
+
+/// A file of another build has other addresses.
+#[test]
+fn debug_file_of_another_build_is_not_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let [program, other] = ["rebuilt", "other"].map(|name| compile(dir.path(), name, &[]));
+    let debug = dir.path().join("rebuilt.debug");
+    separate(&other, &debug);
+    let link = format!("--add-gnu-debuglink={}", debug.display());
+    let linked = Command::new("objcopy")
+        .args(["--strip-all", &link])
+        .arg(&program)
+        .status();
+    assert!(linked.unwrap().success());
+    let mut process = Running::program(&program, &["0"]);
+    let mut profile = Profile::of(&process);
+    process.go();
+    profile.wait_for(50);
+    let module = program.display().to_string();
+    assert!(profile.with_frame(|path, symbol| path == module && symbol.is_none()) > 20);
+    assert_eq!(profile.with_symbol("other::"), 0);
+}
+
 #[test]
 fn file_in_another_mount_namespace_of_another_user_has_symbols() {
     let dir = tempfile::tempdir().unwrap();

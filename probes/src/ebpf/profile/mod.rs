@@ -4,6 +4,7 @@
 //! which the recorder writes into `stacks.json` at the end. Stacks are found by frame pointers: the
 //! callers of a function without one are missing or wrong.
 
+mod debug_file;
 mod event;
 mod kallsyms;
 pub mod maps;

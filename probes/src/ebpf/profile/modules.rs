@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use blazesym::symbolize::Input;
@@ -22,13 +23,15 @@ use object::SymbolKind;
 use rustix::fs::FileType;
 use rustix::fs::Mode;
 use rustix::fs::OFlags;
+use rustix::fs::Stat;
 use rustix::fs::fstat;
 use rustix::fs::open;
 
+use super::debug_file;
 use super::maps::Mapping;
 use crate::Host;
 
-/// The most modules: each has an open file. The code of others is unknown.
+/// The most modules: each has an open file, or two. The code of others is unknown.
 const MAX_MODULES: usize = 500;
 
 /// A module by the device, inode number and name of its mapping.
@@ -42,7 +45,8 @@ pub struct Module {
     pub path: String,
     /// The build ID of its file in hexadecimal digits.
     pub build_id: Option<String>,
-    file: Option<File>,
+    /// The files with its symbols: its own, and its debug file.
+    files: Vec<File>,
     functions: Functions,
 }
 
@@ -97,7 +101,7 @@ impl Module {
         Self {
             path: path.to_owned(),
             build_id: None,
-            file: None,
+            files: vec![],
             functions: Functions::default(),
         }
     }
@@ -116,27 +120,35 @@ impl Module {
             let build_id = elf.build_id().ok().flatten();
             module.build_id = build_id.map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect());
             module.functions = Functions::new(&elf);
+            let is_stripped = elf.symbols().next().is_none();
+            let debug = is_stripped.then(|| debug_file::find(host, pid, &mapping.name, &elf));
+            module.files.extend(debug.flatten());
             drop(cache);
-            module.file = Some(file);
+            for debug in &module.files {
+                let cache = ReadCache::new(debug);
+                if let Ok(elf) = object::File::parse(&cache) {
+                    module.functions.add(&elf);
+                }
+            }
+            module.files.push(file);
         }
         module
     }
 
     /// The demangled names of functions, in the order of their addresses.
     pub fn names(&self, symbolizer: &Symbolizer, functions: &[u64]) -> Vec<Option<String>> {
-        let Some(file) = self.file.as_ref().filter(|_| !functions.is_empty()) else {
-            return vec![None; functions.len()];
-        };
-        let mut elf = Elf::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        elf.debug_syms = false;
-        let names = symbolizer.symbolize(&Source::Elf(elf), Input::VirtOffset(functions));
-        match names {
-            Ok(names) => names
-                .iter()
-                .map(|name| name.as_sym().map(|symbol| symbol.name.clone().into_owned()))
-                .collect(),
-            Err(_) => vec![None; functions.len()],
+        let mut names = vec![None; functions.len()];
+        for file in self.files.iter().filter(|_| !functions.is_empty()) {
+            let mut elf = Elf::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
+            elf.debug_syms = false;
+            let found = symbolizer.symbolize(&Source::Elf(elf), Input::VirtOffset(functions));
+            for (name, found) in names.iter_mut().zip(found.unwrap_or_default()) {
+                if name.is_none() {
+                    *name = found.as_sym().map(|symbol| symbol.name.clone().into_owned());
+                }
+            }
         }
+        names
     }
 }
 
@@ -153,13 +165,22 @@ fn open_file(host: &Host, pid: u32, mapping: &Mapping) -> Option<File> {
     ];
     let open_path = |path: PathBuf| -> io::Result<Option<File>> {
         let handle = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        let stat = fstat(&handle)?;
-        let is_mapped =
-            FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_ino == mapping.inode;
-        let path = host.proc(&format!("self/fd/{}", handle.as_raw_fd()));
-        is_mapped.then(|| File::open(path)).transpose()
+        open_regular(host, &handle, |stat| stat.st_ino == mapping.inode)
     };
     paths.into_iter().find_map(|path| open_path(path).ok().flatten())
+}
+
+/// Opens a file for reading if it is a regular file that `is_wanted` accepts. Opening another file,
+/// such as a device, can have effects.
+pub fn open_regular(
+    host: &Host,
+    handle: &OwnedFd,
+    is_wanted: impl FnOnce(&Stat) -> bool,
+) -> io::Result<Option<File>> {
+    let stat = fstat(handle)?;
+    let is_wanted = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && is_wanted(&stat);
+    let path = host.proc(&format!("self/fd/{}", handle.as_raw_fd()));
+    is_wanted.then(|| File::open(path)).transpose()
 }
 
 /// A part of the file that is mapped at a virtual address.
@@ -193,25 +214,32 @@ impl Functions {
             })
             .collect();
         let base = segments.iter().map(|segment| segment.address).min().unwrap_or(0);
+        let mut functions = Self {
+            segments,
+            base,
+            ranges: vec![],
+        };
+        functions.add(elf);
+        functions
+    }
+
+    /// Adds the symbols of a file for the same addresses.
+    fn add<'data>(&mut self, elf: &impl Object<'data>) {
         let range = |address: u64, size: u64| {
-            let start = u32::try_from(address.checked_sub(base)?).ok()?;
+            let start = u32::try_from(address.checked_sub(self.base)?).ok()?;
             Some((start, u32::try_from(size).unwrap_or(u32::MAX)))
         };
-        let mut ranges: Vec<_> = elf
+        let added = elf
             .dynamic_symbols()
             .chain(elf.symbols())
             .filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Text)
-            .filter_map(|symbol| range(symbol.address(), symbol.size()))
-            .collect();
+            .filter_map(|symbol| range(symbol.address(), symbol.size()));
+        let ranges = &mut self.ranges;
+        ranges.extend(added);
         // The largest of several functions at one address comes first and stays.
         ranges.sort_unstable_by_key(|(start, size)| (*start, u32::MAX - size));
         ranges.dedup_by_key(|(start, _)| *start);
         ranges.shrink_to_fit();
-        Self {
-            segments,
-            base,
-            ranges,
-        }
     }
 
     /// The virtual address of the function at an offset in the file.
