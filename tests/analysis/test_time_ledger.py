@@ -175,6 +175,11 @@ def test_a_server_whose_threads_wait_for_no_client_has_no_rows_but_the_reason(tm
     assert measured(tmp_path / "other", host(pool)).quantities.get("ledger.server") is not None
 
 
+def no_ledger(execution: Path) -> list[str]:
+    """The line of the header on missing ledgers."""
+    return [text for label, text in compare(*resolve([str(execution)])).facts if label == "no ledger"]
+
+
 @pytest.mark.parametrize("handling", ["pool-of-threads", "loaded-dynamically"])
 def test_threads_of_a_pool_are_not_those_of_connections(tmp_path: Path, handling: str) -> None:
     """Some of them wait for one client: while it logs in."""
@@ -185,6 +190,8 @@ def test_threads_of_a_pool_are_not_those_of_connections(tmp_path: Path, handling
     (group,) = table(tmp_path / "execution", one=pool, two=pool)
     (row,) = group.rows
     assert handling in row.cells[0].notes[0]
+    (text,) = no_ledger(tmp_path / "execution")
+    assert text.startswith("of time: the server has a thread pool")
     usual = replace(host(), variables={"thread_handling": "one-thread-per-connection"})
     assert measured(tmp_path / "usual", usual).quantities.get("ledger.server") is not None
 

@@ -333,7 +333,7 @@ def _lives(series: Columns) -> dict[str, NDArray[np.bool_]]:
 def _is_succeeded(ticks: Floats, lives: Iterable[NDArray[np.bool_]]) -> bool:
     """Whether a process appeared after another one had ended."""
     ends = [(ticks[chosen][0], ticks[chosen][-1]) for chosen in lives]
-    return max(first for first, _ in ends) > min(last for _, last in ends)
+    return bool(max(first for first, _ in ends) > min(last for _, last in ends))
 
 
 def _sum_of_processes(

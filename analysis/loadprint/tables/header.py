@@ -46,6 +46,7 @@ def facts(
         ("interrupts", _each(sides, measured, _interrupts)),
         ("clocks", clocks_text(everyone)),
         ("no eBPF", _each(sides, measured, _no_ebpf)),
+        ("no ledger", _each(sides, measured, _no_ledger)),
         ("connections", _multiplexed(sides, measured)),
         ("warm-up", str(execution.get("warm_promise") or "none declared")),
         ("warmed", "; ".join(_warmed(sides, measured))),
@@ -218,6 +219,22 @@ def _no_ebpf(run: Measured) -> str:
     )
     ran = any(name.startswith(prefix) for name in run.window.middle_ns)
     return "" if ran or not reasons else next(iter(reasons))
+
+
+def _no_ledger(run: Measured) -> str:
+    """Reasons why a load has no time ledger or CPU ledger although the recorder ran eBPF probes."""
+    if run.window is None or run.run.result is None or _no_ebpf(run):
+        return ""
+    quantities, reasons = run.quantities, {}
+    if "ebpf_states" in run.window.middle_ns and "ledger." in quantities.missing:
+        reasons["time"] = quantities.why("ledger.server")
+    refused = run.window.unavailable.get("profile", "").startswith("unavailable")
+    if (refused or "profile" in run.window.middle_ns) and not quantities.get("profiled.server.samples"):
+        reasons["CPU time"] = quantities.why("profile.server.")
+    causes = dict.fromkeys(reasons.values())
+    return "; ".join(
+        f"of {' and '.join(what for what in reasons if reasons[what] == why)}: {why}" for why in causes
+    )
 
 
 def kernel(fingerprint: dict[str, Any]) -> str:

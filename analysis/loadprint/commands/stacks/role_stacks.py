@@ -46,7 +46,8 @@ def read(path: Path, role: str) -> RoleStacks:
     samples = profile.counts.get(role)
     if not samples:
         known = ", ".join(sorted(profile.samples)) or "none"
-        raise InputError(path, f"no samples of role `{role}` in the window", f"roles with samples: {known}")
+        hint = f"choose one with --role; roles with samples: {known}"
+        raise InputError(path, f"no samples of role `{role}` in the window", hint)
     cycles = _rounded(profile.cycles[role]) if role in profile.cycles else None
     return RoleStacks(f"{run.id} {role}", profile.tree, _rounded(samples), cycles, window.seconds)
 
