@@ -1,0 +1,1 @@
+"""Ledgers of servers and recorders that lack something."""

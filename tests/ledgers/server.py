@@ -1,0 +1,138 @@
+"""Runs Debian's MariaDB with any options, and records a short load on it."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from ab.bench import COLLECT, LOAD, TIMEOUT_S, wait_for
+from loadprint.metrics.gather import Measured, gather
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import open_run
+
+SERVER, SHARE = "/usr/sbin/mariadbd", Path("/usr/share/mysql")
+TABLES = ("system_tables", "performance_tables", "system_tables_data")
+PROBES = "cpu,process,threads,ebpf_states,profile"
+PASSWORD = "not-that-secret"
+ACCOUNT = f"""CREATE DATABASE IF NOT EXISTS sbtest;
+CREATE USER IF NOT EXISTS 'loadprint'@'localhost' IDENTIFIED BY '{PASSWORD}';
+GRANT ALL ON *.* TO 'loadprint'@'localhost';
+"""
+SECONDS, CONNECTIONS = 4, 4
+
+
+class Server:
+    """A server; a restart keeps its data and its pid file's path."""
+
+    def __init__(self, home: Path, program: str | Path = SERVER) -> None:
+        self.home, self.pid_file, self.socket = home, home / "pid", home / "mysql.sock"
+        self.common: list[str | Path] = [
+            program,
+            "--no-defaults",
+            "--user=root",
+            f"--datadir={home}/data",
+            f"--lc-messages-dir={SHARE}",
+        ]
+        self.options: Sequence[str] = ()
+        self.process: subprocess.Popen[bytes] | None = None
+        self.defaults = home / "client.cnf"
+
+    def initialise(self) -> None:
+        """Create its data, account and option file."""
+        (self.home / "data").mkdir()
+        tables = "".join((SHARE / f"mysql_{name}.sql").read_text(encoding="utf-8") for name in TABLES)
+        words = [*self.common, "--bootstrap", "--skip-log-bin", "--max-allowed-packet=8M"]
+        statements = f"CREATE DATABASE mysql;\nUSE mysql;\n{tables}"
+        subprocess.run(words, input=statements.encode(), check=True, capture_output=True)
+        (self.home / "init.sql").write_text(ACCOUNT, encoding="utf-8")
+        self.defaults.touch(mode=0o600)
+        account = f"[client]\nuser=loadprint\npassword={PASSWORD}\nsocket={self.socket}\n"
+        self.defaults.write_text(account, encoding="utf-8")
+
+    def start(self) -> None:
+        """Start it and wait for its pid file and its socket."""
+        self.pid_file.unlink(missing_ok=True)
+        self.socket.unlink(missing_ok=True)
+        options = [
+            f"--socket={self.socket}",
+            f"--pid-file={self.pid_file}",
+            f"--init-file={self.home}/init.sql",
+            "--skip-networking",
+            "--innodb-buffer-pool-size=64M",
+            "--innodb-flush-log-at-trx-commit=0",
+        ]
+        with (self.home / "log").open("ab") as log:
+            words = [*self.common, *options, *self.options]
+            process = subprocess.Popen(words, stdout=log, stderr=log)
+        self.process = process
+        wait_for(
+            "the server",
+            lambda: (self.pid_file.exists() and self.socket.exists()) or process.poll() is not None,
+        )
+        assert process.poll() is None, (self.home / "log").read_text(encoding="utf-8")
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        assert self.process is not None
+        return self.process.pid
+
+    @contextlib.contextmanager
+    def running(self, *options: str) -> Iterator[None]:
+        """Run it with further options."""
+        self.options = options
+        self.start()
+        try:
+            yield
+        finally:
+            self.kill()
+
+
+def record(
+    server: Server,
+    out: Path,
+    *options: str,
+    process: str | None = None,
+    prefix: Sequence[str | Path] = (),
+    during: Callable[[], None] = lambda: None,
+) -> Measured:
+    """Record point selects; `during` runs in the middle."""
+    out.mkdir()
+    log, pid_file = out.with_suffix(".log"), out.with_suffix(".pid")
+    load = [f"--defaults-file={server.defaults}", "--tables=1", "--table-size=100"]
+    for verb in ("cleanup", "prepare"):
+        subprocess.run([LOAD, verb, "oltp_point_select", *load], check=True, capture_output=True)
+    words: list[str | Path] = [*prefix, COLLECT, "record", "--out", out, "--pid-file", pid_file]
+    words += ["--interval", "200ms", "--probes", PROBES]
+    words += ["--process", process or f"server=@{server.pid_file}"]
+    with log.open("w") as output:
+        recorder = subprocess.Popen(words, stderr=output)
+    try:
+        wait_for("the recorder", lambda: pid_file.exists() or recorder.poll() is not None)
+        assert recorder.poll() is None, log.read_text(encoding="utf-8")
+        words = [LOAD, "run", "oltp_point_select", *load, f"--threads={CONNECTIONS}", "--rand-seed=1"]
+        words += ["--warmup-time=1", f"--time={SECONDS}", "--report-interval=0", "--out", out, *options]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+            phases = out / "load/phases.jsonl"
+            wait_for(
+                "the measurement",
+                lambda: (
+                    (phases.exists() and "measure" in phases.read_text(encoding="utf-8"))
+                    or running.poll() is not None
+                ),
+            )
+            during()
+            text, _ = running.communicate(timeout=TIMEOUT_S)
+            assert running.returncode == 0, text
+    finally:
+        recorder.terminate()
+        assert recorder.wait(TIMEOUT_S) == 0, log.read_text(encoding="utf-8")
+    return gather(open_run(out), Store())
