@@ -197,7 +197,7 @@ def test_threads_of_a_pool_are_not_those_of_connections(tmp_path: Path, handling
 
 
 def test_a_server_that_ends_in_the_window_has_no_ledger(tmp_path: Path) -> None:
-    """The recorder knew only the ID of its first process: the rest of the window is missing."""
+    """The recorder had only the ID of its first process: the rest of the window is missing."""
     run = make_run(tmp_path / "run", host())
     path = run / "server/process.parquet"
     rows = pq.read_table(path)
