@@ -88,6 +88,24 @@ fn no_locked_memory_is_needed() {
     assert_eq!(running(listed(&["prlimit", "--memlock=0:0"])), with);
 }
 
+/// Each program, map and event needs a descriptor: which one is refused depends on the limit.
+#[test]
+fn without_free_descriptors_the_fix_is_their_limit() {
+    let mut refused = 0;
+    for limit in [36, 40, 48, 56] {
+        let limit = format!("--nofile={limit}:{limit}");
+        for probe in listed(&["prlimit", &limit]) {
+            let is_ledger = probe["name"] == "ebpf_states" || probe["name"] == "profile";
+            if is_ledger && probe["status"] != "running" {
+                refused += 1;
+                let reason = probe["reason"].as_str().unwrap();
+                assert!(reason.contains("ulimit -n"), "{probe}");
+            }
+        }
+    }
+    assert!(refused > 2, "{refused}");
+}
+
 /// Loading programs needs CAP_BPF and CAP_PERFMON; measuring their run time (BPF_ENABLE_STATS)
 /// needs CAP_SYS_ADMIN.
 #[test]

@@ -109,11 +109,17 @@ impl<T> MappedArray<T> {
     }
 }
 
+/// The advice where the recorder has no file descriptor left.
+pub(super) const RAISE_OPEN_FILES: &str = "raise the limit of open files (ulimit -n)";
+
 /// Reports a map that cannot be mapped.
 pub(crate) fn unmapped(error: &io::Error) -> NotRunning {
-    NotRunning::Unavailable(format!(
-        "ebpf: cannot map a BPF map into memory: {error}; it needs Linux 5.5 or newer"
-    ))
+    let fix = if error.raw_os_error() == Some(libc::EMFILE) {
+        RAISE_OPEN_FILES
+    } else {
+        "it needs Linux 5.5 or newer"
+    };
+    NotRunning::Unavailable(format!("ebpf: cannot map a BPF map into memory: {error}; {fix}"))
 }
 
 /// Limits the memory of histograms: a map of block devices takes a third of a megabyte for each set

@@ -258,7 +258,13 @@ fn reason(name: &str, error: &str, kind: libbpf_rs::ErrorKind, log: &str) -> Str
         lines.next_back()
     };
     let why = why.unwrap_or("libbpf gave no reason");
-    format!("ebpf {name}: {error}: {why}; please report this with the version of the kernel")
+    let has_no_descriptor = error.contains("os error 24") || why.contains("EMFILE");
+    let fix = if has_no_descriptor {
+        map::RAISE_OPEN_FILES
+    } else {
+        "please report this with the version of the kernel"
+    };
+    format!("ebpf {name}: {error}: {why}; {fix}")
 }
 
 /// Appends the cells of a histogram.
