@@ -110,3 +110,5 @@ def test_no_type_information_costs_its_rows_only(pair: Bench, server: int) -> No
     for key in ("operations", "cpu_server_utilisation", "cpu_load_utilisation"):
         assert all(value > 0 for value in rows[key]), rows[key]
     assert not any(rows.get("rtt_p50", [])), rows["rtt_p50"]
+    for key in ("time_latency_per_statement", "cputime_server_all_per_statement"):
+        assert not any(rows[key]), rows[key]
