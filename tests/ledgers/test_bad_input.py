@@ -70,20 +70,24 @@ def restart(server: Server) -> None:
 def test_a_server_that_restarts_is_followed_by_its_pid_file(server: Server, tmp_path: Path) -> None:
     with server.running():
         run = record(server, tmp_path / "run", LOST, "--time=12", during=lambda: restart(server))
+        second = server.pid
     assert SERVER_RESTARTED in run.quantities.warnings
     states_fit_into_the_time(run)
     cpu_groups_add_up(run)
-    # the first one's threads are gone: those of the second one have been on a CPU since
-    path = tmp_path / "run/server/ebpf_states.parquet"
-    rows = Store().fetch(
-        path,
+    # the threads of the first process are gone: what comes later is of the second one
+    tables, store = tmp_path / "run/server", Store()
+    lives = store.fetch(
+        tables / "process.parquet", lambda t: t.filter(number(t.pid) == second).agg(tick=number(t.tick.min()))
+    )
+    rows = store.fetch(
+        tables / "ebpf_states.parquet",
         lambda t: (
             t.filter((t.role == "server") & (t.threads == "connection") & (t.state == "client"))
-            .select("tick", periods=number(t["count"]))
+            .select(tick=number(t.tick), periods=number(t["count"]))
             .order_by("tick")
         ),
     )
-    assert rows["periods"][-1] > rows["periods"][-2]
+    assert rows["periods"][-1] > rows["periods"][rows["tick"] == lives["tick"][0]][0]
 
 
 def test_a_server_that_restarts_has_no_rows_if_only_its_process_is_known(
