@@ -9,6 +9,9 @@ use std::path::PathBuf;
 use crate::NotRunning;
 use crate::ProbeError;
 
+/// The advice where the recorder has no file descriptor left.
+pub(crate) const RAISE_OPEN_FILES: &str = "raise the limit of open files (ulimit -n)";
+
 /// The roots of `/proc` and `/sys`.
 #[derive(Clone, Debug)]
 pub struct Host {

@@ -7,6 +7,7 @@
 //! to that CPU (1 to 5 µs together); a separate thread reads them about once a second. Most virtual
 //! machines have no counters: the probe is then unavailable.
 
+use std::fmt::Display;
 use std::fs;
 use std::io;
 
@@ -32,6 +33,7 @@ use crate::Probe;
 use crate::ProbeEntry;
 use crate::ProbeError;
 use crate::background::Background;
+use crate::host::RAISE_OPEN_FILES;
 use crate::options::CpuSet;
 
 /// The probe's line in the registry.
@@ -205,9 +207,14 @@ pub fn open_events(
 pub(crate) fn online_cpus(host: &Host) -> Result<CpuSet, NotRunning> {
     let path = host.sys("devices/system/cpu/online");
     let unavailable =
-        |why: String| NotRunning::Unavailable(format!("{}: {why}; mount sysfs", path.display()));
-    let text = fs::read_to_string(&path).map_err(|error| unavailable(error.to_string()))?;
-    text.trim().parse().map_err(unavailable)
+        |why: &dyn Display, fix| NotRunning::Unavailable(format!("{}: {why}; {fix}", path.display()));
+    let text = fs::read_to_string(&path).map_err(|error| match error.raw_os_error() {
+        Some(libc::EMFILE) => unavailable(&error, RAISE_OPEN_FILES),
+        _ => unavailable(&error, "mount sysfs"),
+    })?;
+    text.trim()
+        .parse()
+        .map_err(|why: String| unavailable(&why, "mount sysfs"))
 }
 
 /// The reason why a counter cannot be opened, and the fix.

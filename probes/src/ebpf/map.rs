@@ -18,6 +18,7 @@ use memmap2::MmapRaw;
 
 use super::skeletons::sched::types::histogram;
 use crate::NotRunning;
+use crate::host::RAISE_OPEN_FILES;
 
 /// The size of a word, to which the kernel rounds up every element (`kernel/bpf/arraymap.c`).
 const WORD: usize = size_of::<u64>();
@@ -108,9 +109,6 @@ impl<T> MappedArray<T> {
         self.sum(elements, offset + offset_of!(histogram, sum))
     }
 }
-
-/// The advice where the recorder has no file descriptor left.
-pub(super) const RAISE_OPEN_FILES: &str = "raise the limit of open files (ulimit -n)";
 
 /// Reports a map that cannot be mapped.
 pub(crate) fn unmapped(error: &io::Error) -> NotRunning {

@@ -40,6 +40,7 @@ use loadprint_recording::rows::Rows;
 
 use crate::Host;
 use crate::NotRunning;
+use crate::host::RAISE_OPEN_FILES;
 
 use block::Requests;
 use programs::Programs;
@@ -260,7 +261,7 @@ fn reason(name: &str, error: &str, kind: libbpf_rs::ErrorKind, log: &str) -> Str
     let why = why.unwrap_or("libbpf gave no reason");
     let has_no_descriptor = error.contains("os error 24") || why.contains("EMFILE");
     let fix = if has_no_descriptor {
-        map::RAISE_OPEN_FILES
+        RAISE_OPEN_FILES
     } else {
         "please report this with the version of the kernel"
     };
