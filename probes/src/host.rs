@@ -2,6 +2,7 @@
 //! host.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::path::PathBuf;
@@ -11,6 +12,15 @@ use crate::ProbeError;
 
 /// The advice where the recorder has no file descriptor left.
 pub(crate) const RAISE_OPEN_FILES: &str = "raise the limit of open files (ulimit -n)";
+
+/// The advice for an error: `fix`, unless no file descriptor is left.
+pub(crate) fn fix_of<'fix>(error: &io::Error, fix: &'fix str) -> &'fix str {
+    if error.raw_os_error() == Some(libc::EMFILE) {
+        RAISE_OPEN_FILES
+    } else {
+        fix
+    }
+}
 
 /// The roots of `/proc` and `/sys`.
 #[derive(Clone, Debug)]
@@ -169,7 +179,7 @@ impl Source {
                         return Ok(&self.buffer[..length]);
                     }
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(source) => {
                     return Err(ProbeError::Read {
                         path: self.path(),
@@ -209,7 +219,7 @@ impl Source {
                 .read_at(&mut self.buffer[incomplete..], offset + incomplete as u64)
             {
                 Ok(count) => count,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(source) => {
                     return Err(ProbeError::Read {
                         path: self.path(),

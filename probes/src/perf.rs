@@ -7,7 +7,6 @@
 //! to that CPU (1 to 5 µs together); a separate thread reads them about once a second. Most virtual
 //! machines have no counters: the probe is then unavailable.
 
-use std::fmt::Display;
 use std::fs;
 use std::io;
 
@@ -34,6 +33,7 @@ use crate::ProbeEntry;
 use crate::ProbeError;
 use crate::background::Background;
 use crate::host::RAISE_OPEN_FILES;
+use crate::host::fix_of;
 use crate::options::CpuSet;
 
 /// The probe's line in the registry.
@@ -206,15 +206,11 @@ pub fn open_events(
 /// The CPUs that are online.
 pub(crate) fn online_cpus(host: &Host) -> Result<CpuSet, NotRunning> {
     let path = host.sys("devices/system/cpu/online");
-    let unavailable =
-        |why: &dyn Display, fix| NotRunning::Unavailable(format!("{}: {why}; {fix}", path.display()));
-    let text = fs::read_to_string(&path).map_err(|error| match error.raw_os_error() {
-        Some(libc::EMFILE) => unavailable(&error, RAISE_OPEN_FILES),
-        _ => unavailable(&error, "mount sysfs"),
-    })?;
-    text.trim()
-        .parse()
-        .map_err(|why: String| unavailable(&why, "mount sysfs"))
+    let unavailable = |why: String, fix| NotRunning::Unavailable(format!("{}: {why}; {fix}", path.display()));
+    let fix = "mount sysfs";
+    let text =
+        fs::read_to_string(&path).map_err(|error| unavailable(error.to_string(), fix_of(&error, fix)))?;
+    text.trim().parse().map_err(|why| unavailable(why, fix))
 }
 
 /// The reason why a counter cannot be opened, and the fix.
@@ -231,7 +227,7 @@ fn refused(error: &io::Error, counters: usize) -> String {
                 .to_owned()
         }
         Some(libc::EMFILE | libc::ENFILE) => {
-            format!("perf: {error}; the probe needs {counters} counters: raise the limit of open files (ulimit -n)")
+            format!("perf: {error}; the probe needs {counters} counters: {RAISE_OPEN_FILES}")
         }
         _ => format!("perf: {error}; the kernel needs CONFIG_PERF_EVENTS"),
     }

@@ -266,17 +266,22 @@ fn process_that_exits_before_the_tick_has_symbols() {
     assert!(profile.with_symbol("brief::often") > 20);
 }
 
-#[test]
-fn function_without_a_symbol_has_its_module() {
-    let dir = tempfile::tempdir().unwrap();
-    let program = compile(dir.path(), "stripped", &["-s"]);
-    let mut process = Running::program(&program, &["0"]);
+/// Frames of the program have its path and no symbol; no frame has `symbol`.
+fn has_no_symbols(program: &Path, symbol: &str) {
+    let mut process = Running::program(program, &["0"]);
     let mut profile = Profile::of(&process);
     process.go();
     profile.wait_for(50);
     let module = program.display().to_string();
     assert!(profile.with_frame(|path, symbol| path == module && symbol.is_none()) > 20);
-    assert_eq!(profile.with_symbol("stripped::"), 0);
+    assert_eq!(profile.with_symbol(symbol), 0);
+}
+
+#[test]
+fn function_without_a_symbol_has_its_module() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = compile(dir.path(), "stripped", &["-s"]);
+    has_no_symbols(&program, "stripped::");
 }
 
 /// Moves the symbols of a program to another file, as a distribution does.
@@ -343,13 +348,7 @@ fn debug_file_of_another_build_is_not_used() {
         .arg(&program)
         .status();
     assert!(linked.unwrap().success());
-    let mut process = Running::program(&program, &["0"]);
-    let mut profile = Profile::of(&process);
-    process.go();
-    profile.wait_for(50);
-    let module = program.display().to_string();
-    assert!(profile.with_frame(|path, symbol| path == module && symbol.is_none()) > 20);
-    assert_eq!(profile.with_symbol("other::"), 0);
+    has_no_symbols(&program, "other::");
 }
 
 #[test]

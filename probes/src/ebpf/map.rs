@@ -18,7 +18,7 @@ use memmap2::MmapRaw;
 
 use super::skeletons::sched::types::histogram;
 use crate::NotRunning;
-use crate::host::RAISE_OPEN_FILES;
+use crate::host::fix_of;
 
 /// The size of a word, to which the kernel rounds up every element (`kernel/bpf/arraymap.c`).
 const WORD: usize = size_of::<u64>();
@@ -112,11 +112,7 @@ impl<T> MappedArray<T> {
 
 /// Reports a map that cannot be mapped.
 pub(crate) fn unmapped(error: &io::Error) -> NotRunning {
-    let fix = if error.raw_os_error() == Some(libc::EMFILE) {
-        RAISE_OPEN_FILES
-    } else {
-        "it needs Linux 5.5 or newer"
-    };
+    let fix = fix_of(error, "it needs Linux 5.5 or newer");
     NotRunning::Unavailable(format!("ebpf: cannot map a BPF map into memory: {error}; {fix}"))
 }
 

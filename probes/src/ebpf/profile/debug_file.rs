@@ -18,6 +18,7 @@ use rustix::fs::ResolveFlags;
 use rustix::fs::open;
 use rustix::fs::openat2;
 
+use super::modules::hexadecimal;
 use super::modules::open_regular;
 use crate::Host;
 
@@ -43,9 +44,8 @@ pub fn find<'data>(host: &Host, pid: u32, path: &str, elf: &impl Object<'data>) 
 /// Where the file can be, relative to a root.
 fn candidates(path: &str, build_id: &[u8], link: Option<&OsStr>) -> Vec<PathBuf> {
     let mut candidates = vec![];
-    if let Some((first, rest)) = build_id.split_first() {
-        let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-        candidates.push(format!("{DIRECTORY}/.build-id/{first:02x}/{rest}.debug").into());
+    if let Some((first, rest)) = hexadecimal(build_id).split_at_checked(2) {
+        candidates.push(format!("{DIRECTORY}/.build-id/{first}/{rest}.debug").into());
     }
     let path = path.trim_start_matches('/');
     let directory = Path::new(path).parent().unwrap_or(Path::new(""));

@@ -20,6 +20,7 @@ use crate::ebpf;
 use crate::ebpf::map::MappedArray;
 use crate::ebpf::skeletons::profile::ProfileSkel;
 use crate::ebpf::skeletons::profile::types::cpu_calls;
+use crate::host::RAISE_OPEN_FILES;
 use crate::perf::online_cpus;
 
 /// The sampled event.
@@ -109,11 +110,12 @@ fn has_interrupted(programs: &ProfileSkel<'_>) -> bool {
 }
 
 fn refused(error: &io::Error) -> String {
+    let of_files = format!("it needs a descriptor for each CPU: {RAISE_OPEN_FILES}");
     let fix = match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
             "run as root, or with CAP_PERFMON; a container may need another seccomp profile"
         }
-        Some(libc::EMFILE) => "it needs a descriptor for each CPU: raise the limit of open files (ulimit -n)",
+        Some(libc::EMFILE) => &of_files,
         Some(libc::ENOSYS) => "the kernel needs CONFIG_PERF_EVENTS",
         _ => "please report this with the version of the kernel",
     };

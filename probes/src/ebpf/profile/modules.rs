@@ -118,7 +118,7 @@ impl Module {
         let cache = ReadCache::new(&file);
         if let Ok(elf) = object::File::parse(&cache) {
             let build_id = elf.build_id().ok().flatten();
-            module.build_id = build_id.map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect());
+            module.build_id = build_id.map(hexadecimal);
             module.functions = Functions::new(&elf);
             let is_stripped = elf.symbols().next().is_none();
             let debug = is_stripped.then(|| debug_file::find(host, pid, &mapping.name, &elf));
@@ -168,6 +168,11 @@ fn open_file(host: &Host, pid: u32, mapping: &Mapping) -> Option<File> {
         open_regular(host, &handle, |stat| stat.st_ino == mapping.inode)
     };
     paths.into_iter().find_map(|path| open_path(path).ok().flatten())
+}
+
+/// The hexadecimal digits of a build ID.
+pub fn hexadecimal(build_id: &[u8]) -> String {
+    build_id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Opens a file for reading if it is a regular file that `is_wanted` accepts. Opening another file,
