@@ -6,7 +6,9 @@ import argparse
 import difflib
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 
 from loadprint.commands.registry import register
@@ -14,7 +16,11 @@ from loadprint.errors import InputError
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the command. Status 0: done; 2: unusable input, with one line on stderr."""
+    """Run the command. Status 0: done; 2: unusable input, with one line on stderr; 130: Ctrl-C."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        # the default ends the process without removing its temporary files
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     words = sys.argv[1:] if words is None else words
     arguments, unknown = _parser(words).parse_known_args(words)
     if unknown:
@@ -27,6 +33,8 @@ def main(words: Sequence[str] | None = None) -> int:
     except MemoryError:
         print("loadprint: out of memory; use fewer or shorter recordings", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     except BrokenPipeError:  # `loadprint compare … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

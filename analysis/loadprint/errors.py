@@ -13,10 +13,11 @@ class InputError(Exception):
     """Unusable input. `str()` is one printable line: place, what is wrong, fix."""
 
     def __init__(self, place: Path | str, what: str, fix: str) -> None:
-        self.place, self.what, self.fix = (_short(str(part)) for part in (place, what, fix))
+        self.place, self.what, self.fix = (one_line(str(part)) for part in (place, what, fix))
         super().__init__(f"{self.place}: {self.what}; {self.fix}")
 
 
-def _short(text: str) -> str:
+def one_line(text: str) -> str:
+    """Text as one printable line of bounded length."""
     line = " ".join(printable(text).split())
     return line if len(line) <= MAX_LENGTH else f"{line[:MAX_LENGTH]}…"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.errors import InputError
+from loadprint.safe_files import write_output
 
 FORMATS = ("text", "markdown", "csv", "json")
 
@@ -79,7 +80,7 @@ def write_bytes(content: bytes, output: Path | None) -> None:
         sys.stdout.flush()
         return
     try:
-        output.write_bytes(content)
+        write_output(output, content)
     except OSError as error:
         raise InputError(
             output, error.strerror or "cannot be written", "give another file with -o"

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import sys
 import threading
 import time
@@ -41,6 +42,7 @@ FIXES = {
     "Failed to fetch the file: [Errno 28]": "free some space on this machine; the same command resumes",
     "sudo password": "give it with --ask-become-pass, or allow the user NOPASSWD in sudoers",
     "(error 1045": "correct user and password_file in server_existing; the file is on the load's host",
+    "(error 2061": "set ssl_mode, public_key_file or get_server_public_key in server_existing",
     "No space left on device": "free some space there; the same command resumes",
     "no supervisor at ": "the same command resumes, with -e supervisor_lease_s=SECONDS after a longer time",
 }
@@ -87,6 +89,24 @@ def host_of(result: Any, content: dict[str, Any]) -> str:
     return str(content.get("failed_on") or delegated or result._host.get_name())
 
 
+def own_text(path: Path) -> str:
+    """Return the text of a file of root or of this user. Raises OSError for any other file.
+
+    The supervisor of another host has no file here: another user can make one.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, encoding="utf-8", errors="replace") as file:
+        state = os.fstat(descriptor)
+        if not stat.S_ISREG(state.st_mode) or state.st_uid not in (0, os.geteuid()):
+            raise PermissionError(path)
+        return file.read()
+
+
+def printable(text: str) -> str:
+    """Replace control characters, such as those of a terminal's escape sequences."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
 class Progress:
     """The status file as one line."""
 
@@ -129,12 +149,12 @@ class Progress:
         if self.status is None:
             return ""
         try:
-            status = json.loads(self.status.read_text(encoding="utf-8"))
+            status = json.loads(own_text(self.status))
         except (OSError, ValueError):
             return ""
         for process in status.get("processes", []):
             if process.get("name") in {"load", "prepare"} and process.get("state") == "running":
-                line = str(process.get("last_line") or "")
+                line = printable(str(process.get("last_line") or ""))
                 # the load's other lines contain only the phase, which is already in this line
                 return brief(line) if process["name"] == "prepare" or "tps: " in line else ""
         return ""

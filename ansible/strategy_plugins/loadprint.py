@@ -1,11 +1,13 @@
 """Runs the tasks of each host independently, and treats an unreachable host as a failed task.
 
 Ansible removes an unreachable host from the play without running `rescue` and `always`: an outage in one
-run would end the whole campaign, and no supervisor.
+run would end the whole campaign, and no supervisor. It also loses an interrupt (Ctrl-C) that arrives while it
+starts a process: Python ignores exceptions of the functions that it calls at a fork (os.register_at_fork).
 """
 
 from __future__ import annotations
 
+import signal
 from collections import deque
 from typing import Any
 
@@ -58,3 +60,17 @@ class StrategyModule(Free):  # type: ignore[misc]
     def __init__(self, tqm: Any) -> None:
         super().__init__(tqm)
         self._results = Results()
+        self._interrupted = False
+        handler = signal.getsignal(signal.SIGINT)
+
+        def interrupt(number: int, frame: Any) -> None:
+            self._interrupted = True
+            if callable(handler):
+                handler(number, frame)
+
+        signal.signal(signal.SIGINT, interrupt)
+
+    def _queue_task(self, host: Any, task: Any, task_vars: Any, play_context: Any) -> None:
+        super()._queue_task(host, task, task_vars, play_context)
+        if self._interrupted:
+            raise KeyboardInterrupt

@@ -96,6 +96,12 @@ pub enum Command {
     /// Time about a second of fixed work: run before and after a run, it shows whether the
     /// machine's speed changed.
     Canary(CanaryOptions),
+    /// Read symbols for a recorder, which starts this program.
+    #[command(hide = true)]
+    Symbols {
+        /// The root of procfs.
+        proc_root: PathBuf,
+    },
 }
 
 /// Options of `record`.
@@ -268,7 +274,8 @@ pub struct ProbeOptions {
     /// The standard set without these; a group such as `ebpf` or `mysql` means all of its probes.
     #[arg(long, value_name = "C", value_delimiter = ',')]
     pub without: Vec<String>,
-    /// Watch a process: ROLE=PID, ROLE=@PIDFILE or ROLE=NAME; a process with its descendants:
+    /// Watch a process: ROLE=PID, ROLE=@PIDFILE, ROLE=NAME (of root, the caller and system
+    /// accounts) or ROLE=NAME@USER; a process with its descendants:
     /// ROLE=tree:PID; the processes of a control group: ROLE=cgroup:PATH; may be repeated.
     #[arg(long = "process", value_name = "ROLE=WHICH")]
     pub processes: Vec<ProcessTarget>,
@@ -321,6 +328,7 @@ impl ProbeOptions {
             partitions: self.partitions,
             threads_every: self.threads_every.unwrap_or(once_a_second),
             recorder_pid: std::process::id(),
+            symbols: None,
             data_dir: data_dir.map(Path::to_owned),
             #[cfg(feature = "mysql")]
             mysql: self.mysql.server()?,

@@ -1,17 +1,16 @@
 //! The options of the MySQL probes: server and account, with the names and meanings of
 //! `loadprint-load`.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
 use clap::ValueEnum;
 use loadprint_probes::mysql::account::Account;
+use loadprint_probes::mysql::account::OptionFile;
 use loadprint_probes::mysql::account::SslMode;
 use loadprint_probes::mysql::account::Tls;
+use loadprint_probes::mysql::account::TlsOptions;
+use loadprint_probes::mysql::account::read_private;
 use loadprint_probes::mysql::server::Server;
 
 /// The default account; docs/mysql-probe.md lists its grants.
@@ -40,7 +39,8 @@ pub struct MysqlOptions {
     /// Option file of the mysql client, mode 0600; groups [client] and [loadprint-collect].
     #[arg(long, value_name = "FILE")]
     pub mysql_defaults_file: Option<PathBuf>,
-    /// TLS mode; off means disabled, on means required [default: disabled].
+    /// TLS mode; off means disabled, on means required [default: the option file, verify_ca with a
+    /// CA, else preferred].
     #[arg(long, value_name = "MODE", value_enum)]
     pub mysql_ssl: Option<Ssl>,
     /// Certificate of the CA, for verify_ca and verify_identity.
@@ -55,6 +55,13 @@ pub struct MysqlOptions {
     /// Permitted ciphers, by their OpenSSL names; TLS_… for TLS 1.3.
     #[arg(long, value_name = "LIST")]
     pub mysql_ssl_cipher: Option<String>,
+    /// The server's RSA public key, PEM. Without TLS the password is sent only under this key.
+    #[arg(long, value_name = "FILE")]
+    pub mysql_server_public_key_path: Option<String>,
+    /// Without TLS, send the password under the key that the server sends. Over a unix socket and
+    /// loopback this is always permitted.
+    #[arg(long)]
+    pub mysql_get_server_public_key: bool,
     /// Change the server: enable the InnoDB counters of flushing and checkpoints that are off
     /// (innodb_monitor_enable), and disable them again at the end. Needs SYSTEM_VARIABLES_ADMIN
     /// (MariaDB: SUPER). After SIGKILL they stay on.
@@ -93,83 +100,54 @@ impl MysqlOptions {
             }
             return Ok(None);
         }
-        if let Some(file) = &self.mysql_defaults_file {
-            read_private(file, "--mysql-defaults-file")?;
-        }
-        let secret = self.mysql_password_file.as_deref();
-        let secret = secret
-            .map(|file| read_private(file, "--mysql-password-file"))
-            .transpose()?;
+        let file = match &self.mysql_defaults_file {
+            Some(path) => {
+                let groups = ["client", "loadprint-collect"];
+                Some(OptionFile::read(path, "--mysql-defaults-file", &groups)?)
+            }
+            None => None,
+        };
+        let from_file = |name: &str| file.as_ref().and_then(|file| file.get(name)).map(str::to_owned);
+        let password = match &self.mysql_password_file {
+            Some(path) => {
+                let text = read_private(path, "--mysql-password-file")?;
+                Some(text.trim_end_matches(['\r', '\n']).to_owned())
+            }
+            None => from_file("password"),
+        };
         // The values of an option file apply unless the command line overrides them.
-        let user = self.mysql_user.clone();
-        let socket = self.mysql_socket.clone();
+        let (host, socket) = (self.mysql_host.as_deref(), self.mysql_socket.as_deref());
+        let (host, socket) = file.clone().unwrap_or_default().address(host, socket);
+        let port = file.as_ref().map(OptionFile::port).transpose()?.flatten();
+        let user = self.mysql_user.clone().or_else(|| from_file("user"));
         Ok(Some(Server::new(Account {
-            // libmysqlclient uses the socket only for the host name localhost.
-            host: socket
-                .as_ref()
-                .map(|_| "localhost".to_owned())
-                .or_else(|| self.mysql_host.clone()),
-            port: self.mysql_port,
+            host,
+            port: self.mysql_port.or(port),
             socket,
-            user: user.or_else(|| self.mysql_defaults_file.is_none().then(|| USER.to_owned())),
-            password: secret.map(|text| text.trim_end_matches(['\r', '\n']).to_owned()),
-            option_file: self.mysql_defaults_file.clone(),
-            tls: self.tls()?,
+            user: user.or_else(|| file.is_none().then(|| USER.to_owned())),
+            password,
+            tls: self.tls(file.as_ref())?,
+            option_file: file,
             monitor: self.mysql_monitor,
         })))
     }
 
-    fn tls(&self) -> anyhow::Result<Tls> {
-        let mode = match self.mysql_ssl {
-            None | Some(Ssl::Disabled) => SslMode::Disabled,
-            Some(Ssl::Preferred) => SslMode::Preferred,
-            Some(Ssl::Required) => SslMode::Required,
-            Some(Ssl::VerifyCa) => SslMode::VerifyCa,
-            Some(Ssl::VerifyIdentity) => SslMode::VerifyIdentity,
-        };
-        let verifies = matches!(mode, SslMode::VerifyCa | SslMode::VerifyIdentity);
-        if verifies && self.mysql_ssl_ca.is_none() && self.mysql_defaults_file.is_none() {
-            anyhow::bail!(
-                "--mysql-ssl: verify_ca and verify_identity need the CA's certificate; add --mysql-ssl-ca"
-            );
-        }
-        let files = [
-            ("ca", &self.mysql_ssl_ca),
-            ("cert", &self.mysql_ssl_cert),
-            ("key", &self.mysql_ssl_key),
-        ];
-        for (name, file) in files {
-            let Some(file) = file else { continue };
-            if mode == SslMode::Disabled {
-                anyhow::bail!(
-                    "--mysql-ssl-{name} has no effect without --mysql-ssl; add --mysql-ssl verify_ca"
-                );
-            }
-            if !Path::new(file).is_file() {
-                anyhow::bail!("--mysql-ssl-{name} {file}: no such file");
-            }
-        }
-        Ok(Tls {
-            mode,
+    fn tls(&self, file: Option<&OptionFile>) -> anyhow::Result<Tls> {
+        let options = TlsOptions {
+            mode: self.mysql_ssl.map(|mode| match mode {
+                Ssl::Disabled => SslMode::Disabled,
+                Ssl::Preferred => SslMode::Preferred,
+                Ssl::Required => SslMode::Required,
+                Ssl::VerifyCa => SslMode::VerifyCa,
+                Ssl::VerifyIdentity => SslMode::VerifyIdentity,
+            }),
             ca: self.mysql_ssl_ca.clone(),
             cert: self.mysql_ssl_cert.clone(),
             key: self.mysql_ssl_key.clone(),
             cipher: self.mysql_ssl_cipher.clone(),
-        })
+            public_key: self.mysql_server_public_key_path.clone(),
+            get_public_key: self.mysql_get_server_public_key,
+        };
+        Ok(options.resolve(file, SslMode::Preferred)?)
     }
-}
-
-/// Reads a file that contains a secret; refuses one that group or others can read.
-fn read_private(path: &Path, option: &str) -> anyhow::Result<String> {
-    let place = || format!("{option} {}", path.display());
-    let mode = fs::metadata(path).with_context(place)?.mode();
-    if mode & 0o077 != 0 {
-        anyhow::bail!(
-            "{}: readable by other users (mode {:04o}); run: chmod 600 {}",
-            place(),
-            mode & 0o7777,
-            path.display()
-        );
-    }
-    fs::read_to_string(path).with_context(place)
 }

@@ -38,6 +38,7 @@ use cli::Cli;
 use cli::Command;
 use cli::FingerprintOptions;
 use loadprint_probes::Host;
+use loadprint_probes::symbols::helper;
 use loadprint_recording::files::Directory;
 
 fn main() -> ExitCode {
@@ -62,7 +63,7 @@ fn main() -> ExitCode {
         }
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("loadprint-collect: {error:#}");
             ExitCode::from(2)
@@ -70,7 +71,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<()> {
+fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Record(options) => record::run(&options),
         Command::Finish { run } => finish(&run),
@@ -78,7 +79,9 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Probes(options) => list_probes::run(&options),
         Command::Fingerprint(options) => print_fingerprint(&options),
         Command::Canary(options) => canary::run(&options),
-    }
+        Command::Symbols { proc_root } => return Ok(helper::run(&proc_root)),
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints the fingerprint.json of a recording of this host.

@@ -1,5 +1,6 @@
 //! Selects probes by the command line and opens them.
 
+use std::path::Path;
 use std::rc::Rc;
 
 use loadprint_probes::Host;
@@ -9,6 +10,7 @@ use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_probes::ProbeEntry;
 use loadprint_probes::ebpf::Shared;
+use loadprint_probes::symbols::Symbols;
 use loadprint_recording::journal::ProbeHeader;
 use loadprint_recording::journal::ProbeStatus;
 use loadprint_recording::schema::Schema;
@@ -87,6 +89,7 @@ pub fn open_probes(
 ) -> anyhow::Result<Vec<OpenedProbe>> {
     refuse_unknown_names(selection)?;
     let shared = Rc::new(Shared::default());
+    let options = &with_symbols(selection, host, options, purpose);
     let open = |entry: &'static ProbeEntry| {
         let probe = match reason_off(entry, selection, purpose) {
             Some(reason) => Err(NotRunning::Off(reason)),
@@ -95,6 +98,22 @@ pub fn open_probes(
         OpenedProbe { entry, probe }
     };
     Ok(PROBES.iter().map(open).collect())
+}
+
+/// The options with the helper that reads symbols, if a selected probe needs it.
+fn with_symbols(selection: &ProbeOptions, host: &Host, options: &Options, purpose: Purpose) -> Options {
+    let mut options = options.clone();
+    let needs = |entry: &ProbeEntry| entry.reads_symbols && reason_off(entry, selection, purpose).is_none();
+    if PROBES.iter().any(needs) && !options.processes.is_empty() {
+        options.symbols = Symbols::start(Path::new("/proc/self/exe"), &host.proc(""))
+            .inspect_err(|error| {
+                eprintln!(
+                    "loadprint-collect: warning: /proc/self/exe: {error}; no symbols are read; mount /proc"
+                );
+            })
+            .ok();
+    }
+    options
 }
 
 fn reason_off(entry: &ProbeEntry, selection: &ProbeOptions, purpose: Purpose) -> Option<String> {

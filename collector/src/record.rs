@@ -133,15 +133,21 @@ fn warn_of_absent_processes(host: &Host, options: &Options) {
     for target in &options.processes {
         let (text, exists) = match &target.find {
             Find::Pid(pid) => (pid.to_string(), host.proc(&pid.to_string()).exists()),
-            Find::Name(name) => {
+            Find::Name(name, _) => {
                 let found = Targets::new(host, vec![target.clone()]).find();
                 (name.clone(), !found.is_empty())
             }
             Find::PidFile(_) | Find::Cgroup(_) => continue,
         };
+        let hint = match &target.find {
+            Find::Name(_, None) => "; one of another user than root, you or a system account needs NAME@USER",
+            _ => "",
+        };
         if !exists {
             let role = &target.role;
-            eprintln!("loadprint-collect: warning: --process {role}={text}: no such process at the start");
+            eprintln!(
+                "loadprint-collect: warning: --process {role}={text}: no such process at the start{hint}"
+            );
         }
     }
 }

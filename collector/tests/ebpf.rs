@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::env;
 use std::fs;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -18,13 +19,25 @@ use common::copy_program;
 use common::read;
 use common::stderr;
 use common::strings;
+use loadprint_recording::manifest;
+use rustix::process::Pid;
+use rustix::process::Signal;
 use rustix::process::getppid;
+use rustix::process::kill_process;
 use serde_json::Value;
 use tempfile::tempdir;
 
 /// The eBPF probes in the output of `probes`, run by `command` from a directory that every user can
 /// read.
 fn listed(command: &[&str]) -> Vec<Value> {
+    let of_ebpf = listed_of(command, &[]);
+    for name in ["ebpf_sched", "profile"] {
+        assert!(of_ebpf.iter().any(|probe| probe["name"] == name));
+    }
+    of_ebpf
+}
+
+fn listed_of(command: &[&str], selection: &[&str]) -> Vec<Value> {
     let dir = tempdir().unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     let binary = dir.path().join("loadprint-collect");
@@ -33,6 +46,7 @@ fn listed(command: &[&str]) -> Vec<Value> {
         .args(&command[1..])
         .arg(&binary)
         .args(["probes", "--format", "json", "--process", "server=1"])
+        .args(selection)
         .output()
         .unwrap();
     assert!(
@@ -41,17 +55,27 @@ fn listed(command: &[&str]) -> Vec<Value> {
         String::from_utf8_lossy(&output.stderr)
     );
     let list: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
-    let of_ebpf: Vec<_> = list
-        .into_iter()
+    list.into_iter()
         .filter(|probe| {
             let name = probe["name"].as_str().unwrap();
             name.starts_with("ebpf_") || name == "profile"
         })
-        .collect();
-    for name in ["ebpf_sched", "profile"] {
-        assert!(of_ebpf.iter().any(|probe| probe["name"] == name));
+        .collect()
+}
+
+/// Probes share roles and programs, which the first of them creates; `ebpf_programs` reports
+/// on the programs of the others.
+#[test]
+fn each_probe_runs_without_the_others() {
+    let running = listed(&["env"])
+        .into_iter()
+        .filter(|probe| probe["status"] == "running" && probe["name"] != "ebpf_programs");
+    for probe in running {
+        let name = probe["name"].as_str().unwrap();
+        let alone = listed_of(&["env"], &["--probes", name]);
+        let alone = alone.iter().find(|other| other["name"] == name).unwrap();
+        assert_eq!(alone["status"], "running", "{alone}");
     }
-    of_ebpf
 }
 
 #[test]
@@ -92,11 +116,12 @@ fn no_locked_memory_is_needed() {
 #[test]
 fn without_free_descriptors_the_fix_is_their_limit() {
     let mut refused = 0;
-    for limit in [36, 40, 48, 56] {
+    for limit in 32..60 {
         let limit = format!("--nofile={limit}:{limit}");
         for probe in listed(&["prlimit", &limit]) {
-            let is_ledger = probe["name"] == "ebpf_states" || probe["name"] == "profile";
-            if is_ledger && probe["status"] != "running" {
+            let name = probe["name"].as_str().unwrap();
+            let is_ebpf = name.starts_with("ebpf") || name == "profile";
+            if is_ebpf && probe["status"] == "unavailable" {
                 refused += 1;
                 let reason = probe["reason"].as_str().unwrap();
                 assert!(reason.contains("ulimit -n"), "{probe}");
@@ -188,4 +213,45 @@ fn a_recording_contains_the_stacks_of_its_samples() {
     }
     let manifest: Value = serde_json::from_slice(&fs::read(run.join("manifest.json")).unwrap()).unwrap();
     assert!(manifest["files"]["server/stacks.json"].is_object(), "{manifest}");
+}
+
+/// Frames have no names then; samples, tables and manifest are as usual.
+#[test]
+fn recording_is_whole_when_the_helper_that_reads_symbols_is_killed() {
+    let dir = tempdir().unwrap();
+    let run = dir.path().join("run");
+    let own = format!("load={}", std::process::id());
+    let recorder = Recorder::start(
+        &run,
+        &["--interval", "50ms", "--probes", "profile", "--process", &own],
+    );
+    let pid = recorder.0.as_ref().unwrap().id();
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let helper: i32 = children.trim().parse().unwrap();
+    let work = || {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(1) {
+            let _ = getppid();
+        }
+    };
+    work();
+    kill_process(Pid::from_raw(helper).unwrap(), Signal::KILL).unwrap();
+    work();
+    recorder.signal(15);
+    let output = recorder.wait();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(manifest::verify(&run).unwrap(), Vec::<String>::new());
+    let stacks: Value = serde_json::from_slice(&fs::read(run.join("server/stacks.json")).unwrap()).unwrap();
+    let frames = stacks["frames"].as_array().unwrap();
+    let names: Vec<_> = frames.iter().filter_map(|frame| frame[1].as_str()).collect();
+    let program = env::current_exe().unwrap();
+    let by_address = format!("{}+0x", program.file_name().unwrap().display());
+    assert!(
+        names.iter().any(|name| name.starts_with(&by_address)),
+        "{names:?}"
+    );
+    assert!(
+        names.iter().any(|name| name.ends_with("sys_getppid")),
+        "{names:?}"
+    );
 }

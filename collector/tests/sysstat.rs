@@ -38,11 +38,16 @@ fn fingerprint(run: &Path) -> Value {
     serde_json::from_slice(&fs::read(run.join("server/fingerprint.json")).unwrap()).unwrap()
 }
 
+/// The children of a recorder without the process that reads symbols for it.
 fn children_of(parent: u32) -> Vec<u32> {
     let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
+    let reads_symbols = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("\0symbols\0"))
+    };
     children
         .split_whitespace()
         .map(|pid| pid.parse().unwrap())
+        .filter(|pid| !reads_symbols(pid))
         .collect()
 }
 

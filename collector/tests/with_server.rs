@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 mod common;
+#[path = "with_server/secrets.rs"]
+mod secrets;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,7 @@
 //! Opens and reads files under the roots of `/proc` and `/sys`. Probes open no other files of the
 //! host.
 
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -14,8 +15,8 @@ use crate::ProbeError;
 pub(crate) const RAISE_OPEN_FILES: &str = "raise the limit of open files (ulimit -n)";
 
 /// The advice for an error: `fix`, unless no file descriptor is left.
-pub(crate) fn fix_of<'fix>(error: &io::Error, fix: &'fix str) -> &'fix str {
-    if error.raw_os_error() == Some(libc::EMFILE) {
+pub(crate) fn fix_of<'fix>(error: &impl fmt::Display, fix: &'fix str) -> &'fix str {
+    if error.to_string().contains("(os error 24)") {
         RAISE_OPEN_FILES
     } else {
         fix
@@ -63,7 +64,7 @@ impl Host {
     pub fn long_source(&self, name: &str, fix: &str) -> Result<Source, NotRunning> {
         let opened = Source::sized(self.proc(name), Source::PIECE)
             .and_then(|mut source| source.pieces(|_| Ok(())).map(|()| source));
-        opened.map_err(|error| NotRunning::Unavailable(format!("{error}; {fix}")))
+        opened.map_err(|error| NotRunning::Unavailable(format!("{error}; {}", fix_of(&error, fix))))
     }
 
     /// Opens a file under `/proc` and reads it once.
@@ -73,7 +74,7 @@ impl Host {
     pub fn source(&self, name: &str, fix: &str) -> Result<Source, NotRunning> {
         let opened =
             Source::open(self.proc(name)).and_then(|mut source| source.read().map(drop).map(|()| source));
-        opened.map_err(|error| NotRunning::Unavailable(format!("{error}; {fix}")))
+        opened.map_err(|error| NotRunning::Unavailable(format!("{error}; {}", fix_of(&error, fix))))
     }
 }
 

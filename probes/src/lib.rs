@@ -17,6 +17,7 @@ pub mod procfs;
 pub mod reference;
 pub mod registry;
 pub mod scrape;
+pub mod symbols;
 
 use std::fmt::Debug;
 use std::io;
@@ -126,6 +127,8 @@ pub struct ProbeEntry {
     /// The capabilities that its reads need after it is open (capabilities(7)); the recorder drops
     /// all others.
     pub capabilities: CapabilitySet,
+    /// True if it reads symbols of watched processes ([`Options::symbols`]).
+    pub reads_symbols: bool,
     /// True if its rows have no meaning without a recording: `serve` does not open it, and scrapes
     /// of a recorder do not contain them.
     pub only_recorded: bool,
@@ -164,6 +167,7 @@ impl ProbeEntry {
             on_request: false,
             live: false,
             capabilities: CapabilitySet::empty(),
+            reads_symbols: false,
             only_recorded: false,
             opener,
         }
@@ -224,6 +228,13 @@ impl ProbeEntry {
     #[must_use]
     pub const fn only_recorded(mut self) -> Self {
         self.only_recorded = true;
+        self
+    }
+
+    /// The same probe, which reads symbols.
+    #[must_use]
+    pub const fn with_symbols(mut self) -> Self {
+        self.reads_symbols = true;
         self
     }
 

@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use nix::unistd::User;
+
 #[cfg(feature = "mysql")]
 use crate::mysql::server::Server;
 use crate::scrape::target::Scrapes;
+use crate::symbols::Symbols;
 
 /// The options of the probes.
 #[derive(Clone, Debug)]
@@ -22,6 +25,8 @@ pub struct Options {
     pub threads_every: u32,
     /// The recorder itself, watched with the role `recorder`.
     pub recorder_pid: u32,
+    /// The helper that reads symbols, if a probe needs it; watched with the role `recorder`.
+    pub symbols: Option<Symbols>,
     /// The data directory of the server under test.
     pub data_dir: Option<PathBuf>,
     /// The MySQL server to query.
@@ -40,6 +45,7 @@ impl Default for Options {
             partitions: false,
             threads_every: 1,
             recorder_pid: std::process::id(),
+            symbols: None,
             data_dir: None,
             #[cfg(feature = "mysql")]
             mysql: None,
@@ -52,17 +58,19 @@ impl Options {
     /// The processes to watch, including the recorder.
     #[must_use]
     pub fn with_recorder(&self) -> Vec<ProcessTarget> {
-        let recorder = ProcessTarget {
+        let helper = self.symbols.as_ref().map(Symbols::pid);
+        let recorder = [Some(self.recorder_pid), helper].into_iter().flatten();
+        let recorder = recorder.map(|pid| ProcessTarget {
             role: "recorder".to_owned(),
-            find: Find::Pid(self.recorder_pid),
+            find: Find::Pid(pid),
             tree: false,
-        };
-        self.processes.iter().cloned().chain([recorder]).collect()
+        });
+        self.processes.iter().cloned().chain(recorder).collect()
     }
 }
 
-/// A process and its role: `ROLE=PID`, `ROLE=@PIDFILE`, `ROLE=NAME` or `ROLE=cgroup:PATH`;
-/// `ROLE=tree:…` includes its descendants.
+/// A process and its role: `ROLE=PID`, `ROLE=@PIDFILE`, `ROLE=NAME`, `ROLE=NAME@USER` or
+/// `ROLE=cgroup:PATH`; `ROLE=tree:…` includes its descendants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessTarget {
     /// The role in the tables.
@@ -80,8 +88,10 @@ pub enum Find {
     Pid(u32),
     /// By the process ID in a file, which can be created after the recording starts.
     PidFile(PathBuf),
-    /// All processes with this name in `/proc/PID/comm`.
-    Name(String),
+    /// All processes with this name in `/proc/PID/comm` that belong to the user with this ID; to
+    /// root, the caller or a system account, if it is `None`: every user can start a program with
+    /// any name.
+    Name(String, Option<u32>),
     /// All processes of a control group and of the groups below it: its directory, or the path
     /// below `/sys/fs/cgroup`.
     Cgroup(PathBuf),
@@ -91,7 +101,10 @@ impl FromStr for ProcessTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (role, target) = split_role(text, "ROLE=PID, ROLE=@PIDFILE, ROLE=NAME or ROLE=cgroup:PATH")?;
+        let (role, target) = split_role(
+            text,
+            "ROLE=PID, ROLE=@PIDFILE, ROLE=NAME, ROLE=NAME@USER or ROLE=cgroup:PATH",
+        )?;
         let (tree, target) = match target.strip_prefix("tree:") {
             Some(rest) => (true, rest),
             None => (false, target),
@@ -102,14 +115,29 @@ impl FromStr for ProcessTarget {
             Find::Cgroup(PathBuf::from(path))
         } else if let Ok(pid) = target.parse() {
             Find::Pid(pid)
+        } else if let Some((name, user)) = target.rsplit_once('@') {
+            Find::Name(name.to_owned(), Some(user_id(user)?))
         } else {
-            Find::Name(target.to_owned())
+            Find::Name(target.to_owned(), None)
         };
         Ok(Self {
             role: role.to_owned(),
             find,
             tree,
         })
+    }
+}
+
+/// The ID of a user by its name or number.
+fn user_id(user: &str) -> Result<u32, String> {
+    if let Ok(id) = user.parse() {
+        return Ok(id);
+    }
+    match User::from_name(user) {
+        Ok(Some(user)) => Ok(user.uid.as_raw()),
+        _ => Err(format!(
+            "there is no user `{user}`; name one of `getent passwd`, or a user ID"
+        )),
     }
 }
 
@@ -181,7 +209,14 @@ mod tests {
             find("server=@/run/mysqld.pid"),
             Find::PidFile("/run/mysqld.pid".into())
         );
-        assert_eq!(find("server=mysqld"), Find::Name("mysqld".into()));
+        assert_eq!(find("server=mysqld"), Find::Name("mysqld".into(), None));
+        assert_eq!(find("server=mysqld@root"), Find::Name("mysqld".into(), Some(0)));
+        assert_eq!(
+            find("server=mysqld@1001"),
+            Find::Name("mysqld".into(), Some(1001))
+        );
+        let error = "server=mysqld@no such user".parse::<ProcessTarget>().unwrap_err();
+        assert!(error.contains("there is no user `no such user`"), "{error}");
         assert_eq!(
             find("server=cgroup:/sys/fs/cgroup/mysql"),
             Find::Cgroup("/sys/fs/cgroup/mysql".into())

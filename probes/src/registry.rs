@@ -48,6 +48,7 @@ pub static PROBES: &[ProbeEntry] = &[
     ebpf::sched::time::ENTRY,
     ebpf::sched::switches::ENTRY,
     ebpf::sched::states::ENTRY,
+    ebpf::sched::exchanges::ENTRY,
     ebpf::block::ENTRY,
     ebpf::block_size::ENTRY,
     ebpf::irq::ENTRY,

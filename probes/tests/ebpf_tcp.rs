@@ -212,7 +212,8 @@ fn connections_and_their_round_trip_times_are_counted_on_both_sides() {
     for side in ["connected", "accepted"] {
         let counted = of(&before, &after, side, "remote");
         assert_eq!(counted.others[OPENED], 7, "{side}");
-        assert!(counted.count() >= 7 * 13, "{side}: {counted:?}");
+        // One segment in four is measured.
+        assert!(counted.count() >= 7, "{side}: {counted:?}");
         let nothing = of(&before, &after, side, "loopback");
         assert_eq!((nothing.count(), nothing.others[OPENED]), (0, 0), "{side}");
     }

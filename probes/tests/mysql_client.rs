@@ -1,17 +1,25 @@
-//! Tests the MySQL client with an endless response: it reads up to a limit and closes the
-//! connection.
+//! Tests the MySQL client with an endless response, of which it reads up to a limit, and with damaged
+//! ones.
 #![cfg(feature = "mysql")]
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
+use std::cell::Cell;
 use std::io;
 use std::io::Read;
 use std::io::Write;
 use std::net::TcpListener;
 use std::net::TcpStream;
 use std::thread;
+use std::time::Duration;
 
 use loadprint_probes::mysql::account::Account;
 use loadprint_probes::mysql::client::Client;
+use proptest::collection::vec;
+use proptest::prelude::Strategy;
+use proptest::prelude::any;
+use proptest::sample::Index;
+use proptest::test_runner::Config;
+use proptest::test_runner::TestRunner;
 
 /// The size of the response, four times the limit: a client without a limit would read all of it.
 const ENDLESS_BYTES: usize = 256 << 20;
@@ -28,21 +36,32 @@ fn receive(stream: &mut TcpStream) -> io::Result<()> {
     stream.read_exact(&mut vec![0; length])
 }
 
-/// Accepts any login and answers the first statement with rows until the connection is closed.
-fn serve(mut stream: TcpStream) -> io::Result<()> {
-    // Handshake version 10: long passwords, protocol 4.1, transactions, plugins; no capability that
-    // changes the format of rows.
+/// The server's side of a login: handshake version 10 with long passwords, protocol 4.1, transactions,
+/// plugins; no capability that changes the format of rows.
+fn greeting() -> Vec<u8> {
     let mut greeting = b"\x0a9.0.0\0\x01\0\0\0abcdefgh\0\x01\xa2\xff\x02\0\x08\0\x15".to_vec();
     greeting.extend_from_slice(&[0; 10]);
     greeting.extend_from_slice(b"ijklmnopqrst\0caching_sha2_password\0");
-    stream.write_all(&packet(0, &greeting))?;
-    receive(&mut stream)?;
-    stream.write_all(&packet(2, &[0, 0, 0, 2, 0, 0, 0]))?;
-    receive(&mut stream)?;
-    stream.write_all(&packet(1, &[1]))?;
+    packet(0, &greeting)
+}
+
+fn accepted() -> Vec<u8> {
+    packet(2, &[0, 0, 0, 2, 0, 0, 0])
+}
+
+/// The description of a result with one column.
+fn columns() -> Vec<u8> {
     let column = b"\x03def\0\0\0\x01c\0\x0c\xff\0\xff\xff\0\0\xfd\0\0\0\0\0";
-    stream.write_all(&packet(2, column))?;
-    stream.write_all(&packet(3, b"\xfe\0\0\x02\0"))?;
+    [packet(1, &[1]), packet(2, column), packet(3, b"\xfe\0\0\x02\0")].concat()
+}
+
+/// Accepts any login and answers the first statement with rows until the connection is closed.
+fn serve(mut stream: TcpStream) -> io::Result<()> {
+    stream.write_all(&greeting())?;
+    receive(&mut stream)?;
+    stream.write_all(&accepted())?;
+    receive(&mut stream)?;
+    stream.write_all(&columns())?;
     let row = [&[0xfc, 0xff, 0xff][..], &[b'x'; 0xffff]].concat();
     let round: Vec<u8> = (0..=255_u8)
         .flat_map(|step| packet(step.wrapping_add(4), &row))
@@ -54,19 +73,98 @@ fn serve(mut stream: TcpStream) -> io::Result<()> {
     io::copy(&mut stream, &mut io::sink()).map(drop)
 }
 
+fn account(port: u16) -> Account {
+    Account {
+        host: Some("127.0.0.1".to_owned()),
+        port: Some(port),
+        user: Some("nobody".to_owned()),
+        ..Account::default()
+    }
+}
+
+/// Sends three answers and closes the connection. A client that waits for the rest of a damaged packet
+/// sends nothing: it gets the next answer after some milliseconds.
+fn serve_damaged(mut stream: TcpStream, answers: &[Vec<u8>; 3]) -> io::Result<()> {
+    stream.set_read_timeout(Some(Duration::from_millis(5)))?;
+    for answer in answers {
+        stream.write_all(answer)?;
+        receive(&mut stream).ok();
+    }
+    Ok(())
+}
+
+/// Some bytes of the answers are replaced, inserted, removed or repeated.
+#[derive(Clone, Debug)]
+struct Damage {
+    answer: usize,
+    at: Index,
+    until: Index,
+    bytes: Vec<u8>,
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    (0..3usize, any::<Index>(), any::<Index>(), vec(any::<u8>(), 0..6)).prop_map(
+        |(answer, at, until, bytes)| Damage {
+            answer,
+            at,
+            until,
+            bytes,
+        },
+    )
+}
+
+/// A login and a statement end, with rows or an error, with any bytes that a server sends.
+#[test]
+fn damaged_answers_are_errors() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let rows: Vec<u8> = (4..10).flat_map(|step| packet(step, b"\x03abc")).collect();
+    let whole = [columns(), rows, packet(10, b"\xfe\0\0\x02\0")].concat();
+    let config = Config {
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let with_rows = Cell::new(0);
+    let mut runner = TestRunner::new(config);
+    let result = runner.run(&vec(damage(), 0..4), |damages| {
+        let mut answers = [greeting(), accepted(), whole.clone()];
+        for Damage {
+            answer,
+            at,
+            until,
+            bytes,
+        } in damages
+        {
+            let text = &mut answers[answer];
+            let place = at.index(text.len() + 1);
+            let end = (place + until.index(8)).min(text.len());
+            text.splice(place..end, bytes);
+        }
+        let seen = thread::scope(|scope| {
+            scope.spawn(|| serve_damaged(listener.accept()?.0, &answers));
+            let mut seen = 0;
+            if let Ok(mut client) = Client::connect(&account(port)) {
+                // The content of rows is arbitrary.
+                drop(client.query("SHOW GLOBAL STATUS", |cells| {
+                    seen += usize::from(cells.get(0).is_some())
+                }));
+            }
+            seen
+        });
+        with_rows.set(with_rows.get() + usize::from(seen > 0));
+        Ok(())
+    });
+    result.unwrap();
+    assert!(with_rows.get() > 0, "undamaged answers have rows");
+}
+
 #[test]
 fn endless_response_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     // The server gets an error when the client closes the connection.
     let server = thread::spawn(move || serve(listener.accept().unwrap().0).ok());
-    let mut client = Client::connect(&Account {
-        host: Some("127.0.0.1".to_owned()),
-        port: Some(port),
-        user: Some("nobody".to_owned()),
-        ..Account::default()
-    })
-    .unwrap();
+    let mut client = Client::connect(&account(port)).unwrap();
     let mut bytes = 0;
     let failure = client
         .query("SHOW GLOBAL STATUS", |cells| bytes += cells.get(0).unwrap().len())

@@ -109,6 +109,7 @@ impl Profile {
     fn of(process: &Running) -> Self {
         let options = Options {
             processes: vec![format!("worker={}", process.0.id()).parse().unwrap()],
+            symbols: common::symbols(),
             ..Options::default()
         };
         let probe = common::entry("profile").open(&Host::default(), &options, &Default::default());

@@ -411,42 +411,55 @@ fn malformed_responses_are_refused_with_a_reason() {
 }
 
 #[test]
-fn redirects_are_followed_up_to_a_limit() {
+fn redirects_are_followed_within_the_origin_of_the_endpoint() {
+    let (heads, received): (_, Receiver<String>) = channel();
+    let log_in = |scrapes: &mut Scrapes| {
+        let path = tempfile::NamedTempFile::new().unwrap();
+        fs::write(path.path(), "bearer hush\n").unwrap();
+        scrapes.targets[0].credentials = Some(Credentials::read(path.path()).unwrap());
+    };
+    let moved = serve(move |mut stream, head| {
+        if head.starts_with("GET /metrics ") {
+            reply(&mut stream, "302 Found", "Location: /other\r\n", b"");
+        } else {
+            heads.send(head).unwrap();
+            ok(stream, BODY);
+        }
+    });
+    let rows = tick(probe_of(&[("moved", moved)], log_in).as_mut());
+    assert_eq!(samples(&rows).len(), 2);
+    let head = received.recv().unwrap().to_ascii_lowercase();
+    assert!(head.starts_with("get /other "), "{head}");
+    assert!(head.contains("authorization: bearer hush"), "{head}");
+
+    let round = |mut stream: TcpStream, _| reply(&mut stream, "302 Found", "Location: /metrics\r\n", b"");
+    assert!(refused(round, nothing).contains("redirect"));
+}
+
+#[test]
+fn redirects_to_another_origin_are_refused_unread() {
     let (heads, received): (_, Receiver<String>) = channel();
     let there = serve(move |stream, head| {
         heads.send(head).unwrap();
         ok(stream, BODY);
     });
-    let here = serve(move |mut stream, _| {
-        let place = format!("Location: http://localhost:{}/other\r\n", there.port());
-        reply(&mut stream, "302 Found", &place, b"");
-    });
-    let log_in = |scrapes: &mut Scrapes| {
-        let path = tempfile::NamedTempFile::new().unwrap();
-        fs::write(path.path(), "bearer hush\n").unwrap();
-        let credentials = Credentials::read(path.path()).unwrap();
-        scrapes.targets[0].credentials = Some(credentials);
-    };
-    let rows = tick(probe_of(&[("moved", here)], log_in).as_mut());
-    assert_eq!(samples(&rows).len(), 2);
-    let head = received.recv().unwrap();
-    assert!(head.starts_with("GET /other "), "{head}");
-    assert!(
-        !head.contains("hush"),
-        "a redirect to another host must not get the password: {head}"
-    );
-    // The endpoint itself gets it.
-    drop(tick(probe_of(&[("there", there)], log_in).as_mut()));
-    assert!(
-        received
-            .recv()
-            .unwrap()
-            .to_ascii_lowercase()
-            .contains("authorization: bearer hush")
-    );
-
-    let round = |mut stream: TcpStream, _| reply(&mut stream, "302 Found", "Location: /metrics\r\n", b"");
-    assert!(refused(round, nothing).contains("redirect"));
+    let port = there.port();
+    for place in [
+        format!("http://127.0.0.1:{port}/latest/meta-data"),
+        format!("//127.0.0.1:{port}/"),
+        format!("HTTP://LOCALHOST:{port}/"),
+        "https://127.0.0.1/".to_owned(),
+        "file:///etc/shadow".to_owned(),
+        format!("http://127.0.0.1:{port}/{}", "x".repeat(5000)),
+    ] {
+        let answer = move |mut stream: TcpStream, _| {
+            reply(&mut stream, "302 Found", &format!("Location: {place}\r\n"), b"");
+        };
+        let reason = refused(answer, nothing);
+        assert!(reason.contains("redirects to another origin"), "{reason}");
+        assert!(reason.len() < 400, "{reason}");
+    }
+    assert!(received.try_recv().is_err(), "the other origin got a request");
 }
 
 #[test]

@@ -90,6 +90,7 @@ impl Drop for Running {
 fn open(target: &str) -> Result<Box<dyn Probe>, NotRunning> {
     let options = Options {
         processes: vec![target.parse().unwrap()],
+        symbols: common::symbols(),
         ..Options::default()
     };
     common::open(common::entry("ebpf_statements"), &Host::default(), &options)

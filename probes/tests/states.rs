@@ -7,8 +7,10 @@
 
 mod children;
 mod common;
+mod control_group;
 mod watched;
 
+use std::fs;
 use std::fs::File;
 use std::fs::OpenOptions;
 use std::io::Read;
@@ -19,11 +21,14 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
+use std::ptr::null_mut;
 use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
 use children::nap;
+use children::until;
+use control_group::ControlGroup;
 use loadprint_probes::ebpf::Shared;
 use watched::Watched;
 
@@ -268,6 +273,123 @@ fn client_that_does_not_read_makes_the_server_wait_in_sending() {
     assert!(seen.of("connection", "sending").0 > 38_000_000, "{seen:?}");
 }
 
+/// Waits until a process is in a system call (proc_pid_syscall(5)).
+fn until_in(pid: i32, call: libc::c_long) {
+    let file = format!("/proc/{pid}/syscall");
+    until("it waits in another call", || {
+        let now = fs::read_to_string(&file).unwrap_or_default();
+        now.split(' ').next() == Some(&call.to_string())
+    });
+}
+
+/// Stops a server for 20 ms while it waits for its client, which sends 20 ms later.
+fn stopped(stop: impl Fn(i32), resume: impl Fn(i32), group: Option<&ControlGroup>) {
+    let (mut client, server) = tcp_pair();
+    let descriptor = server.as_raw_fd();
+    let mut watched = Watched::new(|| {
+        let mut poll = libc::pollfd {
+            fd: descriptor,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: the structure lives until the call returns.
+        unsafe { libc::poll(&raw mut poll, 1, 60_000) };
+        receive(descriptor);
+    });
+    let pid = watched.child.pid;
+    if let Some(group) = group {
+        group.add(pid);
+    }
+    let deadline = Instant::now() + Duration::from_secs(120);
+    loop {
+        let before = watched.read();
+        watched.child.go();
+        until_in(pid, libc::SYS_poll);
+        stop(pid);
+        thread::sleep(NAP);
+        resume(pid);
+        until_in(pid, libc::SYS_restart_syscall);
+        thread::sleep(NAP);
+        client.write_all(&[0]).unwrap();
+        watched.child.finish();
+        let seen = watched.read().since(&before);
+        // The kernel does not call the tracepoint at every switch.
+        if ["client", "stopped"].map(|state| seen.periods(state)) == [2, 1] {
+            assert!(seen.of("connection", "stopped").0 > 15_000_000, "{seen:?}");
+            assert!(seen.of("connection", "client").0 > 15_000_000, "{seen:?}");
+            assert_eq!(seen.periods("other"), 0, "{seen:?}");
+            return;
+        }
+        assert!(Instant::now() < deadline, "{seen:?}");
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn thread_stopped_by_a_signal_waits_for_its_client_again() {
+    // SAFETY: the child has not been reaped.
+    let send = |pid, signal| assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+    stopped(
+        |pid| send(pid, libc::SIGSTOP),
+        |pid| send(pid, libc::SIGCONT),
+        None,
+    );
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn frozen_thread_waits_for_its_client_again() {
+    let group = ControlGroup::version_2();
+    let freeze = |value| group.write("cgroup.freeze", value);
+    stopped(|_| freeze("1"), |_| freeze("0"), Some(&group));
+}
+
+const PAGES: usize = 64;
+
+/// Pages of a mapped file that are not in memory.
+#[test]
+fn read_of_a_mapped_file_is_a_page_fault() {
+    let mut file = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    file.write_all(&[1; PAGES * BLOCK]).unwrap();
+    file.sync_all().unwrap();
+    let descriptor = file.as_raw_fd();
+    let mut watched = Watched::new(|| {
+        // SAFETY: the pages are read while they are mapped.
+        unsafe {
+            libc::posix_fadvise(descriptor, 0, 0, libc::POSIX_FADV_DONTNEED);
+            let (protection, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+            let pages = libc::mmap(null_mut(), PAGES * BLOCK, protection, flags, descriptor, 0);
+            for page in 0..PAGES {
+                pages.cast::<u8>().add(page * BLOCK).read_volatile();
+            }
+            libc::munmap(pages, PAGES * BLOCK);
+        }
+    });
+    let seen = watched.once(|seen| seen.of("other", "page fault").1 > 0);
+    assert_eq!(seen.of("other", "read other file"), (0, 0), "{seen:?}");
+}
+
+/// The thread writes to the page cache, and reclaims the pages that it wrote before.
+#[test]
+fn write_beyond_the_memory_of_a_group_waits_for_memory() {
+    let group = ControlGroup::new(
+        "memory",
+        &[("memory.limit_in_bytes", "8M")],
+        &[("memory.high", "8M")],
+    );
+    let file = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (descriptor, data) = (file.as_raw_fd(), vec![1u8; 1 << 16]);
+    let mut watched = Watched::new(|| {
+        for part in 0..512 {
+            // SAFETY: the data live until the call returns.
+            unsafe { libc::pwrite(descriptor, data.as_ptr().cast(), data.len(), part << 16) };
+        }
+    });
+    group.add(watched.child.pid);
+    watched.once(|seen| seen.of("other", "memory").0 > 1_000_000);
+    drop(watched);
+}
+
 /// Files by the names of MySQL and MariaDB.
 const FILES: [(&str, &str); 13] = [
     ("#ib_redo1", "redo log"),
@@ -310,7 +432,14 @@ fn waits_for_files_are_split_by_direction_and_name() {
         let file = options.custom_flags(libc::O_DIRECT).open(dir.path().join(name));
         (file.unwrap(), kind)
     });
-    for (file, kind) in &files {
+    let mut options = OpenOptions::new();
+    let flags = libc::O_DIRECT | libc::O_TMPFILE;
+    let nameless = options
+        .read(true)
+        .write(true)
+        .custom_flags(flags)
+        .open(dir.path());
+    for (file, kind) in files.iter().chain([&(nameless.unwrap(), "temporary")]) {
         let mut watched = Watched::new(|| use_file(file));
         let states = ["write", "flush", "read"].map(|direction| format!("{direction} {kind}"));
         let seen = watched.once(|seen| states.iter().all(|state| seen.of("other", state).1 > 0));

@@ -7,55 +7,28 @@
 
 mod children;
 mod common;
+mod control_group;
 mod watched;
 
-use std::fs;
-use std::path::Path;
-use std::path::PathBuf;
-use std::process;
+use std::mem::zeroed;
 use std::ptr::null_mut;
+use std::sync::atomic::AtomicI32;
+use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
 use children::Child;
-use children::until;
+use control_group::ControlGroup;
 use watched::Watched;
 
-/// A control group of either version with a quota of 10 ms in 100 ms, removed when the test ends.
-struct Quota(PathBuf);
-
-impl Quota {
-    fn new() -> Self {
-        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-        let mount = |kind: &str, option: &str| {
-            let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-            let found = mounts.find(|words| {
-                words[2] == kind && (option.is_empty() || words[3].split(',').any(|word| word == option))
-            });
-            found.map(|words| PathBuf::from(words[1]))
-        };
-        let name = format!("loadprint-quota-{}", process::id());
-        let write = |path: &Path, file: &str, value: &str| fs::write(path.join(file), value).unwrap();
-        if let Some(root) = mount("cgroup", "cpu") {
-            let path = root.join(name);
-            fs::create_dir(&path).unwrap();
-            write(&path, "cpu.cfs_period_us", "100000");
-            write(&path, "cpu.cfs_quota_us", "10000");
-            return Self(path);
-        }
-        let root = mount("cgroup2", "").unwrap();
-        write(&root, "cgroup.subtree_control", "+cpu");
-        let path = root.join(name);
-        fs::create_dir(&path).unwrap();
-        write(&path, "cpu.max", "10000 100000");
-        Self(path)
-    }
-}
-
-impl Drop for Quota {
-    fn drop(&mut self) {
-        until("the group is empty", || fs::remove_dir(&self.0).is_ok());
-    }
+/// A quota of 10 ms in 100 ms.
+fn quota() -> ControlGroup {
+    ControlGroup::new(
+        "cpu",
+        &[("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "10000")],
+        &[("cpu.max", "10000 100000")],
+    )
 }
 
 fn monotonic() -> Duration {
@@ -70,6 +43,12 @@ fn time_of(clock: libc::clockid_t) -> Duration {
     // SAFETY: the structure lives until the call returns.
     unsafe { libc::clock_gettime(clock, &raw mut now) };
     Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32)
+}
+
+/// Uses a CPU, as far as it gets one.
+fn spin(milliseconds: u64) {
+    let end = monotonic() + Duration::from_millis(milliseconds);
+    while monotonic() < end {}
 }
 
 const STACK: usize = 1 << 16;
@@ -125,27 +104,88 @@ fn threads_of_less_than_a_millisecond_have_user_and_system_time() {
 
 #[test]
 fn wait_of_a_group_without_quota_left_is_throttled() {
-    let quota = Quota::new();
-    let mut watched = Watched::new(|| {
-        let end = monotonic() + Duration::from_millis(500);
-        while monotonic() < end {}
-    });
-    fs::write(quota.0.join("cgroup.procs"), watched.child.pid.to_string()).unwrap();
+    let quota = quota();
+    let mut watched = Watched::new(|| spin(500));
+    quota.add(watched.child.pid);
     // 50 of 500 ms are on the CPU. A host with other load makes it wait for the CPU too.
     let seen = watched.once(|seen| seen.of("other", "throttled").0 > 300_000_000);
     assert!(seen.of("other", "on CPU").0 < 200_000_000, "{seen:?}");
     drop(watched);
 }
 
+/// Runs a thread on a CPU; 0 is the calling one.
+fn pin(thread: i32, cpu: usize) {
+    // SAFETY: the structure is complete and lives until the call returns.
+    unsafe {
+        let mut cpus: libc::cpu_set_t = zeroed();
+        libc::CPU_SET(cpu, &mut cpus);
+        libc::sched_setaffinity(thread, size_of_val(&cpus), &raw const cpus);
+    }
+}
+
+/// A number that this process shares with its children.
+fn shared() -> &'static AtomicI32 {
+    let (protection, flags) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+    );
+    // SAFETY: a new page of zeros, which is never unmapped.
+    unsafe { &*libc::mmap(null_mut(), size_of::<AtomicI32>(), protection, flags, -1, 0).cast() }
+}
+
+/// Other threads of the group use up its quota on both CPUs. This one moves while it waits, and continues
+/// on another CPU each time. Since Linux 6.18 (e1fad12dcb66) it first runs there, and waits there again.
+#[test]
+fn wait_that_ends_on_another_cpu_of_a_group_without_quota_left_is_throttled() {
+    let quota = quota();
+    let mut others = [0, 1].map(|cpu| {
+        Child::new(move || {
+            pin(0, cpu);
+            spin(2500);
+        })
+    });
+    let runs_on = shared();
+    let mut watched = Watched::new(|| {
+        let end = monotonic() + Duration::from_millis(2000);
+        while monotonic() < end {
+            // SAFETY: the call has no arguments.
+            runs_on.store(unsafe { libc::sched_getcpu() }, Ordering::Relaxed);
+        }
+    });
+    let pid = watched.child.pid;
+    for child in others.iter().map(|child| child.pid).chain([pid]) {
+        quota.add(child);
+    }
+    // How much of the wait is the run queue depends on what else runs, so that it is repeated.
+    let deadline = Instant::now() + Duration::from_secs(120);
+    loop {
+        let before = watched.read();
+        others.iter_mut().for_each(Child::go);
+        watched.child.go();
+        let (end, mut cpu) = (monotonic() + Duration::from_millis(2000), 0);
+        while monotonic() < end {
+            if runs_on.load(Ordering::Relaxed) == cpu {
+                cpu = 1 - cpu;
+                pin(pid, cpu as usize);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        watched.child.finish();
+        let seen = watched.read().since(&before);
+        others.iter_mut().for_each(Child::finish);
+        if seen.of("other", "throttled").0 > 800_000_000 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{seen:?}");
+    }
+    drop((others, watched));
+}
+
 #[test]
 fn wait_for_a_busy_cpu_is_the_run_queue() {
-    let spin = || {
-        let end = monotonic() + Duration::from_millis(200);
-        while monotonic() < end {}
-    };
     let work = || {
         children::alone_on_one_cpu();
-        spin();
+        spin(200);
     };
     let mut busy = Child::new(work);
     let mut watched = Watched::new(work);

@@ -12,7 +12,7 @@ from .bench import Bench, Server
 
 SCHEDULE = {"order": "ABBA", "blocks": 3, "settle": 0.3}
 # short windows on a shared machine: this is about the effect, not about the load
-GATES = {"load_difference": 1000.0, "mix_distance": 0.5}
+GATES = {"load_difference": 1000.0, "mix_distance": 0.5, "fixed_work": 1000.0}
 # Seconds. Where the machine stalls a short window lacks readings, and the experiment is inconclusive.
 WINDOWS = (2.0, 4.0, 8.0, 16.0, 32.0)
 # a read of the digests that a window did not wait for is missing in it
@@ -76,6 +76,7 @@ def test_a_hidden_index_costs_and_nothing_costs_nothing(tmp_path: Path, server: 
     assert len(costly["windows"]) == 12
     assert [w["variant"][0] for w in costly["windows"][:4]] == ["b", "t", "t", "b"]
     assert len(costly["flips"]) == 6
+    assert all(0 < w["fixed_work_ns"] < 1e9 for w in costly["windows"])
     # one in twenty A/A experiments is called different by chance, but not by a quarter of this effect
     unseen = none["low"] < 1 < none["high"]
     assert unseen or abs(math.log(none["ratio"])) < 0.25 * abs(math.log(effect["ratio"])), same["sentence"]

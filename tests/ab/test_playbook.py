@@ -7,12 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 import yaml
 
 from .bench import LONG_S, ROOT, Bench, wait_for
 
+NOBODY = 65534
 PLAYBOOK = ROOT / "ansible" / "ab.yml"
 
 
@@ -93,3 +97,45 @@ def test_a_killed_playbook_leaves_a_reverted_server(bench: Bench) -> None:
     assert bench.meta()["reason"].endswith("reverted and verified")
     left = bench.directory / "temporary"
     wait_for("nothing of it left", lambda: not list(left.glob("*loadprint-ab")))
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A directory that all users can write, as /tmp."""
+    with tempfile.TemporaryDirectory(prefix="loadprint-test-") as name:
+        Path(name).chmod(0o1777)
+        yield Path(name)
+
+
+def plant(directory: Path, marker: Path) -> None:
+    """As another user, make a directory with a module that root would import."""
+    words = f'mkdir {directory} && echo \'open("{marker}", "w")\' >{directory}/json.py'
+    subprocess.run(["sh", "-c", words], check=True, user=NOBODY, group=NOBODY, extra_groups=[])
+
+
+def test_a_package_of_another_user_is_not_run(bench: Bench, shared: Path) -> None:
+    marker = bench.directory / "marker"
+    for name in ("run.program", "program"):
+        plant(shared / name, marker)
+    done = run(bench, _ab_local=False, ab_host_dir=str(shared), ab_wait_s=60)
+    assert not marker.exists(), done.stdout
+    assert (done.returncode, bench.called()) == (0, ["apply", "revert"]), done.stdout
+    # the user has the name before root
+    plant(shared / "run", marker)
+    bench.out.rename(bench.directory / "first")
+    done = run(bench, _ab_local=False, ab_host_dir=str(shared), ab_wait_s=60)
+    assert not marker.exists(), done.stdout
+    assert (done.returncode, bench.called()) == (2, ["apply", "revert"]), done.stdout
+    assert "File exists" in done.stdout
+
+
+@pytest.mark.parametrize("local", [True, False], ids=["this machine", "host"])
+def test_a_directory_of_another_user_is_refused(bench: Bench, shared: Path, local: bool) -> None:
+    plant(shared / "there", shared / "marker")
+    place = (
+        {"ab_out": str(shared / "there" / "run")} if local else {"ab_host_dir": str(shared / "there" / "ab")}
+    )
+    done = run(bench, _ab_local=local, **place)
+    assert (done.returncode, bench.called()) == (2, []), done.stdout
+    assert f"{shared}/there: belongs to the user `nobody`, who can change it; name another" in done.stdout
+    assert list((shared / "there").iterdir()) == [shared / "there" / "json.py"]

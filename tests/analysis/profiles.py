@@ -28,13 +28,14 @@ SYSTEM_CALL = f"{COMMAND};{_in(LIBC, '')};{_in(KERNEL, 'entry_SYSCALL_64_after_h
 SEND = f"{SYSTEM_CALL};{_in(KERNEL, '__x64_sys_sendto', 'tcp_sendmsg_locked', '_raw_spin_unlock_bh')}"
 PARSE = f"{COMMAND};{_in(MYSQLD, 'dispatch_sql_command(THD*, Parser_state*)', 'MYSQLparse(THD*)')}"
 SEARCH = f"{COMMAND};{_in(MYSQLD, 'row_search_mvcc(unsigned char*, page_cur_mode_t)')}"
-NAMELESS = f"{_in(MYSQLD, '')}"
+NAMELESS, CUT = f"{_in(LIBC, '')};{_in(MYSQLD, '')}", _in(MYSQLD, "")
 
 # samples a second by stack: frames `module!symbol` from the outermost inwards
 Samples = Mapping[str, int]
 PERIODS = {SEND: 1_000_000, PARSE: 3_000_000}  # cycles of each sample
-OLTP = {SEND: 20, SYSTEM_CALL: 5, PARSE: 10, SEARCH: 60, NAMELESS: 5}
-INSERT = {SEND: 40, SYSTEM_CALL: 5, PARSE: 30, SEARCH: 61, NAMELESS: 4}
+OLTP = {SEND: 20, SYSTEM_CALL: 5, PARSE: 10, SEARCH: 60, NAMELESS: 3, CUT: 2}
+INSERT = {SEND: 40, SYSTEM_CALL: 5, PARSE: 30, SEARCH: 61, NAMELESS: 3, CUT: 1}
+FREQUENCY_HZ = 99
 
 
 def document(stacks: Samples) -> tuple[dict[str, Any], dict[str, int]]:
@@ -52,7 +53,7 @@ def document(stacks: Samples) -> tuple[dict[str, Any], dict[str, int]]:
             node = nodes.setdefault(key, len(nodes))
         ends[stack] = node
     described = [{"path": path, "build_id": None} for path in modules]
-    tree = {"event": "cpu-clock", "frequency_hz": 99, "lost": 0, "modules": described}
+    tree = {"event": "cpu-clock", "frequency_hz": FREQUENCY_HZ, "lost": 0, "modules": described}
     return tree | {"frames": [list(frame) for frame in frames], "nodes": [list(node) for node in nodes]}, ends
 
 
@@ -90,7 +91,7 @@ def make_profiled_run(path: Path, host: Host | None = None, **roles: Samples) ->
     host = host or Host()
     host.more = profiled(**roles)
     make_run(path, host)
-    write_stacks(path, **roles)
+    write_stacks(path, roles)
     return path
 
 
@@ -102,30 +103,35 @@ def make_cycles_run(path: Path, **roles: Samples) -> Path:
     return path
 
 
-def write_stacks(path: Path, **roles: Samples) -> None:
+def write_stacks(path: Path, roles: Mapping[str, Samples], frequency_hz: int = FREQUENCY_HZ) -> None:
     """Write stacks.json of a run directory."""
-    write_json(path / "server" / "stacks.json", document(together(roles))[0])
+    tree = document(together(roles))[0] | {"frequency_hz": frequency_hz}
+    write_json(path / "server" / "stacks.json", tree)
     write_manifest(path)
 
 
 def profiled_execution(path: Path, *, scale: int = 1, repeats: int = 3) -> Path:
-    """Two sides of which the second needs 15 % more CPU time per statement: to send, and to parse."""
+    """Two sides of which the second needs more CPU time per statement: to send, and to parse.
 
-    def samples(stacks: Samples, k: int) -> dict[str, int]:
-        return {stack: scale * count + (k if stack == SEARCH else 0) for stack, count in stacks.items()}
+    The samples stand for 1.01 and 1.41 s of CPU time in each second, on the second 1 % more in each repeat.
+    """
+
+    def samples(stacks: Samples, more: float) -> dict[str, int]:
+        return {stack: round(scale * count * (1 + more)) for stack, count in stacks.items()}
 
     sides = {
-        "oltp": [Host(server_ticks={"utime": 80, "stime": 40}) for k in range(repeats)],
-        "insert": [Host(server_ticks={"utime": 100, "stime": 60 + k}) for k in range(repeats)],
+        "oltp": [Host(server_ticks={"utime": 68, "stime": 34}) for k in range(repeats)],
+        "insert": [Host(server_ticks={"utime": 90, "stime": 52 + k}) for k in range(repeats)],
     }
     written = {
-        name: [samples(stacks, k) for k in range(repeats)]
-        for name, stacks in (("oltp", OLTP), ("insert", INSERT))
+        name: [samples(stacks, more * k) for k in range(repeats)]
+        for name, stacks, more in (("oltp", OLTP, 0.0), ("insert", INSERT, 0.01))
     }
     for name, hosts in sides.items():
         for host, stacks in zip(hosts, written[name], strict=True):
             host.more = profiled(server=stacks)
     make_execution(path, sides, "oltp")
     for run in json.loads((path / "execution.json").read_text())["runs"]:
-        write_stacks(path / run["id"], server=written[run["side"]][run["repeat"] - 1])
+        samples_of = written[run["side"]][run["repeat"] - 1]
+        write_stacks(path / run["id"], {"server": samples_of}, scale * FREQUENCY_HZ)
     return path

@@ -7,13 +7,15 @@ import io
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from loadprint.__main__ import main
-from loadprint.commands.ab import BASELINE, TREATMENT, Result, Window, ab_published, ab_text
+from loadprint.commands.ab import BASELINE, TREATMENT, Result, Window, ab_published, ab_text, fixed_work
 from loadprint.commands.ab.analysis import About, analyse
 from loadprint.commands.ab.gates import Limits, mix_distance
 from loadprint.commands.ab.inference import carry_over, drift, sign_flip
@@ -186,30 +188,87 @@ def changed(given: list[Window], number: int, **values: object) -> list[Window]:
     return [Window(**{**vars(w), **values}) if w.number == number else w for w in given]
 
 
-def test_a_window_that_does_not_match_is_named_and_its_block_left_out() -> None:
+def with_fixed_work(given: list[Window], **other: float) -> list[Window]:
+    """Every gap takes 1 ms of CPU time, and those of the named windows (`w6`) another time."""
+    return [replace(w, fixed_work_ns=other.get(f"w{w.number}", 1e6)) for w in given]
+
+
+@pytest.mark.parametrize(
+    ("values", "check", "text"),
+    [
+        ({"kinds": {"Com_select": 20_000.0, "Com_update": 10_000.0}}, "statement mix", "(6T and"),
+        ({"queries": 700.0}, "load", "\u221230.0 % off the median (queries/s of 6T)"),
+        ({"connections": 400.0}, "load", "(connections of 6T)"),
+        ({"host_busy": 0.1}, "high CPU", "at least 10 % busy (6T)"),
+    ],
+)
+def test_what_follows_from_the_load_is_reported_and_excludes_nothing(
+    values: dict[str, Any], check: str, text: str
+) -> None:
     plain = windows([1.0, 0.8, 0.8, 1.0] * 5)
-    other_mix = {"Com_select": 20_000.0, "Com_update": 10_000.0}
-    result = analysed(changed(plain, 6, kinds=other_mix))
-    assert (result.blocks, result.blocks_used) == (5, 4)
-    assert "differ between 6T and 5B" in result.excluded[6]
-    assert result.excluded[8].startswith("2") or "6T" in result.excluded[8]
-    assert next(check for check in result.checks if check.name == "statement mix").state == "failed"
-    assert "1 of 5 blocks do not match" in result.sentence
-    result = analysed(changed(plain, 9, queries=700.0))
-    assert "its queries/s are \u221230 % off the baseline windows' median" in result.excluded[9]
-    result = analysed(changed(plain, 9, connections=400.0))
-    assert "connections" in result.excluded[9]
+    result = analysed(changed(plain, 6, **values), Limits(min_cpu=0.2))
+    assert (result.blocks, result.blocks_used, result.excluded) == (5, 5, {})
+    failed = next(each for each in result.checks if each.name == check)
+    assert failed.state == "failed"
+    assert text in failed.text
+    assert f"{check}: {failed.text}" in result.warnings
+    assert result.with_excluded == ()
+
+
+def test_an_effect_on_the_throughput_of_a_closed_loop_drops_no_block() -> None:
+    """Queries vary from block to block more than the limit of the load: the effect is in all nine blocks."""
+    random = np.random.default_rng(12)
+    given = windows([1.0] * 36)
+    level = np.exp(np.repeat(random.normal(0, 0.3, 9), 4))
+    given = [
+        replace(w, queries=1000 * float(level[w.block - 1]) * (1.47 if w.variant == TREATMENT else 1.0))
+        for w in given
+    ]
+    result = analysed(given)
+    queries = result.effect("queries")
+    assert queries is not None
+    assert result.blocks_used == 9
+    assert queries.ratio == pytest.approx(1.47)
+    assert next(each for each in result.checks if each.name == "load").state == "failed"
+
+
+def test_fixed_work_takes_cpu_time() -> None:
+    assert 1e4 < fixed_work.cpu_ns() < 1e9
+
+
+def test_another_speed_of_the_machine_excludes_the_block_in_both_variants_alike() -> None:
+    plain = windows([1.0, 0.8, 0.8, 1.0] * 5)
+    for number, name in ((6, "6T"), (5, "5B")):
+        result = analysed(with_fixed_work(plain, **{f"w{number}": 1.3e6}))
+        assert (result.blocks, result.blocks_used) == (5, 4)
+        assert result.excluded[number] == "the fixed work before it took +30 % CPU time: another speed"
+        assert result.excluded[8] == f"its block contains window {name}"
+        assert "1 of 5 blocks are excluded" in result.sentence
+        assert [each.blocks for each in result.with_excluded][:3] == [5, 5, 5]
+        assert "With the excluded blocks:" in ab_text.text(result)
+        assert "With the excluded blocks:" in ab_text.markdown(result)
+    shifted = {f"w{w.number}": 1.5e6 for w in plain if w.variant == TREATMENT}
+    assert analysed(with_fixed_work(plain, **shifted)).excluded == {}, "an effect of the treatment"
+    slow = analysed(with_fixed_work(plain, w6=1.3e6), Limits(fixed_work=0.5))
+    assert slow.blocks_used == 5
+
+
+def test_without_a_block_left_it_is_inconclusive_and_shows_what_was_excluded() -> None:
+    plain = windows([1.0, 0.8, 0.8, 1.0] * 4)
+    result = analysed(with_fixed_work(plain, w1=2e6, w5=2e6, w9=2e6, w14=2e6))
+    assert (result.verdict, result.blocks_used) == ("inconclusive", 0)
+    assert result.sentence == "Inconclusive: all blocks are excluded (4 of 4)."
+    text = ab_text.text(result)
+    assert "no usable block" in text
+    assert "1.2500" in text.partition("With the excluded blocks:")[2]
+    assert json.loads(ab_text.as_json(result))["effects"][0]["ratio"] is None
+    assert analysed([]).sentence == "Inconclusive: no window was completed."
 
 
 def test_too_few_matching_windows_are_inconclusive_never_silent() -> None:
-    plain = windows([1.0, 0.8, 0.8, 1.0] * 4)
-    for number in (1, 5):
-        plain = changed(plain, number, connections=400.0)
-    result = analysed(plain)
+    result = analysed(with_fixed_work(windows([1.0, 0.8, 0.8, 1.0] * 4), w1=2e6, w5=2e6))
     assert result.verdict == "inconclusive"
-    assert "2 of 4 blocks do not match" in result.sentence
-    low = analysed(windows([1.0, 0.8, 0.8, 1.0] * 4, busy=0.4), Limits(min_cpu=0.9))
-    assert low.verdict == "inconclusive"
+    assert "2 of 4 blocks are excluded" in result.sentence
 
 
 def test_an_unfinished_block_does_not_count() -> None:
@@ -237,7 +296,7 @@ def test_every_format_has_every_figure() -> None:
     result = analysed(changed(windows([1.0, 0.8, 0.81, 1.0] * 4), 3, connections=99.0))
     text = ab_text.text(result)
     assert max(len(line) for line in text.splitlines()) <= 100
-    assert "its connections are" in text
+    assert "(connections of 3T)" in text
     whole = json.loads(ab_text.as_json(result))
     assert whole["effects"][2]["ratio"] == pytest.approx(1.24, abs=0.02)
     rows = list(csv.DictReader(io.StringIO(ab_text.as_csv(result))))

@@ -11,6 +11,7 @@ import pytest
 from loadprint.__main__ import main
 from loadprint.commands.ab import show
 
+ONE_FACTOR = "kind: one factor, quantity: queries_per_cpu_second, other: hidden-index, bound: 0.1"
 KEPT = Path(__file__).parents[1] / "recordings" / "v1" / "hidden-index"
 
 
@@ -53,6 +54,39 @@ def test_missing_tables_are_reported(copy: Path) -> None:
     assert "no two readings of the server's statements" in result.excluded[1]
     (copy / "load" / "guards.json").unlink()
     assert any(check.name == "guards" for check in show.result(copy).checks)
+
+
+def test_fixed_work_is_read_from_the_phases_and_all_blocks_can_be_excluded(
+    copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first window of each block had another speed: no block is left, and no claim is judged."""
+    (copy / "manifest.json").unlink()
+    phases = copy / "load" / "phases.jsonl"
+    lines = []
+    for line in phases.read_text(encoding="utf-8").splitlines():
+        stamp = json.loads(line)
+        if stamp["phase"] in ("treatment", "baseline"):
+            stamp["fixed_work_ns"] = 2_000_000 if stamp["window"] % 4 == 1 else 1_000_000
+            if stamp["window"] % 8 == 5:
+                stamp["fixed_work_ns"] = 500_000
+        lines.append(json.dumps(stamp))
+    phases.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert main(["ab", "show", str(copy)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.endswith("Inconclusive: all blocks are excluded (4 of 4).\n")
+    assert main(["report", str(copy), "-o", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "all blocks are excluded (4 of 4)" in page
+    assert "<h3>With the excluded blocks</h3>" in page
+    study = tmp_path / "mine.yml"
+    claim = "{id: a, text: t, place: p, published: x, experiment: hidden-index, judge: {%s}}"
+    rules = ("kind: effect, quantity: cpu, change: rises", ONE_FACTOR)
+    for rule in rules:
+        study.write_text(f"title: t\nsource: s\nclaims: [{claim % rule}]\n", encoding="utf-8")
+        assert main(["study", str(study), str(copy)]) == 0
+        told = capsys.readouterr().out
+        assert told.count("not comparable") >= 1
+        assert "all 4 blocks of hidden-index are excluded" in " ".join(told.split())
 
 
 def test_a_directory_that_is_no_experiment_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

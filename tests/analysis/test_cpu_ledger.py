@@ -1,8 +1,7 @@
-"""Where CPU time goes: groups of code, rows that add up to /proc, their sampling error, and the sentence."""
+"""Where CPU time goes: groups of code, what was not sampled, the sampling error, and the sentence."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from loadprint.errors import InputError
 from loadprint.metrics import cpu_groups
 from loadprint.metrics.cpu_groups import function_name, group_nodes
 from loadprint.metrics.gather import Measured, gather
-from loadprint.metrics.sources_profile import sampled
+from loadprint.metrics.sources_profile import sampled, share
 from loadprint.reading.call_tree import CallTree, Frame, read_call_tree
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
@@ -27,6 +26,7 @@ from loadprint.tables import views
 from loadprint.tables.table import Group, Table
 from profiles import (
     COMMAND,
+    CUT,
     KERNEL,
     LIBC,
     MYSQLD,
@@ -42,7 +42,7 @@ from profiles import (
     profiled_execution,
     write_stacks,
 )
-from recordings import Host, make_execution, write_json
+from recordings import Host, make_execution, write_json, write_manifest
 
 
 def tree_of(*stacks: str) -> CallTree:
@@ -94,7 +94,10 @@ def test_a_function_has_the_name_without_types_and_suffixes(symbol: str, name: s
         # of a sample in the kernel only its kernel frames count
         (f"{PARSE};{KERNEL}!some_new_function", "other_kernel"),
         (NAMELESS, "unknown"),
-        ("[unknown]!", "unknown"),
+        # a caller that was cut off could have decided
+        (CUT, "truncated"),
+        ("[unknown]!", "truncated"),
+        (f"{MYSQLD}!row_search_mvcc(unsigned char*, page_cur_mode_t)", "records"),
         # the functions of a server mean nothing in another program
         ("/usr/bin/program!row_search_mvcc", "in_program"),
         ("/usr/bin/program!main;/usr/lib/libfoo.so.1!foo", "in_libfoo.so.1"),
@@ -122,33 +125,54 @@ def test_every_group_has_patterns_and_one_label() -> None:
     assert used | {cpu_groups.OTHER_KERNEL} == set(labels)
 
 
-def test_the_groups_of_a_role_add_up_to_its_cpu_time(tmp_path: Path) -> None:
+def test_a_sample_of_the_cpu_clock_stands_for_its_period(tmp_path: Path) -> None:
     run = make_profiled_run(tmp_path / "run", server=OLTP, load={SEND: 7})
     quantities = measured(run).quantities
-    for role in ("server", "load"):
-        groups = [
-            value.rate for name, value in quantities.values.items() if name.startswith(f"profile.{role}.")
-        ]
-        total = quantities.values[f"process.{role}.cpu"].rate
-        assert math.isclose(sum(groups), total, rel_tol=1e-12)
-    # 9 + 3 jiffies a second; 20 of 100 samples
-    assert quantities.values["profile.server.tcp_send"].rate == pytest.approx(0.12 * 0.2)
-    assert quantities.values["profiled.server.truncated"].rate == pytest.approx(0.05)
+    assert quantities.values["profile.server.tcp_send"].rate == pytest.approx(20 / 99)
+    assert quantities.values["profile.server.unknown"].rate == pytest.approx(3 / 99)
+    assert quantities.values["profile.server.truncated"].rate == pytest.approx(2 / 99)
+    assert quantities.values["profiled.server.truncated"].rate == pytest.approx(2 / 99)
+    # 9 + 3 and 25 + 8 jiffies a second
+    assert quantities.values["profiled.server.not_sampled"].rate == pytest.approx(0.12 - 100 / 99)
+    assert quantities.values["profiled.load.not_sampled"].rate == pytest.approx(0.33 - 7 / 99)
     absent = quantities.get("profile.server.purge")
     assert absent is not None
     assert absent.rate == 0.0
     assert absent.error > 0.0
 
 
+def test_samples_that_the_recorder_missed_are_not_sampled(tmp_path: Path) -> None:
+    """A tenth of the samples is removed: the other rows shrink, and the ledger does not close."""
+    execution = profiled_execution(tmp_path / "execution", scale=100)
+    for path in execution.glob("*/server/profile.parquet"):
+        table = pq.read_table(path)
+        left = np.ceil(0.9 * table["samples"].to_numpy()).astype(np.int64)
+        place = table.schema.get_field_index("samples")
+        pq.write_table(table.set_column(place, table.schema.field(place), pa.array(left)), path)
+        write_manifest(path.parents[1])
+    row = next(row for row in ledger(table_of(execution)).rows if row.label == "not sampled")
+    for cell, cpu, samples in zip(row.cells, (1.02, 1.43), (100, 140 * 1.01), strict=True):
+        missed = cpu - 0.9 * samples / 99
+        assert cell.value == pytest.approx(missed / 2000, rel=0.01)
+        note = f"{100 * missed / cpu:.0f} % of the CPU time in /proc: this ledger does not close"
+        assert cell.notes == (note,)
+
+
+def test_few_samples_can_miss_some_time_by_chance(tmp_path: Path) -> None:
+    table = table_of(profiled_execution(tmp_path / "execution"))
+    row = next(row for row in ledger(table).rows if row.label == "not sampled")
+    assert [cell.notes for cell in row.cells] == [(), ()]
+
+
 def test_samples_of_the_first_tick_are_from_before_the_window(tmp_path: Path) -> None:
     quantities = measured(make_profiled_run(tmp_path / "run", Host(seconds=20), server=OLTP)).quantities
     ticks = quantities.values["profiled.server.samples"].rate / sum(OLTP.values())
     # 99 samples a second are one second of CPU time; the server uses 0.12 s
-    assert quantities.values["profiled.server.covered"].rate == pytest.approx(100 / 99 / 0.12)
+    assert quantities.values["profiled.server.not_sampled"].rate == pytest.approx(0.12 - 100 / 99)
     assert ticks == 20
 
 
-def test_a_process_that_starts_late_is_covered_while_it_is_there(tmp_path: Path) -> None:
+def test_a_process_that_starts_late_is_sampled_while_it_is_there(tmp_path: Path) -> None:
     run = make_profiled_run(tmp_path / "run", Host(seconds=20), server=OLTP)
     for name in ("process", "profile"):
         path = run / "server" / f"{name}.parquet"
@@ -157,7 +181,7 @@ def test_a_process_that_starts_late_is_covered_while_it_is_there(tmp_path: Path)
         kept = [row["tick"] >= begin or row["role"] != "server" for row in table.to_pylist()]
         pq.write_table(table.filter(kept), path)
     quantities = measured(run).quantities
-    assert quantities.values["profiled.server.covered"].rate == pytest.approx(100 / 99 / 0.12)
+    assert quantities.values["profiled.server.not_sampled"].rate == pytest.approx(0.12 - 100 / 99)
 
 
 def test_without_the_cpu_time_of_the_server_its_samples_have_no_rows(tmp_path: Path) -> None:
@@ -173,10 +197,12 @@ def test_without_the_cpu_time_of_the_server_its_samples_have_no_rows(tmp_path: P
 
 def test_the_error_of_a_share_is_that_of_a_sample_of_this_size() -> None:
     rng = np.random.default_rng(14)
-    for share, total in ((0.3, 400), (0.02, 2000)):
-        counts = rng.binomial(total, share, 4000)
+    for part, total in ((0.3, 400), (0.02, 2000)):
+        counts = rng.binomial(total, part, 4000)
         expected = float(np.std(counts / total))
-        assert sampled(1.0, share * total, total).error == pytest.approx(expected, rel=0.05)
+        assert share(1.0, part * total, total).error == pytest.approx(expected, rel=0.05)
+        spread = float(np.std(rng.poisson(part * total, 4000)))
+        assert sampled(0.01, part * total).error == pytest.approx(0.01 * spread, rel=0.05)
 
 
 def test_samples_of_hardware_cycles_count_by_their_cycles(tmp_path: Path) -> None:
@@ -187,16 +213,18 @@ def test_samples_of_hardware_cycles_count_by_their_cycles(tmp_path: Path) -> Non
     # 20 seconds of samples; (Σw)² / Σw²
     effective = 20 * (20 + 60) ** 2 / (20 + 20 * 9)
     assert quantities.values["profiled.server.samples"].rate == pytest.approx(effective)
-    assert send.error == pytest.approx(sampled(0.12, effective / 4, effective).error)
+    assert send.error == pytest.approx(share(0.12, effective / 4, effective).error)
     # those of one role do not change those of another
     assert quantities.values["profiled.load.samples"].rate == pytest.approx(7 * 20)
     # the CPU time in /proc is the only one: cycles have no time
     assert quantities.values["profiled.server.hertz"].rate == pytest.approx(80e6 / 0.12)
-    assert quantities.get("profiled.server.covered") is None
     sides, _ = resolve([str(run), str(make_profiled_run(tmp_path / "other", server=OLTP))])
-    note = ledger(compare(sides, None)).rows[-1].notes[0]
-    assert "run 640 of hardware cycles (effective number), 0.67 GHz of the CPU time in /proc" in note
-    assert "other 2,000 of the CPU clock, " in note
+    *_, not_sampled, total = ledger(compare(sides, None)).rows
+    cycles = "640 of hardware cycles (effective number), 0.67 GHz of the CPU time"
+    assert total.notes == (f"samples: run {cycles}; other 2,000 of the CPU clock",)
+    assert not_sampled.cells[0].value is None
+    assert "hardware cycles have no time" in not_sampled.cells[0].notes[0]
+    assert not_sampled.cells[1].value is not None
 
 
 def test_the_error_of_weighted_shares_is_that_of_the_effective_number() -> None:
@@ -205,7 +233,7 @@ def test_the_error_of_weighted_shares_is_that_of_the_effective_number() -> None:
     members = rng.random(weights.shape) < 0.2
     shares = (weights * members).sum(axis=1) / weights.sum(axis=1)
     effective = float(np.mean(weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)))
-    expected = sampled(1.0, 0.2 * effective, effective).error
+    expected = share(1.0, 0.2 * effective, effective).error
     assert expected == pytest.approx(float(np.std(shares)), rel=0.05)
     assert effective < 250
 
@@ -233,18 +261,20 @@ def ledger(table: Table, per: str = "statement") -> Group:
 def test_rows_add_up_in_both_views(tmp_path: Path) -> None:
     table = table_of(profiled_execution(tmp_path / "execution"))
     for shown in (views.usual(table), views.all_of(table), views.all_of(views.costs(table))):
-        *rows, total = ledger(shown).rows
+        *rows, total = (row for row in ledger(shown).rows if not row.part)
         for place in range(2):
             values = [row.cells[place].value or 0.0 for row in rows]
             assert sum(values) == pytest.approx(total.cells[place].value)
     assert {row.view for row in ledger(table, "commit").rows} == {"all"}
-    assert ledger(views.usual(table)).rows[-2].label == "unknown"
+    labels = [row.label for row in ledger(views.usual(table)).rows]
+    assert labels[-4:-1] == ["unknown code", "truncated stacks", "not sampled"]
 
 
 def test_the_usual_view_sums_small_groups(tmp_path: Path) -> None:
     small = {f"{COMMAND};{MYSQLD}!{name}": 1 for name in ("row_purge", "mtr_t::commit()")}
-    run = make_profiled_run(tmp_path / "a", server={**OLTP, **small})
-    other = make_profiled_run(tmp_path / "b", server=OLTP)
+    busy = {"utime": 68, "stime": 34}
+    run = make_profiled_run(tmp_path / "a", Host(server_ticks=busy), server={**OLTP, **small})
+    other = make_profiled_run(tmp_path / "b", Host(server_ticks=busy), server=OLTP)
     sides, _ = resolve([str(run), str(other)])
     table = compare(sides, None)
     usual, everything = ledger(views.usual(table)), ledger(views.all_of(table))
@@ -268,8 +298,8 @@ def test_the_sentence_adds_up_to_the_difference(tmp_path: Path) -> None:
     table = table_of(profiled_execution(tmp_path / "execution", scale=100))
     sentence = next(one for one in table.sentences if one.id == "cpu-difference")
     assert sentence.text == (
-        "insert against oltp: +205 µs of server CPU per client statement: "
-        "parser +112, TCP/IP send +110, record access −9, 1 more −1, unexplained −7."
+        "insert against oltp: +205 µs of server CPU per client statement: TCP/IP send +103, parser +103, "
+        "record access +8, 1 more +0.25, unknown code +0.15, truncated stacks −5, not sampled −4."
     )
 
 
@@ -329,7 +359,7 @@ def test_damaged_stacks_are_refused_in_one_line(tmp_path: Path, change: dict[str
 
 def test_stacks_that_the_table_has_and_the_tree_lacks_are_refused(tmp_path: Path) -> None:
     run = make_profiled_run(tmp_path / "run", server=OLTP)
-    write_stacks(run, server={NAMELESS: 1})
+    write_stacks(run, {"server": {NAMELESS: 1}})
     with pytest.raises(InputError, match=r"nodes that are not in stacks\.json"):
         measured(run)
 
@@ -344,7 +374,7 @@ def test_nothing_was_sampled(tmp_path: Path) -> None:
     )
 
 
-def test_samples_without_a_tick_of_cpu_time_are_zero(tmp_path: Path) -> None:
+def test_samples_without_a_tick_of_cpu_time_are_more_than_it(tmp_path: Path) -> None:
     idle = Host(server_ticks={"utime": 0, "stime": 0})
     runs = [
         make_profiled_run(tmp_path / "idle", idle, server=OLTP),
@@ -352,6 +382,7 @@ def test_samples_without_a_tick_of_cpu_time_are_zero(tmp_path: Path) -> None:
     ]
     sides, _ = resolve([str(run) for run in runs])
     table = compare(sides, None)
-    assert {row.cells[0].value for row in ledger(table).rows} == {0.0}
-    assert "unknown share of the CPU time" in ledger(table).rows[-1].notes[0]
-    assert collect(sides, None).flames is None
+    *_, not_sampled, total = ledger(table).rows
+    assert total.cells[0].value == 0.0
+    assert not_sampled.cells[0].value == pytest.approx(-100 / 99 / 2000)
+    assert collect(sides, None).flames is not None

@@ -12,9 +12,9 @@ import pytest
 from loadprint.metrics.gather import gather
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources_hardware import siblings_of
+from loadprint.reading.counters import increase
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
-from loadprint.reading.window import increase
 from recordings import Host, Rows, make_run, write_json, write_manifest
 
 Probes = dict[str, tuple[Rows, dict[str, Any]]]
@@ -152,11 +152,11 @@ def test_energy_is_whole_across_the_wraps_of_its_own_range(tmp_path: Path) -> No
 
 def test_a_fall_below_half_of_the_range_is_a_reset() -> None:
     wrapped = increase(np.array([900.0, 50.0]), wraps=(1000.0,))
-    reset = increase(np.array([300.0, 50.0]), wraps=(1000.0,))
+    reset = increase(np.array([280.0, 300.0, 50.0]), wraps=(1000.0,))
     assert wrapped is not None
     assert reset is not None
     assert (wrapped.amount, wrapped.wraps, wrapped.resets) == (150.0, 1, 0)
-    assert (reset.amount, reset.wraps, reset.resets) == (50.0, 0, 1)
+    assert (reset.amount, reset.wraps, reset.resets) == (70.0, 0, 1)
 
 
 def test_the_clock_is_that_of_the_servers_cpus(tmp_path: Path) -> None:

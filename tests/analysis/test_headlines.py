@@ -63,6 +63,14 @@ def test_every_side_is_judged_against_the_named_reference() -> None:
     )
 
 
+def test_iowait_has_no_mark_of_a_difference() -> None:
+    """A busy CPU hides it: no sentence, verdict or mark rests on it."""
+    builder = RowBuilder([column(name, level, 5) for name, level in LEVELS.items()], 1)
+    metric = derived.rate("cpu_server_user", "", "1", "", "q.0")
+    both = [builder.row(metric), builder.row(replace(metric, key="cpu_server_iowait"))]
+    assert marks(marked_rows(both, [False, False], builder), 0) == ["*", ""]
+
+
 def test_what_one_side_is_refused_for_is_no_matter_to_the_others() -> None:
     sides = [column(name, level, 5) for name, level in LEVELS.items()]
     rows = judged([sides[0], replace(sides[1], withheld="b never settled"), *sides[2:]], reference=0)

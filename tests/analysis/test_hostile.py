@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import os
+import random
 import shutil
 import struct
 import subprocess
@@ -29,7 +30,8 @@ HERE = Path(__file__).parent
 KEPT = HERE.parent / "recordings" / "v1"
 MOST_KIB = 1_000_000_000 // 1024
 WORKERS = 2
-CASES = 160  # two minutes on two cores; LOADPRINT_FUZZ=2000 is for a release
+CASES = 160  # two minutes on two cores
+SECONDS = int(os.environ.get("LOADPRINT_FUZZ_SECONDS", "0"))  # of other cases in their place
 OWNED = "\x1b]0;owned\x07\x1b[2J\u202e\x85"
 
 
@@ -67,13 +69,13 @@ def refused(run: Path, wanted: str, *commands: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_fuzz(tmp_path: Path) -> None:
+def test_damaged_recordings(tmp_path: Path) -> None:
     """Every file of a run spoiled in many ways, and every command that reads it (fuzzing.py)."""
-    count = os.environ.get("LOADPRINT_FUZZ", str(CASES))
+    start = random.SystemRandom().getrandbits(40) if SECONDS else 0
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     workers = [
         subprocess.Popen(
-            [sys.executable, HERE / "fuzzing.py", str(first), str(WORKERS), count],
+            [sys.executable, HERE / "fuzzing.py", *map(str, (start + first, WORKERS, CASES, SECONDS))],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -85,6 +87,16 @@ def test_the_fuzz(tmp_path: Path) -> None:
     said = [worker.communicate()[0] for worker in workers]
     assert said == [""] * WORKERS, "\n".join(said)
     assert [worker.returncode for worker in workers] == [0] * WORKERS
+
+
+def test_the_measured_memory_is_that_of_the_process_alone() -> None:
+    """ru_maxrss of a child of this process would be what this process has."""
+    held = b"x" * (2 * MOST_KIB * 1024 // 3)
+    script = "import fuzzing; print(fuzzing.peak_kib())"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=HERE
+    )
+    assert int(done.stdout) * 1024 < len(held)
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +103,75 @@ def test_a_hostile_printed_table(tmp_path: Path) -> None:
         for form in ("text", "markdown", "csv", "json"):
             answer = ask("import", "table", path, "--format", form)
             assert UNSAFE.search(answer.out.replace("\n", "")) is None
+
+
+@pytest.mark.parametrize("command", [["import", "table"], ["usl"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("lines", "columns", "expected"),
+    [
+        (300_000, 2, "has 300,001 lines, more than the limit of 10,000"),
+        (10, 20_000, "cells, more than the limit of 100,000"),
+    ],
+)
+def test_a_large_csv_file_is_refused(
+    command: list[str], lines: int, columns: int, expected: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    heads = ",".join(["threads", *(f"tps{n}" for n in range(columns))])
+    rows = "".join(f"{n % 64 + 1}{',5' * columns}\n" for n in range(lines))
+    path.write_text(f"{heads}\n{rows}", encoding="utf-8")
+    status, errors, most = peak(*command, path)
+    assert status == 2
+    assert expected in errors
+    assert most < MOST_KIB
+
+
+def test_many_misprints_and_many_fits_are_limited(tmp_path: Path) -> None:
+    """Each misprint was looked up in the list of all, and each N left out in turn."""
+    path = tmp_path / "a.csv"
+    path.write_text("metric,a,b\n" + '"m",5,"1,2"\nx,4,5\n' * 4990, encoding="utf-8")
+    assert peak("import", "table", path)[0] == 0
+    path.write_text("threads,tps\n" + "".join(f"{n},{n}\n" for n in range(1, 2001)), encoding="utf-8")
+    status, errors, _ = peak("usl", path)
+    assert status == 2
+    assert "2,000 different N" in errors
+
+
+def test_a_terminated_command_leaves_no_directory(tmp_path: Path) -> None:
+    """SIGTERM while the imported run is read: its directory and DuckDB's are removed."""
+    every = [
+        {
+            "timestamp": {
+                "date": "2026-01-01",
+                "time": f"{n // 3600:02}:{n // 60 % 60:02}:{n % 60:02}",
+                "interval": 1,
+            },
+            "cpu-load": [{"cpu": "all", "usr": 1.0, "sys": 1.0, "idle": 98.0}],
+        }
+        for n in range(1, 20_000)
+    ]
+    write_json(
+        tmp_path / "a.json",
+        {"sysstat": {"hosts": [{"nodename": "h", "number-of-cpus": 2, "statistics": every}]}},
+    )
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with subprocess.Popen(
+            [sys.executable, "-m", "loadprint", "compare", *[str(tmp_path / "a.json")] * 2],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(temporary)},
+        ) as process:
+            while not list(temporary.glob("loadprint-import-*")):
+                assert process.poll() is None
+                time.sleep(0.001)
+            process.send_signal(number)
+            _, errors = process.communicate()
+        assert process.returncode == 128 + number
+        assert errors == ""
+        assert list(temporary.iterdir()) == []
 
 
 def test_outputs_of_tools_name_no_file_elsewhere(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from column_units import other_units
 from loadprint.__main__ import main
 from loadprint.importing.exposition import samples, series_text
 
@@ -35,6 +36,7 @@ def test_a_kept_answer(tmp_path: Path) -> None:
     memory = {row["metric"]: row["value"] for row in table(run, "memory")}
     assert memory == {"Active(anon)": 4, "HugePages_Total": 0}
     assert {row["metric"] for row in table(run, "vmstat")} == {"pgfault"}
+    assert other_units(run) == []
     assert {row["metric"] for row in table(run, "tcp")} == {"Tcp.RetransSegs"}
     others = [(row["endpoint"], row["metric"], row["value"]) for row in table(run, "scrape")]
     mysql = 'mysql_up{instance="127.0.0.1:9104",job="mysqld"}'

@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from column_units import other_units
 from loadprint.__main__ import main
 from loadprint.importing import sar, sar_tables
 from loadprint.importing.writer import write_run
@@ -204,6 +205,7 @@ def statistics() -> list[dict[str, Any]]:
 
 def test_columns_say_their_source_and_resolution(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = write_run(tmp_path / "run", sar.load(RESTART))
+    assert other_units(made) == []
     row = duckdb.execute(
         f"SELECT value FROM parquet_kv_metadata('{made}/server/disk.parquet') WHERE decode(key) = 'loadprint'"
     ).fetchone()

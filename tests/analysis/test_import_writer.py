@@ -121,3 +121,9 @@ def test_times_must_rise(tmp_path: Path) -> None:
     back = Imported("test", ["a file"], [BEGIN, BEGIN], [])
     with pytest.raises(InputError, match="its times do not increase"):
         write_run(tmp_path / "run", back)
+
+
+def test_an_import_into_an_empty_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_run(Path(), _recording())
+    assert inspect(tmp_path).manifest == "intact"

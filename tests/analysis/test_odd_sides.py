@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from conftest import insert, oltp
+from every_table import every_table
 from loadprint.commands.operands import resolve
 from loadprint.comparison.compare_sides import compare
 from loadprint.judging import steady
+from loadprint.metrics.gather import NO_RECORDER
 from loadprint.numbers import points
 from loadprint.reading.recording import read_object
 from loadprint.rendering import render_text
 from loadprint.statistics.trend import Trend
 from loadprint.tables import views
+from loadprint.tables.rows import NO_DEVICE
 from loadprint.tables.table import Table
 from recordings import Host, make_execution, make_run, write_json, write_manifest
 
@@ -78,3 +82,18 @@ def test_what_nobody_told_is_left_out(tmp_path: Path) -> None:
     facts = dict(table_of(*runs).facts)
     assert facts["seed"] == "7"
     assert "None" not in render_text.render(views.usual(table_of(*runs)))
+
+
+def test_a_run_without_recorder_has_one_reason_for_all_rows_of_the_host(tmp_path: Path) -> None:
+    """Next to a run with every table, and alone; one footnote for each quantity were 87."""
+    bare = make_run(tmp_path / "bare", Host())
+    shutil.rmtree(bare / "server")
+    write_manifest(bare)
+    full = make_run(tmp_path / "full", Host(more=every_table))
+    for words in ((bare, full), (bare, bare)):
+        rows = table_of(*words).rows
+        reasons = {note for row in rows for note in row.cells[0].notes if row.cells[0].value is None}
+        other = {text for text in reasons if "generator" not in text and text != NO_DEVICE}
+        assert NO_RECORDER in other
+        assert [text for text in other if "in the recording" in text] == []
+        assert len(other) < 8, sorted(other)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
 import warnings
 import xml.etree.ElementTree as ET
 import zlib
@@ -81,6 +83,16 @@ def test_the_plot_of_a_sweep_holds_points_curves_and_what_was_measured(tmp_path:
     width, height, dpi = pixels(tmp_path / "one.png")
     assert (width, round(dpi)) == (round(style.WIDTH * style.DPI), style.DPI)
     assert height > 1000  # two panels
+
+
+def test_the_matplotlibrc_of_the_working_directory_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "matplotlibrc").write_text("axes.facecolor: red\n", encoding="ascii")
+    words = "from loadprint.plotting import style; context = style.styled(); context.__enter__()"
+    words += "; import matplotlib; print(matplotlib.rcParams['axes.facecolor'])"
+    done = subprocess.run(
+        [sys.executable, "-c", words], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "white\n"
 
 
 def test_a_measured_optimum_is_drawn_and_no_other(tmp_path: Path) -> None:

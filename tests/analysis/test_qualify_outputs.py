@@ -53,9 +53,16 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Report:
 def test_text_fits_and_ends_with_the_verdict(mixed: Report, golden: Golden) -> None:
     text = qualify_text.text(mixed)
     assert max(map(len, text.splitlines())) <= qualify_text.WIDTH
-    assert text.splitlines()[-1].startswith("fail: beyond the tolerance: oltp-t16: operations, sustained")
+    assert text.splitlines()[-1] == "fail: beyond the tolerance: oltp-t16: operations, sustained (and 4 more)"
     golden("qualify.txt", text)
     golden("qualify.md", qualify_text.markdown(mixed))
+
+
+def test_a_long_verdict_is_cut_between_words_and_whole_above(mixed: Report) -> None:
+    reason = f"{'long-words ' * 9}with-hyphens"
+    lines = qualify_text.text(replace(mixed, reasons=(reason,))).splitlines()
+    assert lines[-1] == f"fail: {'long-words ' * 8}…"
+    assert lines[-3:-1] == [f"- {'long-words ' * 8}long-words", "  with-hyphens"]
 
 
 def test_csv_and_json_hold_the_same_figures(mixed: Report) -> None:

@@ -30,7 +30,7 @@ from loadprint.commands.report.sweep_report import collect_sweep
 from loadprint.reading import interval_log
 from loadprint.rendering.report_data import Course, Line, Report
 from profiles import COMMAND, MYSQLD, SEARCH, make_profiled_run
-from recordings import make_execution, write_json, write_manifest
+from recordings import Host, make_execution, write_json, write_manifest
 
 EVIL = "</script><script>alert('x')</script>\"'><img src=x onerror=alert(1)>"
 
@@ -426,7 +426,8 @@ def test_an_experiment_is_told_by_its_sentence_and_its_windows(report: Report) -
 
 def test_a_sum_of_rows_is_shown_where_these_rows_are_not(tmp_path: Path) -> None:
     small = {f"{COMMAND};{MYSQLD}!{name}": 1 for name in ("row_purge", "mtr_t::commit()")}
-    runs = [make_profiled_run(tmp_path / name, server={SEARCH: 100} | small) for name in ("a", "b")]
+    busy = Host(server_ticks={"utime": 68, "stime": 34})
+    runs = [make_profiled_run(tmp_path / name, busy, server={SEARCH: 100} | small) for name in ("a", "b")]
     sides, _ = resolve([str(run) for run in runs])
     table = collect(sides, None).table
     assert table is not None

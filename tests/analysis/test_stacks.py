@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from loadprint.__main__ import main
-from profiles import NAMELESS, PARSE, SEND, make_cycles_run, make_profiled_run
+from profiles import CUT, PARSE, SEND, make_cycles_run, make_profiled_run
 from recordings import Host, make_run, write_json, write_manifest
 
-SAMPLES = {SEND: 20, PARSE: 10, NAMELESS: 5}
+SAMPLES = {SEND: 20, PARSE: 10, CUT: 5}
 SECONDS = 20  # of the window, after its first tick
 
 
@@ -153,7 +153,7 @@ def test_a_run_without_the_probe_is_refused(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_hostile_symbols_cannot_end_a_frame_or_colour_a_terminal(tmp_path: Path) -> None:
-    run = make_profiled_run(tmp_path / "run", server={NAMELESS: 1})
+    run = make_profiled_run(tmp_path / "run", server={CUT: 1})
     path = run / "server" / "stacks.json"
     document = json.loads(path.read_text())
     document["frames"] = [[0, "a;b\n\x1b[31m 7"]]

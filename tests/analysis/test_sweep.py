@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,17 @@ def test_a_matrix_becomes_pivot_tables(as_published: Path, golden: Golden) -> No
     assert value(report, "best", "ctx20", "best connections") == 4
     golden("sweep.txt", RENDERERS["text"](report))
     golden("sweep.md", RENDERERS["markdown"](report))
+
+
+def test_the_profile_is_named_where_the_campaign_has_one(as_published: Path, tmp_path: Path) -> None:
+    [plain] = [fact for label, fact in sweep(as_published).facts if label == "server"]
+    assert "profile" not in plain
+    shutil.copytree(as_published, tmp_path / "x")
+    execution = json.loads((tmp_path / "x" / "execution.json").read_text())
+    execution["campaign"]["server"] = {"profile": "durable"}
+    (tmp_path / "x" / "execution.json").write_text(json.dumps(execution))
+    [named] = [fact for label, fact in sweep(tmp_path / "x").facts if label == "server"]
+    assert named == plain.replace(", on 1 CPU", ", profile durable, on 1 CPU")
 
 
 def test_formats_hold_the_same_numbers(as_published: Path) -> None:
@@ -214,3 +226,19 @@ def test_new_orders_a_minute_are_rows_where_a_workload_counts_them(tmp_path: Pat
     assert nopm.cells[1].value == 6001
     assert nopm.cells[0].value is None
     assert "whole mix" in nopm.notes[0]
+
+
+def test_a_side_next_to_a_matrix_of_scenarios_is_one_more_column(tmp_path: Path) -> None:
+    """`insert-scaling` has a custom scenario as a side: it does not rename the columns of the others."""
+    plans = {
+        "simple-t1": {"of": "insert", "threads": 1, "cell": {"scenario": "simple", "threads": 1}},
+        "parent-t1": {"of": "insert", "threads": 1, "cell": {"scenario": "parent", "threads": 1}},
+        "simple-t4": {"of": "insert", "threads": 4, "cell": {"scenario": "simple", "threads": 4}},
+        "ctx3-t4": {"of": "ctx3", "threads": 4, "cell": {"threads": 4}},
+    }
+    sides = {name: [Host(seconds=SECONDS, events=100)] for name in plans}
+    report = sweep(make_execution(tmp_path / "x", sides, "simple-t1", plans, {"name": "insert-scaling"}))
+    assert pivot(report, "throughput").columns == ("simple", "parent", "ctx3")
+    plans["ctx3-t4"]["cell"] = {"scenario": "simple", "threads": 4}
+    report = sweep(make_execution(tmp_path / "y", sides, "simple-t1", plans, {"name": "insert-scaling"}))
+    assert "ctx3-simple" in pivot(report, "throughput").columns, "two sides have the same scenario"

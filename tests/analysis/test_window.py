@@ -17,10 +17,10 @@ from loadprint.metrics.derived_cpu import cpu_metrics
 from loadprint.metrics.derived_devices import DISK
 from loadprint.metrics.gather import Measured, gather
 from loadprint.metrics.sources import SERVER_RESTARTED
+from loadprint.reading.counters import increase
 from loadprint.reading.cpusets import parse_cpus
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
-from loadprint.reading.window import increase
 from loadprint.tables.rows import evaluate
 from recordings import SECOND, Host, make_run, write_json, write_manifest
 
@@ -188,7 +188,7 @@ def test_a_counter_of_either_size_that_wraps_keeps_counting(bits: int) -> None:
 
 
 def test_a_large_counter_that_falls_to_a_large_number_was_reset() -> None:
-    result = increase(readings(2.0**63 + 2**40, 2.0**62))
+    result = increase(readings(2.0**63, 2.0**63 + 2**40, 2.0**62))
     assert result is not None
     assert (result.wraps, result.resets) == (0, 1)
 

@@ -32,7 +32,7 @@ from loadprint.reading.recording import open_run
 ROOT = Path(__file__).parents[2]
 LOAD = ROOT / "target/release/loadprint-load"
 COLLECT = ROOT / "target/release/loadprint-collect"
-PROBES = "cpu,process,threads,mysql,ebpf_states,profile"
+PROBES = "cpu,process,threads,mysql,ebpf_states,ebpf_exchanges,profile"
 HERE = Path(__file__).parent
 GROUPS = Path("/sys/fs/cgroup")
 TABLE = ("--tables=1", "--table-size=100")
@@ -158,7 +158,7 @@ class Bench:
             "--interval",
             "500ms",
         ]
-        words += ["--probes", PROBES, "--process", f"server={self.pid}"]
+        words += ["--probes", PROBES, "--process", f"server={self.pid}", "--process", "load=loadprint-load"]
         words += ["--mysql-defaults-file", self.defaults, "--mysql-user", "loadprint"]
         recorder = subprocess.Popen(words, stderr=(out / "recorder.log").open("w"))
         try:
@@ -184,14 +184,18 @@ class Bench:
     def _read(self, out: Path, first: dict[str, float], last: dict[str, float]) -> Ledgers:
         quantities = gather(open_run(out), Store()).quantities
         per_second = quantities.values["load.queries"].rate
-        rows = [name for name in IN_SERVER if name != "lock"] + ["row_lock", "mutex", "client", "unexplained"]
+        rows = [*IN_SERVER, "client_cpu", "client_queue", "client_other", "client_unexplained"]
         cpu = {
             name.removeprefix("profile.server."): value.rate / per_second * US
             for name, value in quantities.values.items()
             if name.startswith("profile.server.")
         }
         scale = US / per_second
-        waits = {row: quantities.values[f"ledger.{row}"].rate * scale for row in (*rows, "latency")}
+        found = {row: quantities.get(f"ledger.{row}") for row in (*rows, "latency", "waiting", "server")}
+        # a row that the kernel does not account is missing
+        waits = {row: each.rate * scale for row, each in found.items() if each}
+        # the relay is a proxy: the ledger has no row of the network
+        waits["between"] = waits.pop("waiting") - waits["server"]
         seconds = last.pop("now") - first["now"]
         meters = {name: (last[name] - first.get(name, 0.0)) / seconds * scale for name in last}
         return Ledgers(waits, cpu, meters, quantities, out)

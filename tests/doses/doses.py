@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -25,6 +26,16 @@ CREATE EVENT sbtest.hold ON SCHEDULE AT CURRENT_TIMESTAMP DO BEGIN
         UPDATE sbtest.holder SET held = held + TIMESTAMPDIFF(MICROSECOND, since, SYSDATE(6));
         COMMIT;
         DO SLEEP(0.002);
+    END WHILE;
+END
+"""
+FIGHTER = """
+CREATE EVENT sbtest.{} ON SCHEDULE AT CURRENT_TIMESTAMP DO BEGIN
+    WHILE (SELECT goes FROM sbtest.holder) DO
+        START TRANSACTION;
+        SELECT COUNT(*) INTO @rows FROM sbtest.fought FOR UPDATE;
+        DO SLEEP(0.02);
+        COMMIT;
     END WHILE;
 END
 """
@@ -74,6 +85,23 @@ def row_lock(bench: Bench) -> Iterator[None]:
         yield
     finally:
         bench.sql("UPDATE sbtest.holder SET goes = 0")
+
+
+@contextlib.contextmanager
+def sleep_among_row_locks(bench: Bench) -> Iterator[None]:
+    """Each statement sleeps, while events fight for a row that the load does not use."""
+    bench.sql("UPDATE sbtest.holder SET goes = 1")
+    bench.sql("CREATE TABLE sbtest.fought (id INT PRIMARY KEY)")
+    bench.sql("INSERT INTO sbtest.fought VALUES (1)")
+    for name in ("one", "two"):
+        bench.sql(FIGHTER.format(name))
+    try:
+        with text(" AND SLEEP(0.002) = 0")(bench):
+            yield
+    finally:
+        bench.sql("UPDATE sbtest.holder SET goes = 0")
+        time.sleep(0.5)
+        bench.sql("DROP TABLE sbtest.fought")
 
 
 @contextlib.contextmanager
@@ -158,8 +186,9 @@ def text(added: str) -> Give:
 
 
 DOSES = {
-    "network": Dose(delay, ("client",), "relay"),
-    "row lock": Dose(row_lock, ("row_lock",), "held"),
+    "network": Dose(delay, ("between",), "relay"),
+    "row lock": Dose(row_lock, ("lock",), "held"),
+    "SLEEP() among row locks": Dose(sleep_among_row_locks, ("lock",), "statements"),
     "CPU quota": Dose(quota, ("throttled",), "throttled"),
     "neighbour": Dose(neighbour, ("run_queue",), "neighbour"),
     "flush at commit": Dose(flush_slowly, ("redo",), "log file"),

@@ -31,7 +31,7 @@ def growth(
     base: Mapping[str, float], dosed: Mapping[str, float], own: Iterable[str]
 ) -> tuple[float, dict[str, float]]:
     """The increase of the rows `own` together, and those of all other rows."""
-    grown = {row: dosed.get(row, 0.0) - base.get(row, 0.0) for row in {*base, *dosed} - {"latency"}}
+    grown = {row: dosed.get(row, 0.0) - base.get(row, 0.0) for row in {*base, *dosed} - {"latency", "server"}}
     return sum(grown.pop(row, 0.0) for row in own), grown
 
 

@@ -32,11 +32,11 @@ def command(runs: Path, *arguments: str, campaign: Path = TINY) -> list[str]:
     return [str(ROOT / "characterize"), *(word for setting in settings for word in ("-e", setting))]
 
 
-def start(runs: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(runs: Path, *arguments: str, campaign: Path = TINY) -> subprocess.Popen[str]:
     """Start a campaign in a separate session, its output in `runs`/output."""
     with (runs / "output").open("w") as output:
         return subprocess.Popen(
-            command(runs, *arguments),
+            command(runs, *arguments, campaign=campaign),
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,

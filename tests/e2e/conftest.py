@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,9 @@ from .machine import isolated
 def isolation(request: pytest.FixtureRequest) -> Iterator[None]:
     """Isolate this process before the first temporary directory is made."""
     with isolated() as outside:
+        if request.config.option.basetemp:
+            # of a process of pytest-xdist, named before this one had its own /tmp
+            Path(request.config.option.basetemp).parent.mkdir(parents=True, mode=0o700)
         yield
     if request.session.testsfailed:
         print(f"\n/tmp of the failed tests: {outside}")

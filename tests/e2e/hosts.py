@@ -8,6 +8,7 @@ by a forwarder that delays and loses frames (`forwarder.py`).
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -79,10 +80,16 @@ DEBIAN_13 = System("debian-13", "trixie")
 
 
 def unpacked(system: System = DEBIAN_12) -> Path:
-    """Give the root directory of a system; unpack it the first time."""
+    """Give the root directory of a system; unpack it the first time, one process at a time."""
+    system.root.parent.mkdir(parents=True, exist_ok=True)
+    with system.root.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _unpacked(system)
+
+
+def _unpacked(system: System) -> Path:
     if not system.root.exists():
         building = system.root.with_name(system.root.name + ".building")
-        building.parent.mkdir(parents=True, exist_ok=True)
         run("rm", "-rf", "--one-file-system", building)
         words = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", *system.options]
         run(*words, system.suite, building, *system.source)

@@ -6,13 +6,16 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from . import campaigns
 from .machine import look, settled
+
+FAULTS = Path(__file__).with_name("faults.yml")
 
 
 @pytest.fixture
@@ -23,7 +26,8 @@ def runs(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_server_that_dies_fails_its_run_only(runs: Path) -> None:
-    campaign = campaigns.start(runs)
+    # a second repeat, because a table needs both sides
+    campaign = campaigns.start(runs, json.dumps({"campaign_set": ["repeats=2"]}), campaign=FAULTS)
     broken = campaigns.wait_for("the first measure phase", lambda: campaigns.measuring(runs))
     server = campaigns.running(runs, "server")
     assert server is not None
@@ -39,10 +43,11 @@ def test_a_server_that_dies_fails_its_run_only(runs: Path) -> None:
     assert broken in table, table
 
 
-def test_an_interrupted_campaign_leaves_nothing_and_resumes(runs: Path) -> None:
+def test_an_interrupted_campaign_leaves_nothing_and_resumes_with_its_complete_runs(runs: Path) -> None:
     before = look()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        campaign = campaigns.start(runs)
+    for number, complete in ((signal.SIGINT, ()), (signal.SIGTERM, ()), (signal.SIGKILL, ("b1-few-r1",))):
+        campaign = campaigns.start(runs, campaign=FAULTS)
+        campaigns.wait_for("a complete run", partial(finished, runs, complete))
         interrupted = campaigns.wait_for("a measure phase", lambda: campaigns.measuring(runs))
         # A terminal sends Ctrl-C to the whole group; the others hit ansible-playbook alone.
         (os.killpg if number == signal.SIGINT else os.kill)(campaign.pid, number)
@@ -51,23 +56,17 @@ def test_an_interrupted_campaign_leaves_nothing_and_resumes(runs: Path) -> None:
         assert campaigns.statuses(runs)[interrupted] != "complete"
         phases = next(runs.glob(f"*/2*/{interrupted}/load/phases.jsonl"))
         phases.rename(phases.with_name("phases-of-the-interrupted"))
-    done = campaigns.run(runs)
+    kept = manifest(runs, "b1-few-r1").stat().st_mtime_ns
+    done = campaigns.run(runs, campaign=FAULTS)
     assert done.returncode == 0, done.stdout
-    assert set(campaigns.statuses(runs).values()) == {"complete"}
+    assert campaigns.statuses(runs) == {"b1-few-r1": "complete", "b1-more-r1": "complete"}
     assert len(list(runs.glob("*/2*"))) == 1, "it began a new execution"
+    assert manifest(runs, "b1-few-r1").stat().st_mtime_ns == kept
 
 
-def test_complete_runs_are_kept_when_a_campaign_resumes(runs: Path) -> None:
-    campaign = campaigns.start(runs)
-    campaigns.wait_for("a complete run", lambda: "complete" in campaigns.statuses(runs).values())
-    os.kill(campaign.pid, signal.SIGTERM)
-    campaign.wait()
-    kept = {run for run, status in campaigns.statuses(runs).items() if status == "complete"}
-    written = {run: manifest(runs, run).stat().st_mtime_ns for run in kept}
-    done = campaigns.run(runs)
-    assert done.returncode == 0, done.stdout
-    assert written == {run: manifest(runs, run).stat().st_mtime_ns for run in kept}
-    assert set(campaigns.statuses(runs).values()) == {"complete"}
+def finished(runs: Path, wanted: Sequence[str]) -> bool:
+    statuses = campaigns.statuses(runs)
+    return all(statuses.get(run) == "complete" for run in wanted)
 
 
 def manifest(runs: Path, run: str) -> Path:
@@ -76,7 +75,7 @@ def manifest(runs: Path, run: str) -> Path:
 
 def test_a_port_that_is_taken_is_named(runs: Path) -> None:
     with socket.create_server(("127.0.0.1", campaigns.SERVER_PORT)):
-        done = campaigns.run(runs)
+        done = campaigns.run(runs, campaign=FAULTS)
     assert done.returncode != 0
     assert str(campaigns.SERVER_PORT) in done.stdout
     assert "server_port" in done.stdout

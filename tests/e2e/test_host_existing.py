@@ -83,6 +83,7 @@ def settings(pair: Bench, server: int, **changes: Any) -> list[str]:
     known = {
         "host": pair.server.address, "port": PORT, "user": "bench", "database": "shop", "pid": server,
         "password_file": "/srv/bench", "probe_user": "watcher", "probe_password_file": "/srv/watcher",
+        "get_server_public_key": True,
     }  # fmt: skip
     return ["mysql_source=existing", json.dumps({"server_existing": known | changes})]
 

@@ -110,7 +110,7 @@ def test_an_experiment_runs_with_the_python_of_the_servers_host(four: Bench) -> 
 
 def test_a_killed_playbook_leaves_a_reverted_server_and_the_recording(four: Bench) -> None:
     host = four.server
-    kept, applied = host.data / "ab/killed", host.data / "production/applied"
+    kept, applied = host.data / "ab/killed/killed", host.data / "production/applied"
     settings = {"ab_experiment": str(experiment(four, LONG_S)), "ab_out": str(four.place / "killed")}
     with production(host):
         process = four.start(four.playbook("ab", four.inventory, **settings, ab_lease_s=20, ab_wait_s=2))
@@ -130,7 +130,7 @@ def test_a_killed_playbook_leaves_a_reverted_server_and_the_recording(four: Benc
         assert not applied.exists()
         applied.touch()  # as if all processes had been killed at once
         there = "/var/lib/loadprint/ab/killed"
-        host.shell(f"PYTHONPATH={there}.program python3 -m loadprint ab revert {there}")
+        host.shell(f"PYTHONPATH={there}/program python3 -P -m loadprint ab revert {there}/killed")
         assert not applied.exists()
 
 

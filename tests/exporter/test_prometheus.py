@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import os
 import resource
 import signal
 import socket
@@ -22,6 +23,23 @@ from ports import free_port
 from .endpoints import COLLECT, fetch, running, served, serving, wait_for
 
 PASSWORD = "right"
+ALIASES = "basic_auth_users:\n  a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"  a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9)
+)
+
+
+def bcrypt(cost: int) -> str:
+    """The hash of the password; each step of the cost doubles the time of a check."""
+    crypt = [
+        "perl",
+        "-e",
+        "print crypt($ARGV[0], $ARGV[1])",
+        PASSWORD,
+        f"$2b${cost:02}$abcdefghijklmnopqrstuu",
+    ]
+    hashed = subprocess.run(crypt, check=True, capture_output=True, text=True).stdout
+    assert len(hashed) == 60
+    return hashed
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +59,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
     files = ["-keyout", str(place / "server.key"), "-out", str(place / "server.crt")]
     subprocess.run(["openssl", "req", *certificate, *names, *files], check=True, capture_output=True)
-    salt = "$2b$04$abcdefghijklmnopqrstuu"
-    crypt = ["perl", "-e", "print crypt($ARGV[0], $ARGV[1])", PASSWORD, salt]
-    hashed = subprocess.run(crypt, check=True, capture_output=True, text=True).stdout
-    assert len(hashed) == 60
+    hashed = bcrypt(4)
     config = place / "web.yml"
     config.write_text(
         "tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n  min_version: TLS13\n"
@@ -216,6 +231,9 @@ def test_what_cannot_be_served_is_said_in_one_line(tmp_path: Path, web: Path) ->
         ("tls_server_config:\n  cert_file: nothing\n  key_file: nothing\n", f"{tmp_path}/nothing"),
         ("rate_limit: {}\n", "bad.yml:1: "),
         ("a: b: c\n", "bad.yml:1: "),
+        ("basic_auth_users: " + "[" * 9000 + "]" * 9000, "bad.yml:1: "),
+        (ALIASES, "bad.yml:2: "),
+        ("#" * (1 << 20) + "\n", "larger than 1048576 bytes"),
     ):
         (tmp_path / "bad.yml").write_text(wrong)
         message = refused("--listen", "127.0.0.1:0", "--web-config-file", tmp_path / "bad.yml")
@@ -239,3 +257,33 @@ def test_strangers_are_spoken_of(tmp_path: Path) -> None:
     with running([COLLECT, "serve", "--listen", "0.0.0.0:0", "--probes", "cpu"], log):
         wait_for("the endpoint", lambda: served(log))
     assert "warning: other machines can read the metrics at 0.0.0.0:0" in log.read_text()
+
+
+def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
+    """CPU time of a process and its threads so far."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_flood_of_disconnecting_clients_leaves_one_password_check(tmp_path: Path) -> None:
+    """A check takes about a second: those of 100 clients would take a minute, on a thread each."""
+    config = tmp_path / "web.yml"
+    config.write_text(f"basic_auth_users:\n  prometheus: {bcrypt(14)}\n")
+    log = tmp_path / "log"
+    command = [COLLECT, "serve", "--listen", "127.0.0.1:0", "--probes", "cpu", "--web-config-file", config]
+    with running(command, log) as process:
+        address = urllib.parse.urlsplit(wait_for("the endpoint", lambda: served(log)))
+        for number in range(100):
+            credentials = base64.b64encode(f"prometheus:{number}".encode()).decode()
+            request = f"GET /metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Basic {credentials}\r\n\r\n"
+            with socket.create_connection((address.hostname, address.port or 0), timeout=60) as client:
+                client.sendall(request.encode())
+                time.sleep(0.02)  # the server reads the request before the connection ends
+        threads = len(list(Path(f"/proc/{process.pid}/task").iterdir()))
+        assert threads < 20
+        # the check in progress ends; the others never start
+        spent = [cpu_seconds(process)]
+        for _ in range(20):
+            time.sleep(1)
+            spent.append(cpu_seconds(process))
+        assert spent[-1] - spent[-6] < 1, spent

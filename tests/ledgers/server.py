@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ab.bench import COLLECT, LOAD, TIMEOUT_S, wait_for
@@ -14,11 +15,14 @@ from loadprint.reading.recording import open_run
 
 SERVER, SHARE = "/usr/sbin/mariadbd", Path("/usr/share/mysql")
 TABLES = ("system_tables", "performance_tables", "system_tables_data")
-PROBES = "cpu,process,threads,ebpf_states,profile"
+PROBES = "cpu,process,threads,ebpf_states,ebpf_exchanges,profile"
 PASSWORD = "not-that-secret"
+ADDRESS, CLIENT = "198.18.98.1", "198.18.98.2"  # of a server and a client with TCP
 ACCOUNT = f"""CREATE DATABASE IF NOT EXISTS sbtest;
 CREATE USER IF NOT EXISTS 'loadprint'@'localhost' IDENTIFIED BY '{PASSWORD}';
 GRANT ALL ON *.* TO 'loadprint'@'localhost';
+CREATE USER IF NOT EXISTS 'loadprint'@'{CLIENT}' IDENTIFIED BY '{PASSWORD}';
+GRANT ALL ON *.* TO 'loadprint'@'{CLIENT}';
 """
 SECONDS, CONNECTIONS = 4, 4
 
@@ -102,24 +106,40 @@ def record(
     *options: str,
     process: str | None = None,
     prefix: Sequence[str | Path] = (),
+    load_prefix: Sequence[str] = (),
+    load: str = "loadprint-load",
+    workload: str = "oltp_point_select",
+    environment: Mapping[str, str] | None = None,
     during: Callable[[], None] = lambda: None,
 ) -> Measured:
-    """Record point selects; `during` runs in the middle."""
+    """Record a workload; `during` runs in the middle.
+
+    `process` is the server's, `load` the program of the load. The prefixes and the environment are those of
+    the recorder and of the load.
+    """
     out.mkdir()
     log, pid_file = out.with_suffix(".log"), out.with_suffix(".pid")
-    load = [f"--defaults-file={server.defaults}", "--tables=1", "--table-size=100"]
+    common = [f"--defaults-file={server.defaults}", "--tables=1", "--table-size=100"]
     for verb in ("cleanup", "prepare"):
-        subprocess.run([LOAD, verb, "oltp_point_select", *load], check=True, capture_output=True)
+        subprocess.run([LOAD, verb, workload, *common], check=True, capture_output=True)
     words: list[str | Path] = [*prefix, COLLECT, "record", "--out", out, "--pid-file", pid_file]
     words += ["--interval", "200ms", "--probes", PROBES]
-    words += ["--process", process or f"server=@{server.pid_file}"]
+    words += ["--process", process or f"server=@{server.pid_file}", "--process", f"load={load}"]
     with log.open("w") as output:
-        recorder = subprocess.Popen(words, stderr=output)
+        recorder = subprocess.Popen(words, stderr=output, env={**os.environ, **(environment or {})})
     try:
         wait_for("the recorder", lambda: pid_file.exists() or recorder.poll() is not None)
         assert recorder.poll() is None, log.read_text(encoding="utf-8")
-        words = [LOAD, "run", "oltp_point_select", *load, f"--threads={CONNECTIONS}", "--rand-seed=1"]
-        words += ["--warmup-time=1", f"--time={SECONDS}", "--report-interval=0", "--out", out, *options]
+        words = [
+            *load_prefix,
+            LOAD,
+            "run",
+            workload,
+            *common,
+            f"--threads={CONNECTIONS}",
+            "--rand-seed=1",
+        ]
+        words += ["--warmup-time=3", f"--time={SECONDS}", "--report-interval=0", "--out", out, *options]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
             phases = out / "load/phases.jsonl"
             wait_for(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,14 +21,6 @@ NO_PERF_EVENT = Path(__file__).with_name("no_perf_event.py")
 LOST = "--mysql-ignore-errors=2006,2013,2055,2011"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    made = Server(tmp_path_factory.mktemp("server"))
-    made.initialise()
-    yield made
-    made.kill()
-
-
 def rates(run: Measured, prefix: str) -> dict[str, float]:
     """Quantities that start with a prefix, without it."""
     found = run.quantities.values.items()
@@ -37,16 +28,16 @@ def rates(run: Measured, prefix: str) -> dict[str, float]:
 
 
 def cpu_groups_add_up(run: Measured) -> None:
-    """The groups are the CPU time in /proc."""
+    """The groups are the CPU time in /proc, up to what other programs on the CPUs hide from the samples."""
     cpu = run.quantities.values["process.server.cpu"].rate
-    assert sum(rates(run, "profile.server.").values()) == pytest.approx(cpu)
+    assert sum(rates(run, "profile.server.").values()) == pytest.approx(cpu, rel=0.25)
     assert cpu > 0
 
 
 def states_fit_into_the_time(run: Measured) -> None:
     """Threads have no more states than there is time, up to the periods at both ends of the window."""
     ledger = rates(run, "ledger.")
-    assert ledger["unexplained"] > -0.1 * CONNECTIONS
+    assert ledger["not_recorded"] > -0.1 * CONNECTIONS
     assert ledger["user"] > 0
     assert ledger["system"] > 0
 
@@ -55,7 +46,7 @@ def test_threads_of_a_pool(server: Server, tmp_path: Path) -> None:
     """A thread that receives a login waits for it with poll, as a connection's thread does."""
     with server.running("--thread-handling=pool-of-threads"):
         run = record(server, tmp_path / "run")
-    assert not rates(run, "ledger.")
+    assert run.quantities.get("ledger.server") is None
     assert "thread_handling = pool-of-threads" in run.quantities.why("ledger.user")
     cpu_groups_add_up(run)
 
@@ -96,9 +87,10 @@ def test_a_server_that_restarts_has_no_rows_if_only_its_process_is_known(
     with server.running():
         watched, again = f"server={server.pid}", lambda: restart(server)
         run = record(server, tmp_path / "run", LOST, "--time=12", process=watched, during=again)
-    for prefix in ("ledger.", "profile.server.", "process.server."):
+    for prefix in ("profile.server.", "process.server."):
         assert not rates(run, prefix)
         assert run.quantities.why(f"{prefix}user") == SERVER_ENDED
+    assert run.quantities.why("ledger.server") == SERVER_ENDED
 
 
 def test_a_connection_and_a_thread_for_each_statement(server: Server, tmp_path: Path) -> None:

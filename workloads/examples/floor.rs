@@ -12,6 +12,7 @@ use std::ffi::CString;
 use std::ffi::c_uint;
 use std::ffi::c_ulong;
 use std::io;
+use std::path::Path;
 use std::ptr;
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
@@ -23,7 +24,8 @@ use std::time::Instant;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
-use loadprint_mysqlclient::connect_first_alone;
+use loadprint_mysqlclient::OptionFile;
+use loadprint_mysqlclient::attach_thread;
 use mysqlclient_sys as sys;
 
 const CLIENT_DEPRECATE_EOF: c_ulong = 1 << 24;
@@ -119,8 +121,7 @@ fn main() -> Result<()> {
         seconds: seconds.parse().context("SECONDS")?,
         rows: rows.parse().context("TABLE_SIZE")?,
     };
-    // SAFETY: null arguments are the documented form; no other thread runs yet.
-    unsafe { sys::mysql_server_init(0, ptr::null_mut(), ptr::null_mut()) };
+    attach_thread();
     let (barrier, over) = (Barrier::new(arguments.threads + 1), AtomicBool::new(false));
     let (arguments, barrier, over) = (&arguments, &barrier, &over);
     thread::scope(|scope| {
@@ -176,7 +177,9 @@ struct Connection {
 impl Connection {
     fn open(arguments: &Arguments, seed: u64) -> Result<Self> {
         let text = |text: &str| CString::new(text).context("an argument contains a zero byte");
-        let (file, database) = (text(&arguments.defaults)?, text(&arguments.database)?);
+        let file = OptionFile::read(Path::new(&arguments.defaults), "DEFAULTS_FILE", &["client"])?;
+        let [user, password] = ["user", "password"].map(|name| text(file.get(name).unwrap_or_default()));
+        let (user, password, database) = (user?, password?, text(&arguments.database)?);
         let tcp = arguments
             .server
             .rsplit_once(':')
@@ -189,35 +192,22 @@ impl Connection {
         // SAFETY: a fresh handle; options are copied; all strings live until the call returns.
         unsafe {
             let mysql = sys::mysql_init(ptr::null_mut());
-            let (disabled, yes): (c_uint, bool) = (1, true);
-            sys::mysql_options(
-                mysql,
-                sys::mysql_option::MYSQL_READ_DEFAULT_FILE,
-                file.as_ptr().cast(),
-            );
+            let disabled: c_uint = 1;
             sys::mysql_options(
                 mysql,
                 sys::mysql_option::MYSQL_OPT_SSL_MODE,
                 (&raw const disabled).cast(),
             );
-            sys::mysql_options(
+            let open = sys::mysql_real_connect(
                 mysql,
-                sys::mysql_option::MYSQL_OPT_GET_SERVER_PUBLIC_KEY,
-                (&raw const yes).cast(),
+                pointer(&host),
+                user.as_ptr(),
+                password.as_ptr(),
+                database.as_ptr(),
+                port,
+                pointer(&socket),
+                0,
             );
-            let user = ptr::null();
-            let open = connect_first_alone(|| {
-                sys::mysql_real_connect(
-                    mysql,
-                    pointer(&host),
-                    user,
-                    user,
-                    database.as_ptr(),
-                    port,
-                    pointer(&socket),
-                    0,
-                )
-            });
             if open.is_null() {
                 bail!(
                     "{}: {}",

@@ -11,6 +11,7 @@ mod options;
 mod output;
 mod random;
 mod recording;
+mod redaction;
 mod registry;
 mod report;
 mod result;

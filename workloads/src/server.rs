@@ -11,10 +11,9 @@ use serde_json::json;
 use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::driver::Row;
+use crate::redaction::redacted;
 use crate::traffic;
 use crate::traffic::ReaderBytes;
-
-const REDACTED: &str = "<redacted>";
 
 /// The server's part of the recording.
 pub struct Server {
@@ -39,8 +38,8 @@ impl Server {
     pub fn read(mut connection: Box<dyn Connection>) -> Result<Self, DbError> {
         let mut variables = pairs(connection.rows("SHOW GLOBAL VARIABLES")?);
         for (name, value) in &mut variables {
-            if is_secret(name, value) {
-                *value = json!(REDACTED);
+            if let Json::String(text) = value {
+                *text = redacted(name, text);
             }
         }
         let session = pairs(connection.rows("SHOW SESSION STATUS LIKE 'Ssl_cipher'")?);
@@ -160,40 +159,4 @@ fn pairs(rows: Vec<Row>) -> Map<String, Json> {
             Some((cells.next()??, cells.next()?.map_or(Json::Null, Json::from)))
         })
         .collect()
-}
-
-/// Decides by the last word of the name. Switches and numbers, as of
-/// `disconnect_on_expired_password`, are not secrets.
-fn is_secret(name: &str, value: &Json) -> bool {
-    const WORDS: [&str; 7] = [
-        "password",
-        "passwd",
-        "pwd",
-        "auth",
-        "secret",
-        "token",
-        "secret_key",
-    ];
-    let named = WORDS.iter().any(|word| name.ends_with(word));
-    let text = value.as_str().unwrap_or_default();
-    let harmless =
-        text.is_empty() || matches!(text, "ON" | "OFF" | "YES" | "NO") || text.parse::<f64>().is_ok();
-    named && !harmless
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_are_distinguished_from_policies() {
-        assert!(is_secret("wsrep_sst_auth", &json!("root:word")));
-        assert!(is_secret(
-            "authentication_ldap_simple_bind_root_pwd",
-            &json!("word")
-        ));
-        assert!(!is_secret("disconnect_on_expired_password", &json!("ON")));
-        assert!(!is_secret("report_password", &json!("")));
-        assert!(!is_secret("datadir", &json!("/srv/data")));
-    }
 }

@@ -90,9 +90,10 @@ def _imported(path: Path) -> Side:
     from loadprint.importing import sar  # noqa: PLC0415  only files of sysstat need it
     from loadprint.importing.writer import write_run  # noqa: PLC0415  pyarrow is slow to import
 
+    imported = sar.load(path)
     folder = Path(tempfile.mkdtemp(prefix="loadprint-import-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return single(write_run(folder / path.stem, sar.load(path)))
+    return single(write_run(folder / path.stem, imported))
 
 
 def _distinct(sides: list[Side]) -> list[Side]:

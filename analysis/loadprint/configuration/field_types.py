@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from loadprint.printable import printable
+
+MAX_SECONDS = 1e9  # 31 years
+MAX_SIZE = 1 << 60  # bytes
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def seconds(value: Any) -> float:
     """Read a duration such as `8s`, `2m` or a number of seconds. Raises ValueError with the syntax."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= MAX_SECONDS:
         return float(value)
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h)", str(value).strip())
     if not match:
@@ -34,9 +38,11 @@ def size(value: Any) -> int:
     return int(match[1]) * _BYTES[match[2].upper()]
 
 
-Seconds = Annotated[float, BeforeValidator(seconds), Field(ge=0)]
-Size = Annotated[int, BeforeValidator(size), Field(ge=0)]
+Seconds = Annotated[float, BeforeValidator(seconds), Field(ge=0, le=MAX_SECONDS)]
+Size = Annotated[int, BeforeValidator(size), Field(ge=0, le=MAX_SIZE)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=40)]
+# YAML text can have line breaks and tabs
+Line = Annotated[str, AfterValidator(lambda text: " ".join(printable(text).split()))]
 Scalar = bool | int | float | str
 Options = dict[str, Scalar]
 Profile = Literal["durable", "blog", "stock"]
@@ -45,6 +51,6 @@ Threads = Annotated[int, Field(ge=1)]
 
 
 class Strict(BaseModel):
-    """A mapping that rejects unknown keys."""
+    """A mapping that rejects unknown keys, NaN and infinities."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)

@@ -28,6 +28,12 @@ def describe(document: Document, error: ValidationError, root: type[BaseModel]) 
         text = f'unknown key "{loc[-1]}"{parent}; {hint}'
     elif first["type"] == "missing":
         text = f'key "{where}" is missing'
+    elif first["type"] == "union_tag_invalid":
+        context = first["ctx"]
+        key = context["discriminator"].strip("'")
+        text = f'{where}: unknown {key} "{context["tag"]}"; use one of {context["expected_tags"]}'
+    elif first["type"] == "union_tag_not_found":
+        text = f"{where}: key {first['ctx']['discriminator']} is missing"
     else:
         text = first["msg"].removeprefix("Value error, ")
         if where:
@@ -44,12 +50,13 @@ def _line(place: str) -> int:
 
 
 def _keys(loc: Loc, root: type[BaseModel]) -> list[str]:
-    """List the keys that the model has at `loc` (a mapping of free names counts as one step)."""
+    """List the keys that the model has at `loc` (free names of a mapping, or a kind, are one step)."""
     model = root
-    inside: type[BaseModel] | None = None
+    inside: list[type[BaseModel]] = []
     for part in loc:
-        if inside is not None:
-            model, inside = inside, None
+        if inside:
+            model = next((each for each in inside if part in _kinds(each)), inside[0])
+            inside = []
             continue
         annotation = model.model_fields[str(part)].annotation
         choices = (annotation, *get_args(annotation))
@@ -59,5 +66,11 @@ def _keys(loc: Loc, root: type[BaseModel]) -> list[str]:
         if models[0] is annotation:
             model = models[0]
         else:
-            inside = models[0]
-    return sorted(model.model_fields) if inside is None else []
+            inside = models
+    return [] if inside else sorted(model.model_fields)
+
+
+def _kinds(model: type[BaseModel]) -> tuple[object, ...]:
+    """The values of `kind` that select a model among others."""
+    kind = model.model_fields.get("kind")
+    return get_args(kind.annotation) if kind else ()

@@ -11,6 +11,7 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from loadprint.errors import InputError
@@ -69,6 +70,12 @@ class PrintedTable:
     agreeing: int
     notes: tuple[str, ...]
 
+    @cached_property
+    def misprint_numbers(self) -> dict[tuple[str, str, str], int]:
+        """Number of the first misprint of each section, metric and column, from 1."""
+        numbered = list(enumerate(self.misprints, start=1))
+        return {(each.section, each.metric, each.column): number for number, each in reversed(numbered)}
+
 
 def read(path: Path, reference: str | None = None) -> PrintedTable:
     """Read a table. Raises InputError with the line that cannot be used.
@@ -84,7 +91,8 @@ def read(path: Path, reference: str | None = None) -> PrintedTable:
             "printed ratios are not checked: with more than two sides it is unknown which sides they compare"
         )
         printed = [None] * len(lines)
-    cells = [tuple(parse(line[heads.index(side)]) for side in sides) for line in lines]
+    places = [heads.index(side) for side in sides]
+    cells = [tuple(parse(line[place]) for place in places) for line in lines]
     if reference is not None and reference not in sides:
         raise InputError(
             f"--reference {reference}", "is not a column of the table", f"give one of {', '.join(sides)}"
@@ -111,6 +119,7 @@ def read(path: Path, reference: str | None = None) -> PrintedTable:
 def _lines(path: Path) -> tuple[list[str], list[list[str]]]:
     """Column names and all non-empty lines, each as long as the first."""
     text = bounds.read_text(path, bounds.TABLE, "give a CSV file in UTF-8")
+    bounds.require_table(path, text.count("\n"), 1)
     try:
         lines = csv.reader(io.StringIO(text, newline=""), strict=True)
         records = [(number, list(map(printable, line))) for number, line in enumerate(lines, start=1) if line]
@@ -127,6 +136,10 @@ def _lines(path: Path) -> tuple[list[str], list[list[str]]]:
         if len(line) != len(heads):
             what = f"has {len(line)} cells, the first line {len(heads)}"
             raise InputError(f"{path} record {number}", what, "quote numbers with commas")
+    bounds.require_table(path, len(records), len(heads))
+    if len(heads) > bounds.SIDES:
+        what = f"has {len(heads):,} columns, more than the limit of {bounds.SIDES}"
+        raise InputError(path, what, "divide the table")
     rows = [line for _, line in records[1:]]
     if not rows:
         raise InputError(path, "has no rows", WRITE)

@@ -156,12 +156,7 @@ def _number(value: float | None, places: int | None) -> str:
 def _mark(table: PrintedTable, row: PrintedRow, column: str, cell: Number | None) -> str:
     if cell is None or not cell.wrong:
         return ""
-    place = next(
-        number
-        for number, each in enumerate(table.misprints, start=1)
-        if (each.section, each.metric, each.column) == (row.section, row.metric, column)
-    )
-    return raised([place])
+    return raised([table.misprint_numbers[row.section, row.metric, column]])
 
 
 def _below(table: PrintedTable) -> Iterator[str]:

@@ -18,11 +18,11 @@ from loadprint.importing import exposition, node
 from loadprint.importing.recorded_tables import LAYOUTS
 from loadprint.importing.values import Imported, ImportedTable
 from loadprint.reading import bounds, documents
+from loadprint.reading.units import unit_of
 
 SAVE = 'save the response of /api/v1/query_range, or of /api/v1/query with a range such as {job="node"}[1h]'
 NAMED = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_ ]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)|(?<!\d)(\d{13}|\d{10})(?!\d)")
 OPEN_TABLES = ("memory", "vmstat", "tcp")
-UNITS = {"memory": "kB"}
 
 
 @dataclass(frozen=True)
@@ -180,8 +180,8 @@ def _tables(of_host: Sequence[tuple[node.Cell, Series]], ticks: Mapping[int, int
             name: [entity[place] for entity, _ in rows] for place, name in enumerate(entities)
         }
         columns |= {name: [row.get(name) for row in rows.values()] for name in names}
-        unit = {"unit": UNITS.get(table, "1"), "kind": "gauge"}
-        meanings = {entity[0]: unit for entity, _ in rows} if table == "memory" else {}
+        metrics = sorted({entity[0] for entity, _ in rows} if table == "memory" else set())
+        meanings = {name: {"unit": unit_of(table, name) or "kB", "kind": "gauge"} for name in metrics}
         yield ImportedTable(
             table,
             [tick for _, tick in rows],

@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.errors import InputError
-from loadprint.importing import sar_fields, sar_tables
-from loadprint.importing.counters import Integral
+from loadprint.importing import sar_tables
+from loadprint.importing.readings import Integral
 from loadprint.importing.recorded_tables import LAYOUTS
 from loadprint.importing.values import Imported, ImportedTable
 from loadprint.reading import bounds, documents
 from loadprint.reading.cpusets import MAX_CPUS
+from loadprint.reading.units import unit_of
 
 SOURCE = "sadf -j"
 PRINT = "sadf -j -C FILE -- -A"
@@ -94,7 +96,7 @@ class _Timeline:
         """Add an interval that ends at sadf's stamp `at`; return its ticks. Raises InputError."""
         begin = at - seconds * SECOND
         # No interval spans a restart; the last one before it can have the same second.
-        passed = sum(restart <= begin for restart in restarts)
+        passed = bisect_right(restarts, begin)
         if not self.times or passed > self.passed:
             self.times.append(max(begin, self.times[-1] + MIN_RESTART_GAP) if self.times else begin)
             self.stretches.append([len(self.times) - 1] * 2)
@@ -252,9 +254,9 @@ def _table(name: str, integral: Integral, cpus: int) -> ImportedTable:
     if layout:
         meanings = {column: _meaning(name, column, cpus) for column in columns if column not in entity}
         return ImportedTable(name, integral.ticks, columns, "table", entity, meanings)
-    kind, unit = ("gauge", "kB") if name == "memory" else ("counter", "1")
+    kind, other = ("gauge", "kB") if name == "memory" else ("counter", "1")
     meanings = {
-        metric: {"unit": sar_fields.UNITS.get(metric, unit), "kind": kind, "help": ""}
+        metric: {"unit": unit_of(name, metric) or other, "kind": kind, "help": ""}
         | ({} if kind == "gauge" else {"resolution": f"{sar_tables.PRINTED:g}"})
         for metric in dict.fromkeys(columns["metric"])
     }

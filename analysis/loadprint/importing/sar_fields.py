@@ -102,6 +102,4 @@ MEMORY: Mapping[str, str] = {
     "SwapFree": "swpfree",
     "SwapCached": "swpcad",
 }
-# metrics whose unit is not a count
-UNITS: Mapping[str, str] = {"pgpgin": "kB", "pgpgout": "kB"}
 PRESSURE: Mapping[str, str] = {"psi-cpu": "cpu", "psi-io": "io", "psi-mem": "memory", "psi-irq": "irq"}

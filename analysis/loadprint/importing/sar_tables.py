@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from loadprint.importing import sar_fields
-from loadprint.importing.counters import Entity, Readings
+from loadprint.importing.readings import Entity, Readings
 
 USER_HZ = 100.0  # unit of the rebuilt counters; sar prints only shares of time
 PRINTED = 0.01  # sadf prints two decimals

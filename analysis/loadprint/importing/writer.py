@@ -6,9 +6,9 @@ null, so they are not read as monotonic. Facts that the tool did not record are 
 
 from __future__ import annotations
 
+import contextlib
 import json
-import shutil
-import tempfile
+import secrets
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +25,7 @@ from loadprint.importing.values import Array, Imported, ImportedTable
 from loadprint.reading import bounds
 from loadprint.reading.crc32c import crc32c_file
 from loadprint.reading.documents import FORMAT_VERSION
+from loadprint.safe_files import Directory
 
 WRITER = "loadprint import"
 ROLE = "server"
@@ -54,16 +55,16 @@ FACTS = (
 
 def write_run(out: Path, imported: Imported) -> Path:
     """Write a complete run directory, or none at all. Raises InputError."""
+    out = out.absolute()  # `.` has no name
     _require_recording(out, imported)
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+        temporary = Directory.new(out.with_name(f".{out.name}-{secrets.token_hex(4)}"))
         try:
-            temporary.chmod(0o755)
-            _write_parts(temporary, out.name, imported)
-            temporary.rename(out)
+            _write_parts(temporary.by_descriptor, out.name, imported)
+            temporary.path.rename(out)
         except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                temporary.remove()
             raise
     except OSError as error:
         what = error.strerror or "cannot be written"
@@ -113,10 +114,7 @@ def _write_parts(run: Path, name: str, imported: Imported) -> None:
     }
     _write_json(run / "run.json", meta)
     files = {
-        str(path.relative_to(run)): {
-            "bytes": path.stat().st_size,
-            "crc32c": f"{crc32c_file(path):08x}",
-        }
+        str(path.relative_to(run)): {"bytes": path.stat().st_size, "crc32c": f"{crc32c_file(path):08x}"}
         for path in sorted(run.rglob("*"))
         if path.is_file()
     }

@@ -66,7 +66,8 @@ def _verified(placement: Mapping[str, Any], where: str, run: Measured) -> Pinned
     for role in ("server", "load"):
         seen = placement.get(role)
         if isinstance(seen, Mapping):
-            outside += sum(int(seen.get(key) or 0) for key in ("outside_allowed", "outside_ran"))
+            counts = (seen.get(key) for key in ("outside_allowed", "outside_ran"))
+            outside += sum(count for count in counts if isinstance(count, int))
     if outside or placement.get("verified") is False:
         reason = placement.get("reason") or (
             f"threads were seen on other CPUs {outside} times" if outside else ""

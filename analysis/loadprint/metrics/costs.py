@@ -181,7 +181,7 @@ def _cost(work: Denominator, key: str, label: str, units: tuple[str, str], *need
         *units,
         (*needs, work.quantity),
         lambda *values: sum(values[:-1]) / values[-1],
-        f"({' + '.join(needs)}) / {work.quantity}",
+        f"{{{'+'.join(map(str, range(len(needs))))}}} / ({{{len(needs)}}})",
         better="lower",
         headline=key in HEADLINES,
         per_operation=work.per == "operation",

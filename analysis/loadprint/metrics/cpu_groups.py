@@ -1,7 +1,8 @@
 """Groups stacks by what the code was doing, with the symbol patterns of cpu_groups.toml.
 
 The first frame from the leaf that matches decides: of a sample in the kernel among its kernel frames, of
-another among its user frames. Code without a match belongs to its library, or is unknown in a server.
+another among its user frames. Code without a match belongs to its library; in a server it is unknown, or its
+stack was truncated before a frame that could decide.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from numpy.typing import NDArray
 from loadprint.reading.call_tree import NO_MODULE, NO_NODE, CallTree, Frame
 
 PATTERNS = Path(__file__).with_name("cpu_groups.toml")
-OTHER_KERNEL, UNKNOWN, MODULE = "other_kernel", "unknown", "in_"
+OTHER_KERNEL, MODULE = "other_kernel", "in_"
+UNKNOWN, TRUNCATED = "unknown", "truncated"
+UNDECIDED = {UNKNOWN: "unknown code", TRUNCATED: "truncated stacks"}
 SUFFIX = re.compile(r"\.(?:isra|constprop|part|cold|llvm|lto_priv)\b.*")
 START_LIBRARIES = (
     "libstdc++.so*",
@@ -95,15 +98,15 @@ def patterns() -> Patterns:
 
 def label(key: str) -> str:
     """Label of a group; a library's is its file name."""
-    if key == UNKNOWN:
-        return "unknown"
-    return key.removeprefix(MODULE) if key.startswith(MODULE) else patterns().labels[key]
+    if key.startswith(MODULE):
+        return key.removeprefix(MODULE)
+    return UNDECIDED.get(key) or patterns().labels[key]
 
 
 def ordered(keys: Iterable[str]) -> list[str]:
-    """Keys in the order of the file, then libraries by name, then unknown."""
-    places = {key: place for place, key in enumerate(patterns().labels)}
-    return sorted(keys, key=lambda key: (places.get(key, len(places) + (key == UNKNOWN)), key))
+    """Keys in the order of the file, then libraries by name, then what no pattern decides."""
+    places = {key: place for place, key in enumerate((*patterns().labels, MODULE, *UNDECIDED))}
+    return sorted(keys, key=lambda key: (places.get(key, places[MODULE]), key))
 
 
 def group_nodes(tree: CallTree) -> Grouped:
@@ -127,14 +130,19 @@ def group_nodes(tree: CallTree) -> Grouped:
             is_root = tree.parents[parent] == NO_NODE
             whole.append(whole[parent] or bool(is_root and libraries[tree.places[parent]]))
     frames = (tree.frames[place] for place in tree.places.tolist())
-    keys = tuple(key or _unmatched(known, frame) for key, frame in zip(matched, frames, strict=True))
+    keys = tuple(
+        key or _unmatched(known, frame, is_whole)
+        for key, frame, is_whole in zip(matched, frames, whole, strict=True)
+    )
     return Grouped(keys, ~np.array(whole, dtype=bool))
 
 
-def _unmatched(known: Patterns, frame: Frame) -> str:
+def _unmatched(known: Patterns, frame: Frame, is_whole: bool) -> str:
     if frame.in_kernel:
         return OTHER_KERNEL
-    return UNKNOWN if known.family(frame.file) or frame.module == NO_MODULE else f"{MODULE}{frame.file}"
+    if not known.family(frame.file) and frame.module != NO_MODULE:
+        return f"{MODULE}{frame.file}"
+    return UNKNOWN if is_whole else TRUNCATED
 
 
 def _is_start(known: Patterns, frame: Frame) -> bool:

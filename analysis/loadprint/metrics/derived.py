@@ -22,6 +22,7 @@ FACTORS = {"ms": 1e3, "µs": 1e6, "kB": 1 / 1024, "kB/s": 1 / 1024, "MHz": 1e-6,
 class Metric:
     """One row. `compute` gets the rates of `needs` in order; ZeroDivisionError means "did not occur".
 
+    `formula` is the same as text, a template of formulas.py.
     The first `coarse` inputs together must have three steps of their source, else the value is flagged.
     `rounding` is the largest error from the source's resolution, as a share of the value (half a bucket).
     The first `sampled` inputs have a sampling error, which is part of the interval.
@@ -36,7 +37,7 @@ class Metric:
     shown: str
     needs: tuple[str, ...]
     compute: Callable[..., float]
-    formula: str
+    formula: str = "{0}"
     better: Better = "neither"
     headline: bool = False
     per_operation: bool = False
@@ -64,7 +65,6 @@ class Metric:
             self,
             key=self.key.format(entity),
             label=self.label.format(entity),
-            formula=self.formula.replace("{}", entity),
             needs=tuple(name.format(entity) for name in self.needs),
         )
 
@@ -102,7 +102,7 @@ def percent(share: float) -> float:
 
 def rate(key: str, label: str, unit: str, shown: str, source: str) -> Metric:
     """Row of one quantity."""
-    return Metric(key, label, unit, shown, (source,), as_is, f"Δ{source} / s")
+    return Metric(key, label, unit, shown, (source,), as_is)
 
 
 def with_view(view: View, *metrics: Metric) -> tuple[Metric, ...]:
@@ -112,9 +112,7 @@ def with_view(view: View, *metrics: Metric) -> tuple[Metric, ...]:
 
 def _latency(name: str, label: str) -> Metric:
     shown = rate(f"latency_{name}", f"latency {label}", "s", "ms", f"latency.{name}")
-    return replace(
-        shown, formula="reported by the generator", better="lower", per_operation=True, footnote=CLOSED_LOOP
-    )
+    return replace(shown, better="lower", per_operation=True, footnote=CLOSED_LOOP)
 
 
 def with_direction(metric: Metric, better: Better, *, headline: bool = False) -> Metric:
@@ -134,17 +132,18 @@ THROUGHPUT = (
     with_direction(rate("rows_written", "rows written", "1/s", "/s", "load.rows"), "higher"),
     *with_view("nonzero", with_direction(rate("errors", "errors", "1/s", "/s", "load.errors"), "lower")),
 )
+_SECONDS = "rates(throughput.events)"
 STEADINESS = (
     replace(
         rate("throughput_cv", "throughput variation (CV)", "%", "%", "load.cv"),
         compute=percent,
-        formula="100 × sd / mean of operations/s",
+        formula=f"100 × sd({_SECONDS}) / mean({_SECONDS})",
         better="lower",
     ),
     replace(
         rate("throughput_min_over_median", "worst second / median", "%", "%", "load.worst_second"),
         compute=percent,
-        formula="100 × min / median of operations/s",
+        formula=f"100 × min({_SECONDS}) / median({_SECONDS})",
         better="higher",
         view="all",
     ),
@@ -164,13 +163,9 @@ def latency(*, equal_load: bool) -> tuple[Metric, ...]:
     """Latency rows; p99 has a verdict only if all sides were driven at one rate."""
     if not equal_load:
         return LATENCY
-    return tuple(
-        replace(metric, footnote="", headline=metric.key == "latency_p99", formula="from the intended start")
-        for metric in LATENCY
-    )
+    return tuple(replace(metric, footnote="", headline=metric.key == "latency_p99") for metric in LATENCY)
 
 
-_SWITCHES = "Δ(voluntary + nonvoluntary) / s over the server's threads"
 KERNEL = (
     Metric(
         "switches_server",
@@ -179,7 +174,7 @@ KERNEL = (
         "/s",
         SERVER_SWITCHES,
         added,
-        _SWITCHES,
+        "{0+1}",
         coarse=2,
     ),
     *with_view("all", rate("switches_host", "context switches, whole host", "1/s", "/s", "host.ctxt")),
@@ -197,7 +192,7 @@ KERNEL = (
         "%",
         ("pressure.cpu_some",),
         percent,
-        "100 × Δtotal_us / µs",
+        "100 × {0}",
     ),
     Metric(
         "pressure_io",
@@ -206,7 +201,7 @@ KERNEL = (
         "%",
         ("pressure.io_some",),
         percent,
-        "100 × Δtotal_us / µs",
+        "100 × {0}",
     ),
     *with_view(
         "all",
@@ -217,7 +212,7 @@ KERNEL = (
             "%",
             ("pressure.io_full",),
             percent,
-            "100 × Δtotal_us / µs",
+            "100 × {0}",
         ),
         Metric(
             "pressure_memory",
@@ -226,7 +221,7 @@ KERNEL = (
             "%",
             ("pressure.memory_some",),
             percent,
-            "100 × Δtotal_us / µs",
+            "100 × {0}",
         ),
     ),
     *with_view(

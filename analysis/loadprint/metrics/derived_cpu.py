@@ -12,6 +12,8 @@ IOWAIT = "iowait: the CPU was idle while an I/O was pending; a busy CPU has no i
 # busy = total - idle - iowait - steal; guest time is inside user (/proc/stat, proc(5))
 KERNEL = ("system", "irq", "softirq")
 BUSY = (*KERNEL, "user", "nice")
+ALL_STATES = "+".join(map(str, range(len(CPU_STATES))))  # of any order of the states
+UTILISATION = f"100 × {{Δ0+1+2+3+4}} / {{Δ{ALL_STATES}}}"  # of busy_first
 
 
 def busy_share(*times: float) -> float:
@@ -51,7 +53,7 @@ def _set_metrics(side: str) -> tuple[Metric, ...]:
             "%",
             (time, *(name for name in times if name != time)),
             lambda first, *rest: 100 * first / (first + sum(rest)),
-            f"100 × {state} / all states",
+            f"100 × {{Δ0}} / {{Δ{ALL_STATES}}}",
             footnote=IOWAIT if state == "iowait" else "",
             view="always" if state in plain else "nonzero",
         )
@@ -64,7 +66,7 @@ def _set_metrics(side: str) -> tuple[Metric, ...]:
         "%",
         busy_first(side),
         busy_share,
-        "100 × (total − idle − iowait − steal) / total",
+        UTILISATION,
         headline=side == "server",
         coarse=len(BUSY),
     )
@@ -75,7 +77,7 @@ def _set_metrics(side: str) -> tuple[Metric, ...]:
         "%",
         tuple(f"cpu.{side}.{state}" for state in BUSY),
         lambda *t: 100 * sum(t[: len(KERNEL)]) / sum(t),
-        "100 × (system + irq + softirq) / busy",
+        "100 × {Δ0+1+2} / {Δ0+1+2+3+4}",
         coarse=len(KERNEL),
     )
     kernel = Metric(
@@ -85,7 +87,7 @@ def _set_metrics(side: str) -> tuple[Metric, ...]:
         "%",
         busy_first(side),
         lambda *t: 100 * sum(t[: len(KERNEL)]) / sum(t),
-        "100 × (system + irq + softirq) / all states",
+        f"100 × {{Δ0+1+2}} / {{Δ{ALL_STATES}}}",
         coarse=len(KERNEL),
         view="all",
     )
@@ -102,7 +104,7 @@ def _process_metrics(side: str) -> tuple[Metric, ...]:
         "cores",
         process,
         added,
-        "Δ(utime + stime) / s",
+        "{0+1}",
         coarse=2,
     )
     system = Metric(
@@ -112,8 +114,8 @@ def _process_metrics(side: str) -> tuple[Metric, ...]:
         "%",
         process[::-1],
         lambda system, user: 100 * system / (user + system),
-        "100 × Δstime / Δ(utime + stime)",
+        "100 × {Δ0} / {Δ1+0}",
         view="all",
     )
     memory = rate(f"process_{side}_rss", f"{side} process RSS", "B", "kB", f"process.{side}.rss")
-    return cpu_time, system, replace(memory, formula="largest in the window", better="lower", view="all")
+    return cpu_time, system, replace(memory, better="lower", view="all")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loadprint.metrics.costs import Denominator
 from loadprint.metrics.derived import Metric, View
 
 PREFIX = "cputime_"
 ALL = "all"
+NOT_SAMPLED, ALL_TRUNCATED = "not_sampled", "all_truncated"
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,30 @@ class CpuTime:
             "µs",
             needs,
             _per,
-            f"process.{self.role}.cpu × samples of {' + '.join(parts)} / all samples / {self.work.quantity}",
+            f"samples of {' + '.join(parts)} / sampling frequency / {self.work.quantity}; "
+            f"of hardware cycles: process.{self.role}.cpu × their share / {self.work.quantity}",
             better="lower",
             per_operation=self.work.per == "operation",
             view=view,
             sampled=len(parts),
+        )
+
+    def not_sampled(self, view: View) -> Metric:
+        """Row of the CPU time that the samples do not contain: the error of the sum of the others."""
+        return replace(
+            self.of(NOT_SAMPLED, "not sampled", ["not_sampled"], view),
+            needs=(f"profiled.{self.role}.not_sampled", self.work.quantity),
+            formula=f"(process.{self.role}.cpu − all samples / sampling frequency) / {self.work.quantity}",
+            better="neither",
+        )
+
+    def truncated(self, view: View) -> Metric:
+        """Row of all truncated stacks, most of which have a group by their innermost frames."""
+        return replace(
+            self.of(ALL_TRUNCATED, "all truncated stacks", ["truncated"], view),
+            needs=(f"profiled.{self.role}.truncated", self.work.quantity),
+            footnote="without the start of their thread; most have a group by their innermost frames",
+            part=True,
         )
 
     def total(self, view: View, footnote: str) -> Metric:

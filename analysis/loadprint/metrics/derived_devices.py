@@ -13,14 +13,12 @@ NO_FLUSH = "flushes that reach the device; a device with a write-through cache g
 def _await(key: str, label: str, time: str, count: str) -> Metric:
     """Mean wait of one kind of request, as in iostat."""
     needs = (f"disk.{{}}.{time}", f"disk.{{}}.{count}")
-    return Metric(
-        f"disk_{{}}_{key}", label, "s", "ms", needs, quotient, f"Δ{time} / Δ{count}", better="lower"
-    )
+    return Metric(f"disk_{{}}_{key}", label, "s", "ms", needs, quotient, "{Δ0} / 1000 / {Δ1}", better="lower")
 
 
 def _request(key: str, label: str, sectors: str, count: str) -> Metric:
     needs = (f"disk.{{}}.{sectors}", f"disk.{{}}.{count}")
-    return Metric(f"disk_{{}}_{key}", label, "B", "kB", needs, quotient, f"512 × Δ{sectors} / Δ{count}")
+    return Metric(f"disk_{{}}_{key}", label, "B", "kB", needs, quotient, "512 × {Δ0} / {Δ1}")
 
 
 DISK: tuple[Metric, ...] = (
@@ -31,7 +29,7 @@ DISK: tuple[Metric, ...] = (
         "ms",
         ("disk.{}.read_ms", "disk.{}.write_ms", "disk.{}.reads", "disk.{}.writes"),
         lambda read_s, write_s, reads, writes: (read_s + write_s) / (reads + writes),
-        "Δ(read_ms + write_ms) / Δ(reads + writes)",
+        "{Δ0+1} / 1000 / {Δ2+3}",
         better="lower",
         headline=True,
         coarse=2,
@@ -54,7 +52,7 @@ DISK: tuple[Metric, ...] = (
         "%",
         ("disk.{}.io_ms",),
         percent,
-        "100 × Δio_ms / ms",
+        "100 × {0}",
         footnote=NOT_SATURATION,
     ),
 )

@@ -25,8 +25,8 @@ STATES = {
 
 
 def _quantile(key: str, label: str, source: str, shown: str = "µs") -> Metric:
-    row = replace(rate(key, label, "s", shown, source), formula="from Δbuckets", better="lower")
-    return replace(row, footnote=BUCKETS, rounding=BUCKET)
+    row = rate(key, label, "s", shown, source)
+    return replace(row, better="lower", footnote=BUCKETS, rounding=BUCKET)
 
 
 def _quantiles(
@@ -46,7 +46,7 @@ def _waiting(state: str, label: str) -> Metric:
     key = f"waiting_{_word(state)}"
     row = rate(key, f"waiting threads: {label}", "1", "", f"sched.server.{state}.sum")
     plain: View = "always" if state in PLAIN else "all"
-    return replace(row, formula="Δsum_ns / ns", footnote=WAITING, view=plain)
+    return replace(row, footnote=WAITING, view=plain)
 
 
 def _word(state: str) -> str:
@@ -69,7 +69,6 @@ SCHEDULER = (
             "involuntary_server", "involuntary switches, server", "1/s", "/s", "switches.server.involuntary"
         ),
         rate("migrations_server", "migrations, server", "1/s", "/s", "switches.server.migrations"),
-        rate("wakeups_server", "wakeups, server", "1/s", "/s", "switches.server.wakeups"),
     ),
 )
 TCP = (

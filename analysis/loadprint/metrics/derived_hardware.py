@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loadprint.metrics.derived import Metric, View, percent, quotient, rate, with_direction
-from loadprint.metrics.derived_cpu import BUSY, busy_first, busy_share
+from loadprint.metrics.derived_cpu import BUSY, UTILISATION, busy_first, busy_share
 
 SIBLINGS = (
     "hardware threads that share a core with a CPU of the server: a busy sibling slows that CPU down, which "
@@ -18,8 +18,9 @@ PORTS = "each opened connection occupies a port for a minute after its close"
 
 
 def _clock(word: str, label: str, view: View) -> Metric:
-    row = rate(f"frequency_server_{word}", label, "Hz", "MHz", f"frequency.server.{word}")
-    return replace(row, formula=f"{word} over CPUs and ticks", view=view)
+    return replace(
+        rate(f"frequency_server_{word}", label, "Hz", "MHz", f"frequency.server.{word}"), view=view
+    )
 
 
 PROCESSOR = (
@@ -30,7 +31,7 @@ PROCESSOR = (
         "",
         ("perf.server.instructions", "perf.server.cycles"),
         quotient,
-        "Δinstructions / Δcycles",
+        "{0} / ({1})",
         better="higher",
         footnote=IPC,
     ),
@@ -43,7 +44,7 @@ PROCESSOR = (
         "%",
         busy_first("siblings"),
         busy_share,
-        "100 × (total − idle − iowait − steal) / total of the siblings",
+        UTILISATION,
         coarse=len(BUSY),
         footnote=SIBLINGS,
     ),
@@ -73,7 +74,7 @@ PROCESSOR = (
             "",
             (f"perf.server.{event}", "perf.server.instructions"),
             lambda missed, instructions: 1000 * missed / instructions,
-            f"1000 × Δ{event} / Δinstructions",
+            "1000 × {0} / ({1})",
             better="lower",
             view="all",
             footnote=MISSES if event == "cache_misses" else "",
@@ -88,17 +89,13 @@ PROCESSOR = (
 
 
 def _share_of_time(key: str, label: str, source: str, view: View = "nonzero") -> Metric:
-    return Metric(key, label, "%", "%", (source,), percent, f"100 × Δ{source}", better="lower", view=view)
+    return Metric(key, label, "%", "%", (source,), percent, "100 × {0}", better="lower", view=view)
 
 
 LIMITS = (
-    replace(
-        _share_of_time("cgroup_throttled", "periods throttled by CPU quota", "cgroup.server.throttled"),
-        formula="100 × Δnr_throttled / Δnr_periods",
-    ),
+    _share_of_time("cgroup_throttled", "periods throttled by CPU quota", "cgroup.server.throttled"),
     replace(
         rate("cgroup_held", "threads throttled by CPU quota", "1", "", "cgroup.server.held"),
-        formula="Δthrottled_us / µs",
         better="lower",
         view="all",
     ),
@@ -127,7 +124,6 @@ LIMITS = (
                 rate(
                     f"time_wait_{side}", f"TIME_WAIT, {side} (largest)", "1", "", f"sockets.{side}.time_wait"
                 ),
-                formula="largest in the window",
                 better="lower",
             ),
             rate(

@@ -10,9 +10,20 @@ from loadprint.metrics.derived import Metric
 CLOSURE = 0.05  # largest share of the latency that may be unexplained
 
 LATENCY = "latency"
-UNEXPLAINED = "unexplained"
-ROWS = {
-    LATENCY: "mean latency, at the client",
+UNEXPLAINED = "unexplained"  # between the ends
+CLIENT_UNEXPLAINED = "client_unexplained"
+WAITING = "waiting"  # the sum of the rows BETWEEN
+NETWORK = "network"
+OVERLAP = "overlap"
+NOT_RECORDED = "not_recorded"
+AT_CLIENT = {
+    "backlog": "backlog, from due to start",
+    "client_cpu": "client, on CPU",
+    "client_queue": "client, run queue",
+    "client_other": "client, other",
+    CLIENT_UNEXPLAINED: "unexplained, at the client",
+}
+BETWEEN = {
     "user": "on CPU, user",
     "system": "on CPU, kernel",
     "run_queue": "run queue",
@@ -22,14 +33,24 @@ ROWS = {
     "data_write": "data write",
     "redo": "redo log, write and flush",
     "binlog": "binary log, write and flush",
-    "row_lock": "row lock",
-    "mutex": "mutex or condition",
+    "memory": "memory (faults, reclaim)",
+    "lock": "lock, mutex or condition",
     "sending": "sending",
     "sleep": "sleep",
+    "stopped": "stopped",
     "other": "other, in the server",
-    "client": "network and client",
-    UNEXPLAINED: "unexplained",
+    OVERLAP: "less overlap with the client",
+    NETWORK: "network",
+    UNEXPLAINED: "unexplained, between the ends",
 }
+ROWS = {
+    LATENCY: "mean latency, at the client",
+    **AT_CLIENT,
+    WAITING: "waiting for the server",
+    **BETWEEN,
+    NOT_RECORDED: "thread time not recorded",
+}
+NOT_SUMMED = {WAITING, NOT_RECORDED}
 WRITTEN = ("data_write", "redo", "binlog")
 # not in the sum: the rows that they are parts of, the last of which they follow, and their labels
 PARTS = {
@@ -38,7 +59,8 @@ PARTS = {
     "disk_write_queue": (WRITTEN, "all disk writes, queue"),
     "disk_write_device": (WRITTEN, "all disk writes, device"),
     "disk_flush": (WRITTEN, "all disk flushes"),
-    "round_trip": (("client",), "all TCP round trips"),
+    "row_lock": (("lock",), "all row lock waits"),
+    "round_trip": ((NETWORK,), "all TCP round trips"),
 }
 ALL_REQUESTS = (
     "all requests to the disks with the server's files, by eBPF: also those of background threads and other "
@@ -46,11 +68,26 @@ ALL_REQUESTS = (
 )
 WRITES = f"below data write, redo log and binary log together; {ALL_REQUESTS}"
 NOTES = {
-    LATENCY: "of an operation, divided among its statements or commits; the rows below add up to it",
-    "mutex": "waits on futexes except row locks: latches, group commit, the log writer, thread barriers",
-    "row_lock": "by the server's Innodb_row_lock_time, at most the time on futexes",
-    "client": "the client's latency less the time in the server: network, kernel and client",
-    UNEXPLAINED: "connections × time less all recorded states of the connection threads",
+    LATENCY: "of an operation, divided among its statements or commits; the rows below add up to it, without "
+    "the wait for the server, whose parts follow it",
+    "backlog": "of an open loop, by the generator",
+    "client_cpu": "the load's threads, by eBPF; also the little that they do between operations",
+    "client_queue": "the load's threads are runnable and have no CPU, not after a pause",
+    CLIENT_UNEXPLAINED: "the generator's latency less its backlog and the states of its threads; negative "
+    "in an open loop of short operations, by the CPU time between them",
+    WAITING: "the load's threads are blocked until data of the server arrive; the rows below add up to it",
+    OVERLAP: "subtracted: the server's threads work, but the client does not wait: it still sends, or has "
+    "the answer; by sampled exchanges",
+    NETWORK: "the client waits, and the request has not arrived or the answer has been sent; by sampled "
+    "exchanges",
+    UNEXPLAINED: "the wait of the load's threads less the states of the server's threads and the network",
+    NOT_RECORDED: "connections × time less all recorded states of the server's connection threads; not in "
+    "the sum",
+    "stolen": "taken by the hypervisor, and by interrupts if the kernel is built with "
+    "CONFIG_IRQ_TIME_ACCOUNTING; else interrupts are in the rows on CPU",
+    "lock": "waits on futexes: row locks and other locks, latches, group commit, the log writer, SLEEP()",
+    "row_lock": "by Innodb_row_lock_time, which counts all sessions and events of the server until they run "
+    "again, so it can be more than its row",
     "disk_read_queue": ALL_REQUESTS,
     "disk_read_device": ALL_REQUESTS,
     "disk_write_queue": WRITES,
@@ -66,8 +103,13 @@ def key(name: str, work: Denominator) -> str:
     return f"time_{name}_per_{work.per}"
 
 
+def name_of(row: str) -> str:
+    """The name in ROWS of the key of a row; empty for rows of other ledgers."""
+    return row.removeprefix("time_").partition("_per_")[0] if row.startswith("time_") else ""
+
+
 def ledger_metrics(work: Denominator) -> tuple[Metric, ...]:
-    """Rows of one denominator; the first is the sum of the others that are not parts."""
+    """Rows of one denominator; the first is the sum of the others but NOT_SUMMED and parts."""
     rows = []
     for name, label in ROWS.items():
         rows.append(_row(work, name, label))
@@ -88,7 +130,7 @@ def _row(work: Denominator, name: str, label: str) -> Metric:
         (f"ledger.{name}", work.quantity),
         lambda threads, rate: threads / rate,
         f"threads in this state / {work.quantity}",
-        better="neither" if name == UNEXPLAINED else "lower",
+        better="neither" if name in {UNEXPLAINED, CLIENT_UNEXPLAINED, NOT_RECORDED, OVERLAP} else "lower",
         per_operation=work.per == "operation",
     )
     return replace(row, footnote=NOTES.get(name, ""))

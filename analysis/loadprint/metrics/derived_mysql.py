@@ -17,16 +17,26 @@ NOT_AMPLIFICATION = "all bytes written to the disk per byte of redo; not the wri
 # the server's histogram of statements has fifty buckets for each power of ten
 BUCKET = (10 ** (1 / 50) - 1) / 2
 
+_FLUSHED = "rates(mysql.Innodb_buffer_pool_pages_flushed)"
+BURSTS = f"p99({_FLUSHED}) / median({_FLUSHED})"
+STALLS = (
+    "count(stretches of 2 s in which the checkpoint age exceeds 75 % of the redo capacity, pages flushed "
+    "exceed 3 × their median, and throughput falls by more than 30 %)"
+)
 BURST, SPIKES = "mysql.flush_burst", "mysql.checkpoint_spikes"
 
 
-def _row(key: str, label: str, unit: str, shown: str, formula: str, *needs: str) -> Metric:
-    return replace(rate(key, label, unit, shown, needs[0]), needs=needs, formula=formula)
-
-
-def _share(key: str, label: str, formula: str, *needs: str) -> Metric:
-    row = _row(key, label, "%", "%", formula, *needs)
-    return replace(row, compute=lambda part, *whole: 100 * part / sum(whole))
+def _share(key: str, label: str, *needs: str) -> Metric:
+    whole = "+".join(map(str, range(1, len(needs))))
+    return Metric(
+        key,
+        label,
+        "%",
+        "%",
+        needs,
+        lambda part, *rest: 100 * part / sum(rest),
+        f"100 × {{0}} / ({{{whole}}})",
+    )
 
 
 MYSQL = (
@@ -34,7 +44,6 @@ MYSQL = (
         _share(
             "buffer_pool_miss",
             "buffer pool misses",
-            "100 × Δpool_reads / Δread_requests",
             "mysql.page_reads",
             "mysql.page_requests",
         ),
@@ -43,7 +52,6 @@ MYSQL = (
     _share(
         "dirty_pages",
         "dirty pages (mean)",
-        "100 × pages_dirty / pages_data",
         "mysql.dirty_pages.mean",
         "mysql.data_pages.mean",
     ),
@@ -52,16 +60,13 @@ MYSQL = (
     _share(
         "checkpoint_age_max",
         "checkpoint age, largest, of redo",
-        "100 × (LSN − checkpoint LSN) / capacity",
         "mysql.checkpoint_age.max",
         "mysql.redo_capacity.mean",
     ),
-    _row(
-        "flush_burst", "flush burst, p99 / median", "1", "", "p99 / median of pages flushed per second", BURST
-    ),
+    replace(rate("flush_burst", "flush burst, p99 / median", "1", "", BURST), formula=BURSTS),
     *with_view(
         "nonzero",
-        _row("checkpoint_spikes", "checkpoint spikes", "1", "", "throughput more than 30 % lower", SPIKES),
+        replace(rate("checkpoint_spikes", "checkpoint spikes", "1", "", SPIKES), formula=STALLS),
     ),
     rate("mysql_fsyncs", "fsyncs of InnoDB", "1/s", "/s", "mysql.fsyncs"),
     *with_view(
@@ -69,35 +74,30 @@ MYSQL = (
         _share(
             "checkpoint_age",
             "checkpoint age (mean)",
-            "100 × (LSN − checkpoint LSN) / capacity",
             "mysql.checkpoint_age.mean",
             "mysql.redo_capacity.mean",
         ),
         _share(
             "buffer_pool_fill",
             "buffer pool in use (mean)",
-            "100 × pages_data / pages_total",
             "mysql.data_pages.mean",
             "mysql.total_pages.mean",
         ),
     ),
     *with_view(
         "nonzero",
-        _row(
-            "row_lock", "sessions waiting for a row lock", "1", "", "Δrow_lock_time / s", "mysql.row_lock_ms"
-        ),
+        rate("row_lock", "sessions waiting for a row lock", "1", "", "mysql.row_lock_ms"),
         rate("row_lock_waits", "waits for a row lock", "1/s", "/s", "mysql.row_lock_waits"),
         rate("log_waits", "waits for the log buffer", "1/s", "/s", "mysql.log_waits"),
         rate("wait_free", "waits for a free page", "1/s", "/s", "mysql.wait_free"),
     ),
-    _row("history", "history list (largest)", "1", "", "largest in the window", "mysql.history.max"),
-    _row("threads_running", "threads running (mean)", "1", "", "mean", "mysql.threads_running.mean"),
+    rate("history", "history list (largest)", "1", "", "mysql.history.max"),
+    rate("threads_running", "threads running (mean)", "1", "", "mysql.threads_running.mean"),
     *(
         replace(
             rate(
                 f"statement_{word}", f"statement latency {printed}", "s", "µs", f"mysql_statements.all.{word}"
             ),
-            formula="from Δbuckets",
             better="lower",
             footnote=PERFORMANCE_SCHEMA,
             rounding=BUCKET,
@@ -127,7 +127,7 @@ MYSQL = (
             ),
             needs=("storage.data.write_sectors", "mysql.redo"),
             compute=quotient,
-            formula="512 × Δwrite_sectors / Δredo",
+            formula="{0} / ({1})",
             better="lower",
             footnote=NOT_AMPLIFICATION,
         ),
@@ -137,7 +137,6 @@ MYSQL = (
         _share(
             "qcache_hits",
             "query cache hits, of reads",
-            "100 × Δhits / Δ(hits + inserts + not_cached)",
             "mysql.qcache_hits",
             "mysql.qcache_hits",
             "mysql.qcache_inserts",

@@ -34,6 +34,7 @@ from loadprint.statistics import gaps
 
 MIN_FOR_P999 = 10_000
 MIN_SECONDS = 5  # for a coefficient of variation
+NO_RECORDER = "no recorder ran: <role>/ticks.parquet is missing"
 LATENCIES = ("min", "mean", "p50", "p95", "p99", "p999", "max")
 
 
@@ -90,25 +91,7 @@ def gather(
         if not brief and run.table(run.roles[0], "mysql"):
             spikes(run, store, out, series)
     else:
-        for prefix in (
-            "cpu",
-            "host",
-            "interrupts",
-            "softirqs",
-            "disk",
-            "nic",
-            "tcp",
-            "pressure",
-            "process",
-            "threads",
-            "perf",
-            "energy",
-            "frequency",
-            "sockets",
-            "cgroup",
-            "profile",
-        ):
-            out.mark_missing(prefix, "no recorder ran: <role>/ticks.parquet is missing")
+        out.mark_missing("", NO_RECORDER)  # of all other names
     seconds = out.get("load.seconds")
     if not brief and seconds:
         without_probe(run, seconds.rate, out)

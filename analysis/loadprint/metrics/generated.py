@@ -13,36 +13,32 @@ BACKLOG = "transactions that were due and not started; if it grows, the side can
 ARRIVALS = "with random (Poisson) arrivals a short window has slightly more or fewer than requested"
 NEW_ORDERS = "per new order of the whole mix: every cost includes the other four transaction types"
 CACHED = "about 0 if prepared statements are reused, about 1 if each execution prepares its statement"
+CONNECTION_TIME = (
+    "100 × load.transactions.TYPE.count × (load.transactions.TYPE.latency_ms.mean − "
+    "(load.transactions.TYPE.wait_ms_mean | 0)) / 1000 / (load.threads × load.seconds)"
+)
 PROTOCOL = "Protocol, per operation (server counters, all clients)"
-
-
-def _plain(key: str, label: str, unit: str, source: str, formula: str) -> Metric:
-    return replace(rate(key, label, unit, "/min" if unit == "1/min" else "", source), formula=formula)
-
-
-def _reported(key: str, label: str, source: str) -> Metric:
-    return replace(rate(key, label, "1/s", "/s", source), formula="reported by the generator")
 
 
 NEW_ORDER_ROWS = (
     replace(
-        _plain("nopm", "NOPM", "1/min", "details.nopm", "Δ sum(d_next_o_id) / minutes"),
+        rate("nopm", "NOPM", "1/min", "/min", "details.nopm"),
         better="higher",
         headline=True,
         per_operation=True,
         footnote=NEW_ORDERS,
     ),
-    _plain("tpm", "TPM", "1/min", "details.tpm", "Δ(Com_commit + Com_rollback) / minutes"),
+    rate("tpm", "TPM", "1/min", "/min", "details.tpm"),
 )
 OPEN_LOOP = (
-    _reported("rate_asked", "requested rate", "load.rate"),
-    replace(_reported("rate_achieved", "achieved rate", "load.achieved_rate"), footnote=ARRIVALS),
+    rate("rate_asked", "requested rate", "1/s", "/s", "load.rate"),
+    replace(rate("rate_achieved", "achieved rate", "1/s", "/s", "load.achieved_rate"), footnote=ARRIVALS),
     replace(
-        _plain("backlog_max", "backlog, largest", "1", "load.backlog_max", "reported by the generator"),
+        rate("backlog_max", "backlog, largest", "1", "", "load.backlog_max"),
         better="lower",
         footnote=BACKLOG,
     ),
-    _plain("backlog_end", "backlog, at the end", "1", "load.backlog_end", "reported by the generator"),
+    rate("backlog_end", "backlog, at the end", "1", "", "load.backlog_end"),
 )
 
 
@@ -69,27 +65,27 @@ def connection_time(kinds: Sequence[str]) -> tuple[Metric, ...]:
             replace(
                 rate(f"connection_time_{kind}", kind, "%", "%", f"connections.in.{kind}"),
                 compute=percent,
-                formula="100 × count × mean latency / (connections × s)",
+                formula=CONNECTION_TIME.replace("TYPE", kind),
             )
             for kind in kinds
         ),
         replace(
             rate("connection_time_rest", "between transactions", "%", "%", f"connections.{REST}"),
             compute=percent,
-            formula="100 − the sum of the rows above",
+            formula="100 − sum(rows above)",
         ),
     )
 
 
-def _per_operation(key: str, label: str, unit: str, *sources: str) -> Metric:
+def _per_operation(key: str, label: str, unit: str, source: str) -> Metric:
     return Metric(
         f"{key}_per_operation",
         label,
         unit,
         "B" if unit == "B" else "",
-        (*(f"status.{source}" for source in sources), "load.events"),
-        lambda *values: sum(values[:-1]) / values[-1],
-        f"Δ({' + '.join(sources)}) / operations",
+        (f"status.{source}", "load.events"),
+        quotient,
+        "{0} / ({1})",
         better="lower",
         per_operation=True,
     )
@@ -110,7 +106,7 @@ def errors(codes: Sequence[str]) -> tuple[Metric, ...]:
             "",
             (source, "load.events"),
             lambda failed, events: 1000 * failed / events,
-            f"1000 × {source} / operations",
+            "1000 × {0} / ({1})",
             better="lower",
             per_operation=True,
             view="nonzero",
@@ -120,10 +116,11 @@ def errors(codes: Sequence[str]) -> tuple[Metric, ...]:
 
 
 ROUND_TRIPS = replace(
-    _per_operation("round_trips", "round trips", "1", "Questions", "Com_stmt_prepare", "Com_prepare_sql"),
+    _per_operation("round_trips", "round trips", "1", "Questions"),
+    needs=("status.Questions", "status.Com_stmt_prepare", "status.Com_prepare_sql", "load.events"),
     # SQL-level PREPARE also increases Com_stmt_prepare, and is already a question
     compute=lambda questions, prepared, in_sql, events: (questions + prepared - in_sql) / events,
-    formula="Δ(Questions + Com_stmt_prepare − Com_prepare_sql) / operations",
+    formula="({0} + {1} − {2}) / ({3})",
 )
 PROTOCOL_ROWS = (
     ROUND_TRIPS,
@@ -132,7 +129,6 @@ PROTOCOL_ROWS = (
         key="round_trips_per_commit",
         label="round trips per commit",
         needs=(*ROUND_TRIPS.needs[:-1], "load.commits"),
-        formula=ROUND_TRIPS.formula.replace("operations", "commits"),
         per_operation=False,
         view="all",
     ),
@@ -143,7 +139,7 @@ PROTOCOL_ROWS = (
         "",
         ("status.Com_stmt_prepare", "status.Com_stmt_execute"),
         quotient,
-        "ΔCom_stmt_prepare / ΔCom_stmt_execute",
+        "{Δ0} / {Δ1}",
         better="lower",
         view="nonzero",
         footnote=CACHED,

@@ -1,7 +1,7 @@
-"""Reads the parts of a ledger's rows from other probes: requests to the disks, and TCP round trips.
+"""Reads the parts of a ledger's rows from other probes: requests to the disks, row locks, TCP round trips.
 
-Both are of the whole host or all connections, and not of the connection threads alone: a part can exceed its
-row.
+They are of the whole host, the whole server or all connections, and not of the connection threads alone: a
+part can exceed its row.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ REQUESTS = {
 
 
 def parts(source: Source) -> None:
-    """Mean requests in progress as `ledger.<word>` by REQUESTS, TCP round trips as `ledger.round_trip`."""
+    """Mean requests in progress as `ledger.<word>` by REQUESTS, also `row_lock` and `round_trip`."""
     _disks(source)
+    _row_locks(source)
     _round_trips(source)
 
 
@@ -45,6 +46,15 @@ def _disks(source: Source) -> None:
 
 def _sum(source: Source, names: Iterable[str]) -> float:
     return sum(quantity.rate for name in names if (quantity := source.out.get(name)))
+
+
+def _row_locks(source: Source) -> None:
+    """Row lock waits in progress in the whole server, by its own clock."""
+    waits = source.out.get("mysql.row_lock_ms")
+    if waits is None:
+        source.out.mark_missing("ledger.row_lock", source.out.why("mysql.row_lock_ms"))
+    else:
+        source.out.put("ledger.row_lock", waits.rate)
 
 
 def _round_trips(source: Source) -> None:

@@ -10,9 +10,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from loadprint.reading.histograms import Histogram
-from loadprint.reading.window import WRAPS, Floats, increase
+import numpy as np
 
+from loadprint.reading.counters import WRAPS, Floats, increase
+from loadprint.reading.histograms import Histogram
+
+NOT_KNOWN = "it was not read twice in the window without a reset between"
 STEPS = 3  # values from fewer steps of their source are flagged
 
 
@@ -92,7 +95,8 @@ class Quantities:
         """
         risen = increase(readings, may_step_back=step_back, wraps=WRAPS if wraps is None else wraps)
         if risen is None or seconds <= 0:
-            self.mark_missing(name, "the kernel does not print this field")
+            unread = np.isnan(readings).all()
+            self.mark_missing(name, "the kernel does not print this field" if unread else NOT_KNOWN)
             return
         if risen.wraps and wraps is None:
             self.warnings.append(f"{name} wrapped {risen.wraps}x; the wraps are added back")

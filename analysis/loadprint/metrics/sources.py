@@ -25,13 +25,14 @@ from loadprint.reading.columns import (
     TCP_METRICS,
     TRANSFER_UNITS,
     TRANSFERS,
-    rss_unit,
+    page_size,
     stable_name,
 )
+from loadprint.reading.counters import Floats
 from loadprint.reading.cpusets import host_cpus
 from loadprint.reading.queries import Columns, Query, Store, by_entity, number
 from loadprint.reading.recording import Run
-from loadprint.reading.window import Floats, Window
+from loadprint.reading.window import Window
 
 SERVER = "process.server."
 SERVER_ENDED = (
@@ -40,7 +41,7 @@ SERVER_ENDED = (
 )
 SERVER_RESTARTED = (
     "the server restarted in the window: CPU time before the first reading of a process and after its last "
-    "one is not counted, and time without a server is unexplained in the time ledger"
+    "one is not counted, and time without a server is not recorded in the time ledger"
 )
 
 
@@ -293,8 +294,7 @@ def process(source: Source, hz: float) -> None:
         if len(both) == 2:
             source.out.total(f"process.{role}.cpu", both)
         if not np.isnan(series["rss"]).all():
-            path = source.run.table(source.window.role, "process")
-            unit = rss_unit(source.run, source.window.role, source.store, path)
+            unit = page_size(source.run, source.window.role)
             source.out.put(f"process.{role}.rss", float(np.nanmax(series["rss"])) * unit)
 
 

@@ -1,7 +1,7 @@
 """Reads counts, times and quantiles from the eBPF tables and the server's statement histogram.
 
-Buckets are cumulative, so only the readings at both ends of the window are fetched. An entity without a row
-at the first reading counts from zero.
+All columns are cumulative, so only the readings at both ends of the window and around resets are fetched. An
+entity without a row at the first reading counts from zero.
 """
 
 from __future__ import annotations
@@ -10,11 +10,15 @@ from collections.abc import Iterator, Sequence
 
 import ibis
 import numpy as np
+from numpy.typing import NDArray
 
+from loadprint.metrics.quantities import NOT_KNOWN
 from loadprint.metrics.sources import Source
 from loadprint.reading.columns import EBPF_COUNTERS, EBPF_HISTOGRAMS, NANOSECOND
-from loadprint.reading.histograms import Histogram, bounds, difference
-from loadprint.reading.queries import Columns, number
+from loadprint.reading.counters import increase
+from loadprint.reading.histograms import Histogram, bounds
+from loadprint.reading.histograms import increase as increase_of_counts
+from loadprint.reading.queries import Columns, grouped, number
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 MIN_VALUES = {"p99": 100, "p999": 10_000}  # for such a quantile
@@ -23,6 +27,7 @@ TOO_FEW = {
     "p999": f"p99.9 of fewer than {MIN_VALUES['p999']:,} values depends on fewer than ten of them",
 }
 PICOSECOND = 1e-12
+BUCKETS = "buckets"
 SYNCS = frozenset({"fsync", "fdatasync"})
 
 
@@ -67,7 +72,7 @@ def programs(source: Source) -> None:
     for name, by_cpus in risen.items():
         time, calls = by_cpus["all"]
         if not (time >= 0 and calls >= 0):
-            source.out.mark_missing(f"programs.{name}.", f"{probe} was reset in the window")
+            source.out.mark_missing(f"programs.{name}.", f"{probe}: {NOT_KNOWN}")
             continue
         cores = time * NANOSECOND / seconds
         source.out.put(f"programs.{name}.cpu", cores)
@@ -78,39 +83,68 @@ def programs(source: Source) -> None:
 
 
 def ends(source: Source, probe: str, keys: Sequence[str], columns: dict[str, ibis.Value]) -> Columns | None:
-    """Rows of the probe's first and last reading in the window; None below two readings."""
+    """Rows of the probe's first and last reading in the window and around resets, ordered by tick.
+
+    None below two readings.
+    """
     name = probe.removeprefix("ebpf_")
     path = source.run.table(source.window.role, probe)
     ticks = sorted(source.window.middle_ns.get(probe, ()))
     if path is None or len(ticks) < 2:
         source.out.mark_missing(f"{name}.", source.window.why_missing(probe))
         return None
-    ends = [ticks[0], ticks[-1]]
-    rows = source.store.fetch(path, lambda t: t.select("tick", *keys, **columns), at=ends)
-    rows["last"] = rows["tick"] == ends[1]
-    rows["name"] = np.array(
-        [".".join([name, *parts]) for parts in zip(*(rows[key].tolist() for key in keys), strict=True)],
-        dtype=object,
+    # the buckets of every reading would take longer than the rest of a comparison
+    counts = {name: column for name, column in columns.items() if name != BUCKETS}
+    counts = counts or {"sum": number(ibis._[BUCKETS].sums())}
+    scanned = source.store.fetch(
+        path, lambda t: t.select("tick", *keys, **counts).order_by("tick"), between=(ticks[0], ticks[-1])
     )
+    scanned = _named(scanned, name, keys, ticks[0])
+    resets = _resets(scanned, tuple(counts))
+    if resets:
+        source.out.warnings.append(f"{probe} was reset {len(resets)}x; counted from zero after each reset")
+    if BUCKETS not in columns:
+        return scanned
+    at = sorted({ticks[0], ticks[-1], *(tick for reset in resets for tick in reset)})
+    rows = source.store.fetch(path, lambda t: t.select("tick", *keys, **columns).order_by("tick"), at=at)
+    return _named(rows, name, keys, ticks[0])
+
+
+def _named(rows: Columns, table: str, keys: Sequence[str], first: int) -> Columns:
+    """The rows with the names of their entities, and whether these appeared after the first tick."""
+    names = [".".join([table, *parts]) for parts in zip(*(rows[key].tolist() for key in keys), strict=True)]
+    rows["name"] = np.array(names, dtype=object)
+    present = set(rows["name"][rows["tick"] == first].tolist())
+    rows["appeared"] = np.array([name not in present for name in names], dtype=bool)
     return rows
 
 
-def _pairs(rows: Columns) -> Iterator[tuple[str, int | None, int]]:
-    """Name, and its row at the first reading (None if absent) and at the last."""
-    before = {name: place for place, name in enumerate(rows["name"]) if not rows["last"][place]}
-    for place in np.flatnonzero(rows["last"]).tolist():
-        name = rows["name"][place]
-        yield name, before.get(name), place
+def _resets(rows: Columns, figures: Sequence[str]) -> list[tuple[int, int]]:
+    """The ticks before and after each reset of an entity."""
+    found: set[tuple[int, int]] = set()
+    for _, places in grouped(rows["name"]):
+        ticks = rows["tick"][places].astype(int)
+        fell = np.logical_or.reduce([np.diff(rows[figure][places]) < 0 for figure in figures])
+        found |= set(zip(ticks[:-1][fell].tolist(), ticks[1:][fell].tolist(), strict=True))
+    return sorted(found)
 
 
 def increases(
     rows: Columns, keys: Sequence[str], figures: Sequence[str]
 ) -> Iterator[tuple[tuple[str, ...], dict[str, float]]]:
-    """Entity, and the increase of its counters from the first reading to the last; NaN for nulls."""
-    for _, first, place in _pairs(rows):
-        started = {figure: 0.0 if first is None else rows[figure][first] for figure in figures}
-        risen = {figure: float(rows[figure][place] - started[figure]) for figure in figures}
-        yield tuple(str(rows[key][place]) for key in keys), risen
+    """Entity, and the increase of its counters over the window; NaN where it is not known."""
+    for _, places in grouped(rows["name"]):
+        born = [0.0] if rows["appeared"][places[0]] else []
+        risen = {figure: increase(np.array([*born, *rows[figure][places]]), wraps=()) for figure in figures}
+        amounts = {figure: each.amount if each else float("nan") for figure, each in risen.items()}
+        yield tuple(str(rows[key][places[0]]) for key in keys), amounts
+
+
+def _counted(rows: Columns, places: NDArray[np.intp], edges: NDArray[np.float64]) -> Histogram | None:
+    """The values that an entity counted over the window."""
+    readings = list(rows["buckets"][places])
+    born = [np.zeros_like(readings[0])] if rows["appeared"][places[0]] else []
+    return increase_of_counts([*born, *readings], edges)
 
 
 def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | None, unit: float) -> None:
@@ -121,18 +155,17 @@ def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | No
         return
     edges = bounds(source.store.metadata(path), "buckets")
     seconds = seconds_between(source, probe)
-    for name, first, place in _pairs(rows):
-        before = None if first is None else rows["buckets"][first]
-        counted = difference(rows["buckets"][place], before, edges)
+    sums = [risen["total"] for _, risen in increases(rows, keys, ("total",))] if total else []
+    for place, (name, places) in enumerate(grouped(rows["name"])):
+        counted = _counted(rows, places, edges)
         if counted is None:
-            reason = "was reset in the window" if len(edges) else "its histograms have no bounds"
+            reason = NOT_KNOWN if len(edges) else "its histograms have no bounds"
             source.out.mark_missing(f"{name}.", f"{probe}: {reason}")
             continue
-        source.out.histograms[probe, *(rows[key][place] for key in keys)] = counted
+        source.out.histograms[probe, *(rows[key][places[0]] for key in keys)] = counted
         source.out.put(f"{name}.count", counted.total / seconds, float(counted.total))
         if total:
-            sum_before = 0.0 if first is None else rows["total"][first]
-            source.out.put(f"{name}.sum", (rows["total"][place] - sum_before) * unit / seconds)
+            source.out.put(f"{name}.sum", sums[place] * unit / seconds)
         _quantiles(source, name, counted, unit)
 
 
@@ -152,9 +185,9 @@ def _round_trips(source: Source) -> None:
     Of the accepting side of the connections, for all peers; of all ports if the server's is unknown.
     """
     probe = "ebpf_tcp"
-    counters = {name: number(ibis._[name]) for name in ("retransmits", "opened")}
-    columns = {**counters, "peer": ibis._.peer, "buckets": ibis._.buckets}
-    rows = ends(source, probe, ("port", "side"), columns)
+    counters, keys = ("retransmits", "opened"), ("port", "side", "peer")
+    figures = {name: number(ibis._[name]) for name in counters}
+    rows = ends(source, probe, keys, {**figures, "buckets": ibis._.buckets})
     path = source.run.table(source.window.role, probe)
     if rows is None or path is None:
         source.out.mark_missing("tcp_rtt", source.window.why_missing(probe))
@@ -163,20 +196,21 @@ def _round_trips(source: Source) -> None:
     chosen = rows["side"] == "accepted"
     if port in rows["port"]:
         chosen &= rows["port"] == port
-    last, first = chosen & rows["last"], chosen & ~rows["last"]
-    if not last.any():
+    if not chosen.any():
         source.out.mark_missing("tcp_rtt", "no TCP connection was accepted in the window")
         return
+    rows = {name: values[chosen] for name, values in rows.items()}
     edges = bounds(source.store.metadata(path), "buckets")
-    before = np.sum(np.stack(rows["buckets"][first]), axis=0) if first.any() else None
-    counted = difference(np.sum(np.stack(rows["buckets"][last]), axis=0), before, edges)
-    if counted is None:
-        source.out.mark_missing("tcp_rtt", f"{probe} was reset in the window")
+    parts = [_counted(rows, places, edges) for _, places in grouped(rows["name"])]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        source.out.mark_missing("tcp_rtt", f"{probe}: {NOT_KNOWN}")
         return
+    counted = Histogram(np.sum([part.counts for part in known], axis=0), edges)
     _quantiles(source, "tcp_rtt", counted, NANOSECOND)
     source.out.put("tcp_rtt.mean", counted.mean() * NANOSECOND)
     for name in counters:
-        risen = float(rows[name][last].sum() - rows[name][first].sum())
+        risen = sum(each[name] for _, each in increases(rows, keys, counters))
         source.out.put(f"tcp_rtt.{name}", risen / seconds_between(source, probe), risen)
 
 
@@ -192,7 +226,7 @@ def _counters(source: Source, probe: str) -> None:
             if risen >= 0:
                 source.out.put(f"{name}.{field}", risen / seconds, risen)
             else:
-                source.out.mark_missing(f"{name}.{field}", f"{probe} was reset in the window")
+                source.out.mark_missing(f"{name}.{field}", f"{probe}: {NOT_KNOWN}")
 
 
 def _syscalls(source: Source) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources import Source, cpu
-from loadprint.reading.queries import by_entity, number
+from loadprint.reading.queries import Columns, by_entity, number
 
 KILOHERTZ, MICROJOULE = 1e3, 1e-6
 CONTROL = "intel-rapl"  # AMD's too; intel-rapl-mmio reads the same counters
@@ -22,42 +23,38 @@ def perf(source: Source, side: str, cpus: Sequence[int] | None) -> None:
 
     Multiplexed counters are scaled: Δvalue × Δtime enabled / Δtime running (perf_event_open(2)).
     """
-    path = source.run.table(source.window.role, "perf")
-    ticks = sorted(source.window.middle_ns.get("perf", ()))
-    if path is None or len(ticks) < 2:
-        source.out.mark_missing(f"perf.{side}", source.window.why_missing("perf"))
-        return
     wanted = [EVERYWHERE] if cpus is None else [side, *(str(each) for each in cpus)]
     fields = {name: number(ibis._[name]) for name in ("value", "enabled_ns", "running_ns")}
-    rows = source.store.fetch(
-        path,
-        lambda t: t.filter(t.cpus.isin(wanted)).select("tick", "event", "cpus", **fields).order_by("tick"),
-        at=(ticks[0], ticks[-1]),
+    rows = source.rows(
+        "perf", lambda t: t.filter(t.cpus.isin(wanted)).select("tick", "event", "cpus", **fields)
     )
+    if rows is None:
+        source.out.mark_missing(f"perf.{side}", source.window.why_missing("perf"))
+        return
     if side in rows["cpus"]:  # the recorder's sum of the set
         rows = {name: values[rows["cpus"] == side] for name, values in rows.items()}
     if not len(rows["tick"]):
         source.out.mark_missing(f"perf.{side}", "perf has no rows of these CPUs")
         return
-    seconds = source.seconds("perf", np.array([ticks[0], ticks[-1]], dtype=np.float64))
-    for event in sorted(set(rows["event"].tolist())):
-        chosen = rows["event"] == event
-        first, last = chosen & (rows["tick"] == ticks[0]), chosen & (rows["tick"] == ticks[-1])
-        risen = [
-            float(np.nansum(rows[name][last]) - np.nansum(rows[name][first]))
-            for name in ("value", "enabled_ns", "running_ns")
-        ]
-        _event(source.out, f"perf.{side}.{event}", risen, seconds)
+    for event, of_event in by_entity(rows, "event"):
+        _event(source, f"perf.{side}.{event}", of_event)
 
 
-def _event(out: Quantities, name: str, risen: Sequence[float], seconds: float) -> None:
-    value, enabled, running = risen
-    if running <= 0 or seconds <= 0:
-        out.mark_missing(name, "the processor had no free counter for this event in the window")
-    elif value < 0:
-        out.mark_missing(name, "the counter was reset in the window")
+def _event(source: Source, name: str, rows: Columns) -> None:
+    """An event on some CPUs; missing if it was not counted on one of them."""
+    seconds, parts = source.seconds("perf", rows["tick"]), Quantities()
+    sums = []
+    for column in ("value", "enabled_ns", "running_ns"):
+        for cpus, of_cpu in by_entity(rows, "cpus"):
+            parts.counter(f"{name}.{column} of {cpus}", of_cpu[column], seconds, 1.0)
+        known = [each for part, each in parts.values.items() if part.startswith(f"{name}.{column} of ")]
+        sums.append(math.fsum(each.rate for each in known))
+    value, enabled, running = sums
+    source.out.warnings += parts.warnings
+    if parts.missing or running <= 0:
+        source.out.mark_missing(name, "the processor had no free counter for this event in the window")
     else:
-        out.put(name, value * max(1.0, enabled / running) / seconds, value)
+        source.out.put(name, value * max(1.0, enabled / running), value * seconds)
 
 
 def energy(source: Source) -> None:

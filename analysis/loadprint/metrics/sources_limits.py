@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import ibis
 import numpy as np
 
+from loadprint.metrics.quantities import Quantities, Quantity
 from loadprint.metrics.sources import Source
 from loadprint.reading.columns import MICROSECOND, NANOSECOND
+from loadprint.reading.counters import increase
 from loadprint.reading.queries import Columns, by_entity, number
-from loadprint.reading.window import increase
 
 SOCKET_COUNTERS = ("active_opens", "passive_opens", "retrans_segs")
 EXCEEDED = "_allowance_exceeded"  # ENA: packets queued or dropped because an allowance was used up
@@ -92,15 +93,15 @@ def allowances(source: Source) -> None:
     if rows is None:
         source.out.mark_missing("allowance", source.window.why_missing("ethtool"))
         return
-    totals: dict[str, tuple[float, float]] = {}
+    parts = Quantities()
     for metric, series in by_entity(rows, "metric"):
-        seconds, risen = source.seconds("ethtool", series["tick"]), increase(series["value"])
-        if risen is not None and seconds > 0:
-            which = metric.rpartition(".")[2].removesuffix(EXCEEDED)
-            rate, count = totals.get(which, (0.0, 0.0))
-            totals[which] = (rate + risen.amount / seconds, count + risen.amount)
-    for which, (rate, count) in totals.items():
-        source.out.put(f"allowance.{which}", rate, count)
+        parts.counter(metric, series["value"], source.seconds("ethtool", series["tick"]), 1.0)
+    by_limit: dict[str, list[Quantity]] = {}
+    for metric, risen in parts.values.items():
+        by_limit.setdefault(metric.rpartition(".")[2].removesuffix(EXCEEDED), []).append(risen)
+    for which, of_interfaces in by_limit.items():
+        source.out.total(f"allowance.{which}", of_interfaces)
+    source.out.warnings += parts.warnings
     source.out.mark_missing("allowance", "the drivers of these interfaces do not count exceeded allowances")
 
 
@@ -112,11 +113,11 @@ def volumes(source: Source) -> None:
         source.out.mark_missing("nvme", source.window.why_missing("nvme"))
         return
     for name in NVME:
-        held = []
-        for _, series in by_entity(rows, "controller"):
-            seconds, risen = source.seconds("nvme", series["tick"]), increase(series[name])
-            if risen is not None and seconds > 0:
-                held.append(risen.amount * MICROSECOND / seconds)
-        if held:
-            source.out.put(f"nvme.{name}", max(held))
+        parts = Quantities()
+        for controller, series in by_entity(rows, "controller"):
+            seconds = source.seconds("nvme", series["tick"])
+            parts.counter(f"nvme.{controller}.{name}", series[name], seconds, MICROSECOND)
+        source.out.warnings += parts.warnings
+        if parts.values:
+            source.out.put(f"nvme.{name}", max(held.rate for held in parts.values.values()))
     source.out.mark_missing("nvme", "no device reports the time it was throttled by its limits")

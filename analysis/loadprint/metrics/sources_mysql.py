@@ -13,9 +13,9 @@ from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources import Source
 from loadprint.reading import redo_log
 from loadprint.reading.columns import MILLISECOND
+from loadprint.reading.counters import Floats, increase
 from loadprint.reading.mysql_names import AGES, CAPACITY, COUNTERS, GAUGES, PROBE_TRAFFIC, SUMS
 from loadprint.reading.queries import Columns, by_entity, number
-from loadprint.reading.window import Floats
 
 
 def mysql(source: Source) -> None:
@@ -59,12 +59,12 @@ def _misses(source: Source, series: dict[str, Columns]) -> None:
     if reads is None or requests is None or len(reads["tick"]) < 9 or len(requests["tick"]) < 9:
         return
     for third, begin, end in (("first", 0, 1 / 3), ("last", 2 / 3, 1)):
-        grown = []
+        risen = []
         for values in (reads["value"], requests["value"]):
             last = len(values) - 1
-            grown.append(float(values[round(last * end)] - values[round(last * begin)]))
-        if grown[1] > 0 and grown[0] >= 0:
-            source.out.put(f"mysql.miss_ratio.{third}", grown[0] / grown[1])
+            risen.append(increase(values[round(last * begin) : round(last * end) + 1]))
+        if risen[0] and risen[1] and risen[1].amount > 0:
+            source.out.put(f"mysql.miss_ratio.{third}", risen[0].amount / risen[1].amount)
 
 
 def _sums(source: Source, series: dict[str, Columns]) -> None:
@@ -103,8 +103,8 @@ def _subtract_probe(source: Source, series: dict[str, Columns]) -> None:
     """Subtract the probe's statements and bytes from the server's counters."""
     for name, probe_counter in PROBE_TRAFFIC.items():
         counted, by_probe = source.out.get(name), series.get(probe_counter)
-        if counted is None or by_probe is None or len(by_probe["tick"]) < 2:
+        risen = None if by_probe is None else increase(by_probe["value"])
+        if counted is None or by_probe is None or risen is None:
             continue
         seconds = source.seconds("mysql", by_probe["tick"])
-        risen = float(by_probe["value"][-1] - by_probe["value"][0])
-        source.out.put(name, max(0.0, counted.rate - risen / seconds))
+        source.out.put(name, max(0.0, counted.rate - risen.amount / seconds))

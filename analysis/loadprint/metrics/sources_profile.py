@@ -1,9 +1,10 @@
 """Reads the CPU time of each role by groups of code from the samples of probe `profile`.
 
-A group's time is its share of the role's samples, multiplied by the CPU time of the role's processes in
-/proc: the groups add up to it. Samples are counts, so each time has a sampling error.
+A sample of the CPU clock stands for its period. What /proc has beyond all samples is the time *not sampled*.
+Samples are counts, so each time has a sampling error.
 
-Samples of hardware cycles stand for different numbers of cycles, which are their weights. Their effective
+Hardware cycles have no time: a group's time is its share of the cycles, multiplied by the CPU time of the
+role's processes in /proc. Samples stand for different numbers of cycles, their weights. Their effective
 number is (Σw)² / Σw²: as many samples of one weight have the same error (Kish, Survey Sampling, 1965).
 """
 
@@ -11,7 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import ibis.expr.types as ir
@@ -19,11 +21,13 @@ import numpy as np
 
 from loadprint.errors import InputError
 from loadprint.metrics.cpu_groups import Grouped, group_nodes
-from loadprint.metrics.quantities import Quantities, Quantity
+from loadprint.metrics.quantities import Quantity
 from loadprint.metrics.sources import Source
 from loadprint.reading.bounds import COPY_AGAIN
 from loadprint.reading.call_tree import CYCLES, CallTree, read_call_tree
 from loadprint.reading.queries import Columns, by_entity, number
+
+NO_TIME = "samples of hardware cycles have no time: they divide the CPU time in /proc"
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,9 @@ def _by_node(path: Path, tree: CallTree, rows: Columns, column: str) -> dict[int
 def profile(source: Source) -> Profile | None:
     """CPU time by groups as `profile.<role>.<group>`, in cores. Returns the samples, None without any.
 
-    `profiled.<role>` has `samples` (their effective number); as shares, `truncated` (without the start of
-    their thread) and `lost`; `covered` of the CPU clock, the share of the CPU time in /proc, or `hertz` of
-    hardware cycles, the cycles per second of it.
+    `profiled.<role>` has `samples` (their effective number) and the share `lost`. In cores it has the time of
+    all stacks that are `truncated` (without the start of their thread), and `not_sampled`: the CPU time in
+    /proc minus all samples of the CPU clock. Of hardware cycles it has `hertz`, per second of CPU time.
     """
     read = read_profile(source)
     if read is None:
@@ -100,23 +104,52 @@ def profile(source: Source) -> Profile | None:
     grouped = group_nodes(read.tree)
     for role, samples in read.samples.items():
         recorded = math.fsum(read.counts[role].values())
-        _cover(source, role, read.tree)
         source.out.put(f"profiled.{role}.lost", read.tree.lost / (read.tree.lost + recorded))
-        add_role(source.out, role, grouped, samples)
+        add_role(source, role, read.tree, grouped, samples)
     for name in ("profile", "profiled"):
         source.out.mark_missing(name, "probe profile has no sample of these processes in the window")
     return read
 
 
-def _cover(source: Source, role: str, tree: CallTree) -> None:
-    """Add `profiled.<role>.covered` or `.hertz`: what the samples stand for, per CPU time in /proc.
-
-    Both are of the part of the window in which the role had processes: a load may start later.
-    """
-    cpu, path = source.out.get(f"process.{role}.cpu"), source.run.table(source.window.role, "profile")
-    known = source.rows("process", lambda t: t.filter(t.role == role).select("tick"))
-    if path is None or known is None or not cpu or not cpu.rate:
+def add_role(
+    source: Source, role: str, tree: CallTree, grouped: Grouped, samples: Mapping[int, float]
+) -> None:
+    """Add the groups of one role, and what the samples do not contain."""
+    out, total = source.out, math.fsum(samples.values())
+    cpu, events = out.get(f"process.{role}.cpu"), _events(source, role, tree)
+    if cpu is None or events is None or not total:
+        reason = "no samples in the window" if cpu else out.why(f"process.{role}.cpu")
+        out.mark_missing(f"profile.{role}.", reason)
         return
+    if tree.event == CYCLES:
+        error_of = partial(share, cpu.rate, total=total)
+        if cpu.rate:
+            out.put(f"profiled.{role}.hertz", events / cpu.rate)
+        out.mark_missing(f"profiled.{role}.not_sampled", NO_TIME)
+    else:
+        error_of = partial(sampled, events / tree.frequency_hz / total)
+        every = error_of(total)
+        out.values[f"profiled.{role}.not_sampled"] = replace(every, rate=cpu.rate - every.rate)
+    counts: dict[str, float] = {}
+    for node, count in samples.items():
+        counts[grouped.keys[node]] = counts.get(grouped.keys[node], 0.0) + count
+    for key, count in counts.items():
+        out.values[f"profile.{role}.{key}"] = error_of(count)
+    out.absent[f"profile.{role}."] = error_of(0.0)
+    out.put(f"profiled.{role}.samples", total)
+    truncated = math.fsum(count for node, count in samples.items() if grouped.truncated[node])
+    out.values[f"profiled.{role}.truncated"] = error_of(truncated)
+
+
+def _events(source: Source, role: str, tree: CallTree) -> float | None:
+    """Samples of the CPU clock or hardware cycles of a role per second.
+
+    They are of the part of the window in which the role had processes: a load may start later.
+    """
+    path = source.run.table(source.window.role, "profile")
+    known = source.rows("process", lambda t: t.filter(t.role == role).select("tick"))
+    if path is None or known is None or not len(known["tick"]):
+        return None
     first, last = int(known["tick"][0]), int(known["tick"][-1])
     column = "cycles" if tree.event == CYCLES else "samples"
     rows = source.store.fetch(
@@ -125,38 +158,22 @@ def _cover(source: Source, role: str, tree: CallTree) -> None:
         between=(first + 1, last),
     )
     seconds = source.seconds("process", np.array([first, last]))
-    if seconds <= 0:
-        return
-    per_second = float(rows["events"][0]) / seconds / cpu.rate
-    if tree.event == CYCLES:
-        source.out.put(f"profiled.{role}.hertz", per_second)
-    else:
-        source.out.put(f"profiled.{role}.covered", per_second / tree.frequency_hz)
+    return float(rows["events"][0]) / seconds if seconds > 0 else None
 
 
-def add_role(out: Quantities, role: str, grouped: Grouped, samples: Mapping[int, float]) -> None:
-    """Add the groups of one role."""
-    total = math.fsum(samples.values())
-    cpu = out.get(f"process.{role}.cpu")
-    if cpu is None or not total:
-        reason = "no samples in the window" if cpu else out.why(f"process.{role}.cpu")
-        out.mark_missing(f"profile.{role}.", reason)
-        return
-    counts: dict[str, float] = {}
-    for node, count in samples.items():
-        counts[grouped.keys[node]] = counts.get(grouped.keys[node], 0.0) + count
-    for key, count in counts.items():
-        out.values[f"profile.{role}.{key}"] = sampled(cpu.rate, count, total)
-    out.absent[f"profile.{role}."] = sampled(cpu.rate, 0.0, total)
-    out.put(f"profiled.{role}.samples", total)
-    truncated = math.fsum(count for node, count in samples.items() if grouped.truncated[node])
-    out.put(f"profiled.{role}.truncated", truncated / total)
+def sampled(period: float, count: float) -> Quantity:
+    """The time of samples that stand for a `period` each, with its standard error.
+
+    It is that of a Poisson count, an upper bound: a CPU is sampled at a fixed rate. Half a sample is added,
+    or no sample would have no error (Jeffreys).
+    """
+    return Quantity(period * count, error=period * math.sqrt(count + 0.5))
 
 
-def sampled(cpu: float, count: float, total: float) -> Quantity:
+def share(cpu: float, count: float, total: float) -> Quantity:
     """The time of `count` of `total` samples of a CPU time, with its binomial standard error.
 
     Half a sample is added to the share of the error, or none in a thousand would have no error (Jeffreys).
     """
-    share = (count + 0.5) / (total + 1)
-    return Quantity(cpu * count / total, error=cpu * math.sqrt(share * (1 - share) / total))
+    part = (count + 0.5) / (total + 1)
+    return Quantity(cpu * count / total, error=cpu * math.sqrt(part * (1 - part) / total))

@@ -1,7 +1,6 @@
-"""Sums the counters of each role's threads between their first and last read in the window.
+"""Sums the counters of each role's threads over the window.
 
-A thread that started in the window counts from zero, one that ended until its last read: its last interval is
-not counted, and a note reports that threads ended.
+Of a thread that ended, the last interval is not counted, and a note reports that threads ended.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import numpy as np
 
 from loadprint.metrics.sources import Source, reused_pids
 from loadprint.reading.columns import THREAD_UNITS
+from loadprint.reading.counters import rises
 from loadprint.reading.queries import Columns, number
 
 
@@ -21,25 +21,24 @@ def threads(source: Source) -> None:
     if path is None or "threads" not in source.window.middle_ns:
         source.out.mark_missing("threads", source.window.why_missing("threads"))
         return
-    ends: dict[str, ir.Value] = {}
-    for name in THREAD_UNITS:
-        column = number(ibis._[name])
-        ends |= {f"{name}_0": column.argmin(ibis._.tick), f"{name}_1": column.argmax(ibis._.tick)}
     again = reused_pids(source)
-    rows = source.store.fetch(
-        path,
-        lambda t: t.group_by("role", "pid", "tid", life=_life(t, again)).agg(
-            born=number(ibis._.tick.min()), seen=number(ibis._.tick.max()), **ends
-        ),
-        between=source.window.ends("threads"),
-    )
-    if len(rows["born"]) == 0:
+    first, last = source.window.ends("threads")
+    rows = source.store.fetch(path, lambda t: _of_threads(t, again, first), between=(first, last))
+    if len(rows["seen"]) == 0:
         source.out.mark_missing("threads", "no thread was read in the window")
         return
-    begin, end = rows["born"].min(), rows["seen"].max()
+    seconds, end = source.seconds("threads", np.array([first, last])), rows["seen"].max()
     for role in sorted(set(rows["role"].tolist())):
         chosen = rows["role"] == role
-        _sum_role(source, role, {name: values[chosen] for name, values in rows.items()}, begin, end)
+        _sum_role(source, role, {name: values[chosen] for name, values in rows.items()}, seconds, end)
+
+
+def _of_threads(t: ir.Table, again: list[tuple[float, float]], first: int) -> ir.Table:
+    """Increase of each thread's counters, and the last tick at which it was read."""
+    entity = ("role", "pid", "tid", "life")
+    risen = rises(t.mutate(life=_life(t, again)), tuple(THREAD_UNITS), entity, ibis.literal(first))
+    sums = {name: number(ibis._[name]).sum() for name in THREAD_UNITS}
+    return risen.group_by(*entity).agg(seen=number(ibis._.tick.max()), **sums)
 
 
 def _life(threads: ir.Table, again: list[tuple[float, float]]) -> ir.Value:
@@ -50,15 +49,12 @@ def _life(threads: ir.Table, again: list[tuple[float, float]]) -> ir.Value:
     return life
 
 
-def _sum_role(source: Source, role: str, rows: Columns, begin: float, end: float) -> None:
-    seconds = source.seconds("threads", np.array([begin, end]))
+def _sum_role(source: Source, role: str, rows: Columns, seconds: float, end: float) -> None:
     if seconds <= 0:
         source.out.mark_missing(f"threads.{role}", "threads were read only once in the window")
         return
     for name, unit in THREAD_UNITS.items():
-        before = np.where(rows["born"] == begin, rows[f"{name}_0"], 0.0)
-        risen = rows[f"{name}_1"] - before
-        risen = np.where(risen < 0, rows[f"{name}_1"], risen)  # a new thread with the same tid
+        risen = rows[name]
         if np.isnan(risen).all():
             source.out.mark_missing(
                 f"threads.{role}.{name}", "the kernel does not report this field for these threads"
@@ -68,7 +64,7 @@ def _sum_role(source: Source, role: str, rows: Columns, begin: float, end: float
         source.out.put(f"threads.{role}.{name}", total * unit / seconds, total, cut=unit < 1)
         if name == "on_cpu_ns":
             source.out.put(f"threads.{role}.busiest", float(np.nanmax(risen)) * unit / seconds)
-    source.out.put(f"threads.{role}.number", float(len(rows["born"])))
+    source.out.put(f"threads.{role}.number", float(len(rows["seen"])))
     ended = int((rows["seen"] < end).sum())
     if ended:
         source.out.notes.append(f"{role} threads ended in the window; their last interval is not counted")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadprint.errors import InputError
+from loadprint.safe_files import write_output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +66,9 @@ def styled() -> AbstractContextManager[None]:
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it logs that it builds its font cache
     import matplotlib as mpl  # noqa: PLC0415  a third of a second to import
 
-    context: AbstractContextManager[None] = mpl.rc_context(SETTINGS)  # type: ignore[arg-type]
+    # Not those of a matplotlibrc in the working directory, which may be another user's.
+    defaults = {name: value for name, value in mpl.rcParamsDefault.items() if name != "backend"}
+    context: AbstractContextManager[None] = mpl.rc_context(defaults | SETTINGS)  # type: ignore[arg-type]
     return context
 
 
@@ -120,7 +123,7 @@ def save(drawn: Figure, path: Path) -> None:
     if path.suffix.lower() == ".svg":
         content = NOT_XML.sub("\ufffd", content.decode()).encode()
     try:
-        path.write_bytes(content)
+        write_output(path, content)
     except OSError as error:
         what = (error.strerror or "cannot be written").lower()
         raise InputError(path, what, "use an existing directory") from error

@@ -14,12 +14,20 @@ COPY_AGAIN = "copy the run directory again from the machine that made it"
 MIB = 1 << 20
 DOCUMENT = 8 * MIB  # bytes of a JSON file: 8192 CPUs, 10,000 connections or 5,000 planned runs need a fifth
 STACKS = 32 * MIB  # bytes of stacks.json: 300,000 nodes of 20,000 functions need half
+STACK_DEPTH = 512  # frames of a stack: the recorder stores fewer than 300
+SYMBOL = 1000  # characters of a function's name, or a module's path; the rest is cut off
+STACK_FRAMES = 16_000_000  # of all stacks that `stacks` writes: 131,073 stacks of 40 frames have 5 million
+STACK_TEXT = 128 * MIB  # characters of their names in one output
 LINES = 32 * MIB  # bytes of a file of JSON lines
 LOG = 512 * MIB  # bytes of latency.hlog: a day at 1 Hz of ten types is 400 MiB
 LOG_LINE = 16 * MIB  # bytes of one of its lines
 LOG_NUMBERS = 256 * MIB  # bytes of its histograms, decompressed: such a day has 100 MiB
 IMPORTED = 256 * MIB  # bytes of an imported file: a day of `sadf -j`, 64 CPUs, every minute, has 90 MiB
 TABLE = 8 * MIB  # bytes of a CSV file, or of the output of a measuring tool
+TABLE_LINES = 10_000  # of a CSV file
+TABLE_CELLS = 100_000  # of a CSV file
+SIDES = 32  # columns of a printed table
+FITS = 1000  # of `usl`: columns × different N, because each N is left out in turn
 SERIES = 1_000_000  # of Prometheus; each sample of a snapshot is a series
 SAMPLES = 16_000_000  # of Prometheus: a day of 1000 series every 15 s has 6 million
 IMPORTED_TICKS = 4_000_000  # rows of ticks.parquet: points in time × tables
@@ -54,6 +62,14 @@ def read_bytes(path: Path, limit: int, fix: str) -> bytes:
     if len(content) > limit:
         raise InputError(path, f"is larger than {limit // MIB} MiB", fix)
     return content
+
+
+def require_table(path: Path, lines: int, columns: int) -> None:
+    """Raise InputError if a CSV file has more lines or cells than a command computes in seconds."""
+    for what, count, limit in (("lines", lines, TABLE_LINES), ("cells", lines * columns, TABLE_CELLS)):
+        if count > limit:
+            fix = "give a file of results, not of samples"
+            raise InputError(path, f"has {count:,} {what}, more than the limit of {limit:,}", fix)
 
 
 def decode(path: Path, content: bytes, fix: str, *, errors: str = "strict") -> str:

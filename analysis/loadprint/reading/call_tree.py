@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.errors import InputError
-from loadprint.reading.bounds import COPY_AGAIN, STACKS
+from loadprint.reading.bounds import COPY_AGAIN, MIB, STACK_DEPTH, STACK_TEXT, STACKS, SYMBOL
 from loadprint.reading.recording import read_object
 
 KERNEL, NO_MODULE = "[kernel]", "[unknown]"
@@ -51,30 +53,55 @@ class CallTree:
     parents: NDArray[np.int64]
     places: NDArray[np.int64]
 
-    def path(self, node: int) -> list[int]:
-        """Nodes from the outermost to this one."""
-        nodes = []
+    @cached_property
+    def depths(self) -> list[int]:
+        """Number of frames of each node's stack."""
+        depths: list[int] = []
+        for parent in self.parents.tolist():
+            depths.append(1 if parent == NO_NODE else depths[parent] + 1)
+        return depths
+
+    @cached_property
+    def _callers(self) -> list[tuple[int, int]]:
+        return list(zip(self.parents.tolist(), self.places.tolist(), strict=True))
+
+    def stack(self, node: int) -> list[int]:
+        """Places in `frames` of a node's stack, outermost first."""
+        places = []
         while node != NO_NODE:
-            nodes.append(node)
-            node = int(self.parents[node])
-        return nodes[::-1]
+            node, place = self._callers[node]
+            places.append(place)
+        return places[::-1]
 
-    def stack(self, node: int) -> list[Frame]:
-        """Frames of a node, outermost first."""
-        return [self.frames[self.places[each]] for each in self.path(node)]
+    def folded(self, path: Path, nodes: Collection[int], kernel_suffix: str = "") -> dict[int, str]:
+        """The stacks of some nodes as text: functions, outermost first, separated by semicolons.
 
-    def folded(self, node: int, kernel_suffix: str = "") -> str:
-        """The stack of a node as text: functions, outermost first, separated by semicolons."""
-        return ";".join(
-            str(frame).replace(";", ":") + (kernel_suffix if frame.in_kernel else "")
-            for frame in self.stack(node)
+        Raises InputError with the `path` of the run if the texts have more than STACK_TEXT characters.
+        """
+        names = [
+            str(frame).replace(";", ":") + (kernel_suffix if frame.in_kernel else "") for frame in self.frames
+        ]
+        lengths: list[int] = []
+        for parent, place in self._callers:
+            lengths.append(len(names[place]) + (0 if parent == NO_NODE else lengths[parent] + 1))
+        require_text(path, sum(lengths[node] for node in nodes))
+        return {node: ";".join([names[place] for place in self.stack(node)]) for node in nodes}
+
+
+def require_text(path: Path, characters: int) -> None:
+    """Raise InputError if the names in an output have more than STACK_TEXT characters."""
+    if characters > STACK_TEXT:
+        size, limit = (f"{each // MIB:,} MiB" for each in (characters, STACK_TEXT))
+        what = f"the names in its stacks have {size}, more than the limit of {limit}"
+        raise InputError(
+            path, what, "record for less time, or use `stacks --format pprof`, which stores each name once"
         )
 
 
 def read_call_tree(path: Path) -> CallTree:
     """Read stacks.json. Raises InputError with the first mistake."""
     document = read_object(path, STACKS)
-    modules = [str(module.get("path") or NO_MODULE) for module in document.get("modules") or []]
+    modules = [str(module.get("path") or NO_MODULE)[:SYMBOL] for module in document.get("modules") or []]
     frames = tuple(
         _frame(path, place, each, modules) for place, each in enumerate(document.get("frames") or [])
     )
@@ -87,17 +114,20 @@ def read_call_tree(path: Path) -> CallTree:
     ):
         if wrong.any():
             raise InputError(path, f"`nodes[{int(np.argmax(wrong))}]`: {what}", COPY_AGAIN)
-    frequency = float(document.get("frequency_hz") or 0.0)
-    if not frequency:
-        raise InputError(path, "`frequency_hz` is missing or 0", COPY_AGAIN)
-    return CallTree(
+    tree = CallTree(
         str(document.get("event") or "cpu-clock"),
-        frequency,
+        float(document.get("frequency_hz") or 0.0),
         int(document.get("lost") or 0),
         frames,
         parents,
         places,
     )
+    if not tree.frequency_hz:
+        raise InputError(path, "`frequency_hz` is missing or 0", COPY_AGAIN)
+    if (deepest := max(tree.depths, default=0)) > STACK_DEPTH:
+        what = f"a stack of {deepest:,} frames, more than the limit of {STACK_DEPTH}"
+        raise InputError(path, what, "record again with this version")
+    return tree
 
 
 def _frame(path: Path, place: int, given: Any, modules: list[str]) -> Frame:
@@ -107,7 +137,7 @@ def _frame(path: Path, place: int, given: Any, modules: list[str]) -> Frame:
     module, symbol = given
     if not 0 <= module < len(modules):
         raise InputError(path, f"`frames[{place}]`: its module is not in `modules`", COPY_AGAIN)
-    return Frame(modules[module], symbol or None)
+    return Frame(modules[module], symbol[:SYMBOL] if symbol else None)
 
 
 def _nodes(path: Path, given: list[Any]) -> NDArray[np.int64]:

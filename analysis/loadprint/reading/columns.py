@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 
 SECTOR = 512  # bytes, for every block size of the device (Documentation/block/stat.rst)
@@ -64,7 +62,7 @@ EBPF_HISTOGRAMS = {
     "ebpf_statements": ("role", "command"),
 }
 EBPF_COUNTERS = {
-    "ebpf_switches": (("role",), ("voluntary", "involuntary", "wakeups", "migrations")),
+    "ebpf_switches": (("role",), ("voluntary", "involuntary", "migrations")),
     "ebpf_syscalls": (("role", "syscall"), ("count", "errors")),
 }
 TCP_METRICS = ("Tcp.RetransSegs", "Tcp.OutSegs", "Tcp.InSegs", "Tcp.ActiveOpens")
@@ -75,9 +73,6 @@ def stable_name(interface: str) -> str:
     return VETH if SUPERVISOR_VETH.fullmatch(interface) else interface
 
 
-def rss_unit(run: Run, role: str, store: Store, path: Path | None) -> float:
-    """Bytes per unit of `rss`: /proc/PID/stat counts pages."""
-    columns = store.metadata(path).get("columns") if path else None
-    unit = ((columns or {}).get("rss") or {}).get("unit", "page")
-    page = run.fingerprint(role).get("page_size") or 4096
-    return {"page": float(page), "kB": 1024.0}.get(unit, 1.0)
+def page_size(run: Run, role: str) -> float:
+    """Bytes of a page, the unit of `rss` (/proc/PID/stat)."""
+    return float(run.fingerprint(role).get("page_size") or 4096)

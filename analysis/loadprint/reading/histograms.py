@@ -52,23 +52,25 @@ class Histogram:
 
 
 def bounds(described: Mapping[str, Any], column: str) -> NDArray[np.float64]:
-    """Bounds of a column from a table's metadata; empty if it has none."""
+    """Bounds of a column from a table's metadata; empty if it has none, or they do not increase."""
     values = ((described.get("columns") or {}).get(column) or {}).get("bounds") or []
-    return np.array([np.inf if bound is None else bound for bound in values], dtype=np.float64)
+    found = np.array([np.inf if bound is None else bound for bound in values], dtype=np.float64)
+    return found if (found[1:] > found[:-1]).all() else np.empty(0)
 
 
-def difference(
-    after: Sequence[int] | Counts, before: Sequence[int] | Counts | None, bounds: NDArray[np.float64]
-) -> Histogram | None:
-    """Values counted between two readings; `before` is None for an entity that did not exist then.
+def increase(readings: Sequence[Sequence[int] | Counts], bounds: NDArray[np.float64]) -> Histogram | None:
+    """Values counted over some readings, by the rule of counters.py; a reset sets all buckets to zero.
 
-    None if the counts decreased (the source restarted), are not counts, or do not match the bounds.
+    None if it is not known, the readings are not counts, or they do not match the bounds.
     """
     try:
-        last = np.asarray(after, dtype=np.uint64)
-        first = np.zeros_like(last) if before is None else np.asarray(before, dtype=np.uint64)
+        counts = np.array([np.asarray(each, dtype=np.uint64) for each in readings])
     except (TypeError, ValueError, OverflowError):
         return None
-    if len(first) != len(last) or len(bounds) != len(last) + 1 or (last < first).any():
+    if counts.ndim != 2 or len(bounds) != counts.shape[1] + 1:
         return None
-    return Histogram(last - first, bounds)
+    before, after = counts[:-1], counts[1:]
+    reset = np.any(after < before, axis=1, keepdims=True)
+    if reset.all():
+        return None
+    return Histogram(np.where(reset, after, after - before).sum(axis=0), bounds)

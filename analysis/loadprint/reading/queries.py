@@ -23,7 +23,7 @@ from sqlglot.errors import SqlglotError
 
 from loadprint.errors import InputError
 from loadprint.printable import UNSAFE, printable
-from loadprint.reading import bounds, documents, shapes, translate
+from loadprint.reading import bounds, column_types, documents, shapes, translate, units
 from loadprint.reading.query_key import key_of
 
 Columns = dict[str, NDArray[Any]]
@@ -31,14 +31,6 @@ Query = Callable[[ir.Table], ir.Table]
 Shape = tuple[tuple[str, str], ...]
 Translated = tuple[str, dict[str, str]]  # a query as SQL, and the kind of each column
 
-# entity and time of a row: never null (docs/recording-format.md)
-ENTITIES = frozenset(
-    (
-        *("probe", "status", "role", "state", "device", "operation", "stage", "syscall", "command", "entity"),
-        *("interface", "metric", "resource", "severity", "kind", "line", "cpus", "cpu", "event", "endpoint"),
-    )
-)
-STAMPS = frozenset(("tick", "start", "end", "realtime", "second", "begin", "shift", "born", "seen"))
 LARGEST = 1e24  # a million sources that each count to 2^60; larger values are not measurements
 RECORDING = "recording"  # name of the file's table in a query
 TEXT, LIST, OTHER = "text", "list", "other"
@@ -69,7 +61,7 @@ class Store:
         self._translated: dict[Hashable, Translated] = {}
         self._shapes: dict[Hashable, Shape] = {}
         self._lengths: dict[Hashable, int] = {}
-        self._described: dict[Hashable, Mapping[str, Any]] = {}
+        self._described: dict[Hashable, Mapping[str, Any] | None] = {}
 
     def fetch(
         self,
@@ -90,7 +82,8 @@ class Store:
         except (duckdb.Error, ibis.common.exceptions.IbisError, SqlglotError, AttributeError) as error:
             raise InputError(path, f"cannot be read ({_first_line(error)})", FIX) from error
         columns = {name: _plain(column) for name, column in rows.items()}
-        if flaw := next((flaw for name, column in columns.items() if (flaw := _flaw(name, column))), ""):
+        flaws = (column_types.value_flaw(path.stem, name, column) for name, column in columns.items())
+        if flaw := next(filter(None, flaws), ""):
             raise InputError(path, flaw, FIX)
         return columns
 
@@ -170,7 +163,12 @@ class Store:
                 raise InputError(path, f"{rows:,} rows, more than the limit of {limit:,}", FIX)
             self._lengths[version] = rows
             described = self._duckdb.execute(f"DESCRIBE SELECT * FROM read_parquet('{_quoted(path)}')")
-            self._shapes[version] = tuple((str(name), str(kind)) for name, kind, *_ in described.fetchall())
+            shape = tuple((str(name), str(kind)) for name, kind, *_ in described.fetchall())
+            described_units = self._metadata(path) or {}
+            flaw = column_types.type_flaw(path.stem, shape) or units.unit_flaw(path.stem, described_units)
+            if flaw:
+                raise InputError(path, flaw, FIX)
+            self._shapes[version] = shape
         return self._shapes[version]
 
     def kinds(self, path: Path) -> dict[str, str]:
@@ -187,12 +185,19 @@ class Store:
 
     def metadata(self, path: Path) -> Mapping[str, Any]:
         """Return the JSON under the key `loadprint` in a file's footer. Raises InputError."""
+        described = self._metadata(path)
+        if described is None:
+            raise InputError(path, "has no `loadprint` metadata", "give a table of loadprint-collect")
+        return described
+
+    def _metadata(self, path: Path) -> Mapping[str, Any] | None:
+        """As `metadata`; None if the file has none."""
         version = _version(path)
         if version not in self._described:
-            self._described[version] = self._metadata(path)
+            self._described[version] = self._read_metadata(path)
         return self._described[version]
 
-    def _metadata(self, path: Path) -> Mapping[str, Any]:
+    def _read_metadata(self, path: Path) -> Mapping[str, Any] | None:
         try:
             cursor = self._duckdb.execute(
                 "SELECT value FROM parquet_kv_metadata(?) WHERE decode(key) = 'loadprint'", [_pattern(path)]
@@ -201,7 +206,7 @@ class Store:
         except duckdb.Error as error:
             raise InputError(path, f"cannot be read ({_first_line(error)})", FIX) from error
         if row is None:
-            raise InputError(path, "has no `loadprint` metadata", "give a table of loadprint-collect")
+            return None
         try:
             described = documents.loads(bytes(row[0]))
         except ValueError as error:
@@ -220,21 +225,6 @@ def _version(path: Path) -> Hashable:
     except OSError as error:
         raise InputError(path, f"cannot be read ({error.strerror})", FIX) from error
     return (path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-
-
-def _flaw(name: str, column: NDArray[Any]) -> str:
-    """What is wrong with an entity, stamp or bucket column; empty for other columns."""
-    if name in ENTITIES:
-        complete = column.dtype.kind == "O" and set(map(type, column.tolist())) <= {str}
-        return "" if complete or not len(column) else f"column `{name}` is not text in every row"
-    if name in STAMPS:
-        complete = column.dtype.kind in "iu" or (
-            column.dtype.kind == "f" and bool((np.abs(column) <= documents.LARGEST_INTEGER).all())
-        )
-        return "" if complete or not len(column) else f"column `{name}` is not a number in every row"
-    if name == "buckets" and any(value is None for value in column):
-        return f"column `{name}` is null in some row"
-    return ""
 
 
 def grouped(names: NDArray[Any]) -> list[tuple[str, NDArray[np.intp]]]:

@@ -29,7 +29,7 @@ def written(before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence
     for name in names:
         first, last = number(before.get(name)), number(after.get(name))
         if first is not None and last is not None:
-            return last - first
+            return last - first if last >= first else None  # the server restarted
     return None
 
 

@@ -157,7 +157,7 @@ EXPERIMENT: Shape = {
     "title": TEXT,
     "treatment": {"apply": TEXT, "revert": TEXT},
     "schedule": {"order": TEXT, "blocks": NATURAL, "window": NATURAL, "settle": NATURAL},
-    "gates": {"mix_distance": NATURAL, "load_difference": NATURAL, "min_cpu": NATURAL},
+    "gates": {"mix_distance": NATURAL, "load_difference": NATURAL, "min_cpu": NATURAL, "fixed_work": NATURAL},
 }
 # call_tree.py checks frames and nodes
 STACKS: Shape = {

@@ -1,13 +1,7 @@
-"""Computes the increase of counters over the measure phase.
-
-A window is the ticks that are entirely within the phase. A counter's increase is last − first; wraps of 32-
-and 64-bit counters are added back, resets are counted. A counter that was reset and passed its old value
-within one interval is not detected.
-"""
+"""Selects the ticks that are entirely within the measure phase."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +13,6 @@ from loadprint.errors import InputError
 from loadprint.reading.clocks import align
 from loadprint.reading.queries import Store, grouped, number
 from loadprint.reading.recording import Run
-
-Floats = NDArray[np.float64]
-WRAPS = (2.0**32, 2.0**64)
 
 
 @dataclass(frozen=True)
@@ -59,15 +50,6 @@ class Window:
         """Reason why the window has no data of a probe."""
         reason = self.unavailable.get(probe) or self.failures.get(probe)
         return f"probe {probe}: {reason}" if reason else f"probe {probe} was not recorded"
-
-
-@dataclass(frozen=True)
-class Increase:
-    """Increase of a counter in the unit of its source, with the wraps and resets that it includes."""
-
-    amount: float
-    wraps: int = 0
-    resets: int = 0
 
 
 def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure") -> Window:
@@ -177,33 +159,3 @@ def _unavailable(described: Any) -> dict[str, str]:
         for probe in described.get("probes", [])
         if probe.get("status") != "running"
     }
-
-
-def increase(
-    values: Floats, *, may_step_back: bool = False, wraps: Sequence[float] = WRAPS
-) -> Increase | None:
-    """Increase of one cumulative counter over its readings; None below two readings.
-
-    A decrease from the upper half of 32 or 64 bits to a small number is a wrap: the kernel prints the times
-    of /proc/diskstats as `unsigned int`. Any other decrease is a reset: the counter restarted at zero, as in
-    Prometheus. With `may_step_back` decreases are neither: idle and iowait can decrease (proc(5),
-    /proc/stat). `wraps` are the sizes at which a counter restarts at zero.
-    """
-    known = values[~np.isnan(values)]
-    if len(known) < 2:
-        return None
-    if may_step_back:
-        return Increase(max(0.0, float(known[-1] - known[0])))
-    steps = np.diff(known)
-    falls = np.flatnonzero(steps < 0)
-    if len(falls) == 0:
-        return Increase(float(known[-1] - known[0]))
-    before, after = known[falls], known[falls + 1]
-    added, wrapped = after.copy(), np.zeros(len(falls), dtype=bool)
-    for size in wraps:
-        # (size - before) first: near 2^64 a float has steps of 2048, and `after` is small
-        over = (before >= size / 2) & (before <= size) & ((size - before) + after < size / 2)
-        added = np.where(over, (size - before) + after, added)
-        wrapped |= over
-    amount = float(steps[steps > 0].sum() + added.sum())
-    return Increase(amount, wraps=int(wrapped.sum()), resets=int((~wrapped).sum()))

@@ -1,7 +1,7 @@
 """Writes the sentences on the rows that explain a difference in latency, or in the server's CPU time.
 
 The differences of all rows of a ledger add up to the difference of its total. A row is named if it certainly
-differs; the rest is one sum, and what the ledger cannot explain is `unexplained`.
+differs; the rest is one sum. The rows of what the ledger cannot explain are always named.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ ROUNDING = 1e-6  # of a value, or of the row's unit
 
 @dataclass(frozen=True)
 class Ledger:
-    """A ledger of the table: how the keys of its groups start, and those of its total and unexplained row."""
+    """A ledger of the table: how the keys of its groups start, and of its total and unexplained rows."""
 
     id: str
     measure: str
     groups: str
     total: str
-    unexplained: str
+    unexplained: tuple[str, ...]
 
 
 TIME = Ledger(
@@ -35,14 +35,17 @@ TIME = Ledger(
     "latency",
     "time_",
     f"time_{derived_ledger.LATENCY}_per_",
-    f"time_{derived_ledger.UNEXPLAINED}_per_",
+    tuple(f"time_{name}_per_" for name in (derived_ledger.CLIENT_UNEXPLAINED, derived_ledger.UNEXPLAINED)),
 )
 CPU = Ledger(
     "cpu-difference",
     "server CPU",
     f"{derived_cpu_time.PREFIX}server_",
     f"{derived_cpu_time.PREFIX}server_{derived_cpu_time.ALL}_per_",
-    f"{derived_cpu_time.PREFIX}server_{cpu_groups.UNKNOWN}_per_",
+    tuple(
+        f"{derived_cpu_time.PREFIX}server_{key}_per_"
+        for key in (*cpu_groups.UNDECIDED, derived_cpu_time.NOT_SAMPLED)
+    ),
 )
 LEDGERS = (TIME, CPU)
 
@@ -53,19 +56,17 @@ def ledger_difference(table: Table, side: int, ledger: Ledger) -> Sentence | Non
     whole = _row(group, ledger.total)
     if group is None or whole is None or not (_certain(whole.versus[side]) or _apart(table, whole, side)):
         return None
-    rows = [row for row in group.rows if row.view != "usual" and not row.part and row is not whole]
-    # what no side recorded is contained in another row
-    rows = [row for row in rows if any(row.cells[place].value is not None for place in (side, table.base))]
+    rows = _terms(group, whole, (side, table.base))
     if any(None in (row.cells[side].value, row.cells[table.base].value) for row in (*rows, whole)):
         return None
     difference = _difference(table, whole, side)
     by_size = sorted(rows, key=lambda row: -abs(_difference(table, row, side)))
     single = whole.versus[side] is not None and not _certain(whole.versus[side])
-    unexplained = _row(group, ledger.unexplained)
+    unexplained = [row for row in rows if row.key.startswith(ledger.unexplained)]
     named = [
         row
         for row in by_size
-        if row is not unexplained
+        if row not in unexplained
         and (single or _certain(row.versus[side]))
         and abs(_difference(table, row, side)) >= LEAST * abs(difference)
     ][:NAMED]
@@ -76,12 +77,13 @@ def ledger_difference(table: Table, side: int, ledger: Ledger) -> Sentence | Non
 
     # commas separate the terms
     terms = [f"{row.label.replace(',', '')} {signed(_difference(table, row, side))}" for row in named]
-    others = [row for row in rows if row not in named and row is not unexplained]
+    others = [row for row in rows if row not in named and row not in unexplained]
     rest = [of_row for row in others if (of_row := _difference(table, row, side))]
     if rest:
         terms.append(f"{len(rest)} {'more' if named else 'groups'} {signed(sum(rest))}")
-    left = _difference(table, unexplained, side) if unexplained else 0.0
-    terms.append(f"unexplained {signed(left) if left else 0}")
+    for row in unexplained:
+        left = _difference(table, row, side)
+        terms.append(f"{row.label.replace(',', '')} {signed(left) if left else 0}")
     name = table.sides[side].name
     work = unit_name(group.key.rpartition("_")[2])
     text = (
@@ -89,6 +91,20 @@ def ledger_difference(table: Table, side: int, ledger: Ledger) -> Sentence | Non
     )
     text += f"{', by single values' if single else ''}: {', '.join(terms)}."
     return Sentence(ledger.id, text, tuple(row.key for row in (whole, *named)), name, "")
+
+
+def _terms(group: Group, whole: Row, sides: tuple[int, int]) -> list[Row]:
+    """The rows that add up to the total: without parts of others, and what no side recorded.
+
+    The wait for the server is a term where no side has all that it consists of.
+    """
+    rows = [row for row in group.rows if row.view != "usual" and not row.part and row is not whole]
+    recorded = [row for row in rows if any(row.cells[place].value is not None for place in sides)]
+    complete = any(derived_ledger.name_of(row.key) == derived_ledger.UNEXPLAINED for row in recorded)
+    left_out = {derived_ledger.NOT_RECORDED} | (
+        {derived_ledger.WAITING} if complete else set(derived_ledger.BETWEEN)
+    )
+    return [row for row in recorded if derived_ledger.name_of(row.key) not in left_out]
 
 
 def _row(group: Group | None, start: str) -> Row | None:

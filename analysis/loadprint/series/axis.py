@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from loadprint.reading.counters import steps
 from loadprint.reading.queries import Store, by_entity
 from loadprint.reading.recording import Run
-from loadprint.reading.window import WRAPS, measure_starts, stamps
+from loadprint.reading.window import measure_starts, stamps
 
 Floats = NDArray[np.float64]
 
@@ -51,21 +52,13 @@ class Grid:
     ) -> Floats:
         """Rates of a cumulative counter between neighbouring reads, in `unit` per second; shape (reads - 1,).
 
-        Wraps of 32 and 64 bits are added back, a reset is NaN. With `may_step_back` a decrease counts as 0:
-        idle and iowait can decrease (proc(5), /proc/stat).
+        NaN where the counter was reset (reading/counters.py). With `may_step_back` a decrease counts as 0.
         """
-        before, after = (placed := self.placed(ticks, readings))[:-1], placed[1:]
-        risen = after - before
+        placed = self.placed(ticks, readings)
         if may_step_back:
-            risen = np.maximum(risen, 0.0)
-        else:
-            for size in WRAPS:
-                # (size - before) first: near 2^64 a float has steps of 2048, and `after` is small
-                over = (risen < 0) & (before >= size / 2) & (before <= size)
-                over &= (size - before) + after < size / 2
-                risen = np.where(over, (size - before) + after, risen)
-            risen = np.where(risen < 0, np.nan, risen)
-        return self.per_second(risen * unit)
+            return self.per_second(np.maximum(np.diff(placed), 0.0) * unit)
+        each = steps(placed)
+        return self.per_second(np.where(each.reset, np.nan, each.amounts) * unit)
 
     def rates_of_rises(self, ticks: Floats, rises: Floats, unit: float) -> Floats:
         """Rates from the increase since the previous read, given for each tick; shape (reads - 1,)."""

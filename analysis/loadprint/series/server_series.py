@@ -19,6 +19,7 @@ from loadprint.reading.columns import (
     NANOSECOND,
     THREAD_UNITS,
 )
+from loadprint.reading.counters import rises
 from loadprint.reading.queries import Columns, by_entity, number
 from loadprint.series.probe_table import SeriesData, Table
 
@@ -38,26 +39,10 @@ def _rises(
     *,
     born_at_zero: bool,
 ) -> ir.Table:
-    """Increase of each column since the entity's previous reading, summed by role and tick.
-
-    A reading below the previous one is of another process with the same number, which started at zero. With
-    `born_at_zero`, so did an entity that first appears after the first tick of the table.
-    """
-    first = whole.tick.min().as_scalar()
-    t = _of_roles(whole, roles)
-    over = ibis.window(group_by=list(entity), order_by="tick")
-    risen = {}
-    for name in columns:
-        value = number(t[name])
-        before = value.lag().over(over)
-        born = ibis.ifelse(t.tick > first, value, None) if born_at_zero else None
-        step = ibis.ifelse(value < before, value, value - before)
-        risen[name] = ibis.ifelse(before.isnull(), born, step) if born_at_zero else step
-    return (
-        t.select("tick", "role", **risen)
-        .group_by("role", "tick")
-        .agg(**{name: number(ibis._[name]).sum() for name in columns})
-    )
+    """Increase of each column since the entity's previous reading, summed by role and tick."""
+    first = whole.tick.min().as_scalar() if born_at_zero else None
+    risen = rises(_of_roles(whole, roles), columns, entity, first)
+    return risen.group_by("role", "tick").agg(**{name: number(ibis._[name]).sum() for name in columns})
 
 
 def process(table: Table) -> Iterator[SeriesData]:
@@ -70,7 +55,7 @@ def process(table: Table) -> Iterator[SeriesData]:
         rows = table.rows(
             lambda t: _of_roles(t, roles).group_by("role", "tick").agg(rss=number(ibis._.rss).sum())
         )
-        unit = columns.rss_unit(table.run, table.role, table.store, table.path)
+        unit = columns.page_size(table.run, table.role)
         for role, of_role in by_entity(rows, "role"):
             yield table.gauge(f"process.{role}.rss", of_role["tick"], of_role["rss"] * unit)
 

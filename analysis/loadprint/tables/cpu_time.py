@@ -1,23 +1,32 @@
 """Lists the rows of *Where CPU time goes*: a role's CPU time by groups of code, per unit of work.
 
-The usual view has the groups with a noticeable share on any side, and the others in one row.
+The usual view has the groups with a noticeable share on any side, and the others in one row. The rows add up
+to the CPU time in /proc with what was not sampled, which is measured: a large one is marked.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loadprint import numbers
 from loadprint.metrics import cpu_groups
 from loadprint.metrics.costs import Denominator
 from loadprint.metrics.derived import View
-from loadprint.metrics.derived_cpu_time import CpuTime
+from loadprint.metrics.derived_cpu_time import NOT_SAMPLED, CpuTime
 from loadprint.metrics.gather import Measured
+from loadprint.metrics.quantities import Quantity
 from loadprint.tables.rows import RowBuilder
-from loadprint.tables.table import Group
+from loadprint.tables.table import Group, Row
 
 TITLE = "Where CPU time goes"
 LEAST = 0.02  # of a side's CPU time, for a separate row in the usual view
+CLOSURE, NORMAL = (
+    0.05,
+    1.96,
+)  # largest share of it that may be not sampled; standard errors of a 95 % interval
+OPEN = "{:.0f} % of the CPU time in /proc: this ledger does not close"
 OTHERS = "others"
 
 
@@ -45,54 +54,74 @@ def _group(builder: RowBuilder, role: str, work: Denominator, section: str, *, u
     }
     if not names and not usual:
         return None
-    keys = cpu_groups.ordered(names | {cpu_groups.UNKNOWN} if names else ())
-    small = [key for key in keys if key != cpu_groups.UNKNOWN and _share(builder, role, key) < LEAST]
+    groups = [key for key in cpu_groups.ordered(names) if key not in cpu_groups.UNDECIDED]
+    small = [key for key in groups if _share(builder, f"profile.{role}.{key}", role) < LEAST]
     small = small if len(small) > 1 else []
     always: View = "always" if usual else "all"
     rows = CpuTime(role, work)
-    metrics = [rows.of(key, cpu_groups.label(key), [key], "all" if key in small else always) for key in keys]
+    metrics = [
+        rows.of(key, cpu_groups.label(key), [key], "all" if key in small else always) for key in groups
+    ]
     if small and usual:
-        metrics.insert(-1, rows.of(OTHERS, f"{len(small)} other groups", small, "usual"))
+        metrics.append(rows.of(OTHERS, f"{len(small)} other groups", small, "usual"))
+    if names:
+        metrics += [rows.of(key, label, [key], always) for key, label in cpu_groups.UNDECIDED.items()]
+        many = _share(builder, f"profiled.{role}.truncated", role) >= LEAST
+        metrics += [rows.truncated(always if many else "all"), rows.not_sampled(always)]
     metrics.append(rows.total(always if names else "all", _footnote(builder, role)))
+    built = builder.rows(metrics)
+    built = tuple(_judged(builder, role, row) if row.key == rows.key(NOT_SAMPLED) else row for row in built)
     title = f"{TITLE}, {role}, per {work.name}"
-    return Group(f"cputime_{role}_{work.per}", title, builder.rows(metrics), section)
+    return Group(f"cputime_{role}_{work.per}", title, built, section)
 
 
-def _share(builder: RowBuilder, role: str, key: str) -> float:
-    """Largest share of a group on any side, each the mean of its runs."""
-    by_side = (_shares(side, role, key) for side in builder.sides)
-    return max((sum(shares) / len(shares) for shares in by_side if shares), default=0.0)
+def _share(builder: RowBuilder, name: str, role: str) -> float:
+    """Largest share of the CPU time on any side."""
+    return max((part.rate for side in builder.sides if (part := _of_cpu(side, name, role))), default=0.0)
 
 
-def _shares(side: Sequence[Measured], role: str, key: str) -> list[float]:
-    shares = []
+def _of_cpu(side: Sequence[Measured], name: str, role: str) -> Quantity | None:
+    """A quantity of a side as a share of its CPU time, with its standard error by the samples."""
+    parts, whole = [], 0.0
     for run in side:
-        part, cpu = run.quantities.get(f"profile.{role}.{key}"), run.quantities.get(f"process.{role}.cpu")
-        if part and cpu and cpu.rate:
-            shares.append(part.rate / cpu.rate)
-    return shares
+        part, cpu = run.quantities.get(name), run.quantities.get(f"process.{role}.cpu")
+        if part and cpu:
+            parts.append(part)
+            whole += cpu.rate
+    if not whole:
+        return None
+    error = math.hypot(*(part.error for part in parts))
+    return Quantity(math.fsum(part.rate for part in parts) / whole, error=error / whole)
+
+
+def _judged(builder: RowBuilder, role: str, row: Row) -> Row:
+    """The row of what was not sampled, with a note where it is too much, and more than chance."""
+    cells = []
+    for cell, side in zip(row.cells, builder.sides, strict=True):
+        part = _of_cpu(side, f"profiled.{role}.not_sampled", role)
+        is_open = part is not None and abs(part.rate) > max(CLOSURE, NORMAL * part.error)
+        notes = (OPEN.format(100 * part.rate),) if part and is_open else ()
+        cells.append(replace(cell, notes=(*cell.notes, *notes)))
+    return replace(row, cells=tuple(cells))
 
 
 def _footnote(builder: RowBuilder, role: str) -> str:
-    """Samples of each side, what they stand for, and how many stacks were truncated or lost."""
+    """Samples of each side: their number, what was sampled, and how many were lost."""
     texts = []
     for column in builder.columns:
         known = [run.quantities for run in column.runs if run.quantities.get(f"profiled.{role}.samples")]
-        samples, truncated, lost, covered, hertz = (
+        samples, lost, hertz = (
             [quantity.rate for quantities in known if (quantity := quantities.get(f"profiled.{role}.{name}"))]
-            for name in ("samples", "truncated", "lost", "covered", "hertz")
+            for name in ("samples", "lost", "hertz")
         )
         if samples:
-            share = sum(n * part for n, part in zip(samples, truncated, strict=True)) / sum(samples)
-            dropped = f", up to {numbers.percent(max(lost))} % lost" if any(lost) else ""
+            event = "the CPU clock"
             if hertz:
-                stand_for = f" of hardware cycles (effective number), {_range(hertz, 1e-9, '.2f')} GHz"
-            elif covered:
-                stand_for = f" of the CPU clock, {_range(covered, 100, '.0f')} %"
-            else:
-                stand_for = ", unknown share"
-            shares = f"{stand_for} of the CPU time in /proc, {numbers.percent(share)} % truncated"
-            texts.append(f"{column.name} {sum(samples):,.0f}{shares}{dropped}")
+                event = (
+                    f"hardware cycles (effective number), {_range(hertz, 1e-9, '.2f')} GHz of the CPU time"
+                )
+            dropped = f", up to {numbers.percent(max(lost))} % lost" if any(lost) else ""
+            texts.append(f"{column.name} {sum(samples):,.0f} of {event}{dropped}")
     return f"samples: {'; '.join(texts)}" if texts else ""
 
 

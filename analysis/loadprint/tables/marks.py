@@ -17,6 +17,7 @@ from loadprint.tables.table import Floor, Group, NoiseFloor, Row, Versus
 
 MAX_HEADLINES = 8
 ONE_OF = ("disk", "nic", "cost")  # of several groups of a kind only the first has headlines
+IOWAIT = "_iowait"  # no difference is claimed of it: a busy CPU hides it
 ROUNDING = 1e-9  # an A/A must be within its floor
 
 
@@ -85,8 +86,8 @@ def _marks(
 ) -> dict[int, str]:
     """Marks of one side by the place of the row: verdicts, and Benjamini-Hochberg's flags of the others.
 
-    A verdict needs a direction, one operation for both sides, and a side and a reference that settled and
-    were not client-bound.
+    %iowait has no mark. A verdict needs a direction, one operation for both sides, and a side and a reference
+    that settled and were not client-bound.
     """
     column, base = builder.columns[position], builder.columns[builder.reference]
     judged = builder.counts_alike(column) and not column.withheld and not base.withheld
@@ -97,7 +98,8 @@ def _marks(
     p_values = {
         place: versus.p
         for place, row in enumerate(rows)
-        if place not in marks and (versus := row.versus[position]) is not None and versus.p is not None
+        if place not in marks and not row.key.endswith(IOWAIT)
+        if (versus := row.versus[position]) is not None and versus.p is not None
     }
     # the usual rows are a separate family: the rows that --all adds do not weaken them
     for hidden in (False, True):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from loadprint.judging.effective import Server
-from loadprint.metrics import derived_cpu, derived_cpu_time
+from loadprint.metrics import derived_cpu, derived_cpu_time, formulas
 from loadprint.metrics.derived import Metric
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import STEPS, Quantity
@@ -102,7 +102,7 @@ class RowBuilder:
             metric.factor,
             metric.better,
             metric.headline,
-            metric.formula,
+            formulas.written(metric.formula, metric.needs),
             cells,
             versus,
             self._notes(metric, cells),
@@ -219,9 +219,10 @@ def evaluate(metric: Metric, run: Measured) -> tuple[float | None, str]:
     try:
         value = metric.compute(*(quantity.rate for quantity in quantities))
     except ZeroDivisionError:
-        return None, f"nothing to divide by: {metric.formula.rpartition(' / ')[2]} is 0"
+        divisor = formulas.divisor(formulas.written(metric.formula, metric.needs))
+        return None, f"nothing to divide by: {divisor} is 0"
     if not math.isfinite(value):
-        return None, f"not finite: {metric.formula}"
+        return None, f"not finite: {formulas.written(metric.formula, metric.needs)}"
     return value, COARSE if _coarse(quantities[: metric.coarse]) else ""
 
 

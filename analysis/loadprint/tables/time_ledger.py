@@ -6,27 +6,43 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loadprint.metrics.costs import Denominator
-from loadprint.metrics.derived_ledger import CLOSURE, PARTS, UNEXPLAINED, key, ledger_metrics
+from loadprint.metrics.derived_ledger import (
+    CLIENT_UNEXPLAINED,
+    CLOSURE,
+    LATENCY,
+    OVERLAP,
+    PARTS,
+    ROWS,
+    UNEXPLAINED,
+    WAITING,
+    key,
+    ledger_metrics,
+)
+from loadprint.statistics.stats import t_interval
 from loadprint.tables.rows import RowBuilder
 from loadprint.tables.table import Cell, Group, Row
 
 TITLE = "Where time goes"
 SHOWN = 0.01  # smallest share of a side's latency that is in the usual view
 OPEN = "{:.0f} % of the latency: this ledger does not close"
+NEGATIVE = "negative: what it is computed from does not fit together, this ledger does not close"
+MAY_BE_LARGE = (CLIENT_UNEXPLAINED, UNEXPLAINED)  # and are judged by their size
 
 
 def time_ledger(builder: RowBuilder, works: Sequence[Denominator], section: str) -> list[Group]:
     """One group for each unit of work, the first in the usual view; without states one row has the reason."""
-    if not any(run.quantities.get("ledger.server") for side in builder.sides for run in side):
-        total = replace(builder.row(ledger_metrics(works[0])[0]), view="all")
-        return [_group(works[0], (total,), section)]
+    known = ("ledger.server", f"ledger.{WAITING}")
+    if not any(run.quantities.get(name) for side in builder.sides for run in side for name in known):
+        total = builder.row(replace(ledger_metrics(works[0])[0], needs=("ledger.server",)))
+        return [_group(works[0], (replace(total, view="all"),), section)]
     listed = []
     for work in works:
         rows = builder.rows(ledger_metrics(work))
         shown = _shown(rows, work) if work is works[0] else set()
-        rows = tuple(replace(row, view="measured" if row.key in shown else "all") for row in rows)
-        unexplained = key(UNEXPLAINED, work)
-        rows = tuple(_judged(row, rows[0]) if row.key == unexplained else row for row in rows)
+        rows = tuple(
+            replace(_judged(row, rows[0], work), view="measured" if row.key in shown else "all")
+            for row in rows
+        )
         listed.append(_group(work, rows, section))
     return listed
 
@@ -43,7 +59,7 @@ def _shown(rows: Sequence[Row], work: Denominator) -> set[str]:
         for row in rows
         if any(abs(_share(*each) or 0.0) >= SHOWN for each in zip(row.cells, total.cells, strict=True))
     }
-    large |= {total.key, key(UNEXPLAINED, work)}
+    large |= {key(name, work) for name in (LATENCY, WAITING, *MAY_BE_LARGE)}
     alone = {
         key(part, work)
         for part, (whole, _) in PARTS.items()
@@ -57,13 +73,27 @@ def _share(cell: Cell, total: Cell) -> float | None:
     return cell.value / total.value if cell.value is not None and total.value else None
 
 
-def _judged(row: Row, total: Row) -> Row:
-    """The row of what is not explained, with a note where it is too much."""
-    shares = [_share(*each) for each in zip(row.cells, total.cells, strict=True)]
-    cells = tuple(
-        cell
-        if share is None or abs(share) <= CLOSURE
-        else replace(cell, notes=(*cell.notes, OPEN.format(100 * share)))
-        for cell, share in zip(row.cells, shares, strict=True)
-    )
-    return replace(row, cells=cells)
+def _judged(row: Row, total: Row, work: Denominator) -> Row:
+    """The row with a note on each side where it shows that the ledger does not close."""
+    size = row.key in {key(name, work) for name in MAY_BE_LARGE}
+    if not size and row.key not in {key(name, work) for name in ROWS if name != OVERLAP}:
+        return row
+    cells = []
+    for cell, whole in zip(row.cells, total.cells, strict=True):
+        share, note = _share(cell, whole), ""
+        if size and share is not None and abs(share) > CLOSURE:
+            note = OPEN.format(100 * share)
+        elif not size and _is_negative(cell, whole):
+            note = NEGATIVE
+        cells.append(replace(cell, notes=(*cell.notes, note)) if note else cell)
+    return replace(row, cells=tuple(cells))
+
+
+def _is_negative(cell: Cell, total: Cell) -> bool:
+    """Whether the interval of the mean is below 0; without an interval, whether the value is noticeably."""
+    if cell.value is None or cell.value >= 0:
+        return False
+    high = t_interval(cell.measured).high
+    if high is not None:
+        return high < 0
+    return abs(_share(cell, total) or 0.0) > SHOWN

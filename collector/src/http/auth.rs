@@ -29,9 +29,9 @@ const MAX_CACHED: usize = 64;
 #[derive(Debug, Default)]
 pub struct Authenticator {
     cache: SyncMutex<HashSet<Vec<u8>>>,
-    /// Held for one check at a time: guessing keeps one core busy at most, and cached clients do
-    /// not wait for it.
-    checking: Mutex<()>,
+    /// Held for one check at a time, until it ends: guessing keeps one core busy at most, and cached
+    /// clients do not wait for it. The clients that wait are limited by `MAX_CONNECTIONS`.
+    checking: Arc<Mutex<()>>,
 }
 
 impl Authenticator {
@@ -48,14 +48,18 @@ impl Authenticator {
         if self.cache().contains(&digest) {
             return true;
         }
-        let checking = self.checking.lock().await;
+        let checking = Arc::clone(&self.checking).lock_owned().await;
         if self.cache().contains(&digest) {
             return true;
         }
         let is_user = hash.is_some();
-        let check = move || bcrypt::verify(password, hash.as_deref().unwrap_or(DUMMY_HASH)).unwrap_or(false);
+        let check = move || {
+            let is_correct = bcrypt::verify(password, hash.as_deref().unwrap_or(DUMMY_HASH));
+            // Not held by this future: it is dropped when the client disconnects, the check is not.
+            drop(checking);
+            is_correct.unwrap_or(false)
+        };
         let is_correct = spawn_blocking(check).await.unwrap_or(false) && is_user;
-        drop(checking);
         if is_correct {
             let mut cache = self.cache();
             if cache.len() >= MAX_CACHED {

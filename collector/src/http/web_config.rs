@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +19,9 @@ use super::web_config_file::Bcrypt;
 use super::web_config_file::ClientAuth;
 use super::web_config_file::File;
 use super::web_config_file::Headers;
+
+/// Limit on the file; each user needs a line.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// The validated settings.
 #[derive(Debug, Default)]
@@ -40,7 +44,13 @@ impl Settings {
     /// # Errors
     /// Names the file and, where known, the line.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let mut text = String::new();
+        fs::File::open(path)
+            .and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text))
+            .with_context(|| path.display().to_string())?;
+        if text.len() as u64 > MAX_BYTES {
+            anyhow::bail!("{}: larger than {MAX_BYTES} bytes", path.display());
+        }
         let file: Option<File> = serde_yaml_ng::from_str(&text).map_err(|error| {
             let line = error.location().map_or(1, |place| place.line());
             anyhow::anyhow!("{}:{line}: {error}", path.display())

@@ -5,10 +5,13 @@ use std::collections::HashMap;
 use std::fs;
 use std::fs::File;
 use std::io::Read;
+use std::ops::RangeInclusive;
+use std::os::unix::fs::MetadataExt;
 
 use rustix::process::Pid;
 use rustix::process::PidfdFlags;
 use rustix::process::Signal;
+use rustix::process::getuid;
 use rustix::process::pidfd_open;
 use rustix::process::pidfd_send_signal;
 use serde::Deserialize;
@@ -126,15 +129,23 @@ pub fn descendants(root: u32) -> Vec<ProcessId> {
     descendants
 }
 
-/// Processes whose environment at exec contained `key=value`.
+/// User IDs of people (login.defs(5), `UID_MIN` and `UID_MAX`).
+const PEOPLE: RangeInclusive<u32> = 1000..=59_999;
+
+/// Processes whose environment at exec contained `key=value`, without those of other people: reading
+/// their memory blocks for good where they map a file of a file system that they serve (fuse(4)) over it.
 pub fn with_environment(key: &str, value: &str) -> Vec<ProcessId> {
     let variable = format!("{key}={value}");
+    let caller = getuid().as_raw();
     let has_variable = |pid: &u32| {
-        fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
-            environ
-                .split(|&byte| byte == 0)
-                .any(|pair| pair == variable.as_bytes())
-        })
+        let process = fs::metadata(format!("/proc/{pid}"));
+        let is_own = process.is_ok_and(|process| process.uid() == caller || !PEOPLE.contains(&process.uid()));
+        is_own
+            && fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
+                environ
+                    .split(|&byte| byte == 0)
+                    .any(|pair| pair == variable.as_bytes())
+            })
     };
     all_pids()
         .into_iter()
@@ -152,7 +163,30 @@ pub fn boot_id() -> std::io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process;
+    use std::process::Command;
+
     use super::*;
+
+    /// Needs root.
+    #[test]
+    fn memory_of_other_people_is_not_read() {
+        let mark = format!("{}", process::id());
+        let start = |user: u32| {
+            let mut command = Command::new("sleep");
+            command.arg("600").env("LOADPRINT_TEST_MARK", &mark).uid(user);
+            command.spawn().unwrap()
+        };
+        let mut children = [start(4711), start(0)];
+        let found = with_environment("LOADPRINT_TEST_MARK", &mark);
+        let pids: Vec<_> = found.iter().map(|process| process.pid).collect();
+        for child in &mut children {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert_eq!(pids, [children[1].id()]);
+    }
 
     #[test]
     fn parses_a_name_with_blanks_and_parentheses() {
@@ -182,7 +216,7 @@ mod tests {
 
     #[test]
     fn another_start_time_means_another_process() {
-        let me = ProcessId::of(std::process::id()).unwrap();
+        let me = ProcessId::of(process::id()).unwrap();
         let other = ProcessId {
             start_time: me.start_time + 1,
             ..me

@@ -13,6 +13,7 @@ use std::process::Command;
 use std::process::Stdio;
 
 use loadprint_probes::mysql::account::Account;
+use loadprint_probes::mysql::account::OptionFile;
 use loadprint_probes::mysql::client::Cells;
 use loadprint_probes::mysql::client::Client;
 use tempfile::TempDir;
@@ -39,11 +40,10 @@ pub fn client(socket: &Path, user: &str, password: &str) -> Client {
 
 /// A client with all privileges on the server that `tests/with-server` started.
 pub fn shared() -> Client {
-    let account = Account {
-        option_file: Some(variable("LOADPRINT_TEST_DEFAULTS").into()),
-        ..Account::default()
-    };
-    Client::connect(&account).unwrap()
+    let path = variable("LOADPRINT_TEST_DEFAULTS");
+    let file = OptionFile::read(Path::new(&path), "LOADPRINT_TEST_DEFAULTS", &["client"]).unwrap();
+    let value = |name| file.get(name).unwrap_or_default();
+    client(Path::new(value("socket")), value("user"), value("password"))
 }
 
 /// Runs statements that must succeed.

@@ -1,18 +1,19 @@
-//! Sets the TLS options of a connection: the modes of the MySQL clients and the paths of
-//! certificates and keys.
+//! Resolves the options of TLS and of the server's key, from the command line and the option file,
+//! and sets them for a connection.
 
-use std::error::Error;
 use std::ffi::CString;
 use std::ffi::c_uint;
 use std::ffi::c_void;
-use std::fmt::Display;
-use std::fmt::Formatter;
+use std::path::Path;
 use std::ptr;
 
 use mysqlclient_sys as sys;
 
+use crate::option_file::OptionFile;
+use crate::private_file::Refusal;
+
 /// `enum mysql_ssl_mode` of mysql.h.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum SslMode {
     /// Never TLS.
@@ -29,6 +30,14 @@ pub enum SslMode {
 }
 
 impl SslMode {
+    const ALL: [Self; 5] = [
+        Self::Disabled,
+        Self::Preferred,
+        Self::Required,
+        Self::VerifyCa,
+        Self::VerifyIdentity,
+    ];
+
     /// The value on the command line.
     pub fn word(self) -> &'static str {
         match self {
@@ -39,13 +48,43 @@ impl SslMode {
             Self::VerifyIdentity => "verify_identity",
         }
     }
+
+    /// The mode of a word in any case; `off` and `on` are those of sysbench.
+    pub fn from_word(word: &str) -> Option<Self> {
+        match word.to_ascii_lowercase().as_str() {
+            "off" => Some(Self::Disabled),
+            "on" => Some(Self::Required),
+            word => Self::ALL.into_iter().find(|mode| mode.word() == word),
+        }
+    }
 }
 
-/// How a connection is encrypted.
+/// The options of the command line, `--mysql-ssl*` and those of the server's key.
+#[derive(Clone, Debug, Default)]
+pub struct TlsOptions {
+    /// `--mysql-ssl`.
+    pub mode: Option<SslMode>,
+    /// `--mysql-ssl-ca`.
+    pub ca: Option<String>,
+    /// `--mysql-ssl-cert`.
+    pub cert: Option<String>,
+    /// `--mysql-ssl-key`.
+    pub key: Option<String>,
+    /// `--mysql-ssl-cipher`.
+    pub cipher: Option<String>,
+    /// `--mysql-server-public-key-path`.
+    pub public_key: Option<String>,
+    /// `--mysql-get-server-public-key`.
+    pub get_public_key: bool,
+}
+
+/// How a connection is encrypted, and under which key of the server a password is sent without TLS.
 #[derive(Clone, Debug, Default)]
 pub struct Tls {
     /// The mode.
     pub mode: SslMode,
+    /// True if command line or option file select the mode.
+    pub is_given: bool,
     /// Certificates of the CAs, PEM.
     pub ca: Option<String>,
     /// The client's certificate, PEM.
@@ -54,39 +93,132 @@ pub struct Tls {
     pub key: Option<String>,
     /// OpenSSL's list of permitted ciphers, for TLS 1.2, or for TLS 1.3 if it starts with `TLS_`.
     pub cipher: Option<String>,
+    /// Directory of CA certificates; CRL file and directory; TLS versions; ciphers of TLS 1.3.
+    pub further: [Option<String>; 5],
+    /// The server's RSA public key, PEM.
+    pub public_key: Option<String>,
+    /// Without TLS, use the RSA key that the server sends, also of a server on another host.
+    pub get_public_key: bool,
 }
 
-/// An option that contains a zero byte, which a C string cannot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZeroByte;
+/// The options of [`Tls::further`].
+const FURTHER: [&str; 5] = [
+    "ssl-capath",
+    "ssl-crl",
+    "ssl-crlpath",
+    "tls-version",
+    "tls-ciphersuites",
+];
 
-impl Display for ZeroByte {
-    fn fmt(&self, out: &mut Formatter<'_>) -> std::fmt::Result {
-        out.write_str("a --mysql-ssl option contains a zero byte")
+impl TlsOptions {
+    /// Adds the values of the option file; those of the command line have precedence. Without a
+    /// mode in either, a CA selects `VerifyCa`, as in the clients of MySQL, and otherwise `default`
+    /// applies.
+    ///
+    /// # Errors
+    /// If a file does not exist, options contradict each other, or a mode is unknown.
+    pub fn resolve(self, file: Option<&OptionFile>, default: SslMode) -> Result<Tls, Refusal> {
+        let has_files = self.ca.is_some() || self.cert.is_some() || self.key.is_some();
+        let from_file = |name: &str| file.and_then(|file| file.get(name)).map(str::to_owned);
+        let further = FURTHER.map(from_file);
+        let ca = self.ca.or_else(|| from_file("ssl-ca"));
+        let mut mode = match self.mode {
+            Some(mode) => Some(mode),
+            None => file.map(mode_of).transpose()?.flatten(),
+        };
+        if mode.is_none() && (ca.is_some() || further[0].is_some()) {
+            mode = Some(SslMode::VerifyCa);
+        }
+        let get_public_key = match file {
+            Some(file) if !self.get_public_key => file.flag("get-server-public-key")? == Some(true),
+            _ => self.get_public_key,
+        };
+        let tls = Tls {
+            mode: mode.unwrap_or(default),
+            is_given: mode.is_some(),
+            ca,
+            cert: self.cert.or_else(|| from_file("ssl-cert")),
+            key: self.key.or_else(|| from_file("ssl-key")),
+            cipher: self.cipher.or_else(|| from_file("ssl-cipher")),
+            further,
+            public_key: self.public_key.or_else(|| from_file("server-public-key-path")),
+            get_public_key,
+        };
+        if has_files && tls.mode == SslMode::Disabled {
+            return Err(Refusal(
+                "--mysql-ssl-ca, -cert and -key have no effect without TLS; add --mysql-ssl=required, verify_ca or verify_identity"
+                    .to_owned(),
+            ));
+        }
+        tls.check()?;
+        Ok(tls)
     }
 }
 
-impl Error for ZeroByte {}
+/// The mode in an option file: that of MySQL's `ssl-mode`, else of MariaDB's switches.
+fn mode_of(file: &OptionFile) -> Result<Option<SslMode>, Refusal> {
+    if let Some(word) = file.get("ssl-mode") {
+        return SslMode::from_word(word).map(Some).ok_or_else(|| {
+            Refusal(format!(
+                "{}: ssl-mode={word}: use DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY",
+                file.path().display()
+            ))
+        });
+    }
+    if file.flag("ssl-verify-server-cert")? == Some(true) {
+        return Ok(Some(SslMode::VerifyIdentity));
+    }
+    let mode = |is_on| {
+        if is_on {
+            SslMode::Required
+        } else {
+            SslMode::Disabled
+        }
+    };
+    Ok(file.flag("ssl")?.map(mode))
+}
 
 impl Tls {
-    /// Sets the options of a handle.
+    fn check(&self) -> Result<(), Refusal> {
+        if self.mode >= SslMode::VerifyCa && self.ca.is_none() && self.further[0].is_none() {
+            return Err(Refusal(format!(
+                "--mysql-ssl={} needs the certificate of the CA; add --mysql-ssl-ca, or ssl-ca in the option file",
+                self.mode.word()
+            )));
+        }
+        let key = self.public_key.as_ref();
+        let files = [
+            ("mysql-ssl-ca", &self.ca),
+            ("mysql-ssl-cert", &self.cert),
+            ("mysql-ssl-key", &self.key),
+        ];
+        let of_tls = files.into_iter().filter(|_| self.mode != SslMode::Disabled);
+        let all = of_tls.filter_map(|(name, file)| Some((name, file.as_ref()?)));
+        for (name, file) in all.chain(key.map(|key| ("mysql-server-public-key-path", key))) {
+            if !Path::new(file).is_file() {
+                return Err(Refusal(format!("--{name}={file}: no such file")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the options of a handle. LOAD DATA LOCAL is off: a server could request any file.
     ///
     /// # Errors
     /// When an option contains a zero byte.
     ///
     /// # Safety
     /// `mysql` must come from mysql_init and must not be connected yet.
-    pub unsafe fn set(&self, mysql: *mut sys::MYSQL) -> Result<(), ZeroByte> {
+    pub unsafe fn set(&self, mysql: *mut sys::MYSQL) -> Result<(), Refusal> {
         use sys::mysql_option as option;
-        let mode: c_uint = self.mode as c_uint;
-        // SAFETY: this option takes a pointer to an unsigned int and copies it (C API reference,
-        // mysql_options).
-        unsafe {
-            sys::mysql_options(
-                mysql,
-                option::MYSQL_OPT_SSL_MODE,
-                ptr::from_ref(&mode).cast::<c_void>(),
-            );
+        let numbers: [(option, c_uint); 2] = [
+            (option::MYSQL_OPT_SSL_MODE, self.mode as c_uint),
+            (option::MYSQL_OPT_LOCAL_INFILE, 0),
+        ];
+        for (option, number) in &numbers {
+            // SAFETY: these options take a pointer to an unsigned int and copy it (C API
+            // reference, mysql_options).
+            unsafe { sys::mysql_options(mysql, *option, ptr::from_ref(number).cast::<c_void>()) };
         }
         let tls13 = self
             .cipher
@@ -97,18 +229,29 @@ impl Tls {
         } else {
             option::MYSQL_OPT_SSL_CIPHER
         };
+        let [capath, crl, crlpath, version, suites] = &self.further;
         let texts = [
+            (option::MYSQL_OPT_SSL_CAPATH, capath),
+            (option::MYSQL_OPT_SSL_CRL, crl),
+            (option::MYSQL_OPT_SSL_CRLPATH, crlpath),
+            (option::MYSQL_OPT_TLS_VERSION, version),
+            (option::MYSQL_OPT_TLS_CIPHERSUITES, suites),
             (option::MYSQL_OPT_SSL_CA, &self.ca),
             (option::MYSQL_OPT_SSL_CERT, &self.cert),
             (option::MYSQL_OPT_SSL_KEY, &self.key),
             (cipher, &self.cipher),
+            (option::MYSQL_SERVER_PUBLIC_KEY, &self.public_key),
         ];
         for (option, text) in texts {
             let Some(text) = text else { continue };
-            let text = CString::new(text.as_str()).map_err(|_| ZeroByte)?;
+            let text = CString::new(text.as_str())
+                .map_err(|_| Refusal("an option of TLS contains a zero byte".to_owned()))?;
             // SAFETY: these options take a string and copy it.
             unsafe { sys::mysql_options(mysql, option, text.as_ptr().cast()) };
         }
+        let get = ptr::from_ref(&self.get_public_key).cast::<c_void>();
+        // SAFETY: this option takes a pointer to a bool and copies it.
+        unsafe { sys::mysql_options(mysql, option::MYSQL_OPT_GET_SERVER_PUBLIC_KEY, get) };
         Ok(())
     }
 }

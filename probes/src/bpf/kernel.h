@@ -33,14 +33,20 @@ enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1, BPF_F_N
 enum { BPF_F_MMAPABLE = 1 << 10, BPF_F_USER_STACK = 1 << 8, BPF_RB_NO_WAKEUP = 1 };
 enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };
 
-/* include/linux/sched.h: threads that never run in user space */
-enum { PF_EXITING = 0x4, PF_IO_WORKER = 0x10, PF_KTHREAD = 0x200000 };
+/* include/linux/sched.h. PF_IO_WORKER, PF_KTHREAD: threads that never run in user space. PF_MEMALLOC:
+ * the thread reclaims memory. PF_FROZEN: before 6.1 (f5d39b020809), which has TASK_FROZEN. */
+enum { PF_EXITING = 0x4, PF_IO_WORKER = 0x10, PF_MEMALLOC = 0x800, PF_FROZEN = 0x10000, PF_KTHREAD = 0x200000 };
+enum { __TASK_STOPPED = 0x4, __TASK_TRACED = 0x8, TASK_FROZEN = 0x8000 };
 
 /* include/uapi/linux/stat.h */
 enum { S_IFMT = 0170000, S_IFSOCK = 0140000, S_IFREG = 0100000, S_IFBLK = 0060000 };
 
-/* include/linux/net.h, include/net/tcp_states.h */
+/* include/linux/net.h, include/net/tcp_states.h, include/linux/socket.h */
 enum { SOCK_STREAM = 1, TCP_ESTABLISHED = 1 };
+enum { AF_UNIX = 1, AF_INET = 2, AF_INET6 = 10 };
+
+/* include/uapi/linux/futex.h */
+enum { FUTEX_PRIVATE_FLAG = 128 };
 
 /* include/uapi/asm-generic/poll.h */
 enum { POLLIN = 1, POLLOUT = 4 };
@@ -124,6 +130,8 @@ struct task_struct {
 	__u32 __state;
 	__u32 flags;
 	__u32 in_iowait : 1;
+	__u32 frozen : 1;      /* by a control group of version 2 */
+	__u32 in_memstall : 1; /* with CONFIG_PSI */
 	struct sched_entity se;
 	__u64 utime;
 	__u64 stime;
@@ -212,6 +220,10 @@ struct sock {
 struct socket {
 	__s16 type;
 	struct sock *sk;
+};
+
+struct unix_sock {
+	struct sock *peer;
 };
 
 struct request_sock {

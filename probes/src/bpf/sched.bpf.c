@@ -1,13 +1,14 @@
-/* Measures run-queue latency and off-CPU time by reason, and counts switches, wakeups and
- * migrations; the methods of bcc's runqlat, offcputime and cpudist.
+/* Measures run-queue latency and off-CPU time by reason, and counts switches and migrations; the
+ * methods of bcc's runqlat, offcputime and cpudist.
  *
- * Hooks: sched_switch, sched_wakeup and sched_migrate_task. The program reads no clock and stores
- * no time of a wakeup. It uses the clock of the run queue (struct rq), which the scheduler updates
- * at every switch, and the waiting time of each task, which the scheduler adds up for
- * /proc/PID/schedstat (struct sched_info). A wait is the increase of that sum between two switches
- * of a task: the kernel's own value, exact to the nanosecond, also when a waiting task migrates to
- * another CPU. Off-CPU time is the rest of the time between the two switches. As in schedstat, a
- * task that is preempted after it sets its state to sleeping and before it sleeps has no wait. */
+ * Hooks: sched_switch, sched_migrate_task and sock_send_length. The program stores no time of a wakeup
+ * and, except for sampled exchanges, reads no clock. It uses the clock of the run queue (struct rq),
+ * which the scheduler updates at every switch, and the waiting time of each task, which the scheduler
+ * adds up for /proc/PID/schedstat (struct sched_info). A wait is the increase of that sum between two
+ * switches of a task: the kernel's own value, exact to the nanosecond, also when a waiting task
+ * migrates to another CPU. Off-CPU time is the rest of the time between the two switches. As in
+ * schedstat, a task that is preempted after it sets its state to sleeping and before it sleeps has no
+ * wait. */
 #include "thread_state.bpf.h"
 
 /* Why a task is off the CPU. */
@@ -20,13 +21,18 @@ const volatile __u32 slots = 1;
 
 ROLES();
 
+/* Uses role_of. */
+#include "exchange.bpf.h"
+
 /* One cache line for each CPU and role. */
 struct switches {
 	__u64 voluntary;
 	__u64 involuntary;
-	__u64 wakeups;
 	__u64 migrations;
-	__u64 unused[4];
+	__u64 queue;           /* the run queue of the last task, by its address, */
+	__u64 throttled;       /* how long it had been throttled, */
+	__u64 throttle_length; /* and its last throttling, */
+	__u64 throttle_end;    /* which ended just before a task got the CPU */
 };
 
 /* Threads that serve a connection, and those that do not. */
@@ -39,12 +45,11 @@ struct state_time {
 	__u64 count;
 };
 
-/* Time of the threads of one CPU, role and class, of periods that have ended. */
+/* Time of the threads of one CPU, role and class, of periods that have ended; nine cache lines. */
 struct thread_time {
 	struct state_time states[STATES];
 	__u64 user_ns;
 	__u64 system_ns;
-	__u64 unused[6];
 };
 
 /* What is counted for the tasks of one role on one CPU: one map, because each access to a map is
@@ -81,11 +86,11 @@ TASK_STORAGE(last_switches, struct last_switch);
 /* The time of the first switch; a wait that started earlier is not counted. */
 __u64 first_switch;
 
-static __always_inline bool is_blocking(struct task_struct *task)
+static __always_inline __u32 task_state(struct task_struct *task)
 {
 	struct task_struct___state *before = (void *)task;
 
-	return bpf_core_field_exists(task->__state) ? task->__state != 0 : before->state != 0;
+	return bpf_core_field_exists(task->__state) ? task->__state : before->state;
 }
 
 static __always_inline struct counts *counts_of(__u32 cpu, __u32 role)
@@ -103,8 +108,9 @@ static __always_inline struct thread_time *times_of(struct counts *counts, struc
 static __always_inline void add_time(struct thread_time *times, __u32 state, __u64 time)
 {
 	/* For the verifier. */
-	state %= STATES;
 	barrier_var(state);
+	if (state >= STATES)
+		return;
 	times->states[state].time_ns += time;
 	times->states[state].count++;
 }
@@ -124,13 +130,19 @@ static __always_inline __u64 throttled_time(struct cfs_rq *queue)
 
 static __always_inline __u32 reason_of(__u32 state)
 {
-	if (state >= FILE_WAIT)
+	if (state >= FAULT_WAIT)
 		return BLOCK_IO;
 	if (state <= NETWORK_WAIT)
 		return NETWORK;
 	if (state <= NO_CONNECTION)
 		return LOCK;
 	return state == SLEEP_WAIT ? SLEEP : OTHER;
+}
+
+/* What a thread of a load does between two operations; a thread of a server waits for another one. */
+static __always_inline bool is_pause(__u32 state)
+{
+	return state >= LOCK_WAIT && state <= SLEEP_WAIT;
 }
 
 /* Adds user and system time. Reading them seldom keeps their cache line out of most switches; at its
@@ -177,8 +189,9 @@ static __noinline void switch_out(struct task_struct *task, bool preempt, __u64 
 {
 	__u32 cpu = bpf_get_smp_processor_id(), role = role_of(task->tgid), state = RUN_QUEUE;
 	struct counts *counts = counts_of(cpu, role);
+	__u32 blocking = task_state(task);
 	/* The rule of the kernel for voluntary switches (kernel/sched/core.c, __schedule). */
-	bool voluntary = !preempt && is_blocking(task);
+	bool voluntary = !preempt && blocking;
 	struct last_switch *last;
 
 	if (!counts)
@@ -193,7 +206,9 @@ static __noinline void switch_out(struct task_struct *task, bool preempt, __u64 
 	if (!last)
 		return;
 	if (voluntary)
-		state = state_of_blocked(task, &last->connection);
+		state = state_of_blocked(task, &last->connection, blocking);
+	if (state == CLIENT_WAIT && is_followed(task->pid))
+		exchange_waits(task->pid);
 	if (last->switched_at)
 		add_run(task, counts, last, now);
 	else
@@ -207,13 +222,42 @@ static __noinline void switch_out(struct task_struct *task, bool preempt, __u64 
 	last->throttled = throttled_time(task->se.cfs_rq);
 }
 
-/* Adds the time off the CPU since the last switch: blocked, and the wait after it. */
-static __always_inline void add_off_cpu(struct task_struct *task, struct counts *counts, struct last_switch *last,
-                                        __u64 now, __u64 wait)
+/* How long the task's run queue has been throttled. The increase since the last task of the role on this
+ * CPU is a throttling that ended just now: this task is the first to run after it. */
+static __always_inline __u64 watch_throttling(struct switches *cpu, struct cfs_rq *queue, __u64 now)
 {
-	__u64 off_cpu = now - last->switched_at, blocked, throttled = 0;
+	__u64 throttled = throttled_time(queue);
+
+	if (cpu->queue != (__u64)queue) {
+		cpu->queue = (__u64)queue;
+		cpu->throttle_end = 0;
+	} else if (cpu->throttled != throttled) {
+		cpu->throttle_length = throttled - cpu->throttled;
+		cpu->throttle_end = now;
+	}
+	cpu->throttled = throttled;
+	return throttled;
+}
+
+/* The part of the last throttling of a CPU that is after `begin`. */
+static __always_inline __u64 throttled_since(struct switches *cpu, __u64 begin)
+{
+	__u64 from = cpu->throttle_end - cpu->throttle_length;
+
+	if (from < begin)
+		from = begin;
+	return cpu->throttle_end > from ? cpu->throttle_end - from : 0;
+}
+
+/* Adds the time off the CPU since the last switch: blocked, and the wait after it. A task that waits on
+ * another CPU than before has the throttling of both. */
+static __always_inline void add_off_cpu(struct counts *counts, struct last_switch *last, __u32 role, __u64 now,
+                                        __u64 wait, __u64 queue_throttled)
+{
+	__u64 off_cpu = now - last->switched_at, blocked, throttled;
 	struct thread_time *times = times_of(counts, last);
 	__u32 state = last->state;
+	struct counts *before;
 
 	if (state == RUN_QUEUE)
 		wait = off_cpu;
@@ -222,14 +266,20 @@ static __always_inline void add_off_cpu(struct task_struct *task, struct counts 
 		return;
 	if (state != RUN_QUEUE)
 		add_time(times, state, blocked);
-	if (last->cpu == (__u16)bpf_get_smp_processor_id())
-		throttled = throttled_time(task->se.cfs_rq) - last->throttled;
+	if (last->cpu == (__u16)bpf_get_smp_processor_id()) {
+		throttled = queue_throttled - last->throttled;
+	} else {
+		throttled = throttled_since(&counts->switches, now - wait);
+		before = state == RUN_QUEUE ? counts_of(last->cpu, role) : 0;
+		if (before)
+			throttled += throttled_since(&before->switches, now - wait);
+	}
 	if (throttled > wait)
 		throttled = wait;
 	if (throttled)
 		add_time(times, THROTTLED, throttled);
 	if (wait > throttled)
-		add_time(times, RUN_QUEUE, wait - throttled);
+		add_time(times, is_pause(state) ? PAUSE_QUEUE : RUN_QUEUE, wait - throttled);
 }
 
 static __noinline void switch_in(struct task_struct *task, __u64 now)
@@ -237,7 +287,7 @@ static __noinline void switch_in(struct task_struct *task, __u64 now)
 	__u32 role = role_of(task->tgid), pcount;
 	struct counts *counts = counts_of(bpf_get_smp_processor_id(), role);
 	struct last_switch *last = last_switches_of(task, true);
-	__u64 queued, run_delay, last_part, wait, blocked;
+	__u64 queued, run_delay, last_part, wait, blocked, throttled;
 	bool is_next;
 
 	if (!counts || !last)
@@ -266,11 +316,14 @@ static __noinline void switch_in(struct task_struct *task, __u64 now)
 		last->switched_at = 0;
 		return;
 	}
+	if (is_followed(task->pid))
+		exchange_runs(task->pid, is_next ? wait : last_part);
+	throttled = watch_throttling(&counts->switches, task->se.cfs_rq, now);
 	if (!last->switched_at) {
 		watch(task, last);
 	} else if (last->state != ON_CPU) {
 		if (is_next)
-			add_off_cpu(task, counts, last, now, wait);
+			add_off_cpu(counts, last, role, now, wait, throttled);
 		blocked = now - wait - last->switched_at;
 		if (last->state != RUN_QUEUE && (__s64)blocked >= 0)
 			histogram_count(&counts->off_cpu[reason_of(last->state)], blocked);
@@ -278,6 +331,9 @@ static __noinline void switch_in(struct task_struct *task, __u64 now)
 	last->switched_at = now;
 	last->state = ON_CPU;
 }
+
+/* For a test: the program ignores one switch in this many, 0: none. */
+const volatile __u32 lose_one_in;
 
 CALL_COUNTER(sched_switch);
 
@@ -289,24 +345,13 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	 * queue of the CPU. */
 	__u64 now = next->se.cfs_rq->rq->clock;
 
+	if (lose_one_in && bpf_get_prandom_u32() % lose_one_in == 0)
+		return 0;
 	/* 0 is the idle task of every CPU. */
 	if (prev->pid)
 		switch_out(prev, preempt, now);
 	if (next->pid)
 		switch_in(next, now);
-	return 0;
-}
-
-CALL_COUNTER(sched_wakeup);
-
-SEC("tp_btf/sched_wakeup")
-int BPF_PROG(sched_wakeup, struct task_struct *task)
-{
-	count_sched_wakeup();
-	struct counts *counts = counts_of(bpf_get_smp_processor_id(), role_of(task->tgid));
-
-	if (counts)
-		counts->switches.wakeups++;
 	return 0;
 }
 
@@ -320,5 +365,16 @@ int BPF_PROG(sched_migrate_task, struct task_struct *task)
 
 	if (counts)
 		counts->switches.migrations++;
+	return 0;
+}
+
+CALL_COUNTER(sock_send_length);
+
+/* Since Linux 6.3 (6e6eda44b939). */
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(sock_send_length, struct sock *sock)
+{
+	count_sock_send_length();
+	follow_send(sock);
 	return 0;
 }

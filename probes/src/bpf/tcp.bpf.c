@@ -8,7 +8,6 @@
 #include "loadprint.bpf.h"
 #include <bpf/bpf_endian.h>
 
-#define AF_INET         2
 #define IPPROTO_TCP     6
 #define TCP_ESTABLISHED 1 /* include/net/tcp_states.h */
 #define TCP_LISTEN      10
@@ -131,15 +130,21 @@ static __always_inline struct connection_counters *counters_of(const struct sock
 	return bpf_map_lookup_elem(&connection_counters, &slot);
 }
 
+/* One segment in this many is measured, at random: segments alternate between the sides. */
+enum { SEGMENTS = 4 };
+
 CALL_COUNTER(tcp_probe);
 
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(tcp_probe, struct sock *sk)
 {
 	count_tcp_probe();
-	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
 	__u32 set = bpf_get_smp_processor_id() & (sets - 1), srtt;
+	struct tcp_sock *tcp;
 
+	if (bpf_get_prandom_u32() % SEGMENTS)
+		return 0;
+	tcp = bpf_skc_to_tcp_sock(sk);
 	if (!tcp)
 		return 0;
 	/* In eighths of a microsecond; 0 before the first acknowledgement. */

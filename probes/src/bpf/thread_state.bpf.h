@@ -7,13 +7,16 @@
 enum direction { READ, WRITE, FLUSH, DIRECTIONS };
 enum file_kind { TABLESPACE, REDO_LOG, BINARY_LOG, DOUBLEWRITE, UNDO, TEMPORARY, OTHER_FILE, FILE_KINDS };
 
-/* The states of a thread. Those from FILE_WAIT are direction * FILE_KINDS + file_kind. reason_of
+/* The states of a thread. STOPPED_WAIT: by a signal, a tracer or the freezer. MEMORY_WAIT: for the
+ * reclaim of memory, for the limit memory.high of its control group, or in a page fault; FAULT_WAIT: in
+ * one that reads from a device. Those from FILE_WAIT are direction * FILE_KINDS + file_kind. reason_of
  * depends on the order. */
 enum state {
 	ON_CPU,
 	STOLEN,
 	RUN_QUEUE,
 	THROTTLED,
+	PAUSE_QUEUE, /* the run queue after a pause: LOCK_WAIT, NO_CONNECTION or SLEEP_WAIT */
 	CLIENT_WAIT,
 	SEND_WAIT,
 	NETWORK_WAIT,
@@ -21,6 +24,9 @@ enum state {
 	NO_CONNECTION,
 	SLEEP_WAIT,
 	OTHER_WAIT,
+	STOPPED_WAIT,
+	MEMORY_WAIT,
+	FAULT_WAIT,
 	FILE_WAIT,
 	STATES = FILE_WAIT + DIRECTIONS * FILE_KINDS,
 };
@@ -29,8 +35,9 @@ enum state {
 enum decided_by {
 	BY_CONNECTION = STATES, /* a futex: of a thread with a connection, or without */
 	BY_POLL,
-	BY_SOCKET, /* a call that receives */
-	BY_READ,   /* the file is a socket or another file */
+	BY_SOCKET,  /* a call that receives */
+	BY_RESTART, /* restart_syscall, which a signal or a stop causes */
+	BY_READ,    /* the file is a socket or another file */
 	BY_WRITE,
 	BY_FILE, /* + direction: it is a regular file */
 };
@@ -54,6 +61,9 @@ struct connection {
 /* The state of each system call by its number on this architecture. */
 #define CALLS 512
 const volatile __u8 state_of_call[CALLS];
+
+/* The number that the kernel writes where a task enters it without a system call, as in a page fault. */
+#define NO_CALL 0xffffffff
 
 /* The process of the recorder. */
 const volatile __s32 recorder;
@@ -163,6 +173,12 @@ static __always_inline bool ends_with_number(__u64 end)
 	       ((digits + 0x0606060606060000) & high) == 0x3030303030300000;
 }
 
+/* The kernel names a file of O_TMPFILE by its inode number, as #1234. */
+static __always_inline bool is_nameless(__u64 start)
+{
+	return (start & 0xff) == '#' && (__u8)((start >> 8) - '0') < 10;
+}
+
 /* What a file contains, by the names that MySQL and MariaDB use. */
 static __always_inline __u32 kind_of_name(struct dentry *dentry)
 {
@@ -177,7 +193,7 @@ static __always_inline __u32 kind_of_name(struct dentry *dentry)
 		end = start << (64 - 8 * length);
 	if (STARTS_WITH(start, "#ib_redo") || STARTS_WITH(start, "ib_logfi") || STARTS_WITH(start, "ib_redo"))
 		return REDO_LOG;
-	if (STARTS_WITH(start, "#sql") || STARTS_WITH(start, "ibtmp") || ENDS_WITH(end, ".ibt"))
+	if (STARTS_WITH(start, "#sql") || STARTS_WITH(start, "ibtmp") || ENDS_WITH(end, ".ibt") || is_nameless(start))
 		return TEMPORARY;
 	if (STARTS_WITH(start, "undo_") || STARTS_WITH(start, "undo0"))
 		return UNDO;
@@ -189,7 +205,8 @@ static __always_inline __u32 kind_of_name(struct dentry *dentry)
 }
 
 /* The kinds of recently used files: the address of the directory entry, and the kind in its free
- * bits. Reading a name costs several cache misses. */
+ * bits. Reading a name costs several cache misses. Temporary files are not stored: the kernel soon
+ * gives their addresses and descriptors to other files. */
 enum { KNOWN_FILES = 256, KIND_MASK = 7 };
 
 struct {
@@ -204,12 +221,16 @@ static __always_inline __u32 kind_of(struct file *file, __u32 descriptor)
 	struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
 	__u32 index = descriptor % KNOWN_FILES;
 	__u64 *known = bpf_map_lookup_elem(&known_files, &index);
+	__u32 kind;
 
 	if (!known)
 		return OTHER_FILE;
-	if ((*known & ~(__u64)KIND_MASK) != (__u64)dentry)
-		*known = (__u64)dentry | kind_of_name(dentry);
-	return *known & KIND_MASK;
+	if ((*known & ~(__u64)KIND_MASK) == (__u64)dentry)
+		return *known & KIND_MASK;
+	kind = kind_of_name(dentry);
+	if (kind != TEMPORARY)
+		*known = (__u64)dentry | kind;
+	return kind;
 }
 
 /* Reading the memory of a process takes longer than the rest of the program. A thread waits for its
@@ -255,6 +276,23 @@ static __noinline __u32 state_of_call_with_file(struct task_struct *task, struct
 	return FILE_WAIT + direction * FILE_KINDS + kind_of(file, descriptor);
 }
 
+/* What restart_syscall resumes, by the arguments of the call that was interrupted: the number of
+ * descriptors of poll, the operation of a futex, or no flags of clock_nanosleep. */
+static __always_inline __u32 state_of_restarted(struct call *call)
+{
+	if (call->second == 1)
+		return BY_POLL;
+	if (call->second & FUTEX_PRIVATE_FLAG)
+		return BY_CONNECTION;
+	return call->second ? NETWORK_WAIT : SLEEP_WAIT;
+}
+
+/* A server keeps threads whose connection has ended for the next one. */
+static __always_inline __u32 unless_ended(struct task_struct *task, struct connection *connection, __u32 state)
+{
+	return connection->socket && !has_connection(task, connection) ? NO_CONNECTION : state;
+}
+
 static __always_inline __u32 state_of_current_call(struct task_struct *task, struct connection *connection)
 {
 	struct call call = {.number = CALLS};
@@ -264,10 +302,14 @@ static __always_inline __u32 state_of_current_call(struct task_struct *task, str
 		call = call_of(task);
 	if (call.number < CALLS)
 		state = state_of_call[call.number];
+	else if ((__u32)call.number == NO_CALL)
+		state = MEMORY_WAIT;
+	if (state == BY_RESTART)
+		state = state_of_restarted(&call);
 	if (state < STATES)
 		return state;
 	if (state == BY_CONNECTION)
-		return connection->socket && !has_connection(task, connection) ? NO_CONNECTION : LOCK_WAIT;
+		return unless_ended(task, connection, LOCK_WAIT);
 	if (state == BY_POLL)
 		return state_of_poll(task, connection, &call);
 	if (state == BY_SOCKET)
@@ -275,15 +317,25 @@ static __always_inline __u32 state_of_current_call(struct task_struct *task, str
 	return state_of_call_with_file(task, connection, state, call.first);
 }
 
-/* Why the current task blocks. Kernel threads have no system call, and neither has a page fault: if
- * it waits for a device (in_iowait), it reads. */
-static __noinline __u32 state_of_blocked(struct task_struct *task, struct connection *connection)
-{
-	__u32 state = OTHER_WAIT;
+#define HAS_BIT(task, field) (bpf_core_field_exists((task)->field) && BPF_CORE_READ_BITFIELD(task, field))
 
-	if (!(task->flags & (PF_KTHREAD | PF_IO_WORKER)))
+/* Why the current task blocks. Kernel threads have no system call. A task that waits for a device
+ * (in_iowait) reads. The kernel marks waits for memory (in_memstall), also those for a device: a read
+ * of a page that was evicted before. */
+static __noinline __u32 state_of_blocked(struct task_struct *task, struct connection *connection, __u32 task_state)
+{
+	__u32 state = OTHER_WAIT, flags = task->flags;
+	bool is_device = BPF_CORE_READ_BITFIELD(task, in_iowait);
+
+	if (!(flags & (PF_KTHREAD | PF_IO_WORKER))) {
+		if (task_state & (__TASK_STOPPED | __TASK_TRACED | TASK_FROZEN) || flags & PF_FROZEN ||
+		    HAS_BIT(task, frozen))
+			return unless_ended(task, connection, STOPPED_WAIT);
+		if (flags & PF_MEMALLOC || (!is_device && HAS_BIT(task, in_memstall)))
+			return MEMORY_WAIT;
 		state = state_of_current_call(task, connection);
-	if (state < FILE_WAIT && BPF_CORE_READ_BITFIELD(task, in_iowait))
-		state = FILE_WAIT + READ * FILE_KINDS + OTHER_FILE;
-	return state;
+	}
+	if (state >= FILE_WAIT || !is_device)
+		return state;
+	return state == MEMORY_WAIT ? FAULT_WAIT : FILE_WAIT + READ * FILE_KINDS + OTHER_FILE;
 }

@@ -6,7 +6,6 @@
 
 pub mod block;
 pub mod block_size;
-mod dispatch;
 pub mod irq;
 mod map;
 pub mod profile;
@@ -23,6 +22,7 @@ use std::cell::OnceCell;
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
+use std::rc::Rc;
 use std::rc::Weak;
 use std::sync::Mutex;
 use std::sync::Once;
@@ -41,6 +41,7 @@ use loadprint_recording::rows::Rows;
 use crate::Host;
 use crate::NotRunning;
 use crate::host::RAISE_OPEN_FILES;
+use crate::host::fix_of;
 
 use block::Requests;
 use programs::Programs;
@@ -113,7 +114,7 @@ pub(crate) mod skeletons {
 #[derive(Debug, Default)]
 pub struct Shared {
     /// The roles of processes, from the first probe that needs them.
-    roles: RefCell<Option<Result<Roles, NotRunning>>>,
+    roles: OnceCell<Result<Rc<Roles>, NotRunning>>,
     /// The scheduler's programs, while a probe reads them.
     scheduler: RefCell<Weak<Scheduler>>,
     /// The programs on system calls, while a probe reads them.
@@ -259,11 +260,13 @@ fn reason(name: &str, error: &str, kind: libbpf_rs::ErrorKind, log: &str) -> Str
         lines.next_back()
     };
     let why = why.unwrap_or("libbpf gave no reason");
-    let has_no_descriptor = error.contains("os error 24") || why.contains("EMFILE");
+    // Where libbpf has no descriptor to find out whether the kernel has global variables, it leaves out
+    // the maps for them.
+    let has_no_descriptor = why.contains("EMFILE") || why.contains("not pointing to valid bpf_map");
     let fix = if has_no_descriptor {
         RAISE_OPEN_FILES
     } else {
-        "please report this with the version of the kernel"
+        fix_of(&error, "please report this with the version of the kernel")
     };
     format!("ebpf {name}: {error}: {why}; {fix}")
 }

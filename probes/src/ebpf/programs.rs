@@ -38,6 +38,7 @@ use crate::ProbeEntry;
 use crate::ProbeError;
 use crate::host::ParseError;
 use crate::host::Source;
+use crate::host::fix_of;
 use crate::options::CpuSet;
 use crate::procfs::fields::Cursor;
 use crate::procfs::fields::empty;
@@ -112,7 +113,8 @@ impl Shared {
     /// no descriptors left.
     pub(super) fn add_programs(&self, object: &'static str, loaded: &Object) -> Result<(), NotRunning> {
         let mut programs = self.programs.borrow_mut();
-        for program in loaded.progs() {
+        // An optional program without its hook is not loaded.
+        for program in loaded.progs().filter(|program| program.autoload()) {
             let name = program.name().to_string_lossy().into_owned();
             let counter = format!("{CALLS}{name}");
             let opened = || -> io::Result<_> {
@@ -186,10 +188,12 @@ fn measure(host: &Host) -> Result<Option<OwnedFd>, NotRunning> {
     // SAFETY: the call takes a number and returns a new descriptor or an error.
     let descriptor = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
     if descriptor < 0 {
+        let error = io::Error::from_raw_os_error(-descriptor);
+        let fix =
+            "run as root, or with CAP_SYS_ADMIN and CAP_BPF, or set kernel.bpf_stats_enabled=1 with sysctl";
+        let fix = fix_of(&error, fix);
         return Err(NotRunning::Unavailable(format!(
-            "ebpf programs: BPF_ENABLE_STATS: {}; run as root, or with CAP_SYS_ADMIN and CAP_BPF, or set \
-             kernel.bpf_stats_enabled=1 with sysctl",
-            io::Error::from_raw_os_error(-descriptor)
+            "ebpf programs: BPF_ENABLE_STATS: {error}; {fix}"
         )));
     }
     // SAFETY: the descriptor is new and has no other owner.

@@ -4,9 +4,10 @@
 //! The recorder writes to the mapped memory: after it has dropped its capabilities it can still
 //! update the role of a server that restarts.
 
-use std::cell::Ref;
+use std::cell::RefCell;
 use std::fs;
 use std::os::fd::AsFd;
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use libbpf_rs::MapCore;
@@ -42,9 +43,14 @@ const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
 #[derive(Debug)]
 pub struct Roles {
     map: MapHandle,
+    names: Vec<String>,
+    watched: RefCell<Watched>,
+}
+
+#[derive(Debug)]
+struct Watched {
     pages: MappedArray<role_page>,
     targets: Targets,
-    names: Vec<String>,
     processes: Vec<(String, u32)>,
     refreshed_ns: i64,
 }
@@ -114,15 +120,23 @@ impl Roles {
         let pages = MappedArray::new(&map).map_err(|error| unmapped(&error))?;
         Ok(Self {
             map,
-            pages,
-            targets: Targets::new(host, options.processes.clone()).with_first_process_only(),
             names,
-            processes: vec![],
-            refreshed_ns: 0,
+            watched: RefCell::new(Watched {
+                pages,
+                targets: Targets::new(host, options.processes.clone()).with_first_process_only(),
+                processes: vec![],
+                refreshed_ns: 0,
+            }),
         })
     }
 
-    fn refresh(&mut self) {
+    fn refresh(&self) {
+        self.watched.borrow_mut().refresh(&self.names);
+    }
+}
+
+impl Watched {
+    fn refresh(&mut self, names: &[String]) {
         let now = monotonic_ns();
         if self.refreshed_ns > 0 && now - self.refreshed_ns < ONE_TICK_NS {
             return;
@@ -136,7 +150,7 @@ impl Roles {
             self.set(*pid, 0);
         }
         for (role, pid) in &processes {
-            let index = self.names.iter().position(|name| name == role);
+            let index = names.iter().position(|name| name == role);
             self.set(*pid, index.map_or(0, |index| index as u8 + 1));
         }
         self.processes = processes;
@@ -155,29 +169,27 @@ impl Shared {
     ///
     /// # Errors
     /// [`NotRunning`] if no process is watched, or the programs cannot identify the processes.
-    pub fn roles(&self, host: &Host, options: &Options) -> Result<Ref<'_, Roles>, NotRunning> {
-        self.roles
-            .borrow_mut()
-            .get_or_insert_with(|| Roles::new(host, options))
-            .as_mut()
-            .map(Roles::refresh)
-            .map_err(|error| error.clone())?;
-        Ref::filter_map(self.roles.borrow(), |roles| roles.as_ref()?.as_ref().ok())
-            .map_err(|_| NotRunning::Off("no process is watched".to_owned()))
+    pub fn roles(&self, host: &Host, options: &Options) -> Result<Rc<Roles>, NotRunning> {
+        let roles = self
+            .roles
+            .get_or_init(|| Roles::new(host, options).map(Rc::new))
+            .clone()?;
+        roles.refresh();
+        Ok(roles)
     }
 
     /// The processes of the roles, updated once a tick.
     pub fn processes(&self) -> Vec<(String, u32)> {
         self.refresh();
-        match &*self.roles.borrow() {
-            Some(Ok(roles)) => roles.processes.clone(),
+        match self.roles.get() {
+            Some(Ok(roles)) => roles.watched.borrow().processes.clone(),
             _ => vec![],
         }
     }
 
     /// Updates the processes of the roles; a probe with rows by role calls it at every sample.
     pub fn refresh(&self) {
-        if let Some(Ok(roles)) = self.roles.borrow_mut().as_mut() {
+        if let Some(Ok(roles)) = self.roles.get() {
             roles.refresh();
         }
     }

@@ -3,18 +3,17 @@
 //!
 //! The uprobe and the uretprobe on the server's `dispatch_command` cost the server one or two
 //! microseconds a statement, in a virtual machine ten or more: the probe is not in the standard
-//! set. The server can start later or restart; the probe then finds it at the next sample and reads
-//! its binary on a separate thread.
+//! set. The server can start later or restart; the probe then finds it at the next sample, and
+//! the helper reads its binary.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::thread::JoinHandle;
+use std::time::Duration;
 
 use libbpf_rs::Link;
 use libbpf_rs::skel::OpenSkel;
@@ -30,9 +29,6 @@ use rustix::thread::CapabilitySet;
 
 use super::Shared;
 use super::check_host;
-use super::dispatch;
-use super::dispatch::Argument;
-use super::dispatch::Function;
 use super::histogram_cells;
 use super::load_object;
 use super::map::Histograms;
@@ -51,6 +47,11 @@ use crate::Options;
 use crate::Probe;
 use crate::ProbeEntry;
 use crate::ProbeError;
+use crate::symbols::Answer;
+use crate::symbols::Dispatch;
+use crate::symbols::Request;
+use crate::symbols::Symbols;
+use crate::symbols::elf::Argument;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
@@ -92,6 +93,12 @@ static COLUMNS: &[Column] = &[
     ),
 ];
 
+/// The time that reading the programs of all processes may take before the first sample.
+const READ_AT_START: Duration = Duration::from_secs(10);
+
+/// The time that it may take in a tick; the rest is read in later ticks.
+const READ_IN_TICK: Duration = Duration::from_millis(50);
+
 const SLOTS: usize = Limits::SLOTS.0 as usize;
 
 /// The commands that have rows, by their numbers in the protocol (`include/my_command.h`). Only
@@ -125,7 +132,6 @@ struct Identity {
 
 /// Device and inode.
 type Binary = (u64, u64);
-type Lookup = Result<Option<Function>, String>;
 
 /// A watched process whose binary was read.
 #[derive(Debug)]
@@ -145,8 +151,8 @@ struct Statements {
     seen_commands: MappedArray<seen_commands>,
     examined: Vec<Examined>,
     /// The function in each binary that was read.
-    binaries: Vec<(Binary, Option<Function>)>,
-    reading: Option<(Binary, JoinHandle<Lookup>)>,
+    binaries: Vec<(Binary, Option<Dispatch>)>,
+    symbols: Symbols,
 }
 
 impl std::fmt::Debug for Statements {
@@ -162,6 +168,9 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
     check_host(host)?;
     let roles = shared.roles(host, options)?;
     let names = roles.names().to_vec();
+    let symbols = options.symbols.clone();
+    let symbols = symbols
+        .ok_or_else(|| NotRunning::Unavailable("ebpf statements: no helper reads symbols".to_owned()))?;
     let mut slot_of = [(SLOTS - 1) as u8; 256];
     for (slot, (number, _)) in COMMANDS.iter().enumerate() {
         slot_of[usize::from(*number)] = slot as u8;
@@ -198,7 +207,7 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
         seen_commands,
         examined: vec![],
         binaries: vec![],
-        reading: None,
+        symbols,
     };
     probe.attach_to_running_servers()?;
     Ok(Box::new(probe))
@@ -208,14 +217,7 @@ impl Statements {
     /// Attaches to the servers that run already, so that the first sample has their values.
     fn attach_to_running_servers(&mut self) -> Result<(), NotRunning> {
         let processes = self.shared.processes();
-        for (_, pid) in &processes {
-            if let Some(identity) = self.identity(*pid) {
-                let function = dispatch::find(&self.exe(*pid)).map_err(|error| {
-                    NotRunning::Unavailable(format!("{error}; run as root, or with CAP_SYS_PTRACE"))
-                })?;
-                self.binaries.push((identity.binary, function));
-            }
-        }
+        self.symbols.allow(READ_AT_START);
         self.follow(processes).map_err(NotRunning::Unavailable)?;
         let is_running = |role: &String| self.examined.iter().any(|process| process.role == *role);
         let is_traced = |process: &Examined| !process.links.is_empty();
@@ -267,14 +269,12 @@ impl Statements {
             // Removing a uprobe waits for other CPUs, which is too long for a tick.
             drop(thread::Builder::new().spawn(move || drop(exited)));
         }
-        self.finish_reading()?;
         for (role, identity) in running {
             if self.examined.iter().any(|process| process.identity == identity) {
                 continue;
             }
-            let known = self.binaries.iter().find(|(known, _)| *known == identity.binary);
-            match known.map(|(_, function)| *function) {
-                None => self.start_reading(&identity),
+            match self.function(&identity)? {
+                None => {}
                 Some(function) => {
                     let links = function.map_or(Ok(vec![]), |function| self.attach(&identity, function));
                     // A process to which attaching failed is added as well: it is not tried again.
@@ -296,45 +296,44 @@ impl Statements {
         Ok(())
     }
 
-    /// Starts to read the binary of a process, unless another one is being read.
-    fn start_reading(&mut self, identity: &Identity) {
-        if self.reading.is_none() {
-            let exe = self.exe(identity.pid);
-            let reading = thread::Builder::new()
-                .name("read-binary".to_owned())
-                .spawn(move || dispatch::find(&exe));
-            self.reading = reading.ok().map(|reading| (identity.binary, reading));
+    /// The function in the binary of a process; the outer `None` while it is not read.
+    fn function(&mut self, identity: &Identity) -> Result<Option<Option<Dispatch>>, String> {
+        if let Some((_, function)) = self.binaries.iter().find(|(known, _)| *known == identity.binary) {
+            return Ok(Some(*function));
         }
+        let function = match self.symbols.ask(&Request::Dispatch { pid: identity.pid }) {
+            Answer::Later | Answer::Busy => return Ok(None),
+            Answer::Ready(function, _) => Ok(function),
+            Answer::Failed(reason) => {
+                let exe = self.exe(identity.pid);
+                Err(format!(
+                    "{}: {reason}; run as root, or with CAP_SYS_PTRACE",
+                    exe.display()
+                ))
+            }
+        };
+        // A binary that cannot be read is not tried again.
+        self.binaries
+            .push((identity.binary, function.clone().unwrap_or(None)));
+        function.map(Some)
     }
 
-    /// Stores the function of the binary that is being read, once that has finished.
-    fn finish_reading(&mut self) -> Result<(), String> {
-        let finished = self.reading.take_if(|(_, reading)| reading.is_finished());
-        if let Some((binary, reading)) = finished {
-            let function = reading.join().unwrap_or_else(|_| {
-                Err("ebpf statements: the thread that reads the binary failed; please report this".to_owned())
-            });
-            self.binaries.push((binary, function.clone().unwrap_or(None)));
-            function?;
-        }
-        Ok(())
-    }
-
-    fn attach(&self, identity: &Identity, function: Function) -> Result<Vec<Link>, String> {
+    fn attach(&self, identity: &Identity, function: Dispatch) -> Result<Vec<Link>, String> {
         let (pid, exe) = (identity.pid.cast_signed(), self.exe(identity.pid));
+        let offset = usize::try_from(function.offset).map_err(|error| error.to_string())?;
         let programs = &self.programs.progs;
         let entry = match function.argument {
             Argument::First => &programs.first_argument,
             Argument::Third => &programs.third_argument,
         };
         // The return first: then the return of every measured entry is measured as well.
-        let attach = |exe: &Path| {
+        let attach = || {
             Ok(vec![
-                programs.returned.attach_uprobe(true, pid, exe, function.offset)?,
-                entry.attach_uprobe(false, pid, exe, function.offset)?,
+                programs.returned.attach_uprobe(true, pid, &exe, offset)?,
+                entry.attach_uprobe(false, pid, &exe, offset)?,
             ])
         };
-        attach(&exe).map_err(|error| refused("statements", &error).to_string())
+        attach().map_err(|error| refused("statements", &error).to_string())
     }
 
     fn traced(&self, role: &str) -> Option<u64> {
@@ -348,6 +347,7 @@ impl Statements {
 impl Probe for Statements {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         let processes = self.shared.processes();
+        self.symbols.allow(READ_IN_TICK);
         self.follow(processes).map_err(ProbeError::Source)?;
         for role in 0..self.roles.len() {
             let traced = self.traced(&self.roles[role]);

@@ -3,10 +3,10 @@
 //!
 //! The programs cover all network namespaces of the host. If server and load run on one host, both
 //! ends of a connection count, each under its side. A value is the smoothed round-trip time of the
-//! connection (RFC 6298) at each segment that it receives. Answers carry the acknowledgements, so
-//! the round-trip time of a side that waits for the other side's work includes that work, up to the
-//! delayed acknowledgement (40 ms): a client's includes the server's time for a statement. An idle
-//! connection has no values.
+//! connection (RFC 6298) at a segment that it receives, one in four at random. Answers carry the
+//! acknowledgements, so the round-trip time of a side that waits for the other side's work includes that
+//! work, up to the delayed acknowledgement (40 ms): a client's includes the server's time for a
+//! statement. An idle connection has no values.
 
 use std::fmt::Debug;
 use std::fmt::Formatter;
@@ -67,14 +67,14 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "sum_ns",
         Unit::Nanosecond,
-        "smoothed round-trip times, summed over segments received",
+        "smoothed round-trip times, summed over one in four segments received",
         RTT,
     )
     .lower(),
     Column::buckets(
         "buckets",
         Unit::Nanosecond,
-        "segments received, by the smoothed round-trip time of their connection",
+        "one in four segments received, at random, by the smoothed round-trip time of their connection",
         RTT,
     )
     .lower(),

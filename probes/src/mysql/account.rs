@@ -3,12 +3,15 @@
 
 use std::fmt::Debug;
 use std::fmt::Formatter;
-use std::path::PathBuf;
 
+pub use loadprint_mysqlclient::OptionFile;
+pub use loadprint_mysqlclient::Refusal;
 pub use loadprint_mysqlclient::SslMode;
 pub use loadprint_mysqlclient::Tls;
+pub use loadprint_mysqlclient::TlsOptions;
+pub use loadprint_mysqlclient::read_private;
 
-/// A server and an account. A value of `None` comes from the option file, or from the defaults of
+/// A server and an account, those of the option file included. A value of `None` is the default of
 /// the library.
 #[derive(Clone, Default)]
 pub struct Account {
@@ -20,11 +23,11 @@ pub struct Account {
     pub socket: Option<String>,
     /// User name.
     pub user: Option<String>,
-    /// The password; with `None` the library reads it from the option file or from MYSQL_PWD.
+    /// The password; with `None` the library reads it from MYSQL_PWD.
     pub password: Option<String>,
-    /// The option file, of which the library reads the groups `client` and `loadprint-collect`.
-    pub option_file: Option<PathBuf>,
-    /// TLS.
+    /// The groups `client` and `loadprint-collect` of the option file, for its other settings.
+    pub option_file: Option<OptionFile>,
+    /// TLS and the server's key.
     pub tls: Tls,
     /// Enable the InnoDB counters that are read, and disable them at the end.
     pub monitor: bool,
@@ -43,10 +46,9 @@ impl Account {
     /// A description of the server for messages.
     #[must_use]
     pub fn describe(&self) -> String {
-        match (&self.socket, &self.host, &self.option_file) {
-            (Some(socket), _, _) => socket.clone(),
-            (None, Some(host), _) if host != "localhost" => format!("{host}:{}", self.port.unwrap_or(3306)),
-            (None, None, Some(file)) => format!("the server of {}", file.display()),
+        match (&self.socket, &self.host) {
+            (Some(socket), _) => socket.clone(),
+            (None, Some(host)) if host != "localhost" => format!("{host}:{}", self.port.unwrap_or(3306)),
             _ => "localhost (unix socket)".to_owned(),
         }
     }

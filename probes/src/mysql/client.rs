@@ -14,6 +14,7 @@ use loadprint_mysqlclient::attach_thread;
 use mysqlclient_sys as sys;
 
 use super::account::Account;
+use super::account::Refusal;
 use super::wire::Sizes;
 
 /// Timeout for a new connection.
@@ -52,6 +53,18 @@ impl Failure {
             number @ CLIENT_ERRORS..3000 => CLIENT.contains(&number),
             3118 | 3159 | 4150 | 4151 => true,
             _ => false,
+        }
+    }
+
+    /// How to fix a refused login.
+    pub fn fix(&self) -> &'static str {
+        match self.number {
+            2026 => "check --mysql-ssl and its files against the TLS configuration of the server",
+            2061 => {
+                "without TLS the password is not sent under a key of the server's choice: add --mysql-ssl=required, \
+                 --mysql-server-public-key-path, or --mysql-get-server-public-key on a network that you trust"
+            }
+            _ => "check --mysql-user and --mysql-password-file, and the grants in docs/mysql-probe.md",
         }
     }
 
@@ -182,23 +195,20 @@ impl Client {
 
     fn set_options(&self, account: &Account) -> Result<(), Failure> {
         use sys::mysql_option as option;
-        let texts = |option, value: &[u8]| {
-            let text =
-                CString::new(value).map_err(|_| Failure::local("a --mysql option contains a zero byte"))?;
-            // SAFETY: the handle is not connected yet; these options take a string and copy it.
-            unsafe { sys::mysql_options(self.mysql, option, text.as_ptr().cast()) };
-            Ok::<_, Failure>(())
-        };
+        let refused = |refusal: Refusal| Failure::local(&refusal.to_string());
         if let Some(file) = &account.option_file {
-            texts(
-                option::MYSQL_READ_DEFAULT_FILE,
-                file.as_os_str().as_encoded_bytes(),
-            )?;
-            texts(option::MYSQL_READ_DEFAULT_GROUP, b"loadprint-collect")?;
+            // SAFETY: the handle is not connected yet.
+            unsafe { file.set(self.mysql) }.map_err(refused)?;
         }
-        texts(option::MYSQL_SET_CHARSET_NAME, b"utf8mb4")?;
-        // SAFETY: the handle is not connected yet.
-        unsafe { account.tls.set(self.mysql) }.map_err(|error| Failure::local(&error.to_string()))?;
+        // SAFETY: the handle is not connected yet; the option takes a string and copies it.
+        unsafe {
+            sys::mysql_options(
+                self.mysql,
+                option::MYSQL_SET_CHARSET_NAME,
+                c"utf8mb4".as_ptr().cast(),
+            );
+            account.tls.set(self.mysql).map_err(refused)?;
+        }
         let numbers = [
             (option::MYSQL_OPT_CONNECT_TIMEOUT, CONNECT_SECONDS),
             (option::MYSQL_OPT_READ_TIMEOUT, READ_SECONDS),
@@ -217,9 +227,6 @@ impl Client {
                 ptr::from_ref(&PACKET_BYTES).cast::<c_void>(),
             )
         };
-        let yes = ptr::from_ref(&sys::TRUE).cast::<c_void>();
-        // SAFETY: this option takes a pointer to a bool and copies it.
-        unsafe { sys::mysql_options(self.mysql, option::MYSQL_OPT_GET_SERVER_PUBLIC_KEY, yes) };
         Ok(())
     }
 

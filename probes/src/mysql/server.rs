@@ -139,9 +139,9 @@ impl Server {
             let server = self.account.describe();
             match self.on_thread(connect) {
                 Some(Ok(())) => Login::Done,
-                Some(Err(failure)) if failure.is_refusal() => Login::Refused(format!(
-                    "{server}: {failure}; check --mysql-user and --mysql-password-file, and the grants in docs/mysql-probe.md"
-                )),
+                Some(Err(failure)) if failure.is_refusal() => {
+                    Login::Refused(format!("{server}: {failure}; {}", failure.fix()))
+                }
                 Some(Err(failure)) => Login::NoAnswer(format!("{server}: {failure}")),
                 None => Login::NoAnswer(format!("{server}: no answer within {} s", TIMEOUT.as_secs())),
             }

@@ -16,6 +16,7 @@ use rustix::fs::Mode;
 use rustix::fs::OFlags;
 use rustix::fs::open;
 use rustix::fs::statat;
+use rustix::process::getuid;
 
 use crate::Host;
 use crate::options::Find;
@@ -62,7 +63,7 @@ impl Targets {
         let names = || {
             self.targets
                 .iter()
-                .filter(|target| matches!(target.find, Find::Name(_)))
+                .filter(|target| matches!(target.find, Find::Name(..)))
         };
         let has_exited = self
             .named
@@ -88,7 +89,7 @@ impl Targets {
                     let text = read_pid_file(path).unwrap_or_default();
                     processes.extend(text.trim().parse().map(|pid| (target.role.clone(), pid)));
                 }
-                Find::Name(_) => {}
+                Find::Name(..) => {}
             }
         }
         processes.extend(self.named.iter().cloned());
@@ -148,7 +149,10 @@ impl Targets {
             };
             let comm = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
             for target in &self.targets {
-                if matches!(&target.find, Find::Name(wanted) if same_name(wanted, comm.trim_end())) {
+                if let Find::Name(wanted, user) = &target.find
+                    && same_name(wanted, comm.trim_end())
+                    && real_user(&entry.path()).is_some_and(|real| is_watched(real, *user))
+                {
                     processes.push((target.role.clone(), pid));
                 }
             }
@@ -198,6 +202,24 @@ fn members(group: &Path) -> Vec<u32> {
     processes
 }
 
+/// Whether a process found by name belongs to the wanted user; without one, to root, the caller or a
+/// system account (login.defs(5), `UID_MIN`).
+fn is_watched(real: u32, wanted: Option<u32>) -> bool {
+    const FIRST_USER: u32 = 1000;
+    match wanted {
+        Some(user) => real == user,
+        None => real < FIRST_USER || real == getuid().as_raw(),
+    }
+}
+
+/// The real user ID of a process (proc_pid_status(5)): a user can start a set-user-ID program under
+/// another name.
+fn real_user(process: &Path) -> Option<u32> {
+    let status = fs::read_to_string(process.join("status")).ok()?;
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    users.split_ascii_whitespace().next()?.parse().ok()
+}
+
 /// Compares names; the kernel stores fifteen bytes of a name (proc_pid_comm(5)).
 fn same_name(wanted: &str, comm: &str) -> bool {
     let kept = wanted.as_bytes();
@@ -221,6 +243,29 @@ mod tests {
         fs::create_dir(&dir).unwrap();
         fs::write(dir.join("comm"), format!("{comm}\n")).unwrap();
         fs::write(dir.join("stat"), "").unwrap();
+        fs::write(dir.join("status"), format!("Name:\t{comm}\nUid:\t0\t0\t0\t0\n")).unwrap();
+    }
+
+    #[test]
+    fn name_does_not_include_processes_of_other_users() {
+        let proc = tempfile::tempdir().unwrap();
+        for (pid, users) in [
+            (7, "106 106 106 106"),
+            (8, "1001 0 0 0"),
+            (9, "65534 65534 65534 65534"),
+        ] {
+            process(proc.path(), pid, "mysqld");
+            let status = format!("Name:\tmysqld\nUid:\t{}\n", users.replace(' ', "\t"));
+            fs::write(proc.path().join(format!("{pid}/status")), status).unwrap();
+        }
+        let found = |target: &str| {
+            let host = Host::new(proc.path(), "/sys");
+            let found = Targets::new(&host, vec![target.parse().unwrap()]).find();
+            found.into_iter().map(|(_, pid)| pid).collect::<Vec<_>>()
+        };
+        assert_eq!(found("server=mysqld"), [7]);
+        assert_eq!(found("server=mysqld@1001"), [8]);
+        assert_eq!(found("server=mysqld@65534"), [9]);
     }
 
     #[test]

@@ -6,14 +6,19 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use std::time::Instant;
 
 use loadprint_recording::clock::monotonic_ns;
 use loadprint_recording::clock::realtime_ns;
 use loadprint_recording::rows::Rows;
 use ureq::Agent;
+use ureq::Body;
+use ureq::http::Response;
+use ureq::http::Uri;
 use ureq::http::header::ACCEPT;
 use ureq::http::header::AUTHORIZATION;
 use ureq::http::header::CONTENT_TYPE;
+use ureq::http::header::LOCATION;
 use ureq::tls::Certificate;
 use ureq::tls::PemItem;
 use ureq::tls::RootCerts;
@@ -31,6 +36,10 @@ const FORMATS: &str = "application/openmetrics-text;version=1.0.0;escaping=allow
 application/openmetrics-text;version=0.0.1;q=0.4,\
 text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,\
 text/plain;version=0.0.4;q=0.2,*/*;q=0.1";
+/// Limit on redirects of one scrape.
+const MAX_REDIRECTS: usize = 5;
+/// Characters of an address that a message shows.
+const MAX_SHOWN: usize = 200;
 const PROGRAM: &str = concat!("loadprint-collect/", env!("CARGO_PKG_VERSION"));
 
 /// The HTTP client that all endpoints of a recorder share.
@@ -45,6 +54,8 @@ pub fn client(scrapes: &Scrapes) -> Result<Agent, String> {
     let config = Agent::config_builder()
         .timeout_global(Some(scrapes.timeout))
         .http_status_as_error(false)
+        // Followed by `Endpoint::request`, within the origin of the endpoint.
+        .max_redirects(0)
         .user_agent(PROGRAM)
         .tls_config(tls.build())
         // Endpoints are local; a proxy of the environment is for other hosts.
@@ -137,23 +148,59 @@ impl Endpoint {
             .map_err(|error| format!("line {}: {}: {}", error.line, error.item, error.message))
     }
 
-    /// Fills `self.body`.
-    fn fetch(&mut self) -> Result<Format, String> {
-        let seconds = self.timeout.as_secs_f64();
-        let mut request = self
-            .client
-            .get(&self.target.url)
-            .header(ACCEPT, FORMATS)
-            .header("X-Prometheus-Scrape-Timeout-Seconds", seconds.to_string());
-        if let Some(credentials) = &self.target.credentials {
-            request = request.header(AUTHORIZATION, credentials.header());
-        }
-        let why = |error: ureq::Error| match error {
-            ureq::Error::Timeout(_) => format!("no complete response within {seconds} s"),
+    /// Why a request failed.
+    fn why(&self, error: &ureq::Error) -> String {
+        match error {
+            ureq::Error::Timeout(_) => {
+                format!("no complete response within {} s", self.timeout.as_secs_f64())
+            }
             ureq::Error::Io(error) => error.to_string(),
             error => error.to_string(),
-        };
-        let answer = request.call().map_err(why)?;
+        }
+    }
+
+    /// Sends the request, and again to the places that responses redirect to. Only the origin of the
+    /// endpoint gets one: the recorder runs as root, and an endpoint must not choose what it reads,
+    /// such as the metadata service of a cloud.
+    fn request(&self) -> Result<Response<Body>, String> {
+        let start = Instant::now();
+        let mut url: Uri = self.target.url.parse().map_err(|error| format!("{error}"))?;
+        for _ in 0..=MAX_REDIRECTS {
+            let rest = self.timeout.saturating_sub(start.elapsed());
+            let mut request = self
+                .client
+                .get(&url)
+                .header(ACCEPT, FORMATS)
+                .header(
+                    "X-Prometheus-Scrape-Timeout-Seconds",
+                    self.timeout.as_secs_f64().to_string(),
+                )
+                .config()
+                .timeout_global(Some(rest))
+                .build();
+            if let Some(credentials) = &self.target.credentials {
+                request = request.header(AUTHORIZATION, credentials.header());
+            }
+            let answer = request.call().map_err(|error| self.why(&error))?;
+            let Some(place) = answer
+                .headers()
+                .get(LOCATION)
+                .filter(|_| answer.status().is_redirection())
+            else {
+                return Ok(answer);
+            };
+            let place = String::from_utf8_lossy(place.as_bytes()).into_owned();
+            url = within_origin(&url, &place).ok_or_else(|| {
+                let shown: String = place.chars().take(MAX_SHOWN).collect();
+                format!("it redirects to another origin, {shown:?}; if this is right, scrape that URL")
+            })?;
+        }
+        Err(format!("more than {MAX_REDIRECTS} redirects"))
+    }
+
+    /// Fills `self.body`.
+    fn fetch(&mut self) -> Result<Format, String> {
+        let answer = self.request()?;
         let status = answer.status();
         if !status.is_success() {
             return Err(format!("the server returned HTTP status {status}"));
@@ -167,7 +214,7 @@ impl Endpoint {
         let mut reader = answer.into_body().into_reader().take(self.limit + 1);
         reader
             .read_to_end(&mut self.body)
-            .map_err(|error| why(error.into()))?;
+            .map_err(|error| self.why(&error.into()))?;
         if self.body.len() as u64 > self.limit {
             self.body = vec![];
             return Err(format!(
@@ -177,6 +224,25 @@ impl Endpoint {
         }
         Ok(format)
     }
+}
+
+/// The URL of a header `Location` (RFC 9110, section 10.2.2); None if it has another scheme, host or
+/// port than `url`, or a path that is relative to that of `url`.
+fn within_origin(url: &Uri, place: &str) -> Option<Uri> {
+    let port = |uri: &Uri| {
+        uri.port_u16()
+            .or_else(|| Some(if uri.scheme_str()? == "https" { 443 } else { 80 }))
+    };
+    let (scheme, authority) = (url.scheme_str()?, url.authority()?);
+    if place.starts_with('/') && !place.starts_with("//") {
+        return format!("{scheme}://{authority}{place}").parse().ok();
+    }
+    let other: Uri = place.parse().ok()?;
+    let is_same = other.scheme() == url.scheme()
+        && other.host()?.eq_ignore_ascii_case(url.host()?)
+        && port(&other) == port(url)
+        && !other.authority()?.as_str().contains('@');
+    is_same.then_some(other)
 }
 
 /// The format of a response. Without a content type it is the text format.

@@ -8,6 +8,7 @@
 
 pub mod live;
 
+use std::path::Path;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_probes::ProbeEntry;
 use loadprint_probes::ProbeError;
+use loadprint_probes::symbols::Symbols;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::rows::Value;
 use loadprint_recording::schema::Type;
@@ -51,6 +53,12 @@ pub fn options() -> Options {
 /// The probe of this name.
 pub fn entry(name: &str) -> &'static ProbeEntry {
     PROBES.iter().find(|entry| entry.name == name).unwrap()
+}
+
+/// The helper that reads symbols.
+pub fn symbols() -> Option<Symbols> {
+    let program = Path::new(env!("CARGO_BIN_EXE_symbol-helper"));
+    Some(Symbols::start(program, Path::new("/proc")).unwrap())
 }
 
 /// Opens a probe that shares no eBPF programs with another.

@@ -4,8 +4,10 @@
 //! it accepts.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use std::fs::File;
+use std::io::Write;
+
 use loadprint_probes::Options;
-use loadprint_probes::ebpf::profile::maps;
 use loadprint_probes::ebpf::programs;
 use loadprint_probes::hardware;
 use loadprint_probes::hardware::nvme;
@@ -24,7 +26,13 @@ use loadprint_probes::procfs::snmp;
 use loadprint_probes::procfs::sockets;
 use loadprint_probes::procfs::threads;
 use loadprint_probes::procfs::vmstat;
+use loadprint_probes::symbols::MAX_NAME;
+use loadprint_probes::symbols::demangle::demangle;
+use loadprint_probes::symbols::elf::Elf;
+use loadprint_probes::symbols::maps;
 use loadprint_recording::rows::Rows;
+use rustix::fs::MemfdFlags;
+use rustix::fs::memfd_create;
 
 /// Parses one text. It is called repeatedly with the same rows, as at successive ticks.
 pub type Parse = Box<dyn FnMut(&[u8], &mut Rows) -> Result<(), String>>;
@@ -62,6 +70,22 @@ fn of_row(parse: impl Fn(&[u8], &mut Rows) -> Result<(), ParseError> + 'static) 
         rows.row(&[b"all"]);
         text_error(parse(text, rows))
     })
+}
+
+/// A program that a watched process has mapped.
+pub fn elf(bytes: &[u8]) -> Result<(), String> {
+    let mut file = File::from(memfd_create("elf", MemfdFlags::CLOEXEC).unwrap());
+    file.write_all(bytes).unwrap();
+    let elf = Elf::open(&file).ok_or("1: file: not an ELF file")?;
+    let base = elf.description.base();
+    let starts = elf.functions(base).into_iter().map(|(start, _)| start);
+    let addresses: Vec<u64> = starts
+        .take(100)
+        .map(|start| base.wrapping_add(start.into()))
+        .collect();
+    assert_eq!(elf.names(&addresses).len(), addresses.len());
+    elf.dispatch();
+    Ok(())
 }
 
 fn matrix(full_matrix: bool, described: bool) -> Parse {
@@ -157,6 +181,13 @@ pub static PARSERS: &[Parser] = &[
     }),
     parser("process_maps", 0, || {
         Box::new(|text, _| text_error(maps::parse(text)).map(drop))
+    }),
+    parser("elf", 0, || Box::new(|bytes, _| elf(bytes))),
+    parser("symbol_name", 0, || {
+        Box::new(|name, _| match demangle(name).len() {
+            0..=MAX_NAME => Ok(()),
+            length => panic!("{length} bytes"),
+        })
     }),
     parser("cgroup_mounts", 0, || {
         Box::new(|text, _| text_error(mounts::parse_mounts(text)).map(drop))

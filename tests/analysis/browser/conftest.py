@@ -73,7 +73,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for run in execution.glob("b*"):
         name = "oltp" if "oltp" in run.name else "insert"
         shutil.copy(RECORDED / name / "load" / "latency.hlog", run / "load")
-        write_stacks(run, server=OLTP if name == "oltp" else INSERT)
+        write_stacks(run, {"server": OLTP if name == "oltp" else INSERT})
     result, declared = resolve([str(execution)])
     path = folder / "report.html"
     path.write_text(written(collect(result, declared)), encoding="utf-8")

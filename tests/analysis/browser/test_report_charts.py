@@ -112,7 +112,8 @@ def test_flame_graphs_enlarge_search_and_compare(opened: Page) -> None:
     expect(frame("tcp_sendmsg_locked").locator("rect")).to_be_visible()
     frame("MYSQLparse").hover()
     expect(details).to_have_text(re.compile(r"^MYSQLparse: .* µs per client statement, .* %, .* × oltp \["))
-    colours = {frame(name).locator("rect").get_attribute("fill") for name in ("MYSQLparse", "[mysqld]")}
+    rects = (frame(name).locator("rect").first for name in ("MYSQLparse", "[mysqld]"))
+    colours = {rect.get_attribute("fill") for rect in rects}
     opened.locator(".flame-view").nth(1).click()
     expect(opened.locator(".flame-view").nth(1)).to_have_attribute("aria-pressed", "true")
     assert frame("MYSQLparse").locator("rect").get_attribute("fill") not in colours

@@ -22,6 +22,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // worker is the counter of a goroutine, padded to separate cache lines.
@@ -45,10 +47,12 @@ func main() {
 }
 
 func run(parsed options) error {
-	database, err := sql.Open("mysql", parsed.config.FormatDSN())
+	// Not a data source name, which cannot contain a TLS configuration.
+	connector, err := mysql.NewConnector(parsed.config)
 	if err != nil {
 		return err
 	}
+	database := sql.OpenDB(connector)
 	defer database.Close()
 	database.SetMaxOpenConns(parsed.threads)
 	database.SetMaxIdleConns(parsed.threads)

@@ -33,7 +33,7 @@ type options struct {
 func parse(arguments []string) (options, error) {
 	var parsed options
 	flags := flag.NewFlagSet("loadprint-go-lookup", flag.ContinueOnError)
-	file := flags.String("defaults-file", os.Getenv("LOADPRINT_DEFAULTS_FILE"), "option file, group [client]: user, password, host, port, socket")
+	file := flags.String("defaults-file", os.Getenv("LOADPRINT_DEFAULTS_FILE"), "option file, group [client]: user, password, host, port, socket, ssl-mode, server-public-key-path")
 	host := flags.String("host", "", "host name; overrides the option file")
 	port := flags.String("port", "", "TCP port")
 	socket := flags.String("socket", "", "unix socket")
@@ -70,7 +70,7 @@ func parse(arguments []string) (options, error) {
 		delete(settings, "socket")
 	}
 	parsed.config = configure(settings, *database, *interpolate)
-	return parsed, nil
+	return parsed, secure(parsed.config, settings)
 }
 
 func configure(settings map[string]string, database string, interpolate bool) *mysql.Config {
@@ -103,8 +103,9 @@ func clientGroup(path string) (map[string]string, error) {
 		line := strings.TrimSpace(scanner.Text())
 		if strings.HasPrefix(line, "[") {
 			inside = line == "[client]"
-		} else if key, value, found := strings.Cut(line, "="); found && inside && !strings.HasPrefix(line, "#") {
-			settings[strings.TrimSpace(key)] = unquoted(strings.TrimSpace(value))
+		} else if key, value, _ := strings.Cut(line, "="); inside && line != "" && !strings.HasPrefix(line, "#") {
+			name := strings.ReplaceAll(strings.TrimSpace(key), "_", "-")
+			settings[strings.TrimPrefix(name, "loose-")] = unquoted(strings.TrimSpace(value))
 		}
 	}
 	return settings, scanner.Err()

@@ -149,8 +149,15 @@ public final class JdbcLookup {
         Properties properties = new Properties();
         properties.setProperty("user", account.getOrDefault("user", ""));
         properties.setProperty("password", account.getOrDefault("password", ""));
-        properties.setProperty("sslMode", "DISABLED"); // as the other clients over a private network
-        properties.setProperty("allowPublicKeyRetrieval", "true");
+        // Without TLS, as the other clients over a private network, unless the account selects it.
+        properties.setProperty("sslMode", account.getOrDefault("ssl-mode", "DISABLED"));
+        // Without TLS the password is sent only under a key that is trusted.
+        boolean loopback = account.getOrDefault("host", "127.0.0.1").matches("localhost|127\\..*|::1");
+        String permission = account.getOrDefault("get-server-public-key", loopback ? "1" : "0");
+        properties.setProperty("allowPublicKeyRetrieval", String.valueOf(permission.matches("1|on|true|")));
+        if (account.containsKey("server-public-key-path")) {
+            properties.setProperty("serverRSAPublicKeyFile", account.get("server-public-key-path"));
+        }
         properties.setProperty("useServerPrepStmts", flags.getOrDefault("server-prepared", "false"));
         properties.setProperty("cachePrepStmts", flags.getOrDefault("cached", "false"));
         String database = System.getenv().getOrDefault("LOADPRINT_DATABASE", "sbtest");
@@ -168,11 +175,14 @@ public final class JdbcLookup {
                 String value = parts[1].strip();
                 boolean quoted = value.length() > 1 && value.startsWith("\"") && value.endsWith("\"");
                 value = quoted ? value.substring(1, value.length() - 1).replaceAll("\\\\(.)", "$1") : value;
-                settings.put(parts[0].strip(), value);
+                settings.put(parts[0].strip().replaceFirst("^loose-", ""), value);
             }
         }
         if (settings.containsKey("socket")) {
             throw new IOException("Connector/J has no unix sockets: connect by TCP (placement.connection: veth)");
+        }
+        if (settings.getOrDefault("ssl-mode", "").startsWith("VERIFY")) {
+            throw new IOException("Connector/J verifies certificates with a key store: use another client for ssl-mode=VERIFY_…");
         }
         return settings;
     }

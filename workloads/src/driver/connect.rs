@@ -1,36 +1,33 @@
-//! Reads where to connect and as which user from options, files and the environment; refuses
-//! secrets that other users can read.
+//! Reads where to connect and as which user from options, files and the environment.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::path::PathBuf;
 
-use anyhow::Context;
 use anyhow::Result;
-use anyhow::bail;
+use loadprint_mysqlclient::OptionFile;
+use loadprint_mysqlclient::SslMode;
 use loadprint_mysqlclient::Tls;
+use loadprint_mysqlclient::TlsOptions;
+use loadprint_mysqlclient::read_private;
 
 use super::endpoint::Endpoint;
 use super::endpoint::endpoints;
-use super::tls;
 use crate::options::Values;
 
-/// Servers and an account. `None` leaves a value to the option file, else to the library's default.
+/// Servers and an account, those of the option file included. `None` leaves a value to the library's
+/// default.
 #[derive(Clone)]
 pub struct Account {
     /// Addresses, at least one; assigned to the connections round-robin.
     pub endpoints: Vec<Endpoint>,
     /// User name.
     pub user: Option<String>,
-    /// The password. `None` leaves it to the option file and to MYSQL_PWD, which the library reads
-    /// itself.
+    /// The password. `None` leaves it to MYSQL_PWD, which the library reads itself.
     pub password: Option<String>,
     /// Default database.
     pub database: Option<String>,
-    /// Option file that the library reads, group `client`.
-    pub option_file: Option<PathBuf>,
-    /// TLS settings.
+    /// Option file, group `client`, for its other settings.
+    pub option_file: Option<OptionFile>,
+    /// TLS and the server's key.
     pub tls: Tls,
     /// Compresses the protocol with zlib.
     pub compression: bool,
@@ -50,35 +47,36 @@ impl std::fmt::Debug for Account {
 impl Account {
     /// Reads the `--mysql-*` options and the files they name.
     pub fn from_options(values: &Values) -> Result<Self> {
-        let option_file = values.text("defaults-file")?.map(PathBuf::from);
-        if let Some(file) = &option_file {
-            read_private(file, "--defaults-file")?;
-        }
-        let password = match values.text("mysql-password-file")? {
-            Some(file) => Some(read_password(Path::new(file))?),
+        let file = match values.text("defaults-file")? {
+            Some(path) => Some(OptionFile::read(Path::new(path), "--defaults-file", &["client"])?),
             None => None,
         };
-        // Values of an option file are used unless the command line sets them. Without a file, the
-        // defaults of sysbench apply.
-        let or_default = |name: &str, default: &str| -> Result<Option<String>> {
-            Ok(match values.text(name)? {
-                Some(given) => Some(given.to_owned()),
-                None => option_file.is_none().then(|| default.to_owned()),
-            })
+        let from_file = |name: &str| file.as_ref().and_then(|file| file.get(name)).map(str::to_owned);
+        let password = match values.text("mysql-password-file")? {
+            Some(path) => Some(read_password(Path::new(path))?),
+            None => from_file("password"),
         };
+        let (host, socket) = (values.text("mysql-host")?, values.text("mysql-socket")?);
+        let (host, socket) = file.clone().unwrap_or_default().address(host, socket);
+        let port = file.as_ref().map(OptionFile::port).transpose()?.flatten();
+        let port = port.unwrap_or(3306).to_string();
+        // Without a file, the defaults of sysbench apply.
+        let user = values.text("mysql-user")?.map(str::to_owned);
+        let user = user.or_else(|| from_file("user"));
         Ok(Self {
             endpoints: endpoints(
-                or_default("mysql-host", "localhost")?.as_deref(),
-                or_default("mysql-port", "3306")?.as_deref(),
-                values.text("mysql-socket")?,
+                host.as_deref().unwrap_or("localhost"),
+                values.text("mysql-port")?.unwrap_or(&port),
+                socket.as_deref(),
             )?,
-            user: or_default("mysql-user", "sbtest")?,
+            user: user.or_else(|| file.is_none().then(|| "sbtest".to_owned())),
             password,
             database: values.text("mysql-db")?.map(str::to_owned),
-            tls: tls::from_options(values)?,
+            // Without TLS as sysbench, so that a comparison has no CPU time of TLS.
+            tls: tls_options(values)?.resolve(file.as_ref(), SslMode::Disabled)?,
             compression: values.flag("mysql-compression")?,
             answer_seconds: values.number("thread-init-timeout")?.clamp(1.0, 1e6) as u32,
-            option_file,
+            option_file: file,
         })
     }
 
@@ -94,51 +92,24 @@ impl Account {
 
     /// As [`Account::describe`], one entry for each server.
     pub fn addresses(&self) -> Vec<String> {
-        let unnamed = |endpoint: &Endpoint| endpoint.host.is_none() && endpoint.socket.is_none();
-        let describe = |endpoint: &Endpoint| match &self.option_file {
-            Some(file) if unnamed(endpoint) => format!("the server of {}", file.display()),
-            _ => endpoint.describe(),
-        };
-        self.endpoints.iter().map(describe).collect()
+        self.endpoints.iter().map(Endpoint::describe).collect()
     }
+}
+
+fn tls_options(values: &Values) -> Result<TlsOptions> {
+    let text = |name| Ok::<_, anyhow::Error>(values.text(name)?.map(str::to_owned));
+    Ok(TlsOptions {
+        mode: values.text("mysql-ssl")?.and_then(SslMode::from_word),
+        ca: text("mysql-ssl-ca")?,
+        cert: text("mysql-ssl-cert")?,
+        key: text("mysql-ssl-key")?,
+        cipher: text("mysql-ssl-cipher")?,
+        public_key: text("mysql-server-public-key-path")?,
+        get_public_key: values.flag("mysql-get-server-public-key")?,
+    })
 }
 
 fn read_password(path: &Path) -> Result<String> {
     let text = read_private(path, "--mysql-password-file")?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
-}
-
-/// Reads a file that contains a secret; refuses a file that group or others may read.
-fn read_private(path: &Path, option: &str) -> Result<String> {
-    let place = || format!("{option} {}", path.display());
-    let mode = fs::metadata(path).with_context(place)?.mode();
-    if mode & 0o077 != 0 {
-        bail!(
-            "{option} {}: mode {:04o} lets other users read the secret: chmod 600 {}",
-            path.display(),
-            mode & 0o7777,
-            path.display()
-        );
-    }
-    fs::read_to_string(path).with_context(place)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-
-    #[test]
-    fn a_password_file_that_others_can_read_is_refused_with_the_fix() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("secret");
-        fs::write(&path, "quite-secret\n").unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        let refusal = read_password(&path).unwrap_err().to_string();
-        assert!(refusal.contains("chmod 600"), "{refusal}");
-        assert!(!refusal.contains("quite-secret"), "{refusal}");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(read_password(&path).unwrap(), "quite-secret");
-    }
 }

@@ -3,31 +3,30 @@
 use anyhow::Result;
 use anyhow::bail;
 
-/// One address. `None` leaves a value to the option file, else to the library's default.
+/// One address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Endpoint {
     /// `localhost` means the unix socket.
-    pub host: Option<String>,
+    pub host: String,
     /// TCP port.
-    pub port: Option<u16>,
-    /// Path of the unix socket.
+    pub port: u16,
+    /// Path of the unix socket; `None` leaves it to the library's default.
     pub socket: Option<String>,
 }
 
 impl Endpoint {
     /// The address as text, for messages and results.
     pub fn describe(&self) -> String {
-        match (&self.socket, &self.host) {
-            (Some(socket), _) => socket.clone(),
-            (None, Some(host)) if host == "localhost" => "localhost (unix socket)".to_owned(),
-            (None, Some(host)) => format!("{host}:{}", self.port.unwrap_or(3306)),
-            (None, None) => "localhost".to_owned(),
+        match &self.socket {
+            Some(socket) => socket.clone(),
+            None if self.is_local() => "localhost (unix socket)".to_owned(),
+            None => format!("{}:{}", self.host, self.port),
         }
     }
 
-    /// True if the options select a unix socket.
+    /// True for a unix socket.
     pub fn is_local(&self) -> bool {
-        self.socket.is_some() || self.host.as_deref() == Some("localhost")
+        self.host == "localhost"
     }
 }
 
@@ -36,33 +35,26 @@ impl Endpoint {
 ///
 /// # Errors
 /// An empty name in a list, or an invalid port.
-pub fn endpoints(host: Option<&str>, port: Option<&str>, socket: Option<&str>) -> Result<Vec<Endpoint>> {
-    if let Some(sockets) = socket {
-        return names("mysql-socket", sockets)?
-            .into_iter()
-            .map(|socket| {
-                Ok(Endpoint {
-                    host: Some("localhost".to_owned()),
-                    port: None,
-                    socket: Some(socket),
-                })
+pub fn endpoints(hosts: &str, ports: &str, sockets: Option<&str>) -> Result<Vec<Endpoint>> {
+    let port = |port: &String| match port.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => bail!("--mysql-port={ports}: `{port}` is not a port from 1 to 65535"),
+    };
+    let ports = names("mysql-port", ports)?
+        .iter()
+        .map(port)
+        .collect::<Result<Vec<u16>>>()?;
+    if let Some(sockets) = sockets {
+        let sockets = names("mysql-socket", sockets)?.into_iter();
+        return Ok(sockets
+            .map(|socket| Endpoint {
+                host: "localhost".to_owned(),
+                port: ports[0],
+                socket: Some(socket),
             })
-            .collect();
+            .collect());
     }
-    let hosts: Vec<Option<String>> = match host {
-        Some(hosts) => names("mysql-host", hosts)?.into_iter().map(Some).collect(),
-        None => vec![None],
-    };
-    let ports: Vec<Option<u16>> = match port {
-        Some(ports) => names("mysql-port", ports)?
-            .iter()
-            .map(|port| match port.parse() {
-                Ok(number) if number > 0 => Ok(Some(number)),
-                _ => bail!("--mysql-port={ports}: `{port}` is not a port from 1 to 65535"),
-            })
-            .collect::<Result<_>>()?,
-        None => vec![None],
-    };
+    let hosts = names("mysql-host", hosts)?;
     let pairs = ports
         .iter()
         .flat_map(|port| hosts.iter().map(move |host| (host, port)));
@@ -87,23 +79,20 @@ fn names(option: &str, list: &str) -> Result<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn described(host: Option<&str>, port: Option<&str>, socket: Option<&str>) -> Vec<String> {
+    fn described(host: &str, port: &str, socket: Option<&str>) -> Vec<String> {
         let all = endpoints(host, port, socket).unwrap();
         all.iter().map(Endpoint::describe).collect()
     }
 
     #[test]
     fn hosts_vary_faster_than_ports_and_sockets_override_both() {
-        assert_eq!(
-            described(Some("a,b"), Some("1,2"), None),
-            ["a:1", "b:1", "a:2", "b:2"]
-        );
-        assert_eq!(described(Some("a"), None, Some("/x, /y")), ["/x", "/y"]);
+        assert_eq!(described("a,b", "1,2", None), ["a:1", "b:1", "a:2", "b:2"]);
+        assert_eq!(described("a", "1", Some("/x, /y")), ["/x", "/y"]);
     }
 
     #[test]
     fn an_invalid_list_is_refused() {
-        let refusal = |host, port| endpoints(Some(host), Some(port), None).unwrap_err().to_string();
+        let refusal = |host, port| endpoints(host, port, None).unwrap_err().to_string();
         assert!(refusal("a,,b", "1").contains("--mysql-host=a,,b"));
         assert!(refusal("a", "1,70000").contains("`70000`"));
     }

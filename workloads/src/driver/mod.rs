@@ -17,7 +17,6 @@ mod statement;
 mod statements;
 mod template;
 mod text;
-pub mod tls;
 pub mod watchdog;
 
 pub use failure::DbError;

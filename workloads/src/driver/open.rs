@@ -1,6 +1,5 @@
 //! Opens a connection of libmysqlclient: sets its options and selects how it waits.
 
-use std::ffi::CStr;
 use std::ffi::CString;
 use std::ffi::c_int;
 use std::ffi::c_uint;
@@ -8,7 +7,7 @@ use std::ffi::c_ulong;
 use std::ffi::c_void;
 use std::ptr;
 
-use loadprint_mysqlclient::connect_first_alone;
+use loadprint_mysqlclient::Refusal;
 use mysqlclient_sys as sys;
 
 use super::connect::Account;
@@ -52,21 +51,8 @@ pub fn open(
 ) -> Result<*mut sys::MYSQL, Failure> {
     let account = &driver.account;
     let endpoint = account.endpoint(number);
-    let guess = endpoint.is_local();
-    let mut mysql = connect(account, endpoint, with_database, guess, watched)?;
-    // An option file, which only the library reads, may set another transport.
-    // SAFETY: the handle is connected; the string is read before any further call.
-    let unix = unsafe {
-        let info = sys::mysql_get_host_info(mysql);
-        !info.is_null() && CStr::from_ptr(info).to_string_lossy().contains("UNIX socket")
-    };
-    if unix != guess {
-        watched.set_handle(ptr::null_mut());
-        // SAFETY: closed once, not used again.
-        unsafe { sys::mysql_close(mysql) };
-        mysql = connect(account, endpoint, with_database, unix, watched)?;
-    }
-    if driver.read_timeout.is_none() && !unix {
+    let mysql = connect(account, endpoint, with_database, watched)?;
+    if driver.read_timeout.is_none() && !endpoint.is_local() {
         // SAFETY: the handle is connected.
         keep_alive(unsafe { (*mysql).net.fd });
     }
@@ -95,14 +81,13 @@ fn connect(
     account: &Account,
     endpoint: &Endpoint,
     with_database: bool,
-    polled: bool,
     watched: &WatchedConnection,
 ) -> Result<*mut sys::MYSQL, Failure> {
     let text = |value: &Option<String>| -> Result<Option<CString>, Failure> {
         let cut = |_| client_failure("a connection option contains a zero byte");
         value.as_deref().map(CString::new).transpose().map_err(cut)
     };
-    let host = text(&endpoint.host)?;
+    let host = text(&Some(endpoint.host.clone()))?;
     let user = text(&account.user)?;
     let password = text(&account.password)?;
     let socket = text(&endpoint.socket)?;
@@ -115,22 +100,22 @@ fn connect(
     }
     watched.set_handle(mysql);
     // SAFETY: the handle is fresh and not connected.
-    let set = unsafe { set_options(mysql, account, polled) };
+    let set = unsafe { set_options(mysql, account, endpoint.is_local()) };
     // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that outlives
     // the call.
     let connected = set.is_ok()
-        && !connect_first_alone(|| unsafe {
+        && !unsafe {
             sys::mysql_real_connect(
                 mysql,
                 pointer(&host),
                 pointer(&user),
                 pointer(&password),
                 pointer(&database),
-                endpoint.port.map_or(0, c_uint::from),
+                c_uint::from(endpoint.port),
                 pointer(&socket),
                 CLIENT_MULTI_STATEMENTS,
             )
-        })
+        }
         .is_null();
     if connected {
         return Ok(mysql);
@@ -149,13 +134,11 @@ fn connect(
 /// `mysql` must come from mysql_init and not be connected yet.
 unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account, polled: bool) -> Result<(), Failure> {
     use sys::mysql_option as option;
+    let refused = |refusal: Refusal| client_failure(&refusal.to_string());
     if let Some(file) = &account.option_file {
-        let path = CString::new(file.as_os_str().as_encoded_bytes())
-            .map_err(|_| client_failure("--defaults-file contains a zero byte"))?;
-        // SAFETY: the library copies the string.
-        unsafe { sys::mysql_options(mysql, option::MYSQL_READ_DEFAULT_FILE, path.as_ptr().cast()) };
+        // SAFETY: the handle is not connected yet.
+        unsafe { file.set(mysql) }.map_err(refused)?;
     }
-    let yes = sys::TRUE;
     let charset = c"utf8mb4";
     // SAFETY: as below.
     unsafe {
@@ -175,18 +158,10 @@ unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account, polled: bool) -
     // SAFETY: each option takes a pointer to the type given here (C API reference, mysql_options)
     // and copies the value.
     unsafe {
-        account
-            .tls
-            .set(mysql)
-            .map_err(|error| client_failure(&error.to_string()))?;
+        account.tls.set(mysql).map_err(refused)?;
         if account.compression {
             sys::mysql_options(mysql, option::MYSQL_OPT_COMPRESS, ptr::null());
         }
-        sys::mysql_options(
-            mysql,
-            option::MYSQL_OPT_GET_SERVER_PUBLIC_KEY,
-            ptr::from_ref(&yes).cast::<c_void>(),
-        );
         sys::mysql_options(mysql, option::MYSQL_SET_CHARSET_NAME, charset.as_ptr().cast());
     }
     Ok(())

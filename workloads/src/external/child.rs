@@ -88,7 +88,9 @@ impl Child {
     pub fn start(mut command: Command) -> Result<Self> {
         let program = command.get_program().to_string_lossy().into_owned();
         let parent = Pid::from_raw(i32::try_from(std::process::id()).unwrap_or(0));
+        // Programs get the password in a private file; an environment is easier to read for others.
         command
+            .env_remove("MYSQL_PWD")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -39,7 +39,7 @@ pub const COMMON: &[OptionSpec] = &[
         "defaults-file",
         Kind::Text("FILE"),
         None,
-        "MySQL option file, mode 0600; group [client]: user, password, host, port, socket",
+        "MySQL option file, mode 0600; group [client]: user, password, host, port, socket, ssl-mode, ssl-ca and others",
     ),
     OptionSpec::new(
         "mysql-db",
@@ -58,8 +58,8 @@ pub const COMMON: &[OptionSpec] = &[
             "off",
             "on",
         ]),
-        Some("disabled"),
-        "TLS mode; off means disabled, on means required",
+        None,
+        "TLS mode; off means disabled, on means required [default: the option file, verify_ca with a CA, else disabled as in sysbench]",
     ),
     OptionSpec::new(
         "mysql-ssl-ca",
@@ -74,6 +74,18 @@ pub const COMMON: &[OptionSpec] = &[
         Kind::Text("LIST"),
         None,
         "permitted ciphers, as OpenSSL names them; TLS_... for TLS 1.3",
+    ),
+    OptionSpec::new(
+        "mysql-server-public-key-path",
+        Kind::Text("FILE"),
+        None,
+        "the server's RSA public key, PEM; without TLS the password is sent only under this key",
+    ),
+    OptionSpec::new(
+        "mysql-get-server-public-key",
+        Kind::Flag,
+        Some("off"),
+        "without TLS, send the password under the key that the server sends; over a unix socket and loopback this is always permitted",
     ),
     OptionSpec::new(
         "mysql-compression",

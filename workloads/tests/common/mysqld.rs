@@ -117,7 +117,7 @@ impl Mysqld {
     /// A connection of the test by the unix socket.
     pub fn sql(&self) -> Sql {
         let socket = self.path("home/mysql.sock");
-        Sql::connect(socket.to_str().unwrap(), Some("tester"), None, Some("sbtest"))
+        Sql::connect(socket.to_str().unwrap(), "tester", None, Some("sbtest"))
     }
 
     /// The certificate of the authority that the server generated.

@@ -4,12 +4,14 @@ use std::env;
 use std::ffi::CStr;
 use std::ffi::CString;
 use std::ffi::c_ulong;
+use std::path::Path;
 use std::ptr;
 use std::slice;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::SeqCst;
 
-use loadprint_mysqlclient::connect_first_alone;
+use loadprint_mysqlclient::OptionFile;
+use loadprint_mysqlclient::attach_thread;
 use mysqlclient_sys as sys;
 
 use super::Bench;
@@ -34,49 +36,46 @@ impl Sql {
 
     /// Connects to the tests' server as their account.
     pub fn shared(database: Option<&str>) -> Self {
-        let defaults = env::var("LOADPRINT_TEST_DEFAULTS").ok();
-        let user = defaults.is_none().then_some("root");
-        let mut sql = Self::connect(
-            &variable("LOADPRINT_TEST_SOCKET"),
-            user,
-            defaults.as_deref(),
-            database,
-        );
+        let socket = variable("LOADPRINT_TEST_SOCKET");
+        let mut sql = match env::var("LOADPRINT_TEST_DEFAULTS") {
+            Ok(path) => {
+                let path = Path::new(&path);
+                let file = OptionFile::read(path, "LOADPRINT_TEST_DEFAULTS", &["client"]).unwrap();
+                let user = file.get("user").unwrap_or_default();
+                Self::connect(&socket, user, file.get("password"), database)
+            }
+            Err(_) => Self::connect(&socket, "root", None, database),
+        };
         OPEN.fetch_add(1, SeqCst);
         sql.is_shared = true;
         sql
     }
 
-    /// Connects to the server at a socket; without a user, the account comes from the option file.
-    pub fn connect(socket: &str, user: Option<&str>, defaults: Option<&str>, database: Option<&str>) -> Self {
+    /// Connects to the server at a socket.
+    pub fn connect(socket: &str, user: &str, password: Option<&str>, database: Option<&str>) -> Self {
         let text = |text: &str| CString::new(text).unwrap();
-        let (socket, user) = (text(socket), user.map(text));
-        let (defaults, database) = (defaults.map(text), database.map(text));
+        let (socket, user) = (text(socket), text(user));
+        let (password, database) = (password.map(text), database.map(text));
+        attach_thread();
         let pointer = |text: &Option<CString>| text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
         // SAFETY: each pointer is null or a zero-terminated string that outlives the calls; the
         // handle is checked by `Sql::expect`.
         unsafe {
             let mysql = sys::mysql_init(ptr::null_mut());
-            if let Some(file) = &defaults {
-                let option = sys::mysql_option::MYSQL_READ_DEFAULT_FILE;
-                sys::mysql_options(mysql, option, file.as_ptr().cast());
-            }
             let sql = Self {
                 mysql,
                 is_shared: false,
             };
-            let connected = connect_first_alone(|| {
-                sys::mysql_real_connect(
-                    mysql,
-                    ptr::null(),
-                    pointer(&user),
-                    ptr::null(),
-                    pointer(&database),
-                    0,
-                    socket.as_ptr(),
-                    0,
-                )
-            });
+            let connected = sys::mysql_real_connect(
+                mysql,
+                ptr::null(),
+                user.as_ptr(),
+                pointer(&password),
+                pointer(&database),
+                0,
+                socket.as_ptr(),
+                0,
+            );
             sql.expect(!connected.is_null(), "connect");
             sql
         }

@@ -1,6 +1,9 @@
 //! Connections: TLS and compression over TCP, several sockets in turn, reconnects by option and
 //! after the server's death.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use crate::common::Bench;
 use crate::common::assert_refused;
 use crate::common::growth;
@@ -19,6 +22,13 @@ fn tls_is_used_verified_and_recorded() {
     server.succeed("prepare oltp_read_write --table-size=1000");
     let words = "run oltp_point_select --table-size=1000 --threads=2 --events=100 --format=json";
     let authority = server.authority().display().to_string();
+    let file = bench.path("client.cnf");
+    fs::write(
+        &file,
+        format!("[client]\nssl-mode=VERIFY_CA\nssl-ca={authority}\n"),
+    )
+    .unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     for (number, (options, mode)) in [
         ("--mysql-ssl=required".to_owned(), "required"),
         (
@@ -29,6 +39,9 @@ fn tls_is_used_verified_and_recorded() {
             "--mysql-ssl=on --mysql-ssl-cipher=TLS_AES_128_GCM_SHA256".to_owned(),
             "required",
         ),
+        (format!("--defaults-file={}", file.display()), "verify_ca"),
+        // A CA alone, as in the clients of MySQL.
+        (format!("--mysql-ssl-ca={authority}"), "verify_ca"),
     ]
     .into_iter()
     .enumerate()
@@ -60,7 +73,7 @@ fn tls_is_used_verified_and_recorded() {
         ("--mysql-ssl=verify_ca", "--mysql-ssl-ca"),
         (
             "--mysql-ssl=verify_ca --mysql-ssl-ca=/nonexistent",
-            "does not exist",
+            "no such file",
         ),
     ] {
         let output = server.command(&format!("{words} {options}")).output().unwrap();

@@ -95,7 +95,12 @@ def add(subparsers: Any) -> None:
         "revert",
         "revert and verify the change of an experiment whose processes were killed",
         "RUN",
-        "run directory",
+        "run directory; refused if users other than root and the caller can change its commands",
+    )
+    reverting.add_argument(
+        "--yes",
+        action="store_true",
+        help="run the commands although other users can change them; a refusal prints them",
     )
     reverting.set_defaults(run=run_revert)
 
@@ -170,6 +175,6 @@ def run_revert(arguments: argparse.Namespace) -> int:
     from loadprint.commands.ab.interrupts import say
     from loadprint.commands.ab.link import revert_by_hand
 
-    reverted, message = revert_by_hand(arguments.path, "by hand", verify_first=True)
+    reverted, message = revert_by_hand(arguments.path, yes=arguments.yes)
     say(message if reverted else f"NOT REVERTED: {message}")
     return 0 if reverted else 2

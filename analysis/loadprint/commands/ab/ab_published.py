@@ -14,6 +14,7 @@ from loadprint.commands.ab.analysis import About, analyse
 from loadprint.commands.ab.gates import Limits
 from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, Check, Effect, Result, Window
 from loadprint.errors import InputError
+from loadprint.reading import bounds
 
 HEAD = ["quantity", "without", "with"]
 QUANTITIES = {"qps": "queries", "cpu_percent": "cpu", "combined_improvement_factor": HEADLINE}
@@ -44,8 +45,8 @@ def read(path: Path) -> Result:
 
 def _rows(path: Path) -> tuple[dict[str, tuple[float, float]], dict[str, str]]:
     try:
-        lines = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        lines = list(csv.reader(bounds.read_text(path, bounds.TABLE, "give a CSV file").splitlines()))
+    except csv.Error as error:
         raise InputError(path, f"cannot be read as CSV ({error})", "give a CSV file of UTF-8 text") from error
     if not lines or [word.strip() for word in lines[0][:3]] != HEAD:
         fix = "write quantity,without,with[,printed_ratio] into the first line"

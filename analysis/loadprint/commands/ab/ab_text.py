@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from loadprint import numbers
@@ -35,6 +35,9 @@ def text(result: Result) -> str:
     lines += [_hanging(f"{label:<10}", fact) for label, fact in result.facts]
     lines += [_hanging("warning   ", warning) for warning in result.warnings]
     lines += ["", *grid([HEADS, *(effect_row(effect) for effect in result.effects)], left=2), ""]
+    if result.with_excluded:
+        lines += ["With the excluded blocks:", ""]
+        lines += [*grid([HEADS, *(effect_row(effect) for effect in result.with_excluded)], left=2), ""]
     if result.windows:
         lines += [*grid([WINDOW_HEADS, *(window_row(result, w) for w in result.windows)], left=3), ""]
         lines += [
@@ -87,9 +90,9 @@ def as_csv(result: Result) -> str:
 
 def markdown(result: Result) -> str:
     """Render the table of effects, the checks and the sentence."""
-    rows = [HEADS, *(effect_row(effect) for effect in result.effects)]
-    table = ["| " + " | ".join(map(escape.markdown, row)) + " |" for row in rows]
-    table.insert(1, "|---|---|" + "--:|" * (len(HEADS) - 2))
+    table = _markdown_table(result.effects)
+    if result.with_excluded:
+        table += ["", "With the excluded blocks:", "", *_markdown_table(result.with_excluded)]
     checks = [f"- {check.state}: {escape.markdown(f'{check.name}: {check.text}')}" for check in result.checks]
     warnings = [f"- warning: {escape.markdown(warning)}" for warning in result.warnings]
     sentence = escape.markdown(result.sentence)
@@ -97,6 +100,13 @@ def markdown(result: Result) -> str:
         "\n".join([f"## {escape.markdown(result.name)}", "", *table, "", *warnings, *checks, "", sentence])
         + "\n"
     )
+
+
+def _markdown_table(effects: Sequence[Effect]) -> list[str]:
+    rows = [HEADS, *(effect_row(effect) for effect in effects)]
+    table = ["| " + " | ".join(map(escape.markdown, row)) + " |" for row in rows]
+    table.insert(1, "|---|---|" + "--:|" * (len(HEADS) - 2))
+    return table
 
 
 RENDERERS: dict[str, Callable[[Result], str]] = {

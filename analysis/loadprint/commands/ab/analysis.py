@@ -30,7 +30,9 @@ def analyse(windows: Sequence[Window], limits: Limits, about: About) -> Result:
     """Apply the gates, compute the effects over the remaining blocks, and give the verdict."""
     complete = _complete_blocks(windows)
     gated = apply_gates(windows, limits)
-    used = [window for window in windows if window.block in complete and window.number not in gated.excluded]
+    countable = complete - {window.block for window in windows if window.note}
+    whole = [window for window in windows if window.block in countable]
+    used = [window for window in whole if window.number not in gated.excluded]
     excluded = dict(gated.excluded)
     for window in windows:
         if window.block not in complete:
@@ -40,6 +42,7 @@ def analyse(windows: Sequence[Window], limits: Limits, about: About) -> Result:
     kind, regime = verdict.regime(effects)
     word, sentence = verdict.judge(about.status, blocks, counted, effects)
     headline = verdict.by_key(effects, HEADLINE)
+    different = tuple(f"{each.name}: {each.text}" for each in gated.checks if each.state == "failed")
     return Result(
         name=about.name,
         title=about.title,
@@ -56,8 +59,9 @@ def analyse(windows: Sequence[Window], limits: Limits, about: About) -> Result:
         verdict=word,
         sentence=sentence,
         flips=about.flips,
-        warnings=(*about.warnings, *verdict.warnings(about.schedule, counted, headline)),
+        warnings=(*about.warnings, *different, *verdict.warnings(about.schedule, counted, headline)),
         facts=(*about.facts, ("regime", regime)),
+        with_excluded=effects_of(whole) if len(whole) > len(used) else (),
     )
 
 

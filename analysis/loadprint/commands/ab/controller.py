@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import select
-import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -18,16 +17,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loadprint.commands.ab import guards, keeper
+from loadprint.commands.ab import fixed_work, guards, keeper
 from loadprint.commands.ab.heartbeat import Heartbeat
 from loadprint.commands.ab.interrupts import Interrupts, say
 from loadprint.commands.ab.link import KeeperGone, Link
 from loadprint.commands.ab.recorder import Recorder, gone, server_pid, why_silent
 from loadprint.commands.ab.schedule import Plan, Slot, deadline
 from loadprint.configuration import collector_binary
-from loadprint.configuration.private_files import write_private
+from loadprint.configuration.checkout import CHECKOUT
 from loadprint.errors import InputError
 from loadprint.reading.documents import FORMAT_VERSION
+from loadprint.safe_files import Directory, require_trusted
 
 if TYPE_CHECKING:
     from loadprint.commands.ab.experiment import Experiment
@@ -50,7 +50,7 @@ class Site:
 
     experiment: Experiment
     plan: Plan
-    out: Path
+    run: Directory
     pid: int
     heartbeat: Heartbeat | None = None
 
@@ -75,25 +75,40 @@ def run(
 
     Raises InputError if it cannot start; then nothing was switched.
     """
-    if not (out.is_dir() and not any(out.iterdir())) and out.exists():
-        raise InputError(out, "already exists", "name a new directory with --out")
     collect, pid = collector_binary.find(binary), server_pid(experiment.server.process)
-    (out / "load").mkdir(parents=True)
-    _write(out / "load" / "experiment.json", {**experiment.model_dump(mode="json"), "plan": asdict(plan)})
-    _write(out / "run.json", _meta(out, experiment))
+    directory = _new_run(out)
+    _write(
+        directory.make("load"), "experiment.json", experiment.model_dump(mode="json") | {"plan": asdict(plan)}
+    )
+    _write(directory, "run.json", _meta(out, experiment), 0o644)
     with Interrupts() as interrupts:
         try:
-            link = Link(_keeper_config(experiment, plan, out, collect, pid))
+            link = Link(_keeper_config(experiment, plan, out, collect, pid), directory)
         except InputError:  # nothing was started
-            shutil.rmtree(out)
+            directory.remove()
             raise
-        controller = Controller(Site(experiment, plan, out, pid, heartbeat), link, interrupts)
+        controller = Controller(Site(experiment, plan, directory, pid, heartbeat), link, interrupts)
         try:
             return controller.conduct(
-                lambda: Recorder(collect, out, experiment, pid, deadline(experiment, plan))
+                lambda: Recorder(collect, directory, experiment, pid, deadline(experiment, plan))
             )
         finally:
             end_keeper(link)
+
+
+def _new_run(out: Path) -> Directory:
+    """Create the run directory, into which no other user can write."""
+    try:
+        directory = Directory.new(out)
+    except FileExistsError:
+        raise InputError(out, "already exists", "name a new directory with --out") from None
+    except OSError as error:
+        raise InputError(error.filename or out, str(error.strerror), "name another with --out") from error
+    try:
+        require_trusted(out, owner=CHECKOUT.stat().st_uid)
+    except OSError as error:
+        say(f"warning: {error.filename} {error.strerror}: `ab revert` would refuse this run without --yes")
+    return directory
 
 
 def end_keeper(link: Link) -> None:
@@ -136,16 +151,16 @@ def _keeper_config(experiment: Experiment, plan: Plan, out: Path, collect: Path,
     }
 
 
-def _write(path: Path, value: dict[str, Any]) -> None:
-    write_private(path, json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n")
+def _write(directory: Directory, name: str, value: dict[str, Any], mode: int = 0o600) -> None:
+    directory.replace(name, json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n", mode)
 
 
 class Controller:
     """Runs one experiment."""
 
     def __init__(self, site: Site, link: Link, interrupts: Interrupts) -> None:
-        self.experiment, self.plan, self.out, self.pid = site.experiment, site.plan, site.out, site.pid
-        self.heartbeat = site.heartbeat
+        self.experiment, self.plan, self.pid = site.experiment, site.plan, site.pid
+        self.run, self.load, self.heartbeat = site.run, site.run.sub("load"), site.heartbeat
         self.link, self.interrupts, self.pid_start = link, interrupts, keeper.start_time(site.pid)
         self.guarding = guards.Guarding(site.experiment.guards)
         self.recorder: Recorder | None = None
@@ -166,7 +181,9 @@ class Controller:
             self._end_recorder()
             self._close(f"{error.place}: {error.what}", reverted=True, revert_result="nothing was applied")
             if isinstance(error, Silent):
-                raise InputError(error.place, why_silent(self.out) or error.what, error.fix) from None
+                raise InputError(
+                    error.place, why_silent(self.run.by_descriptor) or error.what, error.fix
+                ) from None
             raise
         except Exception as error:  # a defect of this program must not leave the treatment applied
             reason = f"{type(error).__name__}: {error}"
@@ -191,7 +208,7 @@ class Controller:
             if sample and not answers:
                 until, answers = time.monotonic() + SILENT_S, True
             if (died := self.recorder.died()) is not None:
-                raise InputError(self.out / "load" / "recorder.log", died, "fix this and run it again")
+                raise InputError(self.load.path / "recorder.log", died, "fix this and run it again")
             if time.monotonic() > until:
                 raise Silent(
                     "server", "it does not answer the recorder", "see docs/mysql-probe.md for the account"
@@ -214,7 +231,8 @@ class Controller:
         if slot.settle_s:
             with self._phase("settle", **more):
                 self._hold(slot.settle_s)
-        with self._phase(slot.variant, **more):
+        # in the gap, so that the window does not contain it
+        with self._phase(slot.variant, **more, fixed_work_ns=fixed_work.cpu_ns()):
             self._measure(self.experiment.schedule.window)
         pace = self.guarding.queries_per_second
         rate = "" if pace is None else f", {pace:,.0f} queries/s"
@@ -313,7 +331,7 @@ class Controller:
     def _close(self, reason: str, *, reverted: bool, revert_result: str) -> Outcome:
         checks = [asdict(check) for check in self.guarding.checks()]
         document = {"checks": checks, "reverted": reverted, "told": revert_result}
-        _write(self.out / "load" / "guards.json", document)
+        _write(self.load, "guards.json", document)
         failure = f"{reason}; {revert_result}" if reason or not reverted else None
-        keeper.set_status(self.out, failure, self.link.config["collect"])
+        keeper.set_status(self.run, failure, self.link.config["collect"])
         return Outcome(reason, reverted, revert_result)

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from loadprint.commands.ab.variants import Variants
-from loadprint.configuration.field_types import Name, Seconds, Strict
+from loadprint.configuration.field_types import Line, Name, Seconds, Strict
 from loadprint.configuration.model_file import read_model
 
 # YAML reads the command `true`, that of an experiment without a change, as a boolean
@@ -107,11 +107,15 @@ class Guards(Strict):
 
 
 class Gates(Strict):
-    """Limits of the differences between windows; a block beyond them is excluded (`gates.py`)."""
+    """Limits of the differences between windows (`gates.py`).
+
+    Only `fixed_work` excludes blocks. The other three are reported: what they measure can be an effect.
+    """
 
     mix_distance: Annotated[float, Field(gt=0, le=1)] = 0.05
     load_difference: Annotated[float, Field(gt=0)] = 0.2
     min_cpu: Share | None = None
+    fixed_work: Annotated[float, Field(gt=0)] = 0.2
 
 
 class Recorder(Strict):
@@ -131,7 +135,7 @@ class Experiment(Variants, Strict):
     """
 
     name: Name
-    title: str = ""
+    title: Line = ""
     initial: Literal["baseline", "treatment"] = "baseline"
     treatment: Treatment
     schedule: Schedule = Field(default_factory=Schedule)

@@ -139,9 +139,10 @@ class Guarding:
             before, old = self._last
             # the time between the recorder's ticks, from the sum of all CPU times
             seconds = (sample["cpu.all"] - old["cpu.all"]) / sample["cpu.count"] or now - before
-            self.queries_per_second = (questions(sample) - questions(old)) / seconds
-            reasons.append(self._judge("queries_per_second", self.queries_per_second))
-            reasons.append(self._judge("error_rate", (errors(sample) - errors(old)) / seconds))
+            if questions(sample) >= questions(old):  # else the server restarted: its rates are not known
+                self.queries_per_second = (questions(sample) - questions(old)) / seconds
+                reasons.append(self._judge("queries_per_second", self.queries_per_second))
+                reasons.append(self._judge("error_rate", (errors(sample) - errors(old)) / seconds))
             total = sample["cpu.all"] - old["cpu.all"]
             if total > 0:
                 reasons.append(self._judge("host_cpu", (sample["cpu.busy"] - old["cpu.busy"]) / total))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import stat
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +29,8 @@ class Heartbeat:
             raise InputError("--heartbeat-timeout", "not a valid timeout", "give seconds, more than 0")
         self._touched_ns, self._seen = self._modified(), time.monotonic()
         if self._touched_ns is None:
-            raise InputError(self.path, "no such file", "create it before the start, and touch it repeatedly")
+            fix = "create it before the start, and touch it repeatedly"
+            raise InputError(self.path, "no such regular file", fix)
 
     def lost(self) -> str:
         """Return the reason to end the experiment, or an empty text."""
@@ -44,6 +46,7 @@ class Heartbeat:
 
     def _modified(self) -> int | None:
         try:
-            return self.path.stat().st_mtime_ns
+            state = self.path.lstat()
         except OSError:
             return None
+        return state.st_mtime_ns if stat.S_ISREG(state.st_mode) else None

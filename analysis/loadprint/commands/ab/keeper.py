@@ -1,8 +1,9 @@
 """Switches the change on and off, and reverts it if the controller is lost.
 
-The keeper is a separate program (`python -I -S keeper.py CONFIG`). It uses only the standard
-library and runs in a separate session, so that neither Ctrl-C, a lost terminal nor the end of its
-caller reaches it. It reads requests as lines of JSON on standard input. The caller holds a *lease*,
+The keeper is a separate program (`python -I -S keeper.py CONFIG RUN`: two descriptors that it
+inherits, which no other user can exchange). It uses only the standard library and runs in a
+separate session, so that neither Ctrl-C, a lost terminal nor the end of its caller reaches it. It
+reads requests as lines of JSON on standard input. The caller holds a *lease*,
 which every line renews. The keeper reverts, verifies and records this in the run directory when the
 lease expires, when the input ends (the caller was killed), at the deadline, and on SIGTERM. A
 process that switches holds the lock `load/lock`, so that no two processes revert at once.
@@ -25,6 +26,12 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+if __name__ == "__main__":
+    # -I excludes the package; after the standard library, which it must not replace
+    sys.path.append(str(Path(__file__).resolve().parents[3]))
+
+from loadprint.safe_files import Directory
 
 # pauses between attempts to revert, while the caller waits, and without a caller
 PAUSES_S = (1.0, 1.0)
@@ -73,8 +80,8 @@ def start_time(pid: int) -> int | None:
 class Log:
     """Appends JSON lines to a file; each line is one write, so that a kill leaves complete lines."""
 
-    def __init__(self, path: Path, mode: int = 0o644) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, mode)
+    def __init__(self, descriptor: int) -> None:
+        self._file = descriptor
 
     def write(self, line: dict[str, Any]) -> None:
         """Append one object."""
@@ -86,25 +93,24 @@ class Switch:
 
     `config` has the `commands` apply, revert, verify_applied, verify_reverted (shell), and their
     `timeout` in seconds. If `treated`, the server was found with the treatment: the commands are
-    exchanged, and recorded by the names that the experiment gives them. Raises Taken if another
-    process holds the lock of the run directory.
+    exchanged, and recorded by the names that the experiment gives them. `load` is the directory of
+    this name in the run directory. Raises Taken if another process holds its lock, and OSError.
     """
 
-    def __init__(self, run: Path, config: dict[str, Any]) -> None:
-        self.run, self.commands, self.timeout = run, config["commands"], float(config["timeout"])
+    def __init__(self, load: Directory, config: dict[str, Any]) -> None:
+        self.load, self.commands, self.timeout = load, config["commands"], float(config["timeout"])
         self.treated = bool(config.get("treated"))
-        # the output of commands may contain a password
-        self.phases, self.log = (
-            Log(run / "load" / "phases.jsonl"),
-            Log(run / "load" / "switches.jsonl", 0o600),
-        )
         self.touched = False
         self.open: list[dict[str, Any]] = []
-        self._lock = os.open(run / "load" / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        # users who can read a file can hold its lock, and so prevent a revert
+        self._lock = load.append("lock", 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Taken(f"{run}/load/lock: another process holds the lock") from None
+            raise Taken(f"{load.path}/lock: another process holds the lock") from None
+        self.phases = Log(load.append("phases.jsonl"))
+        # the output of commands may contain a password
+        self.log = Log(load.append("switches.jsonl", 0o600))
 
     def named(self, name: str) -> str:
         """Return the experiment's name of a command."""
@@ -195,19 +201,28 @@ class Switch:
     def resume(self) -> None:
         """Take over from a killed keeper: read the open phases, and assume that a revert is needed."""
         self.touched = True
-        for line in (self.run / "load" / "phases.jsonl").read_text(encoding="utf-8").splitlines():
-            each = json.loads(line)
+        try:
+            lines = self.load.read("phases.jsonl").splitlines()
+        except OSError as error:
+            report(f"the open phases cannot be read: {error}")
+            lines = []
+        for line in lines:
+            try:
+                each = json.loads(line)
+                phase, begins = each["phase"], each["event"] == "begin"
+            except (ValueError, KeyError, TypeError, RecursionError):  # cut off by a crash
+                continue
             kept = {key: each[key] for key in ("phase", "block", "window") if key in each}
-            self.open = [other for other in self.open if other["phase"] != each["phase"]]
-            self.open += [kept] if each["event"] == "begin" else []
+            self.open = [other for other in self.open if other["phase"] != phase]
+            self.open += [kept] if begins else []
 
 
 class Keeper:
     """Serves the caller's requests until it finishes, its lease expires, or the deadline."""
 
-    def __init__(self, config: dict[str, Any], answers: int) -> None:
-        self.config, self.answers = config, answers
-        self.switch = Switch(Path(config["run"]), config)
+    def __init__(self, config: dict[str, Any], run: Directory, answers: int) -> None:
+        self.config, self.run, self.answers = config, run, answers
+        self.switch = Switch(run.sub("load"), config)
         # one experiment per server: the kernel frees an abstract socket name with its process
         self.claim = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -281,10 +296,10 @@ class Keeper:
         )
         if not ok:
             revert = self.config["commands"]["revert"]
-            print(f"NOT REVERTED ({message}); run by hand: {revert}", file=sys.stderr)
+            report(f"NOT REVERTED ({message}); run by hand: {revert}")
         self.answer(event="ended", ok=ok, why=why, message=message)
         self.end_recorder()
-        set_status(Path(self.config["run"]), f"{why}; {message}", self.config["collect"])
+        set_status(self.run, f"{why}; {message}", self.config["collect"])
         return 0 if ok else 1
 
     def end_recorder(self) -> None:
@@ -297,31 +312,59 @@ class Keeper:
             time.sleep(0.1)
 
 
-def set_status(run: Path, reason: str | None, collect: str) -> None:
-    """Write the status (failed if `reason`, else complete) into run.json, and finish the recording."""
-    path = run / "run.json"
-    meta = json.loads(path.read_text(encoding="utf-8"))
-    meta |= {
-        "status": "failed" if reason else "complete",
-        "reason": reason,
-        "ended_realtime_ns": time.time_ns(),
-    }
-    temporary = path.with_suffix(".new")
-    temporary.write_text(json.dumps(meta, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    temporary.rename(path)
+def set_status(run: Directory, reason: str | None, collect: str) -> None:
+    """Write the status (failed if `reason`, else complete) into run.json, and finish the recording.
+
+    Prints why run.json cannot be read or written: the change has been reverted in any case.
+    """
+    try:
+        meta = read_meta(run) | {
+            "status": "failed" if reason else "complete",
+            "reason": reason,
+            "ended_realtime_ns": time.time_ns(),
+        }
+        run.replace("run.json", json.dumps(meta, indent=1, ensure_ascii=False) + "\n")
+    except (OSError, ValueError) as error:
+        report(f"{run.path}/run.json: its status cannot be written: {error}")
     finish_recording(run, collect)
 
 
-def finish_recording(run: Path, collect: str) -> None:
+def read_meta(run: Directory) -> dict[str, Any]:
+    """Return run.json. Raises OSError, and ValueError if it has no status."""
+    try:
+        meta = json.loads(run.read("run.json"))
+        meta["status"]
+    except (KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"no status ({error!r})") from None
+    return dict(meta)
+
+
+def finish_recording(run: Directory, collect: str) -> None:
     """Write the tables and the manifest; the run directory does not change after it."""
-    done = subprocess.run(
-        [collect, "finish", str(run)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    command = f"{collect} finish {run.path}"
+    try:
+        done = subprocess.run(
+            [collect, "finish", "."],
+            cwd=run.by_descriptor,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        report(f"{command}: {error}")
+        return
     if done.returncode:
-        print(f"{collect} finish {run}: {done.stderr.strip()}", file=sys.stderr)
+        report(f"{command}: {done.stderr.strip()}")
 
 
-def main(path: str) -> int:
+def report(text: str) -> None:
+    """Print a message: to keeper.log, or to the caller, whose terminal may be gone."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def main(config: int, run: int) -> int:
     """Read the configuration and serve."""
     wake, sender = socket.socketpair()
     sender.setblocking(False)
@@ -329,9 +372,10 @@ def main(path: str) -> int:
     # handlers instead of SIG_IGN, which the commands would inherit
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(each, lambda *_: None)
-    config = json.loads(Path(path).read_text(encoding="utf-8"))
+    with open(config, encoding="utf-8") as file:
+        given = json.load(file)
     try:
-        keeper = Keeper(config, sys.stdout.fileno())
+        keeper = Keeper(given, Directory(run, Path(given["run"])), sys.stdout.fileno())
     except Taken as taken:
         print(json.dumps({"event": "refused", "message": str(taken)}), flush=True)
         return 2
@@ -339,4 +383,4 @@ def main(path: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))

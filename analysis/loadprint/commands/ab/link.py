@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import select
 import signal
@@ -18,8 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.commands.ab import keeper
-from loadprint.configuration.private_files import write_private
+from loadprint.commands.ab.interrupts import say
+from loadprint.configuration.checkout import CHECKOUT
 from loadprint.errors import InputError
+from loadprint.printable import printable
+from loadprint.safe_files import Directory, require_trusted
 
 HANGS_S = 5.0
 START_S = 120.0  # for the start of a small program on a busy host
@@ -36,17 +40,19 @@ class KeeperGone(Exception):
 class Link:
     """Runs a keeper as a child process. Raises InputError if it refuses to start."""
 
-    def __init__(self, config: dict[str, Any]) -> None:
-        self.config, self.run = config, Path(config["run"])
-        path = self.run / "load" / "keeper.json"
-        write_private(path, json.dumps(config, indent=1) + "\n")
-        with (self.run / "load" / "keeper.log").open("ab") as log:
+    def __init__(self, config: dict[str, Any], run: Directory) -> None:
+        self.config, self.load = config, run.sub("load")
+        load = self.load
+        load.replace("keeper.json", json.dumps(config, indent=1) + "\n", 0o600)
+        with open(load.regular("keeper.json"), "rb") as given, open(load.create("keeper.log"), "wb") as log:
+            inherited = (given.fileno(), run.fd)
             # -I -S: independent of the environment and of site packages
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(Path(keeper.__file__)), str(path)],
+                [sys.executable, "-I", "-S", str(Path(keeper.__file__)), *map(str, inherited)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                pass_fds=inherited,
                 start_new_session=True,
             )
         self._number, self._rest = 0, b""
@@ -55,7 +61,7 @@ class Link:
         first = self._read(until=time.monotonic() + START_S)
         if first is None or first.get("event") != "ready":
             message = (first or {}).get("message", "the keeper did not start, see load/keeper.log")
-            raise InputError(self.run, message, "end the other experiment, or wait for its end")
+            raise InputError(run.path, message, "end the other experiment, or wait for its end")
 
     def fileno(self) -> int:
         """Return a descriptor that is readable when the keeper sent a message, or has ended."""
@@ -99,8 +105,13 @@ class Link:
     def revert_instead(self, why: str) -> tuple[bool, str]:
         """Revert in place of a killed keeper."""
         self.wait()
-        end_command(self.run)
-        return revert_by_hand(self.run, why)
+        end_command(self.load)
+        try:
+            switch = keeper.Switch(self.load, self.config)
+        except (keeper.Taken, OSError) as error:
+            return False, str(error)
+        switch.resume()
+        return switch.end(why)
 
     def _send(self, request: dict[str, Any]) -> None:
         assert self.process.stdin is not None
@@ -133,39 +144,94 @@ class Link:
         return answer
 
 
-def end_command(run: Path) -> None:
+def end_command(load: Directory) -> None:
     """Kill the command that a killed keeper left running: it must not run longer than the revert."""
-    path = run / "load" / "switches.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    last = json.loads(lines[-1]) if lines else {}
-    if last.get("event") == "begin":
-        with contextlib.suppress(ProcessLookupError):
+    # a damaged line must not prevent the revert
+    with contextlib.suppress(OSError, LookupError, TypeError, ValueError):
+        last = json.loads(load.read("switches.jsonl").splitlines()[-1])
+        if last["event"] == "begin":
             os.killpg(int(last["pid"]), signal.SIGKILL)
 
 
-def revert_by_hand(run: Path, why: str, *, verify_first: bool = False) -> tuple[bool, str]:
-    """Revert and verify with the commands of a run directory; `verify_first`: unless already reverted.
+def revert_by_hand(path: Path, *, yes: bool = False) -> tuple[bool, str]:
+    """Revert with the commands of a run directory, unless already reverted, and verify.
 
-    Raises InputError if the directory has no commands, or another process is reverting.
+    Raises InputError if the directory has no commands, if another process is reverting, and, without
+    `yes`, if other users can change the commands; these are printed before.
     """
-    path = run / "load" / "keeper.json"
+    distrust = _distrust(path)
+    fix = "give a run directory of `ab run`, or revert the change yourself"
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-        switch = keeper.Switch(run, config)
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(
-            path, f"no commands to revert with ({error})", "revert the change yourself"
-        ) from error
+        run = Directory.open(path)
+        load = run.sub("load")
+        config = configuration(load.read("keeper.json"))
+    except OSError as error:
+        raise InputError(error.filename, f"no commands to revert with: {error.strerror}", fix) from error
+    except ValueError as error:
+        place = path / "load" / "keeper.json"
+        raise InputError(place, f"no commands to revert with: {error}", fix) from error
+    if distrust is not None:
+        _print_commands(path, config)
+        if not yes:
+            fix = "if the commands above are those of the experiment, run it again with --yes"
+            raise InputError(distrust.filename, f"{distrust.strerror}; its commands did not run", fix)
+    try:
+        switch = keeper.Switch(load, config)
     except keeper.Taken as taken:
-        raise InputError(run, str(taken), "wait for its end: it reverts") from None
+        raise InputError(path, str(taken), "wait for its end: it reverts") from None
+    except OSError as error:
+        raise InputError(error.filename, str(error.strerror), "remove it, and revert again") from error
+    return _revert(switch, run, config["collect"])
+
+
+def _distrust(path: Path) -> OSError | None:
+    """Return why others than root, the caller and the owner of this program can change what a revert runs."""
+    owner = CHECKOUT.stat().st_uid
+    try:
+        # If it does not exist, another user may make it after this check.
+        require_trusted(path / "load" / "keeper.json", owner=owner)
+        for name in ("load/phases.jsonl", "load/switches.jsonl", "load/lock", "run.json"):
+            with contextlib.suppress(FileNotFoundError):
+                require_trusted(path / name, owner=owner)
+    except OSError as error:
+        return error
+    return None
+
+
+def configuration(text: str) -> dict[str, Any]:
+    """Return the content of keeper.json. Raises ValueError if it is not what `ab run` writes."""
+    try:
+        config: dict[str, Any] = json.loads(text)
+        texts = [config["collect"], *(config["commands"][name] for name in keeper.OPPOSITE)]
+        timeout = float(config["timeout"])
+    except (KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"not what `ab run` writes ({error!r})") from None
+    if not all(isinstance(each, str) and "\0" not in each for each in texts) or not 0 < timeout < math.inf:
+        raise ValueError("not what `ab run` writes (a command or the timeout)")
+    return config
+
+
+def _print_commands(path: Path, config: dict[str, Any]) -> None:
+    """Print what a revert runs, with escapes, so that a line break or a terminal sequence hides nothing."""
+    for name in ("verify_reverted", "revert"):
+        say(f"{name}: {printable(json.dumps(config['commands'][name], ensure_ascii=False))}")
+    say(printable(f"then: {json.dumps(config['collect'], ensure_ascii=False)} finish {path}"))
+
+
+def _revert(switch: keeper.Switch, run: Directory, collect: str) -> tuple[bool, str]:
+    """Revert unless reverted already, then complete the recording, as far as run.json permits it."""
+    why = "by hand"
     switch.resume()
-    if verify_first and switch.command("verify_reverted", why)[0]:
+    if switch.command("verify_reverted", why)[0]:
         switch.touched = False
     reverted, message = switch.end(why)
-    if verify_first:
-        running = json.loads((run / "run.json").read_text(encoding="utf-8"))["status"] == "running"
-        if running:
-            keeper.set_status(run, f"everything was killed; {message}, {why}", config["collect"])
-        else:
-            keeper.finish_recording(run, config["collect"])
+    try:
+        running = keeper.read_meta(run)["status"] == "running"
+    except (OSError, ValueError) as error:
+        what = error.strerror if isinstance(error, OSError) else error
+        return reverted, f"{message}; {run.path}/run.json: {what}; the recording was not completed"
+    if running:
+        keeper.set_status(run, f"everything was killed; {message}, {why}", collect)
+    else:
+        keeper.finish_recording(run, collect)
     return reverted, message

@@ -47,6 +47,6 @@ def load(path: Path) -> tuple[Experiment, Plan]:
             slots, planned["flips"], planned["seconds"], planned["smallest_p"], tuple(planned["warnings"])
         )
         return cast("Experiment", _Checked(document["experiment"])), plan
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         fix = "write it with `loadprint ab plan FILE --format json` of the same version"
         raise InputError(path, f"not a planned experiment ({error!r})", fix) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -10,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from loadprint.commands.ab.keeper import start_time
 from loadprint.errors import InputError
+from loadprint.safe_files import Directory
 
 if TYPE_CHECKING:
     from loadprint.commands.ab.experiment import Experiment
 
+PID_BYTES = 64  # of a pid file
 SERVING = re.compile(r"serving http://127\.0\.0\.1:(\d+)/metrics\n")
 
 
@@ -24,7 +27,8 @@ def server_pid(process: str) -> int:
         pids = [int(process)]
     elif process.startswith("@"):
         try:
-            pids = [int(Path(process[1:]).read_text(encoding="ascii").strip())]
+            path = Path(process[1:])
+            pids = [int(Directory.open(path.parent).read(path.name, PID_BYTES).strip())]
         except (OSError, ValueError) as error:
             raise InputError(place, f"the pid file cannot be read ({error})", "check its path") from None
     else:
@@ -50,36 +54,44 @@ def _text(path: Path) -> str:
 class Recorder:
     """Runs loadprint-collect in a separate session, so that Ctrl-C reaches only the controller."""
 
-    def __init__(self, binary: Path, run: Path, experiment: Experiment, pid: int, seconds: float) -> None:
+    def __init__(
+        self, binary: Path, run: Directory, experiment: Experiment, pid: int, seconds: float
+    ) -> None:
         self._port: int | None = None
-        self._log = run / "load" / "recorder.log"
+        self._log = run.sub("load").create("recorder.log", flags=os.O_APPEND)
         server, recorder = experiment.server, experiment.recorder
-        words = [str(binary), "record", "--out", str(run), "--interval", f"{recorder.interval:g}s"]
+        # its working directory: a path may name another directory by now
+        words = [str(binary), "record", "--out", ".", "--interval", f"{recorder.interval:g}s"]
         words += ["--process", f"server={pid}", "--listen", "127.0.0.1:0"]
         words += ["--deadline", f"{seconds + 60:.0f}s"]
         if recorder.without:
             words += ["--without", ",".join(recorder.without)]
         if server.defaults_file is not None:
-            # libmysqlclient searches relative names in other directories
+            # the recorder is detached: its messages name the whole path
             words += ["--mysql-defaults-file", str(server.defaults_file.absolute())]
-        for option, value in (("socket", server.socket), ("host", server.host), ("port", server.port)):
+        socket = None if server.socket is None else Path(server.socket).absolute()
+        for option, value in (("socket", socket), ("host", server.host), ("port", server.port)):
             if value is not None:
                 words += [f"--mysql-{option}", str(value)]
         if server.data_dir is not None:
-            words += ["--data-dir", str(server.data_dir)]
+            words += ["--data-dir", str(Path(server.data_dir).absolute())]
         if server.cpus is not None:
             words += ["--cpuset", f"server={server.cpus}"]
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+        self.process = subprocess.Popen(
+            words,
+            cwd=run.by_descriptor,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+        )
         self.start = start_time(self.process.pid)
 
     @property
     def port(self) -> int | None:
         """The port of its /metrics, chosen by the kernel; None until the recorder reports it."""
         if self._port is None:
-            report = SERVING.search(self._log.read_text(encoding="utf-8", errors="replace"))
+            report = SERVING.search(self._logged())
             self._port = int(report[1]) if report else None
         return self._port
 
@@ -88,9 +100,12 @@ class Recorder:
         code = self.process.poll()
         if code is None:
             return None
-        lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        lines = self._logged().strip().splitlines()
         how = f"killed by signal {-code}" if code < 0 else f"exit {code}"
         return f"the recorder ended ({how}{': ' + lines[-1] if lines else ''})"
+
+    def _logged(self) -> str:
+        return os.pread(self._log, os.fstat(self._log).st_size, 0).decode(errors="replace")
 
     def edge(self) -> None:
         """Request a tick of all probes at the start or end of a window."""

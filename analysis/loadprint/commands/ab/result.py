@@ -17,7 +17,8 @@ class Window:
     second, without the recorder's statements. `cpu`: cores used by all threads of the server's
     process. `host_busy`: share of the host's CPUs, 0 to 1. `connections`: mean of
     Threads_connected. `kinds`: statements in the window by `Com_*`, `digests`: by digest, None if
-    they were not read at both edges. `previous`: the variant of the previous window.
+    they were not read at both edges. `previous`: the variant of the previous window. `fixed_work_ns`: CPU
+    time of the fixed work in the gap before the window.
     """
 
     number: int
@@ -34,6 +35,7 @@ class Window:
     connections: float | None = None
     kinds: Mapping[str, float] = field(default_factory=dict)
     digests: Mapping[str, float] | None = None
+    fixed_work_ns: float | None = None
     note: str = ""
 
     @property
@@ -90,8 +92,9 @@ class Result:
     """The result of an experiment.
 
     `status`: complete, aborted or failed, with `reason`. `excluded`: window number → why its block
-    is excluded. `verdict`: better, worse, no difference, too few, inconclusive, or aborted.
-    `flips`: one line per switch.
+    is excluded; `with_excluded` are the effects with these blocks, empty if none is excluded.
+    `verdict`: better, worse, no difference, too few, inconclusive, or aborted. `flips`: one line per
+    switch.
     """
 
     name: str
@@ -111,6 +114,7 @@ class Result:
     flips: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
+    with_excluded: tuple[Effect, ...] = ()
 
     def effect(self, key: str) -> Effect | None:
         """Return the effect with this key."""

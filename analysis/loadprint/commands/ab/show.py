@@ -45,7 +45,8 @@ def result(path: Path) -> Result:
         if missing := [key for key in keys if holder.get(key) is None]:
             raise InputError(described, f"no key {part}{'.' if part else ''}{missing[0]}", COPY_AGAIN)
     gates, schedule = experiment["gates"], experiment["schedule"]
-    limits = Limits(gates["mix_distance"], gates["load_difference"], gates.get("min_cpu"))
+    known = {key: gates[key] for key in Limits.__dataclass_fields__ if gates.get(key) is not None}
+    limits = Limits(**known)
     name, title, order = experiment["name"], experiment["title"], schedule["order"]
     measured = []
     if (path / "server" / "ticks.parquet").is_file():

@@ -14,7 +14,7 @@ from loadprint.statistics.stats import MIN_REPEATS
 
 SATURATED = 0.9  # of the host's CPUs
 NEAR = 0.02  # without an interval, a ratio of queries this close to 1 counts as equal
-ENOUGH = 0.5  # of the blocks must match for a verdict
+ENOUGH = 0.5  # of the blocks must be left for a verdict
 
 
 def by_key(effects: Sequence[Effect], key: str) -> Effect:
@@ -96,17 +96,20 @@ def _baseline_noise(logs: Sequence[tuple[Window, float]]) -> float | None:
 def judge(status: str, blocks: int, used: int, effects: Sequence[Effect]) -> tuple[str, str]:
     """Return the verdict and its sentence, from the interval of the headline over the used blocks."""
     headline = by_key(effects, HEADLINE)
-    excluded = f" {blocks - used} of {blocks} blocks do not match and are excluded." if blocks > used else ""
+    excluded = f" {blocks - used} of {blocks} blocks are excluded." if blocks > used else ""
     if status != "complete":
         return (
             "aborted",
             f"The experiment is incomplete: values of complete blocks only, no verdict.{excluded}",
         )
     if headline.ratio is None:
-        return "inconclusive", f"Inconclusive: no block has queries and CPU of both variants.{excluded}"
+        why = "no window was completed." if not blocks else f"all blocks are excluded ({blocks} of {blocks})."
+        if used:
+            why = f"no block has queries and CPU of both variants.{excluded}"
+        return "inconclusive", f"Inconclusive: {why}"
     value = f"{numbers.brief(headline.ratio, 4)} × the queries per CPU-second"
     if blocks > used and used < max(MIN_REPEATS, ENOUGH * blocks):
-        return "inconclusive", f"Inconclusive: too few windows match.{excluded} The others show {value}."
+        return "inconclusive", f"Inconclusive: too few blocks are left.{excluded} The others show {value}."
     if headline.low is None or headline.high is None or headline.p_sign is None:
         if headline.blocks == 1:
             why = "one block: no interval, and an effect cannot be separated from drift"

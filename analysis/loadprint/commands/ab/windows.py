@@ -18,9 +18,9 @@ from loadprint.commands.ab.result import BASELINE, TREATMENT, Window
 from loadprint.errors import InputError
 from loadprint.reading import bounds, documents
 from loadprint.reading.bounds import COPY_AGAIN
+from loadprint.reading.counters import increase, steps
 from loadprint.reading.queries import Columns, Store, grouped, number
 from loadprint.reading.recording import Run
-from loadprint.reading.window import increase
 
 ROLE = "server"
 ROWS = ("Innodb_rows_read", "Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted")
@@ -41,6 +41,7 @@ class Span:
     variant: str
     begin_ns: int
     end_ns: int
+    fixed_work_ns: int | None = None
 
 
 def spans(run: Run) -> list[Span]:
@@ -61,7 +62,11 @@ def spans(run: Run) -> list[Span]:
             if event == "begin":
                 begin_ns[key] = when
             elif key in begin_ns and not stamp.get("broken_off"):
-                complete.append(Span(key, int(stamp["block"]), name, begin_ns[key], when))
+                work = stamp.get("fixed_work_ns")
+                work = None if work is None else int(work)
+                if work is not None and not 0 < work <= documents.LARGEST_INTEGER:
+                    raise ValueError(line)
+                complete.append(Span(key, int(stamp["block"]), name, begin_ns[key], when, work))
         except (ValueError, KeyError, TypeError) as error:
             if at == len(lines):  # cut off by a crash
                 break
@@ -90,6 +95,11 @@ class Readings:
         inside = self.inside(name, span)
         grown = increase(inside[1]) if inside is not None else None
         return None if grown is None or grown.resets else grown.amount
+
+    def was_reset(self, name: str, span: Span) -> bool:
+        """Whether a counter decreased within a window."""
+        inside = self.inside(name, span)
+        return inside is not None and bool(steps(inside[1]).reset.any())
 
     def mean(self, name: str, span: Span) -> float | None:
         """Return the mean of a gauge over the reads in a window."""
@@ -147,7 +157,9 @@ def _window(span: Span, previous: str | None, zero: int, tables: _Tables) -> Win
     busy, whole = tables.busy.growth("cpu", span), tables.whole.growth("cpu", span)
     rows = [mysql.rate(name, span) for name in ROWS]
     note = ""
-    if queries is None:
+    if mysql.was_reset("Questions", span) or tables.process.was_reset("time", span):
+        note = "the server restarted in it"
+    elif queries is None:
         note = "no two readings of the server's statements in it"
     elif ticks is None:
         note = "no two readings of the server's process in it"
@@ -166,6 +178,7 @@ def _window(span: Span, previous: str | None, zero: int, tables: _Tables) -> Win
         connections=mysql.mean("Threads_connected", span),
         kinds=_kinds(mysql, span),
         digests=_between(tables.digests, span),
+        fixed_work_ns=span.fixed_work_ns,
         note=note,
     )
 
@@ -272,11 +285,12 @@ def _digests(
 
 
 def _between(reads: list[tuple[float, dict[str, float]]], span: Span) -> dict[str, float] | None:
-    """Return executions by digest between the first and last read in a window; None if too close."""
+    """Return executions by digest between the first and last read in a window; None if not known."""
     inside = [counts for when, counts in reads if span.begin_ns <= when <= span.end_ns]
     times = [when for when, _ in reads if span.begin_ns <= when <= span.end_ns]
     if len(inside) < 2 or times[-1] - times[0] < COVERED * (span.end_ns - span.begin_ns):
         return None
-    first, last = inside[0], inside[-1]
-    grown = {key: count - first.get(key, 0.0) for key, count in last.items()}
-    return {key: count for key, count in grown.items() if count > 0}
+    grown = {key: increase(np.array([read.get(key, 0.0) for read in inside])) for key in inside[-1]}
+    if None in grown.values():  # the digests were reset, so what was executed before is not known
+        return None
+    return {key: risen.amount for key, risen in grown.items() if risen and risen.amount > 0}

@@ -51,7 +51,7 @@ def add(subparsers: Any) -> None:
         metavar="NAME[,NAME]",
         help="apply a named set of overrides from the file",
     )
-    parser.add_argument("--workloads", type=json.loads, metavar="JSON", help=_WORKLOADS)
+    parser.add_argument("--workloads", type=_json, metavar="JSON", help=_WORKLOADS)
     options.add_format(parser, ("text", "json"))
     parser.add_argument(
         "--needs", action="store_true", help="print the programs that sides need on the load's host, as JSON"
@@ -82,7 +82,7 @@ def add(subparsers: Any) -> None:
         metavar="ROLE=NAME",
         help="host of a role; part of the hash; may be repeated",
     )
-    internal.add_argument("--server", type=json.loads, default={}, metavar="JSON", help=_SERVER)
+    internal.add_argument("--server", type=_json, default={}, metavar="JSON", help=_SERVER)
     internal.add_argument(
         "--use-server",
         nargs=2,
@@ -106,6 +106,14 @@ def add(subparsers: Any) -> None:
         "--drive", nargs=2, metavar=("EXECUTION", "RUN"), help="print the rate of one run, as JSON"
     )
     parser.set_defaults(run=run)
+
+
+def _json(text: str) -> Any:
+    """Read JSON. Raises ValueError."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -148,7 +156,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         return execution.close_execution(arguments.close.resolve())
     if arguments.use_server:
         directory, obtained = arguments.use_server
-        return execution.use_server(Path(directory).resolve(), json.loads(obtained))
+        return execution.use_server(Path(directory).resolve(), _json(obtained))
     file = _file(arguments)
     workloads = _built() if arguments.workloads is None else arguments.workloads
     operations = {entry["name"]: entry.get("operation") for entry in workloads}

@@ -18,6 +18,8 @@ from loadprint.commands.campaign.template import fill_in
 from loadprint.configuration.document import Document, DocumentError, compose, override, scaled
 from loadprint.configuration.mistakes import describe
 
+MAX_SCALES = 20  # each is validated with the whole campaign
+
 
 def load(
     path: Path,
@@ -34,6 +36,8 @@ def load(
     """
     document = compose(path)
     in_file = document.data.get("scales")
+    if isinstance(in_file, dict) and len(in_file) > MAX_SCALES:
+        raise DocumentError(f"{document.place(('scales',))}: more than {MAX_SCALES} scales; leave some out")
     # sets that are not chosen are validated too
     for name in in_file if isinstance(in_file, dict) else ():
         if name not in scales:

@@ -10,7 +10,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from loadprint.commands.campaign.campaign_sides import ServerChange, Side, expand
-from loadprint.configuration.field_types import Generator, Name, Options, Profile, Seconds, Size, Strict
+from loadprint.configuration.field_types import Generator, Line, Name, Options, Profile, Seconds, Size, Strict
+
+MAX_RUNS = 20_000  # of an execution: a week of half-minute runs
 
 
 class Server(Strict):
@@ -102,7 +104,11 @@ class Recorder(Strict):
 class EqualLoad(Strict):
     """The rates of mode `equal-load`, as shares of the slower side's maximum."""
 
-    fractions: Annotated[list[Annotated[float, Field(gt=0, lt=1)]], Field(min_length=1)] = [0.5, 0.7, 0.9]
+    fractions: Annotated[list[Annotated[float, Field(gt=0, lt=1)]], Field(min_length=1, max_length=20)] = [
+        0.5,
+        0.7,
+        0.9,
+    ]
 
 
 class Campaign(Strict):
@@ -115,7 +121,7 @@ class Campaign(Strict):
     """
 
     name: Name
-    title: str
+    title: Line
     study: Name | None = None
     variables: dict[str, Any] = {}
     scales: dict[Name, dict[str, Any]] = {}
@@ -156,6 +162,9 @@ class Campaign(Strict):
                 raise ValueError(f"phases: HammerDB (side {name}) supports whole minutes only")
             if self.mode == "equal-load" and side.rate:
                 raise ValueError(f"sides.{name}.rate: mode equal-load measures the rate; remove this key")
+        stages = 1 + len((self.equal_load or EqualLoad()).fractions) * (self.mode == "equal-load")
+        if (runs := len(columns) * self.repeats * stages) > MAX_RUNS:
+            raise ValueError(f"repeats: {runs:,} runs, more than the limit of {MAX_RUNS:,}; use fewer values")
         # an explicit `mode: saturation` next to `equal_load` runs the saturation runs only
         if self.equal_load and "mode" not in self.model_fields_set:
             raise ValueError("equal_load: write `mode: equal-load` too, or remove this key")

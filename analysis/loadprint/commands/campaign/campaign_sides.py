@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from itertools import product
@@ -9,7 +10,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from loadprint.configuration.field_types import Generator, Options, Profile, Scalar, Size, Strict, Threads
+from loadprint.configuration.field_types import (
+    Generator,
+    Line,
+    Options,
+    Profile,
+    Scalar,
+    Size,
+    Strict,
+    Threads,
+)
 
 
 class ServerChange(Strict):
@@ -45,7 +55,7 @@ class Side(Strict):
     installs it.
     """
 
-    label: str | None = None
+    label: Line | None = None
     name: str | None = None
     workload: str
     data: str
@@ -59,6 +69,7 @@ class Side(Strict):
     matrix: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = {}
 
 
+MAX_COLUMNS = 1000
 _SIDE_KEYS = ("threads", "workload", "generator", "rate", "events")
 _SERVER = "server."
 
@@ -66,6 +77,11 @@ _SERVER = "server."
 def expand(sides: Mapping[str, Side]) -> dict[str, Side]:
     """Return one side per combination of every matrix. A ValueError starts with the wrong key."""
     columns: dict[str, Side] = {}
+    count = sum(math.prod(map(len, side.matrix.values())) for side in sides.values())
+    if count > MAX_COLUMNS:
+        raise ValueError(
+            f"sides: {count:,} columns, more than the limit of {MAX_COLUMNS:,}; use fewer values"
+        )
     for name, side in sides.items():
         for column, cell in cells(name, side).items():
             if column in columns:
@@ -100,9 +116,10 @@ def _pattern(cell: Mapping[str, Scalar]) -> str:
 
 def _name(name: str, side: Side, cell: Mapping[str, Scalar]) -> str:
     pattern = side.name or _pattern(cell)
+    known_values = {"side": name, **cell}
     try:
-        text = pattern.format_map({"side": name, **cell})
-    except (KeyError, ValueError, IndexError, AttributeError):
+        text = re.sub(r"\{([^{}]*)\}", lambda match: str(known_values[match[1]]), pattern)
+    except KeyError:
         known = ", ".join(["side", *cell])
         raise ValueError(f'sides.{name}.name: cannot fill in "{pattern}"; known are {known}') from None
     if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,39}", text):

@@ -14,6 +14,8 @@ from typing import Any
 
 from loadprint.commands.campaign.execution import run_status, write
 from loadprint.configuration.document import DocumentError
+from loadprint.errors import InputError
+from loadprint.reading.recording import read_object
 
 RESUME = "run the same command again: it runs the missing runs"
 
@@ -89,17 +91,17 @@ def _saturated(run: Path) -> float | None:
         if run_status(run) != "complete":
             return None
         # Each load host has a share of the threads, and thereby of the rate.
-        results = [json.loads(path.read_text(encoding="utf-8")) for path in run.glob("load*/result.json")]
+        results = [read_object(path) for path in run.glob("load*/result.json")]
         rates = [float(result["events"]) / float(result["seconds"]) for result in results]
         return math.fsum(rates) if rates else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
+    except (InputError, KeyError, TypeError, ArithmeticError):
         return None
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise DocumentError(f"{path.parent}: not an execution (no readable execution.json)") from None
     if not isinstance(document, dict) or not {"runs", "sides"} <= document.keys():
         raise DocumentError(f"{path}: keys `sides` and `runs` are missing; copy the execution again")

@@ -23,7 +23,9 @@ from loadprint.commands.campaign.campaign_model import Campaign, EqualLoad
 from loadprint.commands.campaign.campaign_sides import cells
 from loadprint.commands.campaign.control_node import identity_of, is_alive
 from loadprint.commands.campaign.server_identity import MAIN, Identity, confirm, key_of
+from loadprint.configuration.checkout import CHECKOUT
 from loadprint.configuration.document import DocumentError
+from loadprint.safe_files import require_trusted
 
 FORMAT_VERSION = 1
 
@@ -193,6 +195,7 @@ def open_execution(  # noqa: PLR0913  the parameters of `plan`, and the place
     `controller` is the pid of the playbook that opens it; raises DocumentError if another one still runs it.
     """
     parent = runs_directory / campaign.name
+    _require_trusted(parent)
     opened = None if new else _resume(parent, hashed)
     if opened is None and more:
         opened = _extend(parent, campaign, hashed, more)
@@ -209,6 +212,20 @@ def open_execution(  # noqa: PLR0913  the parameters of `plan`, and the place
     write(opened.directory, opened.document)
     _link(parent / "latest", opened.directory.name)
     return opened
+
+
+def _require_trusted(parent: Path) -> None:
+    """Create the directory of a campaign. Raises DocumentError if other users can change it.
+
+    The commands of an execution that resumes are those of its execution.json. The owner of the
+    checkout can change the programs anyway.
+    """
+    try:
+        require_trusted(parent, create=True, owner=CHECKOUT.stat().st_uid)
+    except OSError as error:
+        raise DocumentError(
+            f"{error.filename}: {error.strerror}; name another directory (--runs, -e campaign_runs_dir=)"
+        ) from None
 
 
 def close_execution(directory: Path) -> Plan:
@@ -330,7 +347,7 @@ def _read(directory: Path) -> Plan | None:
         todo = [run["id"] for run in document["runs"] if run_status(directory / run["id"]) != "complete"]
         if document["format_version"] != FORMAT_VERSION:
             return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return Plan(document, todo, directory)
 
@@ -339,7 +356,7 @@ def run_status(run: Path) -> str | None:
     """Return the status in run.json, or None if it is not readable."""
     try:
         status = json.loads((run / "run.json").read_text(encoding="utf-8"))["status"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return str(status)
 

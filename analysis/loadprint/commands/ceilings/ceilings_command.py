@@ -71,8 +71,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _object(text: str) -> dict[str, Any]:
+    from loadprint.reading import documents
+
     try:
-        document = json.loads(text)
+        document = documents.loads(text)
     except ValueError:
         document = None
     if not isinstance(document, dict):

@@ -19,12 +19,12 @@ from typing import Any
 from loadprint.commands.ceilings import claims, outputs
 from loadprint.commands.ceilings.measures import MEASURES, Measure
 from loadprint.commands.ceilings.outputs import Measured
-from loadprint.configuration.private_files import write_private
 from loadprint.errors import InputError
 from loadprint.printable import printable
 from loadprint.reading import bounds
 from loadprint.reading.documents import Each, Kind, ListOf, Shape, shape_error
 from loadprint.reading.recording import read_object
+from loadprint.safe_files import write_private
 
 STEPS = "steps.json"
 FIX = "let ansible/ceilings.yml write it"

@@ -7,8 +7,11 @@ engine that reads Parquet can read it; docs/fleet.md describes the columns.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import fsspec
@@ -16,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from loadprint.errors import InputError
+from loadprint.safe_files import Directory
 
 FORMAT_VERSION = 1
 RUNS, SETS = "runs", "cpusets"
@@ -71,20 +75,35 @@ def require_version(dataset: Dataset) -> None:
 
 def mark_version(dataset: Dataset) -> None:
     """Write the format version into the data set."""
-    dataset.filesystem.makedirs(dataset.root, exist_ok=True)
-    dataset.filesystem.pipe_file(f"{dataset.root}/loadprint-fleet-version", f"{FORMAT_VERSION}\n".encode())
+    _write(dataset, f"{dataset.root}/loadprint-fleet-version", f"{FORMAT_VERSION}\n".encode())
 
 
 def write_part(dataset: Dataset, path: str, table: pa.Table) -> int:
-    """Write one part and move it into place: concurrent readers get the old part or the new one."""
-    filesystem = dataset.filesystem
-    filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
-    temporary = f"{path}.new"
-    with filesystem.open(temporary, "wb") as file:
-        pq.write_table(table, file, compression="zstd")
-    size = int(filesystem.size(temporary))
-    filesystem.mv(temporary, path)
-    return size
+    """Write one part and return its bytes: concurrent readers get the old part or the new one."""
+    buffer = pa.BufferOutputStream()
+    pq.write_table(table, buffer, compression="zstd")
+    content = buffer.getvalue().to_pybytes()
+    _write(dataset, path, content)
+    return len(content)
+
+
+def _write(dataset: Dataset, path: str, content: bytes) -> None:
+    """Write a file of a data set in one step, not through a link. Raises OSError."""
+    folder, _, name = path.rpartition("/")
+    if "file" not in _protocols(dataset.filesystem):
+        temporary = f"{path}.new"
+        dataset.filesystem.makedirs(folder, exist_ok=True)
+        dataset.filesystem.pipe_file(temporary, content)
+        dataset.filesystem.mv(temporary, path)
+        return
+    Path(dataset.root).mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as opened:
+        here = Directory.open(Path(dataset.root))
+        opened.callback(os.close, here.fd)
+        for each in Path(folder).relative_to(dataset.root).parts:
+            here = here.require(each)
+            opened.callback(os.close, here.fd)
+        here.replace(name, content)
 
 
 def _safe(name: str) -> str:

@@ -160,7 +160,8 @@ def _with_functions(path: Path, table: pa.Table) -> pa.Table:
     nodes = [str(node) for node in table.column("stack").to_pylist()]
     if unknown := next((node for node in nodes if node not in numbers), None):
         raise InputError(path, f"stack {unknown!r} is not in stacks.json", "copy the run directory again")
-    texts = {node: tree.folded(numbers[node]) for node in set(nodes)}
-    return table.set_column(
-        place, "stack", pa.array([texts[node] for node in nodes], pa.string()).dictionary_encode()
-    )
+    texts = tree.folded(path, sorted({numbers[node] for node in nodes}))
+    codes = {node: code for code, node in enumerate(texts)}
+    indices = pa.array([codes[numbers[node]] for node in nodes], pa.int32())
+    stacks = pa.DictionaryArray.from_arrays(indices, pa.array(list(texts.values()), pa.string()))
+    return table.set_column(place, "stack", stacks)

@@ -12,7 +12,7 @@ import numpy as np
 from loadprint.commands.qualify.levels import Levels, levels
 from loadprint.commands.qualify.parties import Cell, Part
 from loadprint.commands.qualify.spec import Spec
-from loadprint.judging import canary, client, steady
+from loadprint.judging import canary, void
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.instances import Instance, instances
 from loadprint.reading.queries import Store
@@ -126,19 +126,10 @@ def _observed(part: Part, spec: Spec, reader: Reader) -> Observed:
 def voids(sheet: Sheet, spec: Spec) -> Iterator[tuple[str, str]]:
     """Yield the reasons why no row of a cell may have a verdict: a word and a line for each."""
     for name, side in (("baseline", sheet.baseline), ("candidate", sheet.candidate)):
-        if reason := client.client_bound(name, side.runs):
-            yield "client-bound", reason
-        repeats = _settled(side)
-        if reason := steady.unsettled(name, repeats, steady.together(repeats)):
-            yield "never settled", reason
-        if reason := "" if spec.accept_disturbed else _disturbed(side):
-            yield "disturbed", f"{name}: disturbed according to the canary, run again: {reason}"
-
-
-def _disturbed(side: Observed) -> str:
-    """List the repeats whose canary has different times before and after them."""
-    shifts = canary.by_run(side.part.runs).values()
-    return "; ".join(text for of_run in shifts for text in canary.beyond(of_run))
+        shifts = [shift for each in canary.by_run(side.part.runs).values() for shift in each]
+        for word, reason in void.reasons(name, side.runs, shifts, _settled(side)):
+            if word != void.DISTURBED or not spec.accept_disturbed:
+                yield word, reason
 
 
 def _settled(side: Observed) -> list[Measured]:

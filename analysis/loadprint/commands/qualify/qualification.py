@@ -78,7 +78,7 @@ def _verdict(
         verdict = FAIL if failed else PASS if passed else INCONCLUSIVE
         return INCONCLUSIVE, [type_unknown, f"these instances themselves: {verdict}", *gaps]
     if failed:
-        return FAIL, [f"beyond the tolerance: {', '.join(failed)}"]
+        return FAIL, [f"beyond the tolerance: {row}" for row in failed]
     reasons = [
         f"{each.name}: {', '.join(dict.fromkeys(word for word, _ in each.voids))}"
         for each in cells

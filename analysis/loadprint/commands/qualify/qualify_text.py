@@ -51,10 +51,11 @@ def text(report: Report) -> str:
     for sentence in report.method:
         lines += _wrapped(sentence, "")
     lines.append("")
-    if len(report.reasons) > 1:
+    last = qualify_cells.last(report)
+    if len(report.reasons) > 1 or len(last) > WIDTH:
         for reason in report.reasons:
             lines += _wrapped(reason, "- ")
-    lines.append(textwrap.shorten(qualify_cells.last(report), WIDTH, placeholder=" …"))
+    lines.append(textwrap.shorten(last, WIDTH, placeholder=" …", break_on_hyphens=False))
     return "\n".join(lines) + "\n"
 
 

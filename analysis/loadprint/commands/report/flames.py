@@ -1,7 +1,7 @@
 """Computes the flame graphs of the sides: CPU time of the server by call path, per unit of work.
 
 The call trees of all runs become one, by function names. A path's time in a run is its share of the samples,
-multiplied by the CPU time of the process in /proc; sides are compared as the rows of the table are.
+multiplied by the sampled CPU time; sides are compared as the rows of the table are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from loadprint.metrics import blocks
 from loadprint.metrics.cpu_groups import function_name
 from loadprint.metrics.gather import Measured
-from loadprint.metrics.sources_profile import Profile, sampled
+from loadprint.metrics.sources_profile import Profile, share
 from loadprint.reading.call_tree import NO_NODE, CallTree
 from loadprint.rendering.report_data import FlameNode, Flames, PathRatio
 from loadprint.statistics import stats
@@ -48,8 +48,10 @@ def flames(measured: Sequence[Sequence[Measured]], table: Table) -> Flames | Non
         [run.profile for run in runs if run.profile is not None and run.profile.samples.get(ROLE)]
         for runs in sides
     ]
+    if any(len(side) < len(runs) for side, runs in zip(known, sides, strict=True)):
+        return None
     whole = _whole(group)
-    if any(len(side) < len(runs) for side, runs in zip(known, sides, strict=True)) or not whole:
+    if not whole:
         return None
     paths = merged([profile for side in known for profile in side])
     cpu = np.array([value for side in whole for value in side])
@@ -69,10 +71,14 @@ def flames(measured: Sequence[Sequence[Measured]], table: Table) -> Flames | Non
 
 
 def _whole(group: Group) -> list[list[float]]:
-    """CPU time of each run per unit of work, in s, from the row of all groups; empty if one is missing."""
-    repeats = [cell.repeats for cell in group.rows[-1].cells]
-    sides = [[value for value in side if value is not None] for side in repeats]
-    return sides if [len(side) for side in sides] == [len(side) for side in repeats] else []
+    """Sampled CPU time of each run per unit of work, in s; empty if one is missing."""
+    *_, not_sampled, total = group.rows
+    sides = []
+    for whole, rest in zip(total.cells, not_sampled.cells, strict=True):
+        # samples of hardware cycles stand for all of it
+        pairs = zip(whole.repeats, (value or 0.0 for value in rest.repeats), strict=True)
+        sides.append([value - left for value, left in pairs if value is not None])
+    return sides if [len(side) for side in sides] == [len(cell.repeats) for cell in total.cells] else []
 
 
 def merged(profiles: Sequence[Profile]) -> list[Path]:
@@ -169,7 +175,7 @@ class Compared:
             return stats.Estimate(math.inf, p=self._chance(float(counts[self.places[side]].sum()), side))
         values, errors = [], []
         for runs in (self.places[side], self.places[self.base]):
-            parts = [sampled(self.cpu[run], counts[run], self.totals[run]) for run in runs]
+            parts = [share(self.cpu[run], counts[run], self.totals[run]) for run in runs]
             if min(part.rate for part in parts) <= 0:
                 return None
             values.append([part.rate for part in parts])

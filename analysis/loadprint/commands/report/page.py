@@ -288,7 +288,14 @@ def _experiment(report: Report) -> dict[str, Any]:
     return {
         "ab": report.ab,
         "effect_heads": ab_text.HEADS,
-        "effects": [ab_text.effect_row(effect) for effect in report.ab.effects],
+        "effect_tables": [
+            (title, [ab_text.effect_row(effect) for effect in effects])
+            for title, effects in (
+                ("", report.ab.effects),
+                ("With the excluded blocks", report.ab.with_excluded),
+            )
+            if effects
+        ],
         "window_heads": ab_text.WINDOW_HEADS,
         "windows": [ab_text.window_row(report.ab, window) for window in report.ab.windows],
         "boxes": boxes(report.ab),

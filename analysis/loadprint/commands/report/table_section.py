@@ -169,7 +169,7 @@ def _row(
         f"\N{EM SPACE}{row.label}" if row.part else row.label,
         row.shown,
         _kind(row, usual),
-        row.formula,
+        row.formula if row.factor == 1 else f"{row.formula}, in {row.unit}",
         BETTER.get(row.better, ""),
         footnotes.numbers(row.notes),
         tuple(_cell(row, cell, places, footnotes) for cell in row.cells),

@@ -37,10 +37,11 @@ def encoded(stacks: RoleStacks) -> bytes:
         (1, _message((1, strings.place("samples")), (2, strings.place("count")))),
         (1, weight),
     ]
+    locations = [_varint(number) for number in range(1, len(tree.frames) + 1)]
     for node, count in stacks.samples.items():
-        locations = [int(tree.places[each]) + 1 for each in reversed(tree.path(node))]
+        called = b"".join([locations[place] for place in reversed(tree.stack(node))])
         value = count * period if stacks.cycles is None else stacks.cycles[node]
-        fields.append((2, _message((1, _packed(locations)), (2, _packed((count, value))))))
+        fields.append((2, _message((1, called), (2, _packed((count, value))))))
     for module, number in mappings.items():
         # field 7: the functions are symbolised
         fields.append((3, _message((1, number), (5, strings.place(module)), (7, 1))))

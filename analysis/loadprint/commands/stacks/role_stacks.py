@@ -10,6 +10,7 @@ from loadprint.errors import InputError
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources import Source
 from loadprint.metrics.sources_profile import read_profile
+from loadprint.reading.bounds import STACK_FRAMES
 from loadprint.reading.call_tree import CallTree
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run, require_intact
@@ -20,11 +21,12 @@ FIX = "record with the probe profile, which needs root, or CAP_BPF and CAP_PERFM
 
 @dataclass(frozen=True)
 class RoleStacks:
-    """Samples of a role by node of the call tree; `title` names the run and the role.
+    """Samples of a role by node of the call tree; `path` is the run, `title` names it and the role.
 
     `cycles` is what the samples of hardware cycles stand for, None of the CPU clock.
     """
 
+    path: Path
     title: str
     tree: CallTree
     samples: Mapping[int, int]
@@ -49,7 +51,11 @@ def read(path: Path, role: str) -> RoleStacks:
         hint = f"choose one with --role; roles with samples: {known}"
         raise InputError(path, f"no samples of role `{role}` in the window", hint)
     cycles = _rounded(profile.cycles[role]) if role in profile.cycles else None
-    return RoleStacks(f"{run.id} {role}", profile.tree, _rounded(samples), cycles, window.seconds)
+    frames = sum(profile.tree.depths[node] for node in samples)
+    if frames > STACK_FRAMES:
+        what = f"its stacks have {frames:,} frames, more than the limit of {STACK_FRAMES:,}"
+        raise InputError(path, what, "record for less time")
+    return RoleStacks(path, f"{run.id} {role}", profile.tree, _rounded(samples), cycles, window.seconds)
 
 
 def _rounded(values: Mapping[int, float]) -> dict[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from loadprint.commands.stacks.role_stacks import RoleStacks
+from loadprint.reading.call_tree import require_text
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 KERNEL_SUFFIX = "_[k]"  # flamegraph.pl colours such frames as the kernel's
@@ -13,19 +14,20 @@ KERNEL_SUFFIX = "_[k]"  # flamegraph.pl colours such frames as the kernel's
 def folded(stacks: RoleStacks) -> str:
     """A line for each stack: frames from the outermost, separated by semicolons, and samples or cycles."""
     lines: dict[str, int] = {}
+    texts = stacks.tree.folded(stacks.path, stacks.samples.keys(), KERNEL_SUFFIX)
     for node, count in (stacks.cycles or stacks.samples).items():
-        line = stacks.tree.folded(node, KERNEL_SUFFIX)
-        lines[line] = lines.get(line, 0) + count
+        lines[texts[node]] = lines.get(texts[node], 0) + count
     return "".join(f"{line} {count}\n" for line, count in sorted(lines.items()))
 
 
 def speedscope(stacks: RoleStacks) -> str:
     """A sampled profile; weights are cycles, or CPU seconds by the samples and their frequency."""
     tree = stacks.tree
+    require_text(stacks.path, sum(len(str(frame)) + len(frame.module) for frame in tree.frames))
     weights = [count / tree.frequency_hz for count in stacks.samples.values()]
     if stacks.cycles is not None:
         weights = list(map(float, stacks.cycles.values()))
-    samples = [_places(stacks, node) for node in stacks.samples]
+    samples = [tree.stack(node) for node in stacks.samples]
     document = {
         "$schema": SCHEMA,
         "exporter": "loadprint",
@@ -45,8 +47,3 @@ def speedscope(stacks: RoleStacks) -> str:
         ],
     }
     return json.dumps(document, ensure_ascii=False) + "\n"
-
-
-def _places(stacks: RoleStacks, node: int) -> list[int]:
-    """Frames of a stack from the outermost."""
-    return [int(stacks.tree.places[each]) for each in stacks.tree.path(node)]

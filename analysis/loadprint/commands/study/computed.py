@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
 from loadprint import numbers
 from loadprint.commands.study import published
-from loadprint.commands.study.judgements import DIFFERS, HOLDS, INCONCLUSIVE, Judged
+from loadprint.commands.study.claim_verdicts import DIFFERS, HOLDS, INCONCLUSIVE, Answer, Judged, Verdict
+from loadprint.commands.study.side_ratios import with_interval
 from loadprint.commands.usl.fit import fit
 from loadprint.errors import InputError
 from loadprint.importing import printed_table
+from loadprint.statistics import stats
+from loadprint.statistics.several import best_candidates, holm
 
 FACTORS = 1e-4  # relative error of a printed factor of six digits
 FAR = 1000.0
+COUNTS = ("1", "4", "8", "12", "16")  # connections in MyARM's tables
+PAYMENT = NEW_ORDER = 10 / 23  # of TPROC-C's transactions; one each are of three other types, always at home
+REMOTE_CUSTOMER, REMOTE_LINE = 0.15, 0.01  # TPC-C 2.5.1.2 and 2.4.1.5
+ORDER_LINES = range(5, 16)  # TPC-C 2.4.1.3
 
 
 def printed_ratios() -> Judged:
     """The blog's SAR table: each printed ratio follows from its cells, within their rounding."""
     rows = printed_table.read(published.PUBLISHED / "hammerdb_blog_sar.csv").rows
     agree = sum(row.verdict == printed_table.AGREES for row in rows)
-    return Judged(HOLDS if agree == len(rows) else DIFFERS, f"{agree} of {len(rows)} agree within rounding")
+    return _computed(
+        HOLDS if agree == len(rows) else DIFFERS, f"{agree} of {len(rows)} agree within rounding"
+    )
 
 
 def mean_of_builds() -> Judged:
@@ -32,16 +42,63 @@ def mean_of_builds() -> Judged:
             mean = sum(float(build[scenario]) for build in of_count) / len(of_count)
             cells += 1
             agree += abs(mean - float(row[scenario])) <= 1
-    return Judged(HOLDS if agree == cells else DIFFERS, f"{agree} of {cells} cells agree within 1/s")
+    return _computed(HOLDS if agree == cells else DIFFERS, f"{agree} of {cells} cells agree within 1/s")
 
 
 def best_connections() -> Judged:
-    """By MyARM's text every scenario is best near the number of cores, 12; table 1 has other maxima."""
-    table = published.rows("myarm_average_tps.csv")
-    scenarios = list(table[0])[1:]
-    best = {each: max(table, key=lambda row: float(row[each]))["connections"] for each in scenarios}
-    text = ", ".join(f"{scenario} {count}" for scenario, count in best.items())
-    return Judged(HOLDS if set(best.values()) == {"12"} else DIFFERS, f"largest at {text} connections")
+    """MyARM: 12 connections are best in each scenario, by the ten builds of each count, paired."""
+    texts, without = [], []
+    for scenario, values in _builds().items():
+
+        def below(one: int, other: int, values: Sequence[Sequence[float]] = values) -> float | None:
+            tested = stats.ratio(values[one], values[other], paired=True)
+            return None if tested.p is None else tested.p / 2 if tested.centre < 1 else 1 - tested.p / 2
+
+        best = [COUNTS[place] for place, can in enumerate(best_candidates(len(COUNTS), below)) if can]
+        texts.append(f"{scenario} {' or '.join(best)}")
+        without += [] if "12" in best else [scenario]
+    reason = f"12 is significantly below the best for {', '.join(without)}" if without else ""
+    return _computed(DIFFERS if without else HOLDS, f"best at {', '.join(texts)} connections", reason)
+
+
+def decrease_above() -> Judged:
+    """MyARM: above 10 to 14 connections the rate decreases: 16 / 12 connections, paired over ten builds."""
+    ratios = {name: stats.ratio(of[4], of[3], paired=True) for name, of in _builds().items()}
+    decided = holm([each.p if each.p is not None else 1.0 for each in ratios.values()])
+    falls = [each.centre < 1 for each, one in zip(ratios.values(), decided, strict=True) if one]
+    answer = DIFFERS if not all(falls) else HOLDS if len(falls) == len(ratios) else INCONCLUSIVE
+    contain = sum((each.low or 0) <= 1 <= (each.high or 0) for each in ratios.values())
+    text = ", ".join(f"{name} {with_interval(each)}" for name, each in ratios.items())
+    return _computed(answer, text, f"{contain} of {len(ratios)} intervals contain 1" if contain else "")
+
+
+def context_against_metric() -> Judged:
+    """MyARM's advice: cost of a context value / one of three metrics, at 12 connections, paired by build."""
+    of = _builds()
+    simple, metrics, context = (of[name][3] for name in ("simple", "metrics", "context_1"))
+    costs = [((1 / c - 1 / s), (1 / m - 1 / s) / 3) for s, m, c in zip(simple, metrics, context, strict=True)]
+    ratio = stats.ratio([each[0] for each in costs], [each[1] for each in costs], paired=True)
+    answer = HOLDS if (ratio.high or 2) < 1 else DIFFERS if (ratio.low or 0) > 1 else INCONCLUSIVE
+    context_us, metric_us = (1e6 * sum(each[side] for each in costs) / len(costs) for side in (0, 1))
+    text = f"one context value {context_us:.1f} µs, one metric {metric_us:.1f} µs, {with_interval(ratio)} ×"
+    return _computed(answer, text)
+
+
+def _builds() -> dict[str, list[list[float]]]:
+    """MyARM's tables 2 to 6: scenario → the ten builds of each number of connections, in one order."""
+    rows = sorted(published.rows("myarm_builds_tps.csv"), key=lambda row: row["build"])
+    return {
+        scenario: [[float(row[scenario]) for row in rows if row["connections"] == count] for count in COUNTS]
+        for scenario in list(rows[0])[2:]
+    }
+
+
+def home_share() -> Judged:
+    """Share of TPROC-C's transactions that use the home warehouse alone, by its specification."""
+    lines = sum((1 - REMOTE_LINE) ** count for count in ORDER_LINES) / len(ORDER_LINES)
+    share = 1 - NEW_ORDER * (1 - lines) - PAYMENT * REMOTE_CUSTOMER
+    answer = HOLDS if math.isclose(share, 0.9, abs_tol=0.02) else DIFFERS
+    return _computed(answer, f"{100 * share:.1f} % of the transactions use no other warehouse")
 
 
 def dynimize_factors() -> Judged:
@@ -57,7 +114,7 @@ def dynimize_factors() -> Judged:
         if abs(value / float(rows[name]["printed_ratio"]) - 1) > FACTORS
     ]
     text = ", ".join(f"{name} {numbers.significant(value, 6)}" for name, value in computed.items())
-    return Judged(DIFFERS if wrong else HOLDS, text)
+    return _computed(DIFFERS if wrong else HOLDS, text)
 
 
 def prediction_at_1000() -> Judged:
@@ -71,12 +128,26 @@ def prediction_at_1000() -> Judged:
         agree &= max(values.values()) < 2 * min(values.values())
         listed = ", ".join(f"{label} {value:,.0f}" for label, value in values.items())
         texts.append(f"{column.removesuffix('_qps')}: {listed}")
-    return Judged(HOLDS if agree else INCONCLUSIVE, "; ".join(texts))
+    reason = "" if agree else "the models differ by 2 × or more"
+    return _computed(HOLDS if agree else INCONCLUSIVE, "; ".join(texts), reason)
+
+
+def _computed(answer: Answer, text: str, reason: str = "") -> Judged:
+    return Judged(text, Verdict(answer, reason))
 
 
 CHECKS: dict[str, Callable[[], Judged]] = {
     each.__name__: each
-    for each in (printed_ratios, mean_of_builds, best_connections, dynimize_factors, prediction_at_1000)
+    for each in (
+        printed_ratios,
+        mean_of_builds,
+        best_connections,
+        decrease_above,
+        context_against_metric,
+        home_share,
+        dynimize_factors,
+        prediction_at_1000,
+    )
 }
 
 

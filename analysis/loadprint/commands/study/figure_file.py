@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from loadprint.configuration.field_types import Name, Strict
+from loadprint.configuration.field_types import Line, Name, Strict
 
 
 class Printed(Strict):
@@ -21,7 +21,7 @@ class Lines(Strict):
     """A row by number of connections: `series` maps names to sides, where `*` is that number."""
 
     kind: Literal["lines"]
-    title: str
+    title: Line
     campaign: Name
     row: str
     series: Annotated[dict[str, str], Field(min_length=1)]
@@ -32,7 +32,7 @@ class Ratios(Strict):
     """The measured and the published ratio of every claim of kind `ratio` of a campaign."""
 
     kind: Literal["ratios"]
-    title: str
+    title: Line
     campaign: Name
 
 
@@ -40,7 +40,7 @@ class Levels(Strict):
     """A row of some sides."""
 
     kind: Literal["levels"]
-    title: str
+    title: Line
     campaign: Name
     row: str
     sides: Annotated[list[str], Field(min_length=1)]
@@ -50,7 +50,7 @@ class Windows(Strict):
     """A quantity in every window of an A/B experiment, over time."""
 
     kind: Literal["windows"]
-    title: str
+    title: Line
     experiment: Name
     quantity: Literal["queries", "cpu", "efficiency"]
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadprint.commands.ab.result import TREATMENT
-from loadprint.commands.study import figure_file, judgements
+from loadprint.commands.study import figure_file
 from loadprint.commands.study.experiments import Experiment
 from loadprint.commands.study.observations import Absent, Observations, Values
 from loadprint.commands.study.published import rows
+from loadprint.commands.study.side_ratios import ratio_of
 from loadprint.commands.study.study_file import Ratio, Study
 from loadprint.errors import InputError
 from loadprint.plotting import study_plot, style
@@ -68,10 +69,9 @@ def _ratios(figure: figure_file.Ratios, seen: Observations, study: Study) -> Fig
         rule = claim.judge
         if isinstance(rule, Ratio) and claim.campaign == figure.campaign:
             try:
-                found = judgements.ratio_of(seen, rule.row, rule.side, rule.against)
+                value = ratio_of(seen, rule.row, rule.side, rule.against).value
             except Absent:
-                found = None
-            value = Estimate(found.centre, found.low, found.high) if found and found.centre > 0 else None
+                value = None
             dots.append(Dot(claim.id, value, rule.published))
     return study_plot.dots(figure.title, dots, "ratio", ratios=True)
 

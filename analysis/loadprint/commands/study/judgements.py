@@ -1,157 +1,152 @@
-"""Judges one claim by the values of an execution: verdict, measured figure, reason.
+"""Judges one claim by the values of an execution: direction, size, measured figure, reason.
 
-A claim holds, or differs, only if an interval over three or more repeats excludes the other answer.
-Otherwise it is inconclusive, with the further repeats that would decide it at the observed spread.
+A claim holds, or differs, only if an interval over three or more repeats excludes the other answer; it is
+equivalent if the interval is within the claim's bound. Otherwise it is inconclusive, with the further repeats
+that would decide it at the observed spread.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import numpy as np
 
-from loadprint import numbers
 from loadprint.commands.study import study_file
+from loadprint.commands.study.claim_verdicts import (
+    DIFFERS,
+    EQUIVALENT,
+    FEW,
+    HOLDS,
+    INCONCLUSIVE,
+    NOT_COMPARABLE,
+    Answer,
+    Judged,
+    Verdict,
+    worst,
+)
 from loadprint.commands.study.observations import Observations, Values
+from loadprint.commands.study.side_ratios import RatioOf, between, ratio_of, with_interval
 from loadprint.statistics import stats
 from loadprint.statistics.rank import rank_correlation
-
-Answer = Literal["holds", "differs", "inconclusive", "not comparable"]
-HOLDS: Answer = "holds"
-DIFFERS: Answer = "differs"
-INCONCLUSIVE: Answer = "inconclusive"
-NOT_COMPARABLE: Answer = "not comparable"
-FEW = "fewer than three repeats"
-NOT_JUDGED = "not judged: "  # begins the answer on a size that is not comparable
-
-
-class Interval(Protocol):
-    """Bounds of an interval; None with too few repeats."""
-
-    @property
-    def low(self) -> float | None:
-        """Lower bound."""
-
-    @property
-    def high(self) -> float | None:
-        """Upper bound."""
-
-
-@dataclass(frozen=True)
-class Judged:
-    """`measured` is the figure with its interval; `reason` why there is no other verdict.
-
-    `more`: repeats per side that would decide an inconclusive claim. `size` is the factor between a ratio and
-    the published one, `size_answer` what it shows. `needs` is the command that would measure the claim.
-    """
-
-    answer: Answer
-    measured: str
-    repeats: int = 0
-    reason: str = ""
-    more: int | None = None
-    size: str = ""
-    size_answer: str = ""
-    needs: str = ""
-
-    @property
-    def size_judged(self) -> bool:
-        """Whether the size of the ratio is comparable with the published one."""
-        return not self.size_answer.startswith(NOT_JUDGED)
-
-
-@dataclass(frozen=True)
-class RatioOf:
-    """A ratio of two sides of a row with its interval, None below three repeats."""
-
-    text: str
-    centre: float
-    low: float | None
-    high: float | None
-    repeats: int
-    more: int | None
+from loadprint.statistics.several import best_candidates, zero_bound
+from loadprint.statistics.stats import Estimate
 
 
 def ratio(judge: study_file.Ratio, seen: Observations) -> Judged:
-    """Judge the direction of a ratio, and describe its size."""
+    """Judge the direction of a ratio, and the factor between it and the published one."""
     measured = ratio_of(seen, judge.row, judge.side, judge.against)
-    judged = _direction(measured, 1 if judge.published > 1 else -1)
-    if measured.centre <= 0:
-        return judged
-    far = within(measured, judge.published / judge.within, judge.published * judge.within)
-    words = {HOLDS: f"within {judge.within:g} ×", DIFFERS: f"more than {judge.within:g} × away"}
-    size = f"{numbers.ratio(measured.centre / judge.published)} × the published ratio"
-    return replace(judged, size=size, size_answer=words.get(far, ""))
+    higher = judge.published > 1
+    direction = between([measured], 1.0 if higher else None, None if higher else 1.0, judge.bound)
+    if measured.value is None:
+        size = Verdict(INCONCLUSIVE, "a repeat is 0: no ratio")
+    else:
+        verdict = between([measured], judge.published / judge.within, judge.published * judge.within)
+        size = replace(verdict, figure=factor_to(measured.value, judge.published), more=None)
+    return Judged(measured.text, direction, size, measured.repeats)
 
 
-def between(judge: study_file.Between, seen: Observations) -> Judged:
-    """Judge every ratio by its bounds; one that is outside decides."""
-    limits = [limit for limit in (judge.low, judge.high) if limit]
-    ratios = [ratio_of(seen, judge.row, *pair, limits=limits) for pair in judge.pairs]
-    high = math.inf if judge.high is None else judge.high
-    answers = [within(each, judge.low or 0.0, high) for each in ratios]
-    return _all(
-        answers, "; ".join(_named(seen, *each) for each in zip(judge.pairs, ratios, strict=True)), ratios
-    )
+def factor_to(measured: Estimate, published: float) -> str:
+    """The factor between a measured and a published ratio, with the interval of the measured one."""
+    bounds = (None if bound is None else bound / published for bound in (measured.low, measured.high))
+    return f"{with_interval(Estimate(measured.centre / published, *bounds))} × the published ratio"
+
+
+def within(judge: study_file.Between, seen: Observations) -> Judged:
+    """Judge every ratio by its limits; one that is outside decides."""
+    ratios = _ratios(seen, judge.row, judge.pairs)
+    higher, lower = (judge.low or 0.0) >= 1, judge.high is not None and judge.high <= 1
+    direction = size = None
+    if higher or lower:
+        direction = between(ratios, 1.0 if higher else None, None if higher else 1.0, judge.bound)
+    if not (higher or lower) or {judge.low, judge.high} - {1.0, None}:
+        size = between(ratios, judge.low, judge.high)
+    return Judged(_listed(ratios), direction, size, _fewest(ratios))
+
+
+def equivalent(judge: study_file.Equivalent, seen: Observations) -> Judged:
+    """Judge whether every ratio is equivalent to 1."""
+    ratios = _ratios(seen, judge.row, judge.pairs)
+    verdict = between(ratios, 1 / (1 + judge.bound), 1 + judge.bound, judge.bound)
+    if verdict.answer == EQUIVALENT:
+        verdict = replace(verdict, answer=HOLDS)
+    return Judged(_listed(ratios), verdict, None, _fewest(ratios))
 
 
 def order(judge: study_file.Order, seen: Observations) -> Judged:
-    """Judge every pair of neighbours."""
-    values = [seen.values(judge.row, side) for side in judge.sides]
-    pairs = list(pairwise(judge.sides))
-    ratios = [ratio_of(seen, judge.row, higher, lower) for higher, lower in pairs]
-    answers = [_direction(each, 1).answer for each in ratios]
-    text = " > ".join(f"{each.side} {_shown(each)}" for each in values)
-    wrong = [
-        _named(seen, pair, each)
-        for pair, each, answer in zip(pairs, ratios, answers, strict=True)
-        if answer != HOLDS
-    ]
-    return replace(
-        _all(answers, text, ratios), reason=f"not in this order: {'; '.join(wrong)}" if wrong else ""
-    )
+    """Judge every pair of neighbours, all together."""
+    ratios = _ratios(seen, judge.row, list(pairwise(judge.sides)))
+    verdict = between(ratios, 1.0, None)
+    if verdict.answer == DIFFERS:
+        wrong = [f"{each.label} {each.text}" for each in ratios if each.test(1.0)[0] < 0]
+        verdict = replace(verdict, reason=f"not in this order: {'; '.join(wrong)}")
+    text = " > ".join(f"{each.side} {each.shown}" for each in (ratios[0].side, *(r.against for r in ratios)))
+    return Judged(text, verdict, None, _fewest(ratios))
 
 
 def level(judge: study_file.Level, seen: Observations) -> Judged:
-    """Judge each side's mean and its interval by the limit."""
+    """Judge each side's mean by the limit, by intervals that hold for all sides together."""
     limit, direction = (judge.above, 1) if judge.above is not None else (judge.below or 0.0, -1)
-    answers, texts, repeats = [], [], []
-    for side in judge.sides:
-        values = seen.values(judge.row, side)
-        mean = stats.t_interval(values.repeats)
-        answers.append(beyond(mean, limit, direction))
-        bounds = [_scaled(bound, values) for bound in (mean.low, mean.high) if bound is not None]
-        texts.append(f"{side} {_shown(values)}{f' [{bounds[0]}, {bounds[1]}]' if bounds else ''}")
-        repeats.append(len(values.repeats))
-    return Judged(_worst(answers), "; ".join(texts), min(repeats))
+    all_values = [seen.values(judge.row, side) for side in judge.sides]
+    answers, texts, reasons = [], [], []
+    for values in all_values:
+        together = 1 - (1 - stats.LEVEL) / len(judge.sides)
+        answers.append(beyond(mean_of(values, level=together), limit, direction))
+        mean = mean_of(values)
+        bounds = [values.scaled(bound) for bound in (mean.low, mean.high) if bound is not None]
+        texts.append(f"{values.side} {values.shown}{f' [{bounds[0]}, {bounds[1]}]' if bounds else ''}")
+        if not bounds:
+            reasons.append(FEW if len(values.repeats) < stats.MIN_REPEATS else "0 in every run: no interval")
+    verdict = Verdict(worst(answers), "; ".join(dict.fromkeys(reasons)))
+    return Judged("; ".join(texts), None, verdict, min(len(each.repeats) for each in all_values))
+
+
+def mean_of(values: Values, level: float = stats.LEVEL) -> Estimate:
+    """The mean with its interval; of a count that is 0 in all runs the Poisson bound, of other rows none."""
+    if any(values.repeats) or len(values.repeats) < stats.MIN_REPEATS:
+        return stats.t_interval(values.repeats, level=level)
+    if values.exposure is None:
+        return Estimate(0.0)
+    return Estimate(0.0, 0.0, zero_bound(values.exposure, (1 - level) / 2))
 
 
 def sign_change(judge: study_file.SignChange, seen: Observations) -> Judged:
-    """Judge both ratios by 1."""
-    below, above = (ratio_of(seen, judge.row, *pair) for pair in (judge.below, judge.above))
-    answers = [_direction(below, -1).answer, _direction(above, 1).answer]
-    text = f"{_named(seen, judge.below, below)}; {_named(seen, judge.above, above)}"
-    return _all(answers, text, [below, above])
+    """Judge both ratios by 1, together."""
+    first, second = ratios = _ratios(seen, judge.row, [judge.below, judge.above])
+    text, repeats = _listed(ratios), _fewest(ratios)
+    # the reciprocal of the first: both are above 1 if the claim holds
+    verdict = between([first.inverted, second], 1.0, None)
+    if judge.either and verdict.answer != HOLDS:
+        if between([first, second.inverted], 1.0, None).answer == HOLDS:
+            verdict = Verdict(HOLDS)
+        elif verdict.answer == DIFFERS:
+            verdict = Verdict(INCONCLUSIVE, "no change of order here, which does not show that there is none")
+    return Judged(text, verdict, None, repeats)
 
 
 def maximum(judge: study_file.Maximum, seen: Observations) -> Judged:
-    """Judge which sides can have the largest value: those that are not significantly below the best."""
-    values = {side: seen.values(judge.row, side) for side in judge.sides}
-    best = max(values, key=lambda side: values[side].mean)
-    others = {side: ratio_of(seen, judge.row, side, best) for side in judge.sides if side != best}
-    candidates = {best, *(side for side, each in others.items() if each.high is None or each.high >= 1)}
+    """Judge which sides can have the largest value, by simultaneous bounds."""
+    sides = list(dict.fromkeys(map(seen.resolved, judge.sides)))
+    values = [seen.values(judge.row, side) for side in sides]
+
+    def below(side: int, other: int) -> float | None:
+        log, p = ratio_of(seen, judge.row, sides[side], sides[other]).test(1.0)
+        return None if p is None else p / 2 if log < 0 else 1 - p / 2
+
+    candidates = {side for side, can in zip(sides, best_candidates(len(sides), below), strict=True) if can}
     expected = set(map(seen.resolved, judge.at))
     answer = HOLDS if candidates <= expected else DIFFERS if not candidates & expected else INCONCLUSIVE
-    text = f"largest at {best}, {_shown(values[best])}"
-    rivals = sorted(candidates - {best}, key=judge.sides.index)
+    best = max(values, key=lambda each: each.mean)
+    rivals = [side for side in sides if side in candidates and side != best.side]
+    text = f"largest at {best.side}, {best.shown}"
     text += f"; not distinguishable from {', '.join(rivals)}" if rivals else ""
-    few = min(len(each.repeats) for each in values.values())
-    open_pairs = [each.more for side, each in others.items() if (side in expected) != (best in expected)]
-    return Judged(answer, text, few, more=_most(open_pairs) if answer == INCONCLUSIVE else None)
+    few = min(len(each.repeats) for each in values)
+    reason = (
+        FEW if few < stats.MIN_REPEATS else "other sides may be the best" if answer == INCONCLUSIVE else ""
+    )
+    return Judged(text, Verdict(answer if few >= stats.MIN_REPEATS else INCONCLUSIVE, reason), None, few)
 
 
 def rank(judge: study_file.Rank, seen: Observations) -> Judged:
@@ -166,25 +161,20 @@ def rank(judge: study_file.Rank, seen: Observations) -> Judged:
 
 
 def linear(judge: study_file.Linear, seen: Observations) -> Judged:
-    """Judge R² of a straight line through the time of an operation."""
+    """Judge R² of a straight line through a row."""
     x = np.asarray(list(judge.at.values()))
 
-    def line(cells: list[float]) -> tuple[float, float, float] | None:
-        if min(cells) <= 0:
-            return None
-        y = 1e6 / np.asarray(cells)
+    def line(cells: list[float]) -> tuple[float, float, float]:
+        y = np.asarray(cells)
         slope, intercept = np.polyfit(x, y, 1)
         left, spread = float(((y - intercept - slope * x) ** 2).sum()), float(((y - y.mean()) ** 2).sum())
         return float(intercept), float(slope), 1 - left / spread if spread else 0.0
 
-    def r2(cells: list[float]) -> float | None:
-        fitted = line(cells)
-        return fitted[2] if fitted else None
-
     values = [seen.values(judge.row, side) for side in judge.at]
-    fitted = line([each.mean for each in values])
-    text = f"{numbers.brief(fitted[0], 3)} + {numbers.brief(fitted[1], 3)} µs per value, R²" if fitted else ""
-    return _at_least(judge.least, values, r2, text)
+    intercept, slope, _ = line([each.mean for each in values])
+    first = values[0]
+    text = f"{first.scaled(intercept)} + {first.scaled(slope)} {first.unit} per value, R²"
+    return _at_least(judge.least, values, lambda cells: line(cells)[2], text)
 
 
 def _at_least(
@@ -194,14 +184,14 @@ def _at_least(
     few = min(len(each.repeats) for each in values)
     whole = figure([each.mean for each in values])
     if whole is None:
-        return Judged(NOT_COMPARABLE, "", few, "undefined: the cells are equal, or one is 0")
+        return Judged("", None, Verdict(NOT_COMPARABLE, "undefined: the cells are equal, or one is 0"), few)
     if few < stats.MIN_REPEATS:
-        return Judged(INCONCLUSIVE, f"{label} {whole:.3f}", few, FEW)
+        return Judged(f"{label} {whole:.3f}", None, Verdict(INCONCLUSIVE, FEW), few)
     left_out = [figure([_mean_without(each.repeats, number) for each in values]) for number in range(few)]
     interval = stats.jackknife(whole, [one for one in left_out if one is not None])
     low, high = interval.low or 0.0, min(interval.high or 1.0, 1.0)
     answer = HOLDS if low >= least else DIFFERS if high < least else INCONCLUSIVE
-    return Judged(answer, f"{label} {whole:.3f} [{low:.3f}, {high:.3f}]", few)
+    return Judged(f"{label} {whole:.3f} [{low:.3f}, {high:.3f}]", None, Verdict(answer), few)
 
 
 def _mean_without(repeats: Sequence[float], number: int) -> float:
@@ -215,72 +205,17 @@ def concludes(judge: study_file.Concludes, seen: Observations) -> Judged:
     listed = [each for each in compared if each.about in judge.about]
     sides = {each.about: each.side for each in listed}
     text = "; ".join(each.text.partition(": ")[0] for each in listed)
-    answers = [
-        INCONCLUSIVE if about not in sides else HOLDS if sides[about] == judge.side else DIFFERS
+    expected = seen.resolved(judge.side)
+    answers: list[Answer] = [
+        INCONCLUSIVE if about not in sides else HOLDS if sides[about] == expected else DIFFERS
         for about in judge.about
     ]
-    missing = [about for about in judge.about if about not in sides]
-    reason = (
-        f"no sentence on {' and '.join(missing)}: no row differs reliably, or two contradict"
-        if missing
-        else ""
-    )
-    return Judged(_worst(answers), text, seen.repeats, reason)
+    missing = " and ".join(about for about in judge.about if about not in sides)
+    reason = f"no sentence on {missing}: no row differs reliably, or two contradict" if missing else ""
+    return Judged(text, Verdict(worst(answers), reason), None, seen.repeats)
 
 
-def ratio_of(
-    seen: Observations, row: str, side: str, against: str, limits: Sequence[float] = (1.0,)
-) -> RatioOf:
-    """Compute the ratio of a row of two sides; its centre is 0 where a value is. Raises Absent.
-
-    `more` are the repeats that would decide on which side of every limit it is.
-    """
-    x, y = seen.values(row, side), seen.values(row, against)
-    paired = seen.paired(side, against) and len(x.repeats) == len(y.repeats)
-    repeats = min(len(x.repeats), len(y.repeats))
-    if min(*x.repeats, *y.repeats) <= 0:
-        estimate = stats.difference(x.repeats, y.repeats, paired=paired)
-        # no log ratio with a 0: only the sign of the difference is known
-        low, high = (
-            None if bound is None else math.exp(np.sign(bound)) for bound in (estimate.low, estimate.high)
-        )
-        text = f"{_shown(x)} against {_shown(y)}"
-        return RatioOf(text, 0.0, low, high, repeats, None)
-    estimate = stats.ratio(x.repeats, y.repeats, paired=paired)
-    interval = (
-        ""
-        if estimate.low is None or estimate.high is None
-        else f" [{numbers.ratio(estimate.low)}, {numbers.ratio(estimate.high)}]"
-    )
-    more = _most(
-        [
-            stats.repeats_to_decide(x.repeats, [limit * value for value in y.repeats], paired=paired)
-            for limit in limits
-        ]
-    )
-    return RatioOf(
-        f"{numbers.ratio(estimate.centre)}{interval}",
-        estimate.centre,
-        estimate.low,
-        estimate.high,
-        repeats,
-        more,
-    )
-
-
-def _named(seen: Observations, pair: tuple[str, str], measured: RatioOf) -> str:
-    return f"{' / '.join(map(seen.resolved, pair))} {measured.text}"
-
-
-def _direction(measured: RatioOf, direction: int) -> Judged:
-    """Whether a ratio is above 1 (direction 1) or below it (−1)."""
-    answer = beyond(measured, 1.0, direction)
-    few = FEW if measured.low is None else ""
-    more = measured.more if answer == INCONCLUSIVE else None
-    return Judged(answer, measured.text, measured.repeats, few, more)
-
-
-def beyond(measured: Interval, limit: float, direction: int) -> Answer:
+def beyond(measured: Estimate, limit: float, direction: int) -> Answer:
     """Whether the whole interval is above the limit (direction 1) or below it (−1)."""
     if measured.low is None or measured.high is None:
         return INCONCLUSIVE
@@ -288,45 +223,22 @@ def beyond(measured: Interval, limit: float, direction: int) -> Answer:
     return HOLDS if side == direction else DIFFERS if side else INCONCLUSIVE
 
 
-def within(measured: Interval, low: float, high: float) -> Answer:
-    """Whether the whole interval is inside of the bounds, outside, or neither."""
-    if measured.low is None or measured.high is None:
-        return INCONCLUSIVE
-    if low <= measured.low and measured.high <= high:
-        return HOLDS
-    return DIFFERS if measured.high < low or measured.low > high else INCONCLUSIVE
+def _ratios(seen: Observations, row: str, pairs: Sequence[tuple[str, str]]) -> list[RatioOf]:
+    return [ratio_of(seen, row, *pair) for pair in pairs]
 
 
-def _all(answers: Sequence[Answer], text: str, ratios: Sequence[RatioOf]) -> Judged:
-    """The answer of a claim on several ratios: all must hold, one that differs decides."""
-    answer = _worst(answers)
-    more = _most([each.more for each, one in zip(ratios, answers, strict=True) if one == INCONCLUSIVE])
-    return Judged(
-        answer, text, min(each.repeats for each in ratios), more=more if answer == INCONCLUSIVE else None
-    )
+def _listed(ratios: Sequence[RatioOf]) -> str:
+    return "; ".join(f"{each.label} {each.text}" for each in ratios)
 
 
-def _worst(answers: Sequence[Answer]) -> Answer:
-    return next((each for each in (DIFFERS, INCONCLUSIVE) if each in answers), HOLDS)
-
-
-def _most(more: Sequence[int | None]) -> int | None:
-    """The largest number of further repeats; None if one is unknown."""
-    known = [each for each in more if each is not None]
-    return max(known, default=None) if len(known) == len(more) else None
-
-
-def _shown(values: Values) -> str:
-    return f"{_scaled(values.mean, values)}{f' {values.unit}' if values.unit else ''}"
-
-
-def _scaled(value: float, values: Values) -> str:
-    return numbers.brief(value * values.factor, 3)
+def _fewest(ratios: Sequence[RatioOf]) -> int:
+    return min(each.repeats for each in ratios)
 
 
 KINDS: dict[type[Any], Callable[[Any, Observations], Judged]] = {
     study_file.Ratio: ratio,
-    study_file.Between: between,
+    study_file.Between: within,
+    study_file.Equivalent: equivalent,
     study_file.Order: order,
     study_file.Level: level,
     study_file.SignChange: sign_change,

@@ -10,9 +10,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from loadprint import numbers
 from loadprint.comparison.compare_sides import compare
-from loadprint.judging import client
+from loadprint.judging import canary, void
 from loadprint.judging.facts_host import data_place, described
+from loadprint.judging.findings import Shift
 from loadprint.metrics import blocks
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
@@ -21,7 +23,7 @@ from loadprint.tables.groups import groups
 from loadprint.tables.rows import Column, RowBuilder
 from loadprint.tables.table import Row, Sentence
 
-CORES = 36  # of the publication with the largest host
+LARGEST_ROWS = 3  # of the time ledger
 
 
 class Absent(Exception):
@@ -30,13 +32,17 @@ class Absent(Exception):
 
 @dataclass(frozen=True)
 class Values:
-    """A row of one side: the values of the repeats that measured it, in base units and in block order."""
+    """A row of one side: the values of the repeats that measured it, in base units and in block order.
+
+    `exposure`: during how many seconds, or in how many runs, events were counted; None for other rows.
+    """
 
     side: str
     repeats: tuple[float, ...]
     label: str
     unit: str
     factor: float
+    exposure: float | None = None
 
     @property
     def quantity(self) -> str:
@@ -51,6 +57,15 @@ class Values:
     def mean(self) -> float:
         """Arithmetic mean of the repeats."""
         return sum(self.repeats) / len(self.repeats)
+
+    @property
+    def shown(self) -> str:
+        """The mean with its unit."""
+        return f"{self.scaled(self.mean)}{f' {self.unit}' if self.unit else ''}"
+
+    def scaled(self, value: float) -> str:
+        """A value in the row's printed unit, without its name."""
+        return numbers.brief(value * self.factor, 3)
 
 
 class Observations:
@@ -141,7 +156,16 @@ class Observations:
         cell = first.cells[list(self._columns).index(side)]
         if not cell.measured:
             raise Absent(f"{first.label} of {side}: {'; '.join(cell.notes) or 'not measured'}")
-        return Values(side, tuple(cell.measured), first.label, first.shown, first.factor)
+        exposure = self._exposure(side, first.unit, len(cell.measured))
+        return Values(side, tuple(cell.measured), first.label, first.shown, first.factor, exposure)
+
+    def _exposure(self, side: str, unit: str, repeats: int) -> float | None:
+        """Seconds of all runs for a rate, the number of runs for a number, else None."""
+        seconds = [run.quantities.get("load.seconds") for run in self._columns[side].runs]
+        known = [each.rate for each in seconds if each is not None]
+        if unit == "1/s":
+            return sum(known) if len(known) == len(seconds) else None
+        return float(repeats) if unit == "1" else None
 
     def paired(self, side: str, against: str) -> bool:
         """Whether the runs of two sides pair up by block."""
@@ -149,10 +173,14 @@ class Observations:
         return blocks.paired(*runs)
 
     def resolved(self, side: str) -> str:
-        """Fill in a name: `{cores}` is the host's physical cores, `{min}` and `{max}` of the threads."""
+        """Fill in a name: `{cores}` is the host's physical cores, `{min}` and `{max}` of the threads.
+
+        Of several names with `|` between them it is the first that the execution has.
+        """
         for name, number in self._numbers.items():
             side = side.replace(f"{{{name}}}", str(number))
-        return side
+        names = side.split("|")
+        return next((name for name in names if name in self._sides), names[-1])
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -160,11 +188,52 @@ class Observations:
         cores = int((self._fingerprint.get("cpus") or {}).get("cores") or 1)
         return {"cores": cores, "min": min(threads, default=0), "max": max(threads, default=0)}
 
-    def client_bound(self, rule: Mapping[str, Any]) -> list[str]:
-        """Sides in a claim's rule whose load generator was at its limit."""
+    @cached_property
+    def voids(self) -> dict[str, list[tuple[str, str]]]:
+        """Why a side supports no verdict, by side: a word and a line for each reason."""
+        found = {}
+        for name, column in self._columns.items():
+            shifts = [shift for run in column.runs for shift in self._shifts.get(run.run.path.resolve(), ())]
+            found[name] = list(void.reasons(name, column.runs, shifts))
+        return found
+
+    def sides_of(self, rule: Mapping[str, Any]) -> list[str]:
+        """The sides in a claim's rule that the execution has."""
         named = set(map(self.resolved, _texts(rule)))
-        columns = [column for name, column in self._columns.items() if name in named]
-        return [each.name for each in columns if client.client_bound(each.name, each.runs)]
+        return [name for name in self._sides if name in named]
+
+    @cached_property
+    def _shifts(self) -> dict[Path, list[Shift]]:
+        return canary.by_run([run.run for column in self._columns.values() for run in column.runs])
+
+    def generators(self, rule: Mapping[str, Any]) -> frozenset[str]:
+        """The load generators of the sides of a claim's rule."""
+        sides = self.execution["sides"]
+        return frozenset(
+            str((sides[name] or {}).get("generator") or "native") for name in self.sides_of(rule)
+        )
+
+    def version(self, side: str) -> str:
+        """Version of a side's server; empty if it is not recorded."""
+        column = self._columns.get(self.resolved(side))
+        server = column.runs[0].run.server if column else None
+        return str(((server or {}).get("variables") or {}).get("version") or "")
+
+    def ledger(self, side: str) -> str:
+        """The largest rows of the time ledger of a side, as shares of the latency; empty without a ledger."""
+        side = self.resolved(side)
+        rows = [
+            row for row in self._rows if row.key.startswith("time_") and row.key.endswith("_per_operation")
+        ]
+        if side not in self._columns or not rows:
+            return ""
+        place = list(self._columns).index(side)
+        times = {row.label: row.cells[place].value for row in rows if not row.part}
+        latency, *parts = times
+        whole = times[latency]
+        known = sorted(((value, part) for part in parts if (value := times[part])), reverse=True)
+        texts = [f"{part} {100 * value / whole:.0f} %" for value, part in known[:LARGEST_ROWS] if whole]
+        return f"the time ledger of {side}: {', '.join(texts)} of the latency" if texts else ""
 
     @property
     def _first(self) -> Measured:
@@ -182,9 +251,7 @@ class Observations:
         disks = (data_place(fingerprint) or {}).get("disks") or []
         present = {
             "NVMe": any(disk.startswith("nvme") for disk in disks),
-            "two sockets": int(cpus.get("sockets") or 1) > 1,
-            "36 cores": self._numbers["cores"] >= CORES,
-            "PMU": self._first.quantities.get("perf.server.cycles") is not None,
+            "10 cores": int(cpus.get("cores") or 0) == 10,
         }
         return frozenset(name for name, is_present in present.items() if is_present)
 

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from loadprint.commands.ab import show
 from loadprint.commands.study import computed, experiments, study_file
+from loadprint.commands.study.claim_verdicts import DIFFERS, HOLDS, Judged, not_comparable
 from loadprint.commands.study.experiments import Experiment
-from loadprint.commands.study.judgements import KINDS, NOT_COMPARABLE, NOT_JUDGED, Judged
+from loadprint.commands.study.judgements import KINDS
 from loadprint.commands.study.observations import Absent, Observations
-from loadprint.commands.study.study_file import Claim, Computed, NotMeasured, Ratio, Study
+from loadprint.commands.study.study_file import Claim, Computed, NotMeasured, OneFactor, Ratio, Study
 from loadprint.errors import InputError
+from loadprint.judging import void
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim with its verdict."""
+    """A claim with its verdicts. `ledger` has the largest parts of the latency, if the claim asks for it."""
 
     claim: Claim
     judged: Judged
+    ledger: str = ""
 
     @property
     def explanation(self) -> str:
-        """The study's text for this verdict; empty if it has none."""
-        return self.claim.explain.get(self.judged.answer, "")
+        """The study's text for these verdicts; empty if it has none."""
+        answer, size = self.judged.answer, self.judged.size
+        texts = [self.claim.explain.get(answer, "")]
+        if size is not None and size.answer == DIFFERS:
+            texts.append(self.claim.explain.get("size differs", ""))
+        texts.append("" if answer == HOLDS else self.ledger)
+        return "; ".join(text.rstrip(".") for text in texts if text)
 
 
 @dataclass(frozen=True)
@@ -38,13 +48,24 @@ class Report:
     findings: tuple[Finding, ...]
 
     @property
+    def voids(self) -> tuple[str, ...]:
+        """Why sides support no verdict, a line for each."""
+        executions = [seen for seen in self.known.values() if isinstance(seen, Observations)]
+        lines = (line for seen in executions for of in seen.voids.values() for _, line in of)
+        return tuple(line.removesuffix(": no verdict") for line in lines)
+
+    @property
     def facts(self) -> tuple[tuple[str, str], ...]:
         """Name and fact of each execution."""
         return tuple((name, seen.fact) for name, seen in self.known.items())
 
 
-def judge(name: str, paths: Sequence[Path]) -> Report:
-    """Judge all claims. Raises InputError for an execution of a campaign that the study does not use."""
+def judge(name: str, paths: Sequence[Path], *, accept_disturbed: bool = False) -> Report:
+    """Judge all claims. Raises InputError for an execution of a campaign that the study does not use.
+
+    A side that is client-bound, never settled or was disturbed supports no verdict, as in `qualify`;
+    `accept_disturbed` accepts disturbed runs.
+    """
     study = study_file.read(name)
     known: dict[str, Observations | Experiment] = {}
     for path in paths:
@@ -56,48 +77,74 @@ def judge(name: str, paths: Sequence[Path]) -> Report:
         if seen.name in known:
             raise InputError(path, f"is a second execution of {seen.name}", "give one of each")
         known[seen.name] = seen
-    findings = tuple(Finding(claim, _judged(claim, known)) for claim in study.claims)
+    findings = tuple(_finding(claim, known, accept_disturbed) for claim in study.claims)
     return Report(Path(name).stem, study, known, findings)
 
 
-def _judged(claim: Claim, known: dict[str, Observations | Experiment]) -> Judged:
+def _finding(claim: Claim, known: dict[str, Observations | Experiment], accept_disturbed: bool) -> Finding:
     rule = claim.judge
     if isinstance(rule, Computed):
-        return computed.check(rule.check)
+        return Finding(claim, computed.check(rule.check))
     if isinstance(rule, NotMeasured):
-        return Judged(NOT_COMPARABLE, "", reason=rule.reason)
-    seen = known.get(claim.source)
+        return Finding(claim, not_comparable(rule.reason))
+    missing = next((name for name in claim.sources if name not in known), None)
+    if missing:
+        return Finding(claim, _missing(claim, missing))
+    seen = known[claim.sources[0]]
     if isinstance(seen, Experiment):
-        return experiments.KINDS[type(rule)](rule, seen)
-    return _missing(claim) if seen is None else _measured(claim, seen)
+        others = [known[rule.other]] if isinstance(rule, OneFactor) else []
+        return Finding(claim, experiments.KINDS[type(rule)](rule, seen, *others))
+    accepted = {*claim.despite, *([void.DISTURBED] if accept_disturbed else [])}
+    return Finding(claim, _measured(claim, seen, accepted), seen.ledger(claim.ledger) if claim.ledger else "")
 
 
-def _missing(claim: Claim) -> Judged:
-    needs = f"./characterize -e campaign={claim.campaign}"
-    needs = needs if claim.campaign else f"an A/B experiment with the name {claim.experiment}"
-    return Judged(NOT_COMPARABLE, "", reason=f"needs {needs}", needs=needs)
+def _missing(claim: Claim, name: str) -> Judged:
+    by_campaign = f"./characterize -e campaign={claim.campaign}"
+    needs = by_campaign if claim.campaign else f"an A/B experiment with the name {name}"
+    return not_comparable(f"needs {needs}", needs)
 
 
-def _measured(claim: Claim, seen: Observations) -> Judged:
-    lacking = _lacking(claim, seen)
-    # the direction of a ratio is judged everywhere, its size only where it can be the published one
-    if lacking and not isinstance(claim.judge, Ratio):
-        return Judged(NOT_COMPARABLE, "", reason=lacking)
+def _measured(claim: Claim, seen: Observations, accepted: AbstractSet[str]) -> Judged:
+    if wrong := _wrong_servers(claim, seen):
+        return not_comparable(wrong)
+    rule = claim.judge.model_dump()
+    conditions, tools = _conditions(claim, seen), _stand_ins(claim, seen, rule)
+    if conditions and not isinstance(claim.judge, Ratio):
+        return not_comparable(conditions)
     try:
         judged = KINDS[type(claim.judge)](claim.judge, seen)
     except Absent as absent:
-        return Judged(NOT_COMPARABLE, "", reason=str(absent))
-    if judged.size and lacking:
-        judged = replace(judged, size_answer=NOT_JUDGED + lacking)
-    if bound := seen.client_bound(claim.judge.model_dump()):
-        text = f"client-bound, so that the server may be able to do more: {', '.join(bound)}"
-        judged = replace(judged, reason="; ".join(each for each in (judged.reason, text) if each))
-    return judged
+        return not_comparable(str(absent))
+    if different := "; ".join(each for each in (conditions, tools) if each):
+        judged = judged.measured_otherwise(f"not measured as published: {different}")
+    found: dict[str, list[str]] = {}
+    for side in seen.sides_of(rule):
+        for word, _ in seen.voids.get(side, ()):
+            if word not in accepted:
+                found.setdefault(word, []).append(side)
+    reasons = "; ".join(f"{word}: {', '.join(sides)}" for word, sides in found.items())
+    return judged.void(reasons) if reasons else judged
 
 
-def _lacking(claim: Claim, seen: Observations) -> str:
-    """Why sizes are not comparable with the publication's; empty if they are."""
+def _wrong_servers(claim: Claim, seen: Observations) -> str:
+    """The servers that were measured, if the claim is about others; else empty."""
+    measured = {side: seen.version(side) for side in claim.servers}
+    if all(measured[side].startswith(version) for side, version in claim.servers.items()):
+        return ""
+    asked = " and ".join(dict.fromkeys(claim.servers.values()))
+    return f"about {asked}, measured on {' and '.join(dict.fromkeys(measured.values()))}"
+
+
+def _conditions(claim: Claim, seen: Observations) -> str:
+    """What the host and the scale lack of the publication's; empty if nothing."""
     reasons = [f"this host has no {each}" for each in claim.hardware if each not in seen.hardware]
     if claim.scales and not set(claim.scales) & set(seen.scales):
         reasons.append(f"needs the scale {' or '.join(claim.scales)}")
     return "; ".join(reasons)
+
+
+def _stand_ins(claim: Claim, seen: Observations, rule: Mapping[str, Any]) -> str:
+    """That native workloads were measured in place of the publication's tools; empty if they were not."""
+    if not claim.generators or seen.generators(rule) <= set(claim.generators):
+        return ""
+    return f"native workloads in place of {' and '.join(claim.generators)}"

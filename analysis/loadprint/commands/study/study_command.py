@@ -15,7 +15,8 @@ EXAMPLES = """examples:
   loadprint study myarm-inserts runs/insert-scaling/latest --page docs/studies/myarm-inserts.md
 """
 DESCRIPTION = """Judge the claims of a published study by executions of its campaigns.
-A claim holds or differs if a 95 % interval over three or more repeats decides it, else it is
+Direction and size have a verdict each. A claim holds or differs if a 95 % interval over three or
+more repeats decides it, is equivalent if the interval is within the claim's bound, else it is
 inconclusive, or not comparable with the reason."""
 
 
@@ -27,6 +28,9 @@ def add(subparsers: Any) -> None:
     parser.add_argument("name", nargs="?", metavar="STUDY", help="name of a study, or a study file (*.yml)")
     parser.add_argument(
         "executions", nargs="*", type=Path, metavar="EXECUTION", help="an execution of each of its campaigns"
+    )
+    parser.add_argument(
+        "--accept-disturbed", action="store_true", help="judge runs that the canary reports as disturbed"
     )
     parser.add_argument("--list", action="store_true", help="print all claims of all studies")
     parser.add_argument(
@@ -49,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(
             "loadprint study", "no study given", f"give one of {', '.join(study_file.names())}, or --list"
         )
-    report = judge(arguments.name, arguments.executions)
+    report = judge(arguments.name, arguments.executions, accept_disturbed=arguments.accept_disturbed)
     if arguments.page:
         from loadprint.commands.study import figures
 

@@ -9,20 +9,23 @@ from pydantic import Field, model_validator
 
 from loadprint.commands.study.figure_file import Figure
 from loadprint.configuration.checkout import CHECKOUT
-from loadprint.configuration.field_types import Name, Strict
+from loadprint.configuration.field_types import Line, Name, Strict
 from loadprint.configuration.model_file import read_model
 from loadprint.errors import InputError
 
 STUDIES = CHECKOUT / "ansible" / "campaigns" / "studies"
-Hardware = Literal["NVMe", "two sockets", "36 cores", "PMU"]
+Hardware = Literal["NVMe", "10 cores"]
 Sides = Annotated[list[str], Field(min_length=2)]
+Bound = Annotated[float, Field(gt=0, lt=1)]
+Pairs = Annotated[list[tuple[str, str]], Field(min_length=1)]
 
 
-# In names of sides `{cores}` is the number of physical cores, `{min}` and `{max}` are the thread counts.
+# In names of sides `{cores}` is the number of physical cores, `{min}` and `{max}` are the thread counts; of
+# `a|b` it is `a` if the execution has this side. `bound`: a share; a smaller difference counts as none.
 class Ratio(Strict):
-    """The ratio `side` / `against` of a row is on the same side of 1 as `published`.
+    """Direction: the ratio `side` / `against` of a row is on the same side of 1 as `published`.
 
-    The factor between both is reported: it is judged too where scale and hardware are the publication's.
+    Size: the factor between both, from 1 / `within` to `within`.
     """
 
     kind: Literal["ratio"]
@@ -31,16 +34,37 @@ class Ratio(Strict):
     against: str
     published: Annotated[float, Field(gt=0)]
     within: Annotated[float, Field(gt=1)] = 2.0
+    bound: Bound | None = None
 
 
 class Between(Strict):
-    """Each ratio side / against of a row is between `low` and `high`."""
+    """Each ratio side / against of a row is between `low` and `high`.
+
+    Only a limit of 1 is a claim about direction, other limits are one about size, and about direction too if
+    1 is not between them.
+    """
 
     kind: Literal["between"]
     row: str
-    pairs: Annotated[list[tuple[str, str]], Field(min_length=1)]
-    low: float | None = None
-    high: float | None = None
+    pairs: Pairs
+    low: Annotated[float, Field(gt=0)] | None = None
+    high: Annotated[float, Field(gt=0)] | None = None
+    bound: Bound | None = None
+
+    @model_validator(mode="after")
+    def _has_a_limit(self) -> Between:
+        if self.low is None and self.high is None:
+            raise ValueError("give `low`, `high`, or both")
+        return self
+
+
+class Equivalent(Strict):
+    """Each ratio side / against of a row is equivalent to 1 within `bound`."""
+
+    kind: Literal["equivalent"]
+    row: str
+    pairs: Pairs
+    bound: Bound
 
 
 class Order(Strict):
@@ -68,12 +92,16 @@ class Level(Strict):
 
 
 class SignChange(Strict):
-    """The ratio of a row is below 1 for the pair `below`, and above 1 for the pair `above`."""
+    """The ratio of a row is below 1 for the pair `below`, and above 1 for the pair `above`.
+
+    With `either`, it is also true the other way around; that no order changes here does not contradict it.
+    """
 
     kind: Literal["sign change"]
     row: str
     below: tuple[str, str]
     above: tuple[str, str]
+    either: bool = False
 
 
 class Maximum(Strict):
@@ -95,7 +123,7 @@ class Rank(Strict):
 
 
 class Linear(Strict):
-    """The time of an operation, 1 / row, grows linearly with a number, side → number: R² ≥ `least`."""
+    """A row per operation grows linearly with a number, side → number: R² ≥ `least`."""
 
     kind: Literal["linear"]
     row: str
@@ -113,18 +141,33 @@ class Concludes(Strict):
 
 
 class Effect(Strict):
-    """The treatment of an A/B experiment makes a quantity rise, fall, or stay within a share of it."""
+    """The treatment of an A/B experiment makes a quantity rise or fall, or it stays within `bound`."""
 
     kind: Literal["effect"]
     quantity: Literal["queries", "cpu", "queries_per_cpu_second"]
     change: Literal["rises", "falls", "stays"]
-    within: Annotated[float, Field(gt=0)] = 0.03
+    bound: Bound | None = None
+
+    @model_validator(mode="after")
+    def _bound(self) -> Effect:
+        if self.change == "stays" and self.bound is None:
+            raise ValueError("give `bound`, the largest change that still counts as none")
+        return self
 
 
-class Switching(Strict):
-    """Every command of an A/B experiment that switches ends within some seconds."""
+class OneFactor(Strict):
+    """A quantity changes by the same factor in an A/B experiment and in `other`, within `bound`."""
 
-    kind: Literal["switching"]
+    kind: Literal["one factor"]
+    quantity: Literal["queries", "cpu", "queries_per_cpu_second"]
+    other: Name
+    bound: Bound
+
+
+class Undone(Strict):
+    """Every command of an A/B experiment that reverts ends within some seconds."""
+
+    kind: Literal["undone"]
     seconds: Annotated[float, Field(gt=0)]
 
 
@@ -138,44 +181,63 @@ class Computed(Strict):
     """A statement on the published figures alone: `check` names a function of computed.py."""
 
     kind: Literal["computed"]
-    check: str
+    check: Line
 
 
 class NotMeasured(Strict):
     """A claim that no campaign measures, with the reason."""
 
     kind: Literal["not measured"]
-    reason: str
+    reason: Line
 
 
-Measurable = Ratio | Between | Order | Level | SignChange | Maximum | Rank | Linear | Concludes
-OfExperiment = Effect | Switching | Restored
+Measurable = Ratio | Between | Equivalent | Order | Level | SignChange | Maximum | Rank | Linear | Concludes
+OfExperiment = Effect | OneFactor | Undone | Restored
 Judge = Annotated[Measurable | OfExperiment | Computed | NotMeasured, Field(discriminator="kind")]
+Basis = Literal["published", "our reading", "check of the method"]
+COMPUTED = "computed from the published figures"
+Void = Literal["client-bound", "never settled", "disturbed"]
 
 
 class Claim(Strict):
     """One claim: its text, its place in the publication, the published figure, and how it is judged.
 
-    `campaign` or `experiment` is the name of what measures it. `scales` are those at which the size of a
-    figure may be compared with the published one (empty: all), `hardware` is what it needs. `explain` has a
-    text for a verdict, where it may surprise.
+    `basis`: whether the publication states it, we read it into the publication, or it only checks our method.
+    `campaign` or `experiment` is the name of what measures it. `scales`, `hardware` and `generators` are
+    those of the publication: a size that was measured with others has this reason. `servers` are the
+    versions that the claim is about, side → beginning of the version. `despite` are states of runs that do
+    not matter to this claim, such as client-bound for one about the client. `ledger`: the largest rows
+    of the time ledger of a side are the reason. `explain` has a text for a verdict, where it may surprise.
     """
 
     id: Name
-    text: str
-    place: str
-    published: str
+    text: Line
+    place: Line
+    published: Line
+    basis: Basis = "published"
     campaign: Name | None = None
     experiment: Name | None = None
     judge: Judge
     scales: list[str] = []
     hardware: list[Hardware] = []
-    explain: dict[Literal["holds", "differs", "inconclusive", "not comparable"], str] = {}
+    generators: list[Literal["sysbench", "hammerdb"]] = []
+    servers: dict[str, str] = {}
+    despite: list[Void] = []
+    ledger: str | None = None
+    explain: dict[
+        Literal["holds", "equivalent", "differs", "inconclusive", "not comparable", "size differs"], Line
+    ] = {}
 
     @property
-    def source(self) -> str:
-        """Name of the campaign or experiment; empty if nothing measures the claim."""
-        return self.campaign or self.experiment or ""
+    def sources(self) -> tuple[str, ...]:
+        """Names of the campaigns and experiments that measure the claim, the first measures its rule."""
+        names = (self.campaign, self.experiment, getattr(self.judge, "other", None))
+        return tuple(name for name in names if name)
+
+    @property
+    def kind(self) -> str:
+        """The kind of claims with which it is counted."""
+        return COMPUTED if isinstance(self.judge, Computed) else self.basis
 
     @model_validator(mode="after")
     def _measured_by_a_campaign(self) -> Claim:
@@ -187,10 +249,16 @@ class Claim(Strict):
 
 
 class Study(Strict):
-    """A publication, its claims and its figures."""
+    """A publication, its claims and its figures.
 
-    title: str
-    source: str
+    `first` is printed above everything else. `notes` are contradictions inside of the publication, and what
+    it does not print.
+    """
+
+    title: Line
+    source: Line
+    first: Line = ""
+    notes: list[Line] = []
     figures: list[Figure] = []
     claims: Annotated[list[Claim], Field(min_length=1)]
 
@@ -205,7 +273,7 @@ class Study(Strict):
     @property
     def sources(self) -> tuple[str, ...]:
         """The campaigns and experiments that the claims need, in their order."""
-        return tuple(dict.fromkeys(claim.source for claim in self.claims if claim.source))
+        return tuple(dict.fromkeys(name for claim in self.claims for name in claim.sources))
 
 
 def read(name: str) -> Study:

@@ -4,47 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loadprint.commands.study.judgements import HOLDS
+from loadprint.commands.study.claim_verdicts import HOLDS, Verdict
 from loadprint.commands.study.study import Finding, Report
-from loadprint.commands.study.study_text import reason, summary
+from loadprint.commands.study.study_text import by_kind, reason, summary
 from loadprint.rendering.escape import markdown as escaped
 
 
 def page(report: Report, figures: Sequence[tuple[str, str]] = ()) -> str:
     """Return the page; `figures` are the title and the file of each."""
-    lines = [f"# {escaped(report.study.title)}", "", f"Source: {escaped(report.study.source)}.", ""]
-    lines += [f"**{summary(report)}.**", ""]
+    study = report.study
+    lines = [f"# {escaped(study.title)}", ""]
+    lines += [escaped(study.first), ""] if study.first else []
+    lines += [f"Source: {escaped(study.source)}.", ""]
+    lines += [*(f"- {each}" for each in summary(report)), ""]
     for title, file in figures:
         lines += [f"![{escaped(title)}]({file})", ""]
-    lines += ["| claim | published | measured | verdict |", "|---|---|---|---|"]
-    lines += [_row(each) for each in report.findings]
+    for kind, findings in by_kind(report.findings).items():
+        lines += [f"## Claims: {kind}", ""]
+        lines += ["| claim | published | measured | direction | size |", "|---|---|---|---|---|"]
+        lines += [*map(_row, findings), ""]
     reasons = list(_reasons(report.findings))
-    lines += ["", "## Why", "", *reasons] if reasons else []
-    lines += ["", "## How it was measured", "", *_measured(report)]
+    lines += ["## Why", "", *reasons, ""] if reasons else []
+    notes = [f"- {escaped(each.rstrip('.'))}." for each in study.notes]
+    lines += ["## What the publication leaves open", "", *notes, ""] if notes else []
+    lines += ["## How it was measured", "", *_measured(report)]
     return "\n".join(lines) + "\n"
 
 
 def _row(each: Finding) -> str:
     judged = each.judged
-    parts = (judged.measured, judged.size, judged.size_answer if judged.size_judged else "")
-    measured = "; ".join(part for part in parts if part)
-    cells = (f"{each.claim.text} ({each.claim.place})", each.claim.published, measured or "–")
-    shown = judged.answer if judged.answer == HOLDS else f"**{judged.answer}**"
-    return f"| {' | '.join(map(escaped, cells))} | {shown} |"
+    cells = (f"{each.claim.text} ({each.claim.place})", each.claim.published, judged.measured or "–")
+    return f"| {' | '.join(map(escaped, cells))} | {_cell(judged.direction)} | {_cell(judged.size)} |"
+
+
+def _cell(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return "–"
+    shown = verdict.answer if verdict.answer == HOLDS else f"**{verdict.answer}**"
+    return f"{shown}: {escaped(verdict.figure)}" if verdict.figure else shown
 
 
 def _reasons(findings: Sequence[Finding]) -> Iterator[str]:
     """Explanations of verdicts, and reasons; claims with the same ones share a line."""
-    listed: dict[tuple[str, str], list[str]] = {}
+    listed: dict[str, list[str]] = {}
     for each in findings:
-        texts = [text.rstrip(".") for text in (each.explanation, reason(each.judged)) if text]
-        if texts or each.judged.answer != HOLDS:
-            why = "; ".join(texts) or "the interval supports the opposite"
-            listed.setdefault((each.judged.answer, why), []).append(f"*{escaped(each.claim.text)}*")
-    for (answer, why), claims in listed.items():
-        yield f"- {'; '.join(claims)} – {answer}: {escaped(why)}."
-    lacking = dict.fromkeys(each.judged.size_answer for each in findings if not each.judged.size_judged)
-    yield from (f"- Sizes of ratios are {escaped(each)}." for each in lacking)
+        because: dict[str, list[str]] = {}
+        for name, verdict in (("direction", each.judged.direction), ("size", each.judged.size)):
+            if verdict is not None and (why := reason(each.judged, verdict)):
+                because.setdefault(f"{verdict.answer}: {why}", []).append(name)
+        one = len(each.judged.verdicts) == 1
+        texts = [each.explanation]
+        texts += [why if one else f"{' and '.join(names)} {why}" for why, names in because.items()]
+        if why := "; ".join(text.rstrip(".") for text in texts if text):
+            listed.setdefault(why, []).append(f"*{escaped(each.claim.text)}*")
+    yield from (f"- {'; '.join(claims)} – {escaped(why)}." for why, claims in listed.items())
 
 
 def _measured(report: Report) -> list[str]:
@@ -52,6 +65,7 @@ def _measured(report: Report) -> list[str]:
         return ["Nothing was measured for this page."]
     lines = [f"- `{seen.command}`: {escaped(seen.amount)}" for seen in report.known.values()]
     machines = dict.fromkeys(seen.machine for seen in report.known.values())
+    lines += [f"- No verdict: {escaped(each)}" for each in report.voids]
     lines += [f"- Machine: {escaped(each)}" for each in machines]
-    lines += ["- Figures are means over repeats; `[low, high]` is the 95 % interval."]
+    lines += ["- Figures are means over repeats; `[low, high]` is the 95 % interval of each figure alone."]
     return lines

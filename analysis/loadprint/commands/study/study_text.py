@@ -1,4 +1,4 @@
-"""Renders a study's claims as text, Markdown or JSON."""
+"""Renders a study's claims as text or JSON."""
 
 from __future__ import annotations
 
@@ -8,41 +8,57 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from loadprint.commands.study.judgements import DIFFERS, HOLDS, INCONCLUSIVE, NOT_COMPARABLE, Judged
+from loadprint.commands.study.claim_verdicts import ANSWERS, DIFFERS, INCONCLUSIVE, Judged, Verdict
 from loadprint.commands.study.study import Finding, Report
 from loadprint.commands.study.study_file import Study
 
 WIDTH = 100
 INDENT = 16
-ANSWERS = (HOLDS, DIFFERS, INCONCLUSIVE, NOT_COMPARABLE)
+OPPOSITE = "the interval supports the opposite"
+OUTSIDE = "the whole interval is beyond the limit"
+OPEN = "the interval excludes neither answer"
 
 
 def text(report: Report) -> str:
     """Return the claims, each with its published and its measured figure, in 100 columns."""
-    lines = [f"{report.name}: {report.study.title}", *_wrapped(f"source: {report.study.source}", 2)]
+    lines = [f"{report.name}: {report.study.title}", *_wrapped(report.study.first, 2)]
+    lines += _wrapped(f"source: {report.study.source}", 2)
     for label, fact in report.facts:
         lines += _wrapped(f"{label}: {fact}", 2)
+    for line in report.voids:
+        lines += _wrapped(f"no verdict: {line}", 2)
     missing = [each for each in report.findings if each.judged.needs]
-    for finding in report.findings:
-        lines += [] if finding in missing else ["", *_block(finding)]
+    for kind, findings in by_kind(report.findings).items():
+        shown = [each for each in findings if each not in missing]
+        lines += ["", f"-- {kind} --"] if shown else []
+        for finding in shown:
+            lines += ["", *_block(finding)]
     counts = Counter(each.judged.needs for each in missing)
     lines += [""] if counts else []
     for needs, count in counts.items():
         lines.append(f"{count} more {'claim needs' if count == 1 else 'claims need'} {needs}")
-    return "\n".join([*lines, "", summary(report)]) + "\n"
+    lines += [""] if report.study.notes else []
+    for note in report.study.notes:
+        lines += _wrapped(f"the publication: {note}", 0, 2)
+    return (
+        "\n".join([*lines, "", *(line for each in summary(report) for line in _wrapped(each, 0, 2))]) + "\n"
+    )
 
 
 def as_json(report: Report) -> str:
     """Return one JSON object."""
     value = {
-        "format_version": 1,
+        "format_version": 2,
         "study": report.name,
         "title": report.study.title,
         "source": report.study.source,
+        "notes": report.study.notes,
+        "no_verdict": report.voids,
         "executions": dict(report.facts),
         "claims": [
             {
-                **each.claim.model_dump(mode="json", exclude={"explain"}),
+                **each.claim.model_dump(mode="json", exclude={"explain", "basis"}),
+                "basis": each.claim.kind,
                 **asdict(each.judged),
                 "explanation": each.explanation,
             }
@@ -58,25 +74,45 @@ def listed(studies: Sequence[tuple[str, Study]]) -> str:
     for name, study in studies:
         lines += [f"{name}: {study.title}"]
         for claim in study.claims:
-            figure = f"{claim.place}: {claim.published}; {claim.source or 'published figures'}"
+            source = ", ".join(claim.sources) or claim.kind
+            figure = f"{claim.place}: {claim.published}; {source}"
             lines += _wrapped(f"{claim.id:<26}{claim.text} ({figure})", 2, 28)
         lines.append("")
     count = sum(len(study.claims) for _, study in studies)
     return "\n".join([*lines, f"{count} claims in {len(studies)} studies"]) + "\n"
 
 
-def summary(report: Report) -> str:
-    """Return the number of claims by verdict."""
-    counts = Counter(each.judged.answer for each in report.findings)
-    texts = [f"{counts[answer]} {answer}" for answer in ANSWERS if counts[answer]]
-    return f"{len(report.findings)} claims: {', '.join(texts)}"
+def by_kind(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
+    """The claims by kind: published, our reading, computed, checks of the method."""
+    kinds = dict.fromkeys(["published", *(each.claim.kind for each in findings)])
+    groups = {kind: [each for each in findings if each.claim.kind == kind] for kind in kinds}
+    return {kind: of_kind for kind, of_kind in groups.items() if of_kind}
 
 
-def reason(judged: Judged) -> str:
+def summary(report: Report) -> list[str]:
+    """Return one line for each kind of claim: the number of verdicts on direction and on size."""
+    lines = []
+    for kind, findings in by_kind(report.findings).items():
+        directions = _counted([each.judged.direction for each in findings])
+        sizes = _counted([each.judged.size for each in findings])
+        parts = [f"{name}: {text}" for name, text in (("direction", directions), ("size", sizes)) if text]
+        lines.append(f"{len(findings)} {kind}: {'; '.join(parts)}")
+    return lines
+
+
+def _counted(verdicts: Sequence[Verdict | None]) -> str:
+    counts = Counter(each.answer for each in verdicts if each is not None)
+    return ", ".join(f"{counts[answer]} {answer}" for answer in ANSWERS if counts[answer])
+
+
+def reason(judged: Judged, verdict: Verdict) -> str:
     """Return why a claim has no other verdict, and the repeats that would decide it."""
-    texts = [judged.reason]
-    if judged.more:
-        texts.append(f"{judged.more} more repeat{'s' if judged.more > 1 else ''} per side would decide it")
+    texts = [verdict.reason]
+    if not verdict.reason and judged.repeats:
+        differs = OPPOSITE if verdict is judged.direction else OUTSIDE
+        texts.append({DIFFERS: differs, INCONCLUSIVE: OPEN}.get(verdict.answer, ""))
+    if verdict.more:
+        texts.append(f"{verdict.more} more repeat{'s' if verdict.more > 1 else ''} per side would decide it")
     return "; ".join(each for each in texts if each)
 
 
@@ -86,12 +122,13 @@ def _block(finding: Finding) -> list[str]:
     lines += _wrapped(f"published: {claim.published} ({claim.place})", INDENT)
     if judged.measured:
         repeats = f", {judged.repeats} repeat{'s' if judged.repeats > 1 else ''}" if judged.repeats else ""
-        factor = "".join(f"; {part}" for part in (judged.size, judged.size_answer) if part)
         how = "measured" if judged.repeats else "computed"
-        lines += _wrapped(f"{how}: {judged.measured}{repeats}{factor}", INDENT)
-    for more in (reason(judged), finding.explanation):
-        lines += _wrapped(more, INDENT) if more else []
-    return lines
+        lines += _wrapped(f"{how}: {judged.measured}{repeats}", INDENT)
+    for name, verdict in (("direction", judged.direction), ("size", judged.size)):
+        if verdict is not None:
+            parts = (verdict.answer, verdict.figure, reason(judged, verdict))
+            lines += _wrapped(f"{name}: {'; '.join(each for each in parts if each)}", INDENT)
+    return lines + _wrapped(finding.explanation, INDENT)
 
 
 def _wrapped(words: str, indent: int, hanging: int | None = None) -> list[str]:

@@ -6,7 +6,7 @@ runs only: in a closed loop it is connections divided by throughput, not a separ
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +67,19 @@ def dimensions(swept: Swept) -> tuple[str, Callable[[Cell], str], Callable[[Cell
     def row(cell: Cell) -> str:
         return str(_cell(cell).get(rows))
 
-    def column(cell: Cell) -> str:
+    def name(cell: Cell, keys: Sequence[str]) -> str:
         values = _cell(cell)
-        name = "-".join(str(values[key]) for key in others if values.get(key) is not None)
-        return name or str(cell.plan.get("workload") or cell.name)
+        joined = "-".join(str(values[key]) for key in keys if values.get(key) is not None)
+        return joined or str(cell.plan.get("workload") or cell.name)
 
-    return rows, row, column
+    def short(cell: Cell) -> str:
+        """Without the side, which the values of its matrix name."""
+        matrix = [key for key in others if key != "side"]
+        return name(cell, matrix if any(key in (cell.plan.get("cell") or {}) for key in matrix) else others)
+
+    if len({(row(cell), short(cell)) for cell in swept.cells}) == len(swept.cells):
+        return rows, row, short
+    return rows, row, lambda cell: name(cell, others)
 
 
 def _cell(cell: Cell) -> dict[str, Any]:

@@ -27,11 +27,12 @@ def facts(swept: Swept) -> tuple[tuple[str, str], ...]:
     cpus = f"{server or '?'} CPU{'s' if server != 1 else ''}"
     variables = ", ".join(f"{name} {value}" for name, value in (campaign.get("variables") or {}).items())
     profile = (campaign.get("server") or {}).get("profile")
+    server_text = f"{_version(swept)}{f', profile {profile}' if profile else ''}, on {cpus}"
     repeats = sorted({len(cell.runs) for cell in swept.cells})
     lines = [
         ("operation", " | ".join(operations)),
         ("variables", variables),
-        ("server", f"{_version(swept)}, profile {profile}, on {cpus}; load on {load or '?'}"),
+        ("server", f"{server_text}; load on {load or '?'}"),
         (
             "repeats",
             " to ".join(str(count) for count in dict.fromkeys((repeats[0], repeats[-1])))

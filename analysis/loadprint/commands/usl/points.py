@@ -8,6 +8,7 @@ from pathlib import Path
 from loadprint.commands.usl import points_csv, points_execution
 from loadprint.commands.usl.usl_columns import Column, Points
 from loadprint.errors import InputError
+from loadprint.reading import bounds
 
 
 def read(
@@ -22,7 +23,14 @@ def read(
     Raises InputError.
     """
     points = points_execution.read(path) if path.is_dir() else points_csv.read(path, concurrency, columns)
-    return _corrected(_chosen(points, columns), at or {})
+    chosen = _corrected(_chosen(points, columns), at or {})
+    fits = sum(len(set(column.n)) for column in chosen.columns)
+    if fits > bounds.FITS:
+        what = (
+            f"has {fits:,} different N in its columns of throughput, more than the limit of {bounds.FITS:,}"
+        )
+        raise InputError(path, what, "choose a column with --column, or fewer N")
+    return chosen
 
 
 def _chosen(points: Points, names: tuple[str, ...]) -> Points:

@@ -92,6 +92,7 @@ def _column(
 
 def _table(path: Path) -> tuple[list[str], Rows]:
     text = bounds.read_text(path, bounds.TABLE, "give a CSV file, or the directory of an execution")
+    bounds.require_table(path, text.count("\n"), 1)
     lines = [(number, line) for number, line in enumerate(text.splitlines(), start=1)]
     lines = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
     if len(lines) < 2:
@@ -105,6 +106,7 @@ def _table(path: Path) -> tuple[list[str], Rows]:
     except csv.Error as error:
         raise InputError(path, f"is not a CSV file ({error})", "write it as RFC 4180 describes") from error
     heads = [head.strip() for head in parsed[0]]
+    bounds.require_table(path, len(parsed), len(heads))
     rows = list(zip([number for number, _ in lines[1:]], parsed[1:], strict=False))
     for number, row in rows:
         if len(row) != len(heads):

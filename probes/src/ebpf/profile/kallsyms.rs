@@ -9,7 +9,9 @@ use std::io::BufRead;
 use std::io::BufReader;
 use std::io::Seek;
 
+use super::tree::Place;
 use crate::Host;
+use crate::symbols::elf::rank;
 
 /// The functions of the kernel, its modules and its eBPF programs.
 #[derive(Debug)]
@@ -63,8 +65,12 @@ impl Kallsyms {
         self.reason.as_deref()
     }
 
-    /// The first address of the function that contains `address`.
-    pub fn function(&self, address: u64) -> Option<u64> {
+    /// The function that contains `address`.
+    pub fn place(&self, address: u64) -> Place {
+        self.function(address).map_or(Place::Module, Place::Function)
+    }
+
+    fn function(&self, address: u64) -> Option<u64> {
         let after = self.functions.partition_point(|start| *start <= address);
         self.functions.get(after.checked_sub(1)?).copied()
     }
@@ -77,7 +83,7 @@ impl Kallsyms {
         };
         let read = for_each(file, |address, name| {
             if let Some(known) = names.get_mut(&address)
-                && is_better(name, known)
+                && (known.is_empty() || rank(name.as_bytes()) > rank(known.as_bytes()))
             {
                 name.clone_into(known);
             }
@@ -87,16 +93,6 @@ impl Kallsyms {
         names.retain(|_, name| !name.is_empty());
         names
     }
-}
-
-/// Which of two names of one address is used, as in perf (`choose_best_symbol`): the one with fewer
-/// leading underscores, then the longer one.
-fn is_better(name: &str, known: &str) -> bool {
-    let rank = |name: &str| {
-        let underscores = name.len() - name.trim_start_matches('_').len();
-        (usize::MAX - underscores, name.len())
-    };
-    known.is_empty() || rank(name) > rank(known)
 }
 
 /// Calls `take` with address and name of every function (`kernel/kallsyms.c`, `s_show`); skips

@@ -4,10 +4,8 @@
 //! which the recorder writes into `stacks.json` at the end. Stacks are found by frame pointers: the
 //! callers of a function without one are missing or wrong.
 
-mod debug_file;
 mod event;
 mod kallsyms;
-pub mod maps;
 mod modules;
 mod processes;
 mod tree;
@@ -20,6 +18,7 @@ use std::fmt::Formatter;
 use std::io;
 use std::mem::offset_of;
 use std::rc::Rc;
+use std::time::Duration;
 
 use libbpf_rs::Link;
 use libbpf_rs::RingBuffer;
@@ -33,7 +32,6 @@ use loadprint_recording::schema::Schema;
 use loadprint_recording::schema::Text;
 use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
-use rustix::thread::CapabilitySet;
 
 use super::Shared;
 use super::load_object;
@@ -51,6 +49,7 @@ use crate::Probe;
 use crate::ProbeEntry;
 use crate::ProbeError;
 use crate::RecordedFile;
+use crate::symbols::Symbols;
 use event::Event;
 use kallsyms::Kallsyms;
 use modules::Modules;
@@ -69,8 +68,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     open,
 )
 .only_recorded()
-// Mappings and files of other users' processes.
-.with_capabilities(CapabilitySet::SYS_PTRACE.union(CapabilitySet::DAC_READ_SEARCH));
+.with_symbols();
 
 static ENTITY: &[Text] = &[text("role"), text("stack")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
@@ -98,6 +96,11 @@ const RING_BYTES: usize = 1 << 18;
 /// The largest ring buffer; a host with more CPUs than it has room for is rarely busy on all.
 const MAX_RING_BYTES: usize = 1 << 24;
 
+/// The time that reading mappings and symbols may take in a tick; the rest is read in later ticks.
+const READ_IN_TICK: Duration = Duration::from_millis(250);
+/// The time for all names at the end of the recording.
+const READ_AT_END: Duration = Duration::from_secs(15);
+
 struct Profile {
     // Dropped in this order.
     _links: Vec<Link>,
@@ -113,7 +116,7 @@ struct Profile {
 /// The samples since the previous tick, and all that is known of their stacks.
 #[derive(Debug)]
 struct Collected {
-    host: Host,
+    symbols: Symbols,
     processes: Processes,
     modules: Modules,
     kernel: Kallsyms,
@@ -142,11 +145,14 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
     };
     super::check_host(host)?;
     let roles = shared.roles(host, options)?.names().to_vec();
+    let symbols = options.symbols.clone();
+    let symbols =
+        symbols.ok_or_else(|| NotRunning::Unavailable("profile: no helper reads symbols".to_owned()))?;
     // The ring buffer refers to the programs, which end with the recorder.
     let programs: &'static _ = Box::leak(Box::new(load_object(host, "profile", load)?));
     let (event, links) = Event::start(host, programs)?;
     shared.add_programs("profile", programs.object())?;
-    let collected = Rc::new(RefCell::new(Collected::new(host)));
+    let collected = Rc::new(RefCell::new(Collected::new(host, symbols)));
     let mut ring = RingBufferBuilder::new();
     let receiver = Rc::clone(&collected);
     let take = move |bytes: &[u8]| {
@@ -168,10 +174,10 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
 }
 
 impl Collected {
-    fn new(host: &Host) -> Self {
+    fn new(host: &Host, symbols: Symbols) -> Self {
         Self {
-            host: host.clone(),
-            processes: Processes::new(host),
+            symbols,
+            processes: Processes::default(),
             modules: Modules::new(),
             kernel: Kallsyms::open(host),
             tree: Tree::default(),
@@ -191,7 +197,7 @@ impl Collected {
         let (kernel, user) = frames.split_at_checked(kernel_bytes.into())?;
         let mut stack = std::mem::take(&mut self.stack);
         stack.clear();
-        stack.extend(addresses(kernel).map(|address| (Modules::KERNEL, self.kernel.function(address))));
+        stack.extend(addresses(kernel).map(|address| (Modules::KERNEL, self.kernel.place(address))));
         for address in addresses(user) {
             let frame = self.user_frame(pid, address_space, address);
             stack.push(frame);
@@ -209,12 +215,18 @@ impl Collected {
     }
 
     fn user_frame(&mut self, pid: u32, address_space: u64, address: u64) -> Frame {
-        let Some(mapping) = self.processes.mapping(pid, address_space, address) else {
+        let Self {
+            symbols,
+            processes,
+            modules,
+            ..
+        } = self;
+        let Some(mapping) = processes.mapping(symbols, modules, pid, address_space, address) else {
             return UNKNOWN;
         };
-        let module = self.modules.number(&self.host, pid, mapping);
+        let module = modules.number(pid, mapping);
         let offset = mapping.offset.wrapping_add(address - mapping.start);
-        (module, self.modules.function(module, offset))
+        (module, modules.place(symbols, module, offset))
     }
 }
 
@@ -234,14 +246,17 @@ fn addresses(bytes: &[u8]) -> impl Iterator<Item = u64> {
 
 impl Probe for Profile {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
+        self.collected.borrow().symbols.allow(READ_IN_TICK);
         let taken = self.ring.consume_raw();
         if taken < 0 {
             let error = io::Error::from_raw_os_error(-taken);
             return Err(ProbeError::Source(format!("profile: ring buffer: {error}")));
         }
         let processes = self.shared.processes();
-        let mut collected = self.collected.borrow_mut();
-        collected.processes.follow(&processes);
+        let collected = &mut *self.collected.borrow_mut();
+        collected
+            .processes
+            .follow(&collected.symbols, &mut collected.modules, &processes);
         for ((role, node), (samples, events)) in std::mem::take(&mut collected.samples) {
             if let Some(role) = self.roles.get(usize::from(role).wrapping_sub(1)) {
                 rows.row(&[role.as_bytes(), node.to_string().as_bytes()]);
@@ -254,19 +269,24 @@ impl Probe for Profile {
 
     fn recorded_file(&mut self) -> Option<RecordedFile> {
         let collected = self.collected.borrow();
-        let modules = collected.modules.list().iter();
+        collected.symbols.allow(READ_AT_END);
+        let modules = collected.modules.list();
+        let frames = collected
+            .tree
+            .names(modules, &collected.kernel, &collected.symbols);
         let stacks = Stacks {
             event: self.event.name(),
             frequency_hz: FREQUENCY_HZ,
             lost: self.lost.counter(0, 0).unwrap_or(0),
             reason: collected.kernel.reason(),
             modules: modules
+                .iter()
                 .map(|module| ModuleEntry {
                     path: &module.path,
                     build_id: module.build_id.as_deref(),
                 })
                 .collect(),
-            frames: collected.tree.names(&collected.modules, &collected.kernel),
+            frames,
             nodes: collected.tree.nodes(),
         };
         let content = serde_json::to_vec(&stacks).ok()?;

@@ -1,17 +1,24 @@
 //! The executable mappings of the sampled processes.
 
 use std::collections::HashMap;
-use std::fs;
 
 use loadprint_recording::clock::monotonic_ns;
 
-use super::maps;
-use super::maps::Mapping;
-use crate::Host;
+use super::modules::Modules;
+use crate::symbols::Answer;
+use crate::symbols::Mapping;
+use crate::symbols::Request;
+use crate::symbols::Symbols;
+use crate::symbols::boundary;
+use crate::symbols::maps;
 
 /// Time between two reads of the mappings of a process, in which new ones stay unknown: a stack
 /// without frame pointers contains addresses that are in no mapping.
 const READ_EVERY_NS: i64 = 1_000_000_000;
+/// The most mappings of all processes together, up to 35 MB; those of further processes are unknown.
+const MAX_MAPPINGS: usize = 1 << 15;
+/// The longest name of a mapping, in bytes; a longer one is cut.
+const MAX_NAME: usize = 1024;
 
 #[derive(Debug, Default)]
 struct Process {
@@ -22,43 +29,49 @@ struct Process {
 }
 
 /// The processes by their ID.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Processes {
-    host: Host,
     known: HashMap<u32, Process>,
 }
 
 impl Processes {
-    /// No processes.
-    pub fn new(host: &Host) -> Self {
-        Self {
-            host: host.clone(),
-            known: HashMap::new(),
-        }
-    }
-
     /// Reads the mappings of new processes, which may exit before the next tick, and forgets those
     /// that have exited. Call it after the samples of a tick are taken.
-    pub fn follow(&mut self, running: &[(String, u32)]) {
+    pub fn follow(&mut self, symbols: &Symbols, modules: &mut Modules, running: &[(String, u32)]) {
         self.known
             .retain(|known, _| running.iter().any(|(_, pid)| pid == known));
         for (_, pid) in running {
-            if !self.known.contains_key(pid) {
-                let process = Process::read(&self.host, *pid).unwrap_or_default();
+            if !self.known.contains_key(pid)
+                && let Some(mappings) = self.read(symbols, modules, *pid)
+            {
+                let process = Process {
+                    mappings: mappings.unwrap_or_default(),
+                    read_ns: monotonic_ns(),
+                    ..Process::default()
+                };
                 self.known.insert(*pid, process);
             }
         }
     }
 
     /// The mapping of an address in the program that a process executed at a sample.
-    pub fn mapping(&mut self, pid: u32, address_space: u64, address: u64) -> Option<&Mapping> {
+    pub fn mapping(
+        &mut self,
+        symbols: &Symbols,
+        modules: &mut Modules,
+        pid: u32,
+        address_space: u64,
+        address: u64,
+    ) -> Option<&Mapping> {
         let process = self.known.entry(pid).or_default();
         let is_new = process.address_space != address_space;
         if is_new || maps::find(&process.mappings, address).is_none() {
             let now = monotonic_ns();
-            if is_new || now - process.read_ns >= READ_EVERY_NS {
-                match Process::read(&self.host, pid) {
-                    Some(read) => *process = read,
+            let is_due = is_new || now - process.read_ns >= READ_EVERY_NS;
+            if is_due && let Some(read) = self.read(symbols, modules, pid) {
+                let process = self.known.entry(pid).or_default();
+                match read {
+                    Some(mappings) => process.mappings = mappings,
                     // It has exited. Mappings from before its first sample are probably its own.
                     None if is_new && process.address_space != 0 => process.mappings.clear(),
                     None => {}
@@ -67,19 +80,26 @@ impl Processes {
                 process.read_ns = now;
             }
         }
-        maps::find(&process.mappings, address)
+        maps::find(&self.known.get(&pid)?.mappings, address)
     }
-}
 
-impl Process {
-    /// `None` if it has exited, or cannot be read.
-    fn read(host: &Host, pid: u32) -> Option<Self> {
-        let text = fs::read(host.proc(&format!("{pid}/maps"))).ok()?;
-        let mappings = maps::parse(&text).ok().filter(|mappings| !mappings.is_empty())?;
-        Some(Self {
-            address_space: 0,
-            mappings,
-            read_ns: monotonic_ns(),
-        })
+    /// The mappings of a process, with open files: the inner `None` if it has exited or cannot be
+    /// read, the outer one if there was no time.
+    fn read(&self, symbols: &Symbols, modules: &mut Modules, pid: u32) -> Option<Option<Vec<Mapping>>> {
+        match symbols.ask::<Vec<Mapping>>(&Request::Maps { pid }) {
+            Answer::Ready(mut mappings, _) if !mappings.is_empty() => {
+                let of_others = self.known.iter().filter(|(known, _)| **known != pid);
+                let known: usize = of_others.map(|(_, process)| process.mappings.len()).sum();
+                mappings.truncate(MAX_MAPPINGS.saturating_sub(known));
+                mappings.sort_unstable_by_key(|mapping| mapping.start);
+                for mapping in &mut mappings {
+                    let end = boundary(&mapping.name, MAX_NAME);
+                    mapping.name.truncate(end);
+                }
+                modules.open(symbols, pid, &mappings).then_some(Some(mappings))
+            }
+            Answer::Ready(..) | Answer::Failed(_) => Some(None),
+            Answer::Later | Answer::Busy => None,
+        }
     }
 }

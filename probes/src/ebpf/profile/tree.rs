@@ -1,25 +1,39 @@
 //! The call tree of all sampled stacks.
 
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 
-use blazesym::symbolize::Symbolizer;
 use serde::Serialize;
 
 use super::kallsyms::Kallsyms;
+use super::modules::Module;
 use super::modules::Modules;
+use crate::symbols::Answer;
+use crate::symbols::MAX_NAME;
+use crate::symbols::Request;
+use crate::symbols::Symbols;
+use crate::symbols::boundary;
 
-/// A function by its module and first address; `None` for addresses without a symbol.
-pub type Frame = (u32, Option<u64>);
+/// A place in a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// The function with this first address.
+    Function(u64),
+    /// No function of the module has this address.
+    Module,
+    /// The offset in the file, in bytes: its functions could not be read.
+    Offset(u64),
+}
+
+/// A place by the number of its module.
+pub type Frame = (u32, Place);
 
 /// The most nodes, up to 7 MB: a minute of MySQL has 4,000, later ones have ever fewer new ones.
 /// Then a stack with a new node counts as unknown.
 const MAX_NODES: usize = 1 << 17;
 
-/// The longest name of a symbol in characters: expanded C++ templates have no limit.
-const MAX_NAME: usize = 1000;
-
 /// The frame of addresses in no known place.
-pub const UNKNOWN: Frame = (Modules::UNKNOWN, None);
+pub const UNKNOWN: Frame = (Modules::UNKNOWN, Place::Module);
 
 /// The nodes of the call tree. A node's parent has a lower number.
 #[derive(Debug, Default)]
@@ -92,39 +106,44 @@ impl Tree {
         Some(child)
     }
 
-    /// The names of all frames.
-    pub fn names(&self, modules: &Modules, kernel: &Kallsyms) -> Vec<(u32, Option<String>)> {
+    /// Module and name of every frame. A function whose name cannot be read has its address, an
+    /// address whose function cannot be read its offset, as perf prints them (`mysqld+0x1f3a0`).
+    pub fn names(
+        &self,
+        modules: &[Module],
+        kernel: &Kallsyms,
+        symbols: &Symbols,
+    ) -> Vec<(u32, Option<String>)> {
+        let mut functions: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        for (module, place) in &self.frames {
+            if let Place::Function(address) = place {
+                functions.entry(*module).or_default().push(*address);
+            }
+        }
         let mut names: HashMap<Frame, String> = HashMap::new();
-        let symbolizer = Symbolizer::builder()
-            .enable_code_info(false)
-            .enable_inlined_fns(false)
-            .build();
-        for (number, module) in (0..).zip(modules.list()) {
-            let mut functions: Vec<u64> = self
-                .frames
-                .iter()
-                .filter(|(of_frame, _)| *of_frame == number)
-                .filter_map(|(_, function)| *function)
-                .collect();
+        for (module, mut functions) in functions {
             functions.sort_unstable();
-            let named = |(function, mut name): (u64, String)| {
-                if name.len() > MAX_NAME {
-                    name = name.chars().take(MAX_NAME).collect();
-                }
-                ((number, Some(function)), name)
-            };
-            if number == Modules::KERNEL {
+            let named = |(function, name)| ((module, Place::Function(function)), name);
+            if module == Modules::KERNEL {
                 names.extend(kernel.names(functions.into_iter()).into_iter().map(named));
             } else {
-                let found = module.names(&symbolizer, &functions).into_iter();
+                let found = read_names(symbols, module, &functions).into_iter();
                 let found = functions.into_iter().zip(found);
                 names.extend(found.filter_map(|(function, name)| Some(named((function, name?)))));
             }
         }
-        self.frames
-            .iter()
-            .map(|frame| (frame.0, names.get(frame).cloned()))
-            .collect()
+        let name = |frame: &Frame| match (names.remove(frame), frame.1) {
+            (None, Place::Function(place) | Place::Offset(place)) => {
+                let path = modules
+                    .get(frame.0 as usize)
+                    .map_or("", |module| module.path.as_str());
+                let file = path.rsplit('/').next().unwrap_or(path);
+                Some(format!("{file}+{place:#x}"))
+            }
+            (name, _) => name,
+        };
+        let names: Vec<_> = self.frames.iter().map(name).collect();
+        self.frames.iter().map(|(module, _)| *module).zip(names).collect()
     }
 
     /// Parent (or -1) and frame of each node.
@@ -136,6 +155,23 @@ impl Tree {
     }
 }
 
+/// The names of functions of a module; none if they cannot be read.
+fn read_names(symbols: &Symbols, module: u32, functions: &[u64]) -> Vec<Option<String>> {
+    let request = Request::Names {
+        module,
+        functions: functions.to_vec(),
+    };
+    let mut names = match symbols.ask::<Vec<Option<String>>>(&request) {
+        Answer::Ready(names, _) => names,
+        Answer::Later | Answer::Busy | Answer::Failed(_) => vec![],
+    };
+    for name in names.iter_mut().flatten() {
+        name.truncate(boundary(name, MAX_NAME));
+    }
+    names.resize(functions.len(), None);
+    names
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,7 +179,8 @@ mod tests {
     #[test]
     fn stacks_with_the_same_callers_share_nodes() {
         let mut tree = Tree::default();
-        let (main, work, read) = ((2, Some(1)), (2, Some(2)), (0, None));
+        let function = |address| (2, Place::Function(address));
+        let (main, work, read) = (function(1), function(2), (0, Place::Module));
         assert_eq!(tree.node([].into_iter()), None);
         let first = tree.node([main, work].into_iter());
         assert_eq!(tree.node([main, work].into_iter()), first);
@@ -156,14 +193,15 @@ mod tests {
     #[test]
     fn stacks_beyond_the_limit_are_unknown() {
         let mut tree = Tree::default();
-        let known = tree.node([(2, Some(1)), (2, Some(2))].into_iter());
-        for function in 0..2 * MAX_NODES as u64 {
-            assert!(tree.node([(3, Some(function))].into_iter()).is_some());
+        let function = |address| (2, Place::Function(address));
+        let known = tree.node([function(1), function(2)].into_iter());
+        for offset in 0..2 * MAX_NODES as u64 {
+            assert!(tree.node([(3, Place::Offset(offset))].into_iter()).is_some());
         }
         let nodes = tree.nodes();
         assert_eq!(nodes.len(), MAX_NODES + 1);
-        assert_eq!(tree.node([(2, Some(1)), (2, Some(2))].into_iter()), known);
-        let new = tree.node([(2, Some(1)), (2, Some(3))].into_iter()).unwrap();
+        assert_eq!(tree.node([function(1), function(2)].into_iter()), known);
+        let new = tree.node([function(1), function(3)].into_iter()).unwrap();
         let (parent, frame) = nodes[new as usize];
         assert_eq!((parent, tree.frames[frame as usize]), (-1, UNKNOWN));
     }

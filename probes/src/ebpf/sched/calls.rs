@@ -27,6 +27,7 @@ const SEND: u32 = State::SEND_WAIT.0;
 const SLEEP: u32 = State::SLEEP_WAIT.0;
 const RECEIVE: u32 = DecidedBy::BY_SOCKET.0;
 const POLL: u32 = DecidedBy::BY_POLL.0;
+const RESTART: u32 = DecidedBy::BY_RESTART.0;
 const READ: u32 = DecidedBy::BY_READ.0;
 const WRITE: u32 = DecidedBy::BY_WRITE.0;
 const FILE_READ: u32 = DecidedBy::BY_FILE.0 + Direction::READ.0;
@@ -88,6 +89,7 @@ static CALLS: &[(libc::c_long, u32)] = &[
     (libc::SYS_epoll_pwait2, NETWORK),
     (libc::SYS_nanosleep, SLEEP),
     (libc::SYS_clock_nanosleep, SLEEP),
+    (libc::SYS_restart_syscall, RESTART),
 ];
 
 /// Calls that newer architectures do not have.

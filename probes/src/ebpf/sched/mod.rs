@@ -1,11 +1,13 @@
-//! Loads the scheduler's programs (`sched.bpf.c`), which three probes share, so that each hook runs
+//! Loads the scheduler's programs (`sched.bpf.c`), which four probes share, so that each hook runs
 //! only one program.
 
 mod calls;
+pub mod exchanges;
 pub mod states;
 pub mod switches;
 pub mod time;
 
+use std::env;
 use std::fmt;
 use std::rc::Rc;
 
@@ -15,6 +17,7 @@ use libbpf_rs::skel::SkelBuilder;
 
 use super::Shared;
 use super::check_host;
+use super::has_tracepoint;
 use super::load_object;
 use super::map::MappedArray;
 use super::map::unmapped;
@@ -23,14 +26,24 @@ use super::programs::size_call_counters;
 use super::skeletons::sched::SchedSkel;
 use super::skeletons::sched::SchedSkelBuilder;
 use super::skeletons::sched::types::counts;
+use super::skeletons::sched::types::exchange_totals;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
+
+/// The roles whose exchanges are followed.
+const SERVER: &str = "server";
+const LOAD: &str = "load";
+
+/// For a test of the time ledger: the program ignores one switch in this many.
+const LOSE_ONE_IN: &str = "LOADPRINT_TEST_LOSE_ONE_SWITCH_IN";
 
 /// The programs, attached while a probe reads them.
 pub(super) struct Scheduler {
     _programs: SchedSkel<'static>,
     counts: MappedArray<counts>,
+    exchanges: MappedArray<exchange_totals>,
+    follows_exchanges: bool,
     cpus: usize,
     /// The roles. In the map, the slot of processes without a role precedes them.
     names: Vec<String>,
@@ -59,6 +72,12 @@ impl Scheduler {
         };
         let names = roles.as_ref().map_or(vec![], |roles| roles.names().to_vec());
         let slots = 1 + names.len();
+        let follows_exchanges = has_tracepoint(c"sock_send_length");
+        // Its number in the kernel; 0 if no process has it.
+        let number_of = |role: &str| {
+            let index = names.iter().position(|name| name == role && follows_exchanges);
+            index.map_or(0, |index| index as u32 + 1)
+        };
         let load = |cpus: usize| {
             let mut opened = SchedSkelBuilder::default().open(object())?;
             size_call_counters(opened.open_object_mut(), cpus)?;
@@ -69,8 +88,18 @@ impl Scheduler {
                 data.slots = slots as u32;
                 data.use_task_storage = use_task_storage;
                 data.recorder = options.recorder_pid.cast_signed();
+                (data.server_role, data.load_role) = (number_of(SERVER), number_of(LOAD));
+                data.choosing_role = match data.load_role {
+                    0 => data.server_role,
+                    role => role,
+                };
+                data.lose_one_in = env::var(LOSE_ONE_IN)
+                    .ok()
+                    .and_then(|number| number.parse().ok())
+                    .unwrap_or(0);
                 calls::fill(&mut data.state_of_call);
             }
+            opened.progs.sock_send_length.set_autoload(follows_exchanges);
             maps.counts.set_max_entries((cpus * slots) as u32)?;
             if let Some(roles) = &roles {
                 roles.share(&mut maps.roles)?;
@@ -83,6 +112,8 @@ impl Scheduler {
         shared.add_programs("sched", programs.object())?;
         Ok(Self {
             counts: MappedArray::new(&programs.maps.counts).map_err(|error| unmapped(&error))?,
+            exchanges: MappedArray::new(&programs.maps.exchange_totals).map_err(|error| unmapped(&error))?,
+            follows_exchanges,
             _programs: programs,
             cpus,
             names,

@@ -85,6 +85,7 @@ const NAMES: &[(State, &str)] = &[
     (State::STOLEN, "stolen"),
     (State::RUN_QUEUE, "run queue"),
     (State::THROTTLED, "throttled"),
+    (State::PAUSE_QUEUE, "run queue after pause"),
     (State::CLIENT_WAIT, "client"),
     (State::SEND_WAIT, "sending"),
     (State::NETWORK_WAIT, "network"),
@@ -92,6 +93,9 @@ const NAMES: &[(State, &str)] = &[
     (State::NO_CONNECTION, "no connection"),
     (State::SLEEP_WAIT, "sleep"),
     (State::OTHER_WAIT, "other"),
+    (State::STOPPED_WAIT, "stopped"),
+    (State::MEMORY_WAIT, "memory"),
+    (State::FAULT_WAIT, "page fault"),
 ];
 
 const DIRECTIONS: &[(Direction, &str)] = &[
@@ -134,7 +138,7 @@ struct States {
 
 fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
     check_host(host)?;
-    drop(shared.roles(host, options)?);
+    shared.roles(host, options)?;
     let scheduler = shared.scheduler(host, options)?;
     Ok(Box::new(States {
         names: state_names(),

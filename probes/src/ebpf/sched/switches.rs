@@ -1,4 +1,4 @@
-//! Counts switches, wakeups and migrations of the host and of the watched roles.
+//! Counts switches and migrations of the host and of the watched roles.
 
 use std::mem::offset_of;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ use crate::ebpf::skeletons::sched::types::switches;
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     "ebpf_switches",
-    "context switches, wakeups and migrations of the host and of the watched processes",
+    "context switches and migrations of the host and of the watched processes",
     &SCHEMA,
     open,
 );
@@ -47,13 +47,6 @@ static COLUMNS: &[Column] = &[
     )
     .lower(),
     Column::counter(
-        "wakeups",
-        Unit::One,
-        "times that a task was woken",
-        "sched_wakeup; the first one of a new task is not counted",
-    )
-    .lower(),
-    Column::counter(
         "migrations",
         Unit::One,
         "times that a task was moved to another CPU",
@@ -62,10 +55,9 @@ static COLUMNS: &[Column] = &[
     .lower(),
 ];
 
-const COUNTERS: [usize; 4] = [
+const COUNTERS: [usize; 3] = [
     offset_of!(switches, voluntary),
     offset_of!(switches, involuntary),
-    offset_of!(switches, wakeups),
     offset_of!(switches, migrations),
 ];
 

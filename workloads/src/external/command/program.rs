@@ -6,6 +6,8 @@ use std::process::Command;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use loadprint_mysqlclient::SslMode;
+use loadprint_mysqlclient::Tls;
 
 use super::super::Job;
 use super::super::account;
@@ -57,8 +59,6 @@ pub fn program(job: &Job<'_>, option: &str, private: &PrivateDir) -> Result<Opti
         let name = if *name == "warmup" { "warmup_seconds" } else { name };
         command.env(format!("LOADPRINT_{}", name.to_uppercase()), value);
     }
-    // The option file contains the password; an environment variable is easier to read for others.
-    command.env_remove("MYSQL_PWD");
     Ok(Some(command))
 }
 
@@ -85,6 +85,34 @@ fn option_file(account: &ResolvedAccount) -> Result<String> {
                 account.port
             )
         }
+    }
+    Ok(text + &tls_lines(&account.tls, quoted)?)
+}
+
+/// Only settings that are given: other clients have other defaults and names. A program that does
+/// not know `ssl-mode` must not run without TLS where it is required; the other lines are `loose`.
+fn tls_lines(tls: &Tls, quoted: impl Fn(&str) -> Result<String>) -> Result<String> {
+    let mut text = String::new();
+    if tls.is_given {
+        let loose = if tls.mode < SslMode::Required {
+            "loose-"
+        } else {
+            ""
+        };
+        text += &format!("{loose}ssl-mode={}\n", tls.mode.word().to_uppercase());
+    }
+    for (name, value) in [
+        ("ssl-ca", &tls.ca),
+        ("ssl-cert", &tls.cert),
+        ("ssl-key", &tls.key),
+        ("loose-server-public-key-path", &tls.public_key),
+    ] {
+        if let Some(value) = value {
+            text += &format!("{name}={}\n", quoted(value)?);
+        }
+    }
+    if tls.get_public_key {
+        text += "loose-get-server-public-key=1\n";
     }
     Ok(text)
 }

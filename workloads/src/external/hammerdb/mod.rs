@@ -15,7 +15,6 @@ use serde_json::json;
 
 use super::ExternalGenerator;
 use super::Job;
-use super::account;
 use super::child::Child;
 use super::child::ChildEvent;
 use super::outcome::ExternalOutcome;
@@ -52,7 +51,7 @@ impl ExternalGenerator for HammerDb {
     fn run_verb(&self, verb: Verb, job: &Job<'_>) -> Result<()> {
         let installation = HammerDbInstallation::find()?;
         script::refuse_unsupported(job.values)?;
-        let account = account::resolve(job.account)?;
+        let account = script::account(job.account)?;
         let script = match verb {
             Verb::Prepare => script::prepare(&account, job.values, job.threads)?,
             Verb::Cleanup => script::cleanup(&account, job.values)?,
@@ -84,7 +83,7 @@ impl ExternalGenerator for HammerDb {
         script::refuse_unsupported(job.values)?;
         let rampup = script::minutes(job.values, "warmup-time")?;
         let duration = script::minutes(job.values, "time")?;
-        let account = account::resolve(job.account)?;
+        let account = script::account(job.account)?;
         let script = script::run(&account, job.values, job.threads, rampup, duration)?;
         let starting = Duration::from_secs_f64(job.threads as f64 * DELAY_S);
         let limit = Duration::from_secs(60 * (rampup + duration)) + starting + GRACE;

@@ -3,8 +3,11 @@
 
 use anyhow::Result;
 use anyhow::bail;
+use loadprint_mysqlclient::SslMode;
 
+use super::super::account;
 use super::super::account::ResolvedAccount;
+use crate::driver::connect::Account;
 use crate::options::Values;
 
 /// The line before the id of the finished job.
@@ -25,9 +28,11 @@ const SUPPORTED: &[&str] = &[
     "history-pk",
     "keying-thinking",
     "mysql-db",
+    "mysql-get-server-public-key",
     "mysql-host",
     "mysql-password-file",
     "mysql-port",
+    "mysql-server-public-key-path",
     "mysql-socket",
     "mysql-storage-engine",
     "mysql-user",
@@ -57,6 +62,19 @@ pub fn refuse_unsupported(values: &Values) -> Result<()> {
         bail!("HammerDB does not support --check=on: run the verb check afterwards");
     }
     Ok(())
+}
+
+/// The account, if HammerDB can use it without weakening it.
+///
+/// # Errors
+/// If it requires TLS, or its password would leave this host under a key that the server sends.
+pub fn account(account: &Account) -> Result<ResolvedAccount> {
+    let account = account::resolve(account)?;
+    if account.tls.mode > SslMode::Preferred {
+        bail!("HammerDB does not support TLS, which the option file requires: use --generator=native");
+    }
+    account.require_trusted_network("HammerDB")?;
+    Ok(account)
 }
 
 /// An option in minutes, HammerDB's unit.

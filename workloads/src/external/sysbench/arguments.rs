@@ -3,7 +3,10 @@
 //! support are refused.
 
 use anyhow::Result;
+use anyhow::anyhow;
 use anyhow::bail;
+use loadprint_mysqlclient::SslMode;
+use loadprint_mysqlclient::Tls;
 use serde_json::Value as Json;
 
 use super::super::account::ResolvedAccount;
@@ -20,12 +23,17 @@ const HANDLED: &[&str] = &[
     "generator",
     "histogram",
     "mysql-db",
+    "mysql-get-server-public-key",
     "mysql-host",
     "mysql-ignore-errors",
     "mysql-password-file",
     "mysql-port",
+    "mysql-server-public-key-path",
     "mysql-socket",
     "mysql-ssl",
+    "mysql-ssl-ca",
+    "mysql-ssl-cert",
+    "mysql-ssl-key",
     "mysql-user",
     "out",
     "percentile",
@@ -74,7 +82,7 @@ pub fn common(
             arguments.push(format!("--{name}={text}"));
         }
     }
-    arguments.push(format!("--mysql-ssl={}", ssl(installation, values)?));
+    arguments.extend(tls(installation, &account.tls)?);
     arguments.push(format!("--db-ps-mode={}", ps_mode(installation, values)?));
     let ignored = values.text("mysql-ignore-errors")?.unwrap_or_default();
     let ignored = if ignored == "none" { "" } else { ignored };
@@ -126,24 +134,36 @@ fn check_word(installation: &SysbenchInstallation, name: &str, text: &str) -> Re
     Ok(())
 }
 
-/// A flag in 1.0 and in builds with MariaDB's library, else a mode.
-fn ssl(installation: &SysbenchInstallation, values: &Values) -> Result<String> {
-    let mode = match values.text("mysql-ssl")?.unwrap_or("disabled") {
-        "off" => "disabled",
-        "on" => "required",
-        mode => mode,
-    };
-    if !installation.is_switch("mysql-ssl") {
-        return Ok(mode.to_uppercase());
-    }
-    match mode {
-        "disabled" => Ok("off".to_owned()),
-        "required" => Ok("on".to_owned()),
-        other => bail!(
-            "sysbench {} does not support --mysql-ssl={other}: give disabled or required",
+/// The mode, a flag in 1.0 and in builds with MariaDB's library, and the files.
+fn tls(installation: &SysbenchInstallation, tls: &Tls) -> Result<Vec<String>> {
+    let unsupported = |option: &str| {
+        anyhow!(
+            "sysbench {} does not support {option}: omit it or use --generator=native",
             installation.version
-        ),
+        )
+    };
+    let mode = match (installation.is_switch("mysql-ssl"), tls.mode) {
+        (false, mode) => mode.word().to_uppercase(),
+        (true, SslMode::Disabled) => "off".to_owned(),
+        (true, SslMode::Required) => "on".to_owned(),
+        (true, mode) => return Err(unsupported(&format!("--mysql-ssl={}", mode.word()))),
+    };
+    let mut arguments = vec![format!("--mysql-ssl={mode}")];
+    if tls.mode == SslMode::Disabled {
+        return Ok(arguments);
     }
+    for (name, file) in [
+        ("mysql-ssl-ca", &tls.ca),
+        ("mysql-ssl-cert", &tls.cert),
+        ("mysql-ssl-key", &tls.key),
+    ] {
+        let Some(file) = file else { continue };
+        if !installation.has(name) {
+            return Err(unsupported(&format!("--{name}")));
+        }
+        arguments.push(format!("--{name}={file}"));
+    }
+    Ok(arguments)
 }
 
 fn ps_mode(installation: &SysbenchInstallation, values: &Values) -> Result<String> {
@@ -263,6 +283,7 @@ mod tests {
             user: "bench".to_owned(),
             password: "not-to-be-seen".to_owned(),
             database: "sbtest".to_owned(),
+            tls: Tls::default(),
         }
     }
 
@@ -302,8 +323,13 @@ mod tests {
     fn unsupported_options_are_refused() {
         let refusal = |given: &[(&str, &str)]| of(given).unwrap_err().to_string();
         assert!(refusal(&[("time", "1.5")]).contains("--time=1.5: sysbench supports whole seconds only"));
-        assert!(refusal(&[("mysql-ssl", "preferred")]).contains("--mysql-ssl=preferred"));
         let real = SysbenchInstallation::detect(Path::new("sysbench"), "oltp_read_write").unwrap();
+        let preferred = Tls {
+            mode: SslMode::Preferred,
+            ..Tls::default()
+        };
+        let refused = tls(&real, &preferred).unwrap_err().to_string();
+        assert!(refused.contains("--mysql-ssl=preferred"), "{refused}");
         if real.warms_up {
             assert!(refusal(&[("rand-type", "special")]).contains("give one of uniform"));
         } else {

@@ -168,6 +168,7 @@ impl Start {
             .map_or_else(|| PathBuf::from("sysbench"), PathBuf::from);
         let installation = SysbenchInstallation::detect(&program, &script)?;
         let account = account::resolve(job.account)?;
+        account.require_trusted_network("sysbench")?;
         Ok(Self {
             common: arguments::common(&installation, job.values, &account, job.threads)?,
             installation,

@@ -1,0 +1,85 @@
+"""Checks the types and values of a recorded table's columns (docs/recording-format.md, "Parquet files").
+
+A file that matches its checksum can have a real number as port and a struct as counter. A column has the type
+of its name in all tables; unknown columns, of later versions, may contain text or numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadprint.reading import documents
+
+# text in every row: it names what the row is about
+ENTITIES = frozenset(
+    (
+        *("probe", "status", "role", "state", "device", "operation", "stage", "syscall", "command", "entity"),
+        *("interface", "metric", "resource", "severity", "kind", "line", "cpus", "cpu", "event", "endpoint"),
+        *("port", "side", "peer", "object", "program", "statements", "stack", "namespace", "path", "control"),
+        *("zone", "source", "sensor", "controller", "schema", "digest", "type", "ebpf_states.threads"),
+        "ebpf_exchanges.ends",
+    )
+)
+# text, or null
+TEXTS = frozenset(("reason", "text", "digest_text", "comm", "description"))
+# integers in every row; `begin`, `shift`, `born`, `seen` are of queries
+STAMPS = frozenset(("tick", "start", "end", "realtime", "second", "begin", "shift", "born", "seen"))
+STORED_STAMPS = frozenset(
+    ("tick", "start_ns", "end_ns", "realtime_ns", "intended_ns", "monotonic_ns", "second")
+)
+BUCKETS = "buckets"
+MAX_COUNT = 1 << 53  # of a bucket: a double is exact, and 1024 buckets do not exceed 64 bits
+NULLS = '"NULL"'  # the type of a column without any value
+TEXT, INTEGER = "VARCHAR", re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER")
+REAL = re.compile(r"FLOAT|DOUBLE|BOOLEAN|DECIMAL\(.*\)")
+
+
+def type_flaw(table: str, columns: Iterable[tuple[str, str]]) -> str:
+    """What is wrong with DuckDB's types of a file's columns; empty if nothing is."""
+    for name, kind in columns:
+        single = INTEGER.fullmatch(kind) or REAL.fullmatch(kind) or kind in (TEXT, NULLS)
+        for expected, fits, applies in (
+            ("text", kind == TEXT, is_entity(table, name)),
+            ("text", kind in (TEXT, NULLS), name in TEXTS),
+            ("a list of integers", kind.endswith("[]") and INTEGER.fullmatch(kind[:-2]), name == BUCKETS),
+            ("an integer", INTEGER.fullmatch(kind), name in STORED_STAMPS),
+            ("text or a number", single, name != BUCKETS),
+        ):
+            if applies and not fits:
+                return f"column `{name}` is {kind}, not {expected}"
+    return ""
+
+
+def is_entity(table: str, column: str) -> bool:
+    """Whether a column names what a row is about."""
+    return column in ENTITIES or f"{table}.{column}" in ENTITIES
+
+
+def value_flaw(table: str, name: str, column: NDArray[Any]) -> str:
+    """What is wrong with an entity, stamp or bucket column of a query; empty for other columns."""
+    if not len(column):
+        return ""
+    if is_entity(table, name):
+        complete = column.dtype.kind == "O" and set(map(type, column.tolist())) <= {str}
+        return "" if complete else f"column `{name}` is not text in every row"
+    if name in STAMPS:
+        complete = column.dtype.kind in "iu" or (
+            column.dtype.kind == "f" and bool((np.abs(column) <= documents.LARGEST_INTEGER).all())
+        )
+        return "" if complete else f"column `{name}` is not a number in every row"
+    return _bucket_flaw(column) if name == BUCKETS else ""
+
+
+def _bucket_flaw(column: NDArray[Any]) -> str:
+    if any(value is None or np.ma.is_masked(value) for value in column):
+        return f"column `{BUCKETS}` is null in some row"
+    if len(set(map(len, column))) > 1:
+        return f"column `{BUCKETS}` has another number of buckets in some row"
+    counts = np.stack(column.tolist())
+    is_count = not counts.size or (counts.min() >= 0 and counts.max() <= MAX_COUNT)
+    return "" if is_count else f"column `{BUCKETS}` is not a count in some row"

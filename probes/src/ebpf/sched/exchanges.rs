@@ -1,0 +1,125 @@
+//! Measures sampled exchanges between a load and a server: the time in the network, and the time in
+//! which the server works and the client does not wait.
+//!
+//! With both ends on this host, all times are of one clock. With the server only, the time that it
+//! works after its last send is the overlap, and there are no times of the client and the network. A
+//! connection through a proxy has no two ends that the programs can recognise.
+
+use std::mem::offset_of;
+use std::rc::Rc;
+
+use loadprint_recording::rows::Rows;
+use loadprint_recording::schema::Column;
+use loadprint_recording::schema::Schema;
+use loadprint_recording::schema::Text;
+use loadprint_recording::schema::Unit;
+use loadprint_recording::schema::text;
+
+use super::LOAD;
+use super::SERVER;
+use super::Scheduler;
+use crate::Host;
+use crate::NotRunning;
+use crate::Options;
+use crate::Probe;
+use crate::ProbeEntry;
+use crate::ProbeError;
+use crate::ebpf::Shared;
+use crate::ebpf::check_host;
+use crate::ebpf::skeletons::sched::types::exchange_totals;
+
+/// The probe's line in the registry.
+pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
+    "ebpf_exchanges",
+    "sampled exchanges of the load with the server: network, and work while the client does not wait",
+    &SCHEMA,
+    open,
+);
+
+const HOOKS: &str = "sched_switch, sock_send_length";
+static ENTITY: &[Text] = &[text("ends")];
+static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
+static COLUMNS: &[Column] = &[
+    Column::counter("exchanges", Unit::One, "requests with an answer", HOOKS),
+    Column::counter(
+        "waiting_ns",
+        Unit::Nanosecond,
+        "time in which their clients waited; null with the server's end only",
+        HOOKS,
+    )
+    .lower(),
+    Column::counter(
+        "server_ns",
+        Unit::Nanosecond,
+        "time from the arrival of the request until the server waited for the next one",
+        HOOKS,
+    )
+    .lower(),
+    Column::counter(
+        "network_ns",
+        Unit::Nanosecond,
+        "the part of waiting_ns before the arrival, or after the server's last send had returned; null with \
+         the server's end only",
+        HOOKS,
+    )
+    .lower(),
+    Column::counter(
+        "overlap_ns",
+        Unit::Nanosecond,
+        "the part of server_ns in which the client did not wait, or after the last send had returned",
+        HOOKS,
+    ),
+];
+
+#[derive(Debug)]
+struct Exchanges {
+    has_load: bool,
+    scheduler: Rc<Scheduler>,
+    shared: Rc<Shared>,
+}
+
+fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+    check_host(host)?;
+    let roles = shared.roles(host, options)?;
+    let has = |role: &str| roles.names().iter().any(|name| name == role);
+    if !has(SERVER) {
+        return Err(NotRunning::Off(
+            "no process has the role server; name it with --process server=PID".to_owned(),
+        ));
+    }
+    let has_load = has(LOAD);
+    let scheduler = shared.scheduler(host, options)?;
+    if !scheduler.follows_exchanges {
+        return Err(NotRunning::Unavailable(
+            "ebpf exchanges: this kernel has no tracepoint sock_send_length; it needs Linux 6.3 or newer"
+                .to_owned(),
+        ));
+    }
+    Ok(Box::new(Exchanges {
+        has_load,
+        scheduler,
+        shared: Rc::clone(shared),
+    }))
+}
+
+impl Probe for Exchanges {
+    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
+        self.shared.refresh();
+        let total = |offset| self.scheduler.exchanges.counter(0, offset).unwrap_or(0);
+        let both = |rows: &mut Rows, offset| {
+            if self.has_load {
+                rows.uint(total(offset));
+            } else {
+                rows.nulls(1);
+            }
+        };
+        let ends: &[u8] = if self.has_load { b"both" } else { b"server" };
+        rows.row(&[ends]);
+        rows.uint(total(offset_of!(exchange_totals, exchanges)));
+        both(rows, offset_of!(exchange_totals, waiting_ns));
+        rows.uint(total(offset_of!(exchange_totals, server_ns)));
+        both(rows, offset_of!(exchange_totals, network_ns));
+        rows.uint(total(offset_of!(exchange_totals, overlap_ns)));
+        Ok(())
+    }
+}

@@ -1,0 +1,365 @@
+//! The helper process: opens the files of watched processes, and forks a child without privileges
+//! for everything that reads them.
+
+use std::fs::File;
+use std::io;
+use std::io::IoSlice;
+use std::io::IoSliceMut;
+use std::io::Read;
+use std::io::Write;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use std::time::Instant;
+
+use rustix::event::PollFd;
+use rustix::event::PollFlags;
+use rustix::event::Timespec;
+use rustix::event::poll;
+use rustix::io::Errno;
+use rustix::net::RecvAncillaryBuffer;
+use rustix::net::RecvAncillaryMessage;
+use rustix::net::RecvFlags;
+use rustix::net::SendAncillaryBuffer;
+use rustix::net::SendAncillaryMessage;
+use rustix::net::SendFlags;
+use rustix::net::recvmsg;
+use rustix::net::sendmsg;
+use rustix::process::Pid;
+use rustix::process::Signal;
+use rustix::process::WaitOptions;
+use rustix::process::kill_process;
+use rustix::process::waitpid;
+use rustix::thread::CapabilitySet;
+use rustix::thread::CapabilitySets;
+use rustix::thread::capabilities;
+use rustix::thread::set_capabilities;
+
+use super::MAX_REPLY;
+use super::MAX_REQUEST;
+use super::Mapping;
+use super::Reply;
+use super::Request;
+use super::confine::confine;
+use super::elf::Elf;
+use super::maps;
+use super::open;
+
+/// The time of a request, after which its child is killed.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// The most files that a child sends at once (`SCM_MAX_FD` is 253).
+const MAX_FILES: usize = 64;
+/// The most modules: each has an open file, or two.
+const MAX_MODULES: usize = 512;
+
+/// The mappings and files of other users' processes, and the children's user.
+const NEEDED: CapabilitySet = CapabilitySet::SYS_PTRACE
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::CHECKPOINT_RESTORE)
+    .union(CapabilitySet::SETUID)
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::KILL);
+
+/// The open files of a module: its own, and its debug file.
+type Module = Vec<OwnedFd>;
+
+struct Helper {
+    proc: PathBuf,
+    recorder: UnixStream,
+    modules: Vec<Module>,
+}
+
+/// Answers requests on the standard input, a socket, until its end. `proc` is the root of procfs.
+#[must_use]
+pub fn run(proc: &Path) -> ExitCode {
+    let serve = || -> io::Result<()> {
+        let has = capabilities(None)?;
+        let kept = has.permitted & NEEDED;
+        set_capabilities(
+            None,
+            CapabilitySets {
+                effective: kept,
+                permitted: kept,
+                inheritable: CapabilitySet::empty(),
+            },
+        )?;
+        let mut helper = Helper {
+            proc: proc.to_owned(),
+            recorder: io::stdin().as_fd().try_clone_to_owned()?.into(),
+            modules: (0..MAX_MODULES).map(|_| vec![]).collect(),
+        };
+        helper.serve()
+    };
+    // The recorder has gone.
+    drop(serve());
+    ExitCode::SUCCESS
+}
+
+impl Helper {
+    fn serve(&mut self) -> io::Result<()> {
+        loop {
+            let mut length = [0; 4];
+            self.recorder.read_exact(&mut length)?;
+            let length = u32::from_le_bytes(length) as usize;
+            if length > MAX_REQUEST {
+                return Err(io::Error::other("a request is too long"));
+            }
+            let mut json = vec![0; length];
+            self.recorder.read_exact(&mut json)?;
+            let reply = match serde_json::from_slice(&json) {
+                Ok(request) => self
+                    .answer(&request)?
+                    .unwrap_or_else(|reason| Reply::new(&Err::<(), _>(reason), vec![])),
+                Err(error) => return Err(error.into()),
+            };
+            self.recorder.write_all(&reply.to_bytes())?;
+        }
+    }
+
+    /// Answers a request; the outer error is the end of the recorder.
+    fn answer(&mut self, request: &Request) -> io::Result<Result<Reply, String>> {
+        let none = vec![];
+        let module = |number: &u32| self.modules.get(*number as usize).unwrap_or(&none);
+        let kept: &[OwnedFd] = match request {
+            Request::Functions { module: number } | Request::Names { module: number, .. } => module(number),
+            _ => &[],
+        };
+        let proc = &self.proc;
+        let result = in_child(&self.recorder, |child| {
+            // Files of other modules are none of its business.
+            let kept = kept
+                .iter()
+                .map(OwnedFd::try_clone)
+                .collect::<Result<Vec<_>, _>>()?;
+            answer_in_child(proc, request, kept, child)
+        })?;
+        Ok(result.map(|(reply, files)| {
+            match request {
+                Request::Open { files: wanted, .. } => {
+                    // The child sent the places of those that it could open.
+                    let opened: Vec<usize> = reply.value().unwrap_or_default();
+                    for (place, file) in opened.into_iter().zip(files) {
+                        self.keep(wanted.get(place).map(|(number, _)| *number), file);
+                    }
+                }
+                Request::DebugFile { module, .. } => {
+                    files
+                        .into_iter()
+                        .take(1)
+                        .for_each(|file| self.keep(Some(*module), file));
+                }
+                _ => {}
+            }
+            reply
+        }))
+    }
+
+    fn keep(&mut self, module: Option<u32>, file: OwnedFd) {
+        let module = module.and_then(|number| self.modules.get_mut(number as usize));
+        if let Some(module) = module.filter(|module| module.len() < 2) {
+            module.push(file);
+        }
+    }
+}
+
+/// Opens what the request needs, gives up all privileges, reads, and sends the answer.
+fn answer_in_child(proc: &Path, request: &Request, kept: Vec<OwnedFd>, child: &UnixStream) -> io::Result<()> {
+    let kept: Vec<File> = kept.into_iter().map(File::from).collect();
+    let own = || {
+        kept.first()
+            .ok_or_else(|| io::Error::other("the file of the module is not open"))
+    };
+    match request {
+        Request::Maps { pid } => {
+            let file = open::of_process(proc, *pid, "maps")?;
+            confine()?;
+            let mut text = vec![];
+            file.take(maps::MAX_TEXT).read_to_end(&mut text)?;
+            // The last line may be cut.
+            text.truncate(
+                text.iter()
+                    .rposition(|byte| *byte == b'\n')
+                    .map_or(0, |end| end + 1),
+            );
+            let mappings = maps::parse(&text).map_err(|error| error.message.to_string());
+            send(child, &Reply::new(&mappings, vec![]), &[])
+        }
+        Request::Open { pid, files } => {
+            let open = |(_, mapping): &(u32, Mapping)| open::of_mapping(proc, *pid, mapping);
+            let opened = files.iter().take(MAX_FILES).map(open).enumerate();
+            let (places, files): (Vec<_>, Vec<_>) = opened
+                .filter_map(|(place, file)| Some((place, file.ok()?)))
+                .unzip();
+            send(child, &Reply::new(&Ok(places), vec![]), &files)
+        }
+        Request::Functions { .. } => {
+            confine()?;
+            let elf = elf(own()?)?;
+            let functions = elf.functions(elf.description.base());
+            send(
+                child,
+                &Reply::new(&Ok(&elf.description), to_bytes(functions)),
+                &[],
+            )
+        }
+        Request::DebugFile {
+            pid,
+            path,
+            build_id,
+            link,
+            base,
+            ..
+        } => {
+            let files = open::debug_files(proc, *pid, path, build_id, link.as_deref());
+            confine()?;
+            for file in files {
+                if let Ok(elf) = elf(&file)
+                    && elf.description.build_id.as_ref() == Some(build_id)
+                    && !elf.description.is_stripped
+                {
+                    let functions = to_bytes(elf.functions(*base));
+                    return send(child, &Reply::new(&Ok(()), functions), &[file]);
+                }
+            }
+            Err(io::Error::other("no debug file"))
+        }
+        Request::Names { functions, .. } => {
+            confine()?;
+            let mut names = vec![None; functions.len()];
+            for file in &kept {
+                let found = elf(file)?.names(functions);
+                for (name, found) in names.iter_mut().zip(found) {
+                    *name = name.take().or(found);
+                }
+            }
+            send(child, &Reply::new(&Ok(names), vec![]), &[])
+        }
+        Request::Dispatch { pid } => {
+            let file = open::of_process(proc, *pid, "exe")?;
+            confine()?;
+            send(child, &Reply::new(&Ok(elf(&file)?.dispatch()), vec![]), &[])
+        }
+    }
+}
+
+fn elf(file: &File) -> io::Result<Elf<'_>> {
+    Elf::open(file).ok_or_else(|| io::Error::other("not an ELF file"))
+}
+
+fn to_bytes(functions: Vec<(u32, u32)>) -> Vec<u8> {
+    functions
+        .into_iter()
+        .flat_map(|(start, size)| [start.to_le_bytes(), size.to_le_bytes()])
+        .flatten()
+        .collect()
+}
+
+/// Sends a reply, and files with its first bytes.
+fn send(socket: &UnixStream, reply: &Reply, files: &[File]) -> io::Result<()> {
+    let bytes = reply.to_bytes();
+    let borrowed: Vec<BorrowedFd<'_>> = files.iter().map(AsFd::as_fd).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !borrowed.is_empty() {
+        ancillary.push(SendAncillaryMessage::ScmRights(&borrowed));
+    }
+    let sent = sendmsg(
+        socket,
+        &[IoSlice::new(&bytes)],
+        &mut ancillary,
+        SendFlags::NOSIGNAL,
+    )?;
+    (&*socket).write_all(&bytes[sent..])
+}
+
+/// Runs `work` in a child, which gets a socket for its reply. The outer error is the end of the
+/// recorder, the inner one that of the child.
+fn in_child(
+    recorder: &UnixStream,
+    work: impl FnOnce(&UnixStream) -> io::Result<()>,
+) -> io::Result<Result<(Reply, Vec<OwnedFd>), String>> {
+    let (socket, of_child) = UnixStream::pair()?;
+    // SAFETY: this process has one thread.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            drop(socket);
+            let worked = catch_unwind(AssertUnwindSafe(|| work(&of_child)));
+            if let Ok(Err(error)) = worked {
+                drop(send(
+                    &of_child,
+                    &Reply::new(&Err::<(), _>(error.to_string()), vec![]),
+                    &[],
+                ));
+            }
+            // SAFETY: ends this process at once; the buffers of the parent are not its own to write.
+            unsafe { libc::_exit(0) }
+        }
+        child => {
+            drop(of_child);
+            let received = receive(&socket, recorder);
+            // It may have ended.
+            let _killed = Pid::from_raw(child).map(|child| kill_process(child, Signal::KILL));
+            // A child that is blocked in an open cannot end yet: it is reaped after a later request.
+            while let Ok(Some(_)) = waitpid(None, WaitOptions::NOHANG) {}
+            received
+        }
+    }
+}
+
+/// Reads the reply of a child until the deadline.
+fn receive(socket: &UnixStream, recorder: &UnixStream) -> io::Result<Result<(Reply, Vec<OwnedFd>), String>> {
+    let until = Instant::now() + DEADLINE;
+    let (mut bytes, mut files) = (vec![], vec![]);
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        let left =
+            Timespec::try_from(until.saturating_duration_since(Instant::now())).map_err(io::Error::other)?;
+        let mut ready = [
+            PollFd::new(socket, PollFlags::IN),
+            PollFd::new(recorder, PollFlags::empty()),
+        ];
+        match poll(&mut ready, Some(&left)) {
+            Ok(0) => return Ok(Err(format!("reading took more than {} s", DEADLINE.as_secs()))),
+            Ok(_) if ready[1].revents().contains(PollFlags::HUP) => {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let message = recvmsg(
+            socket,
+            &mut [IoSliceMut::new(&mut buffer)],
+            &mut ancillary,
+            RecvFlags::CMSG_CLOEXEC,
+        )?;
+        for each in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(received) = each {
+                files.extend(received);
+            }
+        }
+        bytes.extend(&buffer[..message.bytes]);
+        if bytes.len() > 2 * MAX_REPLY || files.len() > MAX_FILES {
+            return Ok(Err("an answer is too long".to_owned()));
+        }
+        match Reply::take(&mut bytes) {
+            Ok(Some(reply)) => return Ok(Ok((reply, files))),
+            Ok(None) if message.bytes == 0 => {
+                return Ok(Err("the process that reads the file was ended".to_owned()));
+            }
+            Ok(None) => {}
+            Err(reason) => return Ok(Err(reason)),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+"""Makes the table of every probe, with the columns that docs/metrics.md lists."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from recordings import Rows
+
+METRICS = Path(__file__).parents[2] / "docs" / "metrics.md"
+HEAD = re.compile(r"Shape `(\w+)`, entity (`\w+`(?:, `\w+`)*); ")
+BOUNDS = [0, 1000, 10_000, 100_000, 1_000_000, None]
+# entities that readers look for; others are a word
+WORDS = {
+    "role": ("server", "load"),
+    "threads": ("connection", "other"),
+    "state": ("run queue", "block I/O", "lock", "network", "sleep", "other", "off CPU: futex"),
+    "cpus": ("all", "server"),
+    "cpu": ("all", "0"),
+    "event": (
+        *("cycles", "instructions", "cache_references"),
+        *("cache_misses", "dtlb_load_misses", "branch_misses"),
+    ),
+    "side": ("accepted", "opened"),
+    "port": ("3306",),
+    "device": ("vda",),
+    "operation": ("read", "write", "write_fua", "flush", "discard"),
+    "stage": ("queue", "device"),
+    "syscall": ("fsync", "fdatasync", "pread64", "pwrite64", "read"),
+    "command": ("COM_QUERY", "COM_STMT_EXECUTE"),
+    "statements": ("all",),
+    "metric": tuple(
+        f"eth0.{limit}_allowance_exceeded" for limit in ("bw_in", "bw_out", "pps", "conntrack", "linklocal")
+    ),
+    "control": ("intel-rapl",),
+    "zone": ("package-0", "package-0/dram"),
+    "kind": ("hard", "NET_RX", "BLOCK"),
+    "stack": ("0",),
+}
+
+
+# names that are not declared with a unit
+SERVER = (
+    *("Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted"),
+    *("Handler_write", "Handler_update", "Handler_delete", "Rows_read"),
+)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The table of one probe: its shape, entity columns, kinds of the value columns, and all units."""
+
+    name: str
+    shape: str
+    entities: tuple[str, ...]
+    columns: dict[str, str]
+    units: dict[str, str]
+
+
+@cache
+def declared() -> tuple[Declared, ...]:
+    """All probes."""
+    found = []
+    for section in METRICS.read_text(encoding="utf-8").split("\n## ")[1:]:
+        name, match = section.partition("\n")[0], HEAD.search(section)
+        if match is None:
+            continue
+        rows = re.findall(r"^\| `([\w.]+)` \| (\w*) ?\| (\w+) \|", section, re.MULTILINE)
+        columns = {} if match[1] == "metrics" else {column: kind for column, _, kind in rows}
+        units = {column: unit or "1" for column, unit, _ in rows}
+        found.append(Declared(name, match[1], tuple(re.findall(r"`(\w+)`", match[2])), columns, units))
+    return tuple(found)
+
+
+def every_table(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
+    """Tables for `Host.more`, without those of `make_run` and `profile`, which needs stacks.json."""
+    own = ("cpu", "interrupts", "softirqs", "disk", "nic", "pressure", "process", "threads", "tcp", "profile")
+    return {probe.name: _table(probe, ticks) for probe in declared() if probe.name not in own}
+
+
+def _table(probe: Declared, ticks: range) -> tuple[Rows, dict[str, Any]]:
+    rows: Rows = []
+    listed = {**WORDS, "metric": (*probe.units, *SERVER)} if probe.name == "mysql" else WORDS
+    for words in itertools.product(*(listed.get(name, ("x",)) for name in probe.entities)):
+        entity = dict(zip(probe.entities, words, strict=True))
+        for tick in ticks:
+            values = {name: _value(name, kind, tick, words) for name, kind in _kinds(probe).items()}
+            rows.append({"tick": tick, **entity, **values})
+    columns: dict[str, Any] = {name: {"unit": unit} for name, unit in probe.units.items()}
+    if "buckets" in columns:
+        columns["buckets"]["bounds"] = BOUNDS
+    key = "metrics" if probe.shape == "metrics" else "columns"
+    return rows, {"shape": probe.shape, "entity": list(probe.entities), key: columns}
+
+
+def _kinds(probe: Declared) -> dict[str, str]:
+    if probe.shape == "metrics":
+        return {"value": "counter", "text": "info"}
+    return probe.columns
+
+
+def _value(name: str, kind: str, tick: int, words: tuple[str, ...]) -> Any:
+    """Every counter has another rate, so that one cannot be taken for another."""
+    if kind == "info":
+        return "text"
+    rate = 500 + crc32(f"{words} {name}".encode()) % 1000
+    if name == "enabled_ns":  # a counter runs while it is enabled
+        rate += 1000
+    if name == "buckets":
+        return [tick * rate * each for each in (1, 20, 300, 40, 5)]
+    return rate * tick + 7

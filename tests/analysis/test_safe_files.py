@@ -1,0 +1,303 @@
+"""Directories that another user may own: who can change a path is found out, and no link is followed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from loadprint import options
+from loadprint.commands.campaign.campaign_file import load
+from loadprint.commands.campaign.execution import open_execution
+from loadprint.commands.fleet import dataset
+from loadprint.configuration.document import DocumentError
+from loadprint.errors import InputError
+from loadprint.importing.values import Imported, ImportedTable
+from loadprint.importing.writer import write_run
+from loadprint.safe_files import Directory, Unsafe, require_trusted, write_output
+
+NOBODY = 65534
+ROOT = Path(__file__).parents[2]
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A directory with a file of this user."""
+    (tmp_path / "in").mkdir(mode=0o755)
+    (tmp_path / "in" / "file").touch(mode=0o644)
+    return tmp_path / "in"
+
+
+def reason(path: Path) -> str:
+    """Why a path is not trusted, with the component."""
+    with pytest.raises(Unsafe) as caught:
+        require_trusted(path)
+    return f"{Path(caught.value.filename).name}: {caught.value.strerror}"
+
+
+def test_a_path_that_only_this_user_can_change_is_trusted(place: Path) -> None:
+    require_trusted(place / "file")
+    (place / "link").symlink_to("../in/file")
+    (place / "absolute").symlink_to(place)
+    require_trusted(place / "link")
+    require_trusted(place / "absolute" / ".." / "in" / "file")
+    with pytest.raises(FileNotFoundError):
+        require_trusted(place / "absent")
+    (place / "loop").symlink_to("loop")
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        require_trusted(place / "loop")
+
+
+def test_modes_that_let_others_write_are_not(place: Path) -> None:
+    place.chmod(0o757)
+    assert reason(place / "file") == "in: can be changed by all users"
+    place.chmod(0o1777)
+    require_trusted(place / "file")  # others cannot rename it, as in /tmp
+    require_trusted(place, shared=True)
+    assert reason(place) == "in: can be changed by all users"  # they can make names that are expected later
+    (place / "file").chmod(0o666)
+    assert reason(place / "file") == "file: can be changed by all users"
+
+
+@as_root
+def test_owners_and_groups_that_are_not(place: Path) -> None:
+    place.chmod(0o775)
+    require_trusted(place / "file")  # the group root has no member
+    os.chown(place, -1, NOBODY)
+    assert reason(place / "file") == f"in: can be changed by its group, {NOBODY}"
+    os.chown(place, NOBODY, 0)
+    assert reason(place / "file") == "in: belongs to the user `nobody`, who can change it"
+    require_trusted(place / "file", owner=NOBODY)
+    os.chown(place, 4_000_000, -1)
+    assert reason(place / "file").startswith("in: belongs to the user 4000000, ")
+    os.chown(place, 0, 0)
+    (place / "link").symlink_to("file")
+    os.chown(place / "link", NOBODY, -1, follow_symlinks=False)
+    assert reason(place / "link") == "link: belongs to the user `nobody`, who can change it"
+
+
+ACL_USER_OBJ, ACL_USER, ACL_GROUP_OBJ, ACL_MASK, ACL_OTHER = (1, 2, 4, 16, 32)  # linux/posix_acl.h
+
+
+@as_root
+def test_lists_and_primary_groups_that_are_not(place: Path) -> None:
+    rights = [(ACL_USER_OBJ, 7, -1), (ACL_USER, 7, NOBODY), (ACL_GROUP_OBJ, 5, -1)]
+    rights += [(ACL_MASK, 7, -1), (ACL_OTHER, 5, -1)]
+    packed = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *each) for each in rights)
+    os.setxattr(place, "system.posix_acl_access", packed)
+    assert reason(place / "file") == "in: can be changed by users of its access control list"
+    os.removexattr(place, "system.posix_acl_access")
+    place.chmod(0o775)
+    # `nogroup` lists no members; it is the primary group of `nobody`
+    os.chown(place, -1, pwd.getpwnam("nobody").pw_gid)
+    assert reason(place / "file") == f"in: can be changed by its group, {NOBODY}"
+
+
+@as_root
+@pytest.mark.parametrize(("use", "status"), [("own", 2), ("shared", 0)])
+def test_a_playbook_uses_tmp_only_for_what_it_creates_exclusively(
+    shared: Path, use: str, status: int
+) -> None:
+    shared.chmod(0o1777)
+    words = [sys.executable, str(ROOT / "analysis/loadprint/safe_files.py")]
+    done = subprocess.run([*words, str(shared), use], capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    assert done.stderr == (
+        f"{shared}: can be changed by all users; name another directory\n" if status else ""
+    )
+    subprocess.run([*words, str(shared / "mine"), use], check=True)
+    assert (shared / "mine").stat().st_mode & 0o777 == 0o755
+
+
+def test_links_fifos_and_hard_links_are_not_opened(place: Path) -> None:
+    directory = Directory.open(place)
+    (place / "link").symlink_to("file")
+    (place / "folder").symlink_to(".")
+    os.mkfifo(place / "fifo")
+    os.link(place / "file", place / "hard")
+    uses: list[Callable[[str], object]] = [directory.read, directory.append, directory.create]
+    for name in ("link", "fifo"):
+        for use in uses:
+            with pytest.raises(OSError, match=name):
+                use(name)
+    with pytest.raises(Unsafe, match="has hard links"):
+        directory.append("hard")
+    with pytest.raises(OSError, match="Not a directory"):
+        directory.sub("folder")
+    for name in ("folder", "file", "link"):
+        with pytest.raises(FileExistsError):
+            directory.make(name)
+    directory.replace("long", "long")
+    with pytest.raises(Unsafe, match="is larger than 2 bytes"):
+        directory.read("long", 2)
+
+
+def test_a_written_file_replaces_a_link(place: Path) -> None:
+    for name in ("link", ".link.tmp"):
+        (place / name).symlink_to("file")
+    Directory.open(place).replace("link", "new")
+    assert (place / "file").read_text(encoding="utf-8") == ""
+    assert (place / "link").read_text(encoding="utf-8") == "new"
+    assert not (place / "link").is_symlink()
+    assert sorted(path.name for path in place.iterdir()) == ["file", "link"]
+
+
+def test_a_renamed_directory_redirects_nothing(place: Path) -> None:
+    run = Directory.new(place / "run")
+    (place / "run").rename(place / "moved")
+    (place / "run").mkdir()
+    run.make("load").replace("keeper.json", "{}")
+    assert (place / "moved" / "load" / "keeper.json").is_file()
+    run.remove()
+    assert list((place / "moved").iterdir()) == []
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A directory that all users can enter, unlike that of the tests."""
+    with tempfile.TemporaryDirectory(prefix="loadprint-test-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@as_root
+def test_output_does_not_follow_a_link_of_another_user(shared: Path, place: Path) -> None:
+    os.chown(shared, NOBODY, NOBODY)
+    link = shared / "report.html"
+    link.symlink_to(place / "file")
+    options.write("mine", link)
+    assert (place / "file").read_text(encoding="utf-8") == "mine"
+    os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
+    with pytest.raises(
+        InputError, match=r"report.html: is a link of another user; give another file with -o"
+    ):
+        options.write("theirs", link)
+    assert (place / "file").read_text(encoding="utf-8") == "mine"
+
+
+LINK_ATTACK = """
+import os, sys
+link, mine, victim = sys.argv[1:]
+os.symlink(victim, link + ".theirs")
+print("ready", flush=True)
+while True:  # the link of root, then the own one, and back
+    os.rename(link, link + ".roots")
+    os.rename(link + ".theirs", link)
+    os.rename(link, link + ".theirs")
+    os.rename(link + ".roots", link)
+"""
+
+
+@as_root
+def test_output_does_not_follow_a_link_that_is_exchanged(shared: Path, place: Path, tmp_path: Path) -> None:
+    os.chown(shared, NOBODY, NOBODY)
+    link, victim = shared / "report.html", tmp_path / "victim"
+    victim.write_text("content of root", encoding="utf-8")
+    link.symlink_to(place / "file")
+    words = [sys.executable, "-I", "-c", LINK_ATTACK, str(link), str(place / "file"), str(victim)]
+    written = 0
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, text=True, user=NOBODY, group=NOBODY, extra_groups=[]
+    ) as user:
+        assert user.stdout is not None
+        assert user.stdout.readline() == "ready\n"
+        for _ in range(20_000):
+            with contextlib.suppress(Unsafe, FileNotFoundError):
+                write_output(link, b"mine")
+                written += 1
+        user.kill()
+    assert victim.read_text(encoding="utf-8") == "content of root"
+    assert written
+    assert (place / "file").read_text(encoding="utf-8") == "mine"
+
+
+@as_root
+def test_an_export_does_not_follow_links(shared: Path, place: Path) -> None:
+    os.chown(shared, NOBODY, NOBODY)
+    data, table = dataset.open_dataset(str(shared)), pa.table({"a": [1]})
+    part = Path(data.path("cpu", "quick", "1"))
+    for name in (shared / "loadprint-fleet-version", part, part.with_name("part.parquet.new")):
+        name.parent.mkdir(parents=True, exist_ok=True)
+        name.symlink_to(place / "file")
+    dataset.mark_version(data)
+    assert dataset.write_part(data, str(part), table) == part.stat().st_size
+    assert (place / "file").read_bytes() == b""
+    dataset.require_version(data)
+    (shared / "disk").symlink_to(place)
+    with pytest.raises(NotADirectoryError, match="disk"):
+        dataset.write_part(data, data.path("disk", "quick", "1"), table)
+    assert [path.name for path in place.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_output_is_written_to_links_of_the_system(name: str) -> None:
+    words = f"from pathlib import Path; from loadprint import options; options.write('text', Path('{name}'))"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert done.stdout == "text"
+
+
+@as_root
+def test_a_planted_execution_is_not_resumed(shared: Path) -> None:
+    campaign = load(ROOT / "tests" / "e2e" / "tiny.yml", [], ())
+    opened = open_execution(campaign, "a" * 64, shared / "runs")
+    assert opened.directory is not None
+    os.chown(shared / "runs" / campaign.name, NOBODY, NOBODY)
+    with pytest.raises(
+        DocumentError, match="belongs to the user `nobody`, who can change it; name another directory"
+    ):
+        open_execution(campaign, "a" * 64, shared / "runs")
+
+
+IMPORT_ATTACK = """
+import os, sys, time
+place, victim = sys.argv[1:]
+forged = os.path.join(place, "forged")
+os.makedirs(os.path.join(forged, "server"))
+os.makedirs(os.path.join(forged, "load"))
+for name in ("run.json", "manifest.json", "load/phases.jsonl", "server/fingerprint.json"):
+    os.symlink(victim, os.path.join(forged, name))
+print("ready", flush=True)
+while not (made := [name for name in os.listdir(place) if name.startswith(".run-")]):
+    pass
+try:
+    while "load" not in os.listdir(os.path.join(place, made[0])):
+        pass
+except PermissionError:
+    time.sleep(0.05)
+os.rename(os.path.join(place, made[0]), os.path.join(place, "moved"))
+os.rename(forged, os.path.join(place, made[0]))
+print("done", flush=True)
+"""
+
+
+@as_root
+def test_an_import_that_is_replaced_redirects_nothing(shared: Path, tmp_path: Path) -> None:
+    """The table is large, so that the user has the time to replace the directory."""
+    os.chown(shared, NOBODY, NOBODY)
+    victim = tmp_path / "victim"
+    victim.write_text("content of root", encoding="utf-8")
+    ticks = range(300_000)
+    table = ImportedTable(
+        "nic", [*ticks], {"interface": ["eth0"] * len(ticks), "rx_bytes": [*map(float, ticks)]}
+    )
+    times = [1_700_000_000_000_000_000 + 1_000_000_000 * tick for tick in ticks]
+    words = [sys.executable, "-I", "-c", IMPORT_ATTACK, str(shared), str(victim)]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, text=True, user=NOBODY, group=NOBODY, extra_groups=[]
+    ) as user:
+        assert user.stdout is not None
+        assert user.stdout.readline() == "ready\n"
+        write_run(shared / "run", Imported("test", ["a file"], times, [table], {"host": "db9"}))
+        assert user.stdout.readline() == "done\n"
+    assert victim.read_text(encoding="utf-8") == "content of root"
+    # the user gets an own directory of this name, and root's has all files
+    assert (shared / "moved" / "manifest.json").is_file()

@@ -1,0 +1,145 @@
+"""Both sums of the time ledger on a real server: they close, and each fault at its source is seen.
+
+The machine may be busy: the bounds are those of the flags, and each fault is larger than them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from loadprint.metrics.derived_ledger import CLOSURE
+from loadprint.metrics.gather import Measured
+
+from .server import ADDRESS, CLIENT, PASSWORD, Server, record
+
+HERE = Path(__file__).parent
+PORT = 33098
+LATENCY_ROWS = ("client_cpu", "client_queue", "client_other", "waiting", "server", "overlap", "network")
+SUMS = ("client_unexplained", "unexplained")
+DELAY_US = 200
+
+
+def per_statement(run: Measured) -> dict[str, float]:
+    """The rows in µs per statement."""
+    values, scale = run.quantities.values, 1e6 / run.quantities.values["load.queries"].rate
+    return {name: values[f"ledger.{name}"].rate * scale for name in ("latency", *LATENCY_ROWS, *SUMS)}
+
+
+def shares(run: Measured) -> dict[str, float]:
+    """What is not explained, of the latency."""
+    rows = per_statement(run)
+    return {name: rows[name] / rows["latency"] for name in SUMS}
+
+
+@pytest.mark.parametrize(
+    ("workload", "option"),
+    [
+        ("oltp_point_select", "--threads=4"),
+        ("oltp_point_select", "--threads=1"),
+        ("oltp_read_only", "--rate=100"),
+    ],
+)
+def test_both_sums_close(server: Server, tmp_path: Path, workload: str, option: str) -> None:
+    with server.running():
+        run = record(server, tmp_path / "run", option, workload=workload)
+    assert shares(run) == pytest.approx(dict.fromkeys(SUMS, 0.0), abs=CLOSURE), per_statement(run)
+
+
+def test_a_recorder_that_loses_switches_is_seen(server: Server, tmp_path: Path) -> None:
+    with server.running():
+        lossy = {"LOADPRINT_TEST_LOSE_ONE_SWITCH_IN": "10"}
+        run = record(server, tmp_path / "run", environment=lossy)
+    assert max(abs(share) for share in shares(run).values()) > CLOSURE, per_statement(run)
+
+
+def test_a_generator_whose_clock_is_fast_is_seen_at_the_client(server: Server, tmp_path: Path) -> None:
+    """Its latencies are 10 % too large; the server's sum does not depend on them."""
+    assert shutil.which("sysbench"), "./setup --with-test-tools installs it"
+    library, wrapper = tmp_path / "clock.so", tmp_path / "sysbench"
+    words: list[str | Path] = [
+        "clang",
+        "-shared",
+        "-fPIC",
+        "-O2",
+        HERE / "scaled_clock.c",
+        "-o",
+        library,
+        "-ldl",
+    ]
+    subprocess.run(words, check=True)
+    wrapper.write_text(f'#!/bin/sh\nLD_PRELOAD={library} exec sysbench "$@"\n', encoding="utf-8")
+    wrapper.chmod(0o755)
+    generator = ("--generator=sysbench", "--db-ps-mode=disable")
+    with server.running():
+        right = record(server, tmp_path / "right", *generator, load="sysbench")
+        fast = record(server, tmp_path / "fast", *generator, f"--sysbench-path={wrapper}", load="sysbench")
+    assert shares(right) == pytest.approx(dict.fromkeys(SUMS, 0.0), abs=CLOSURE), per_statement(right)
+    assert shares(fast)["client_unexplained"] > CLOSURE, per_statement(fast)
+    assert abs(shares(fast)["unexplained"]) < CLOSURE, per_statement(fast)
+
+
+class Relay:
+    """Another network namespace for the load, and the relay between it and the server."""
+
+    def __init__(self) -> None:
+        self.namespace = f"loadprint-{os.getpid()}"
+        self.process: subprocess.Popen[str] | None = None
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Relay]:
+        """Start it; the devices end with it."""
+        subprocess.run(["ip", "netns", "add", self.namespace], check=True)
+        words = [sys.executable, str(HERE / "packet_relay.py"), self.namespace, ADDRESS, CLIENT]
+        try:
+            with subprocess.Popen(
+                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            ) as self.process:
+                try:
+                    assert self.process.stdout is not None
+                    assert self.process.stdout.readline() == "ready\n"
+                    yield self
+                finally:
+                    self.process.kill()
+        finally:
+            subprocess.run(["ip", "netns", "delete", self.namespace], check=True)
+
+    def delay(self, microseconds: int) -> None:
+        """Set the delay of a round trip."""
+        assert self.process is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{microseconds}\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "set\n"
+
+
+def test_a_delay_of_packets_is_in_the_network_and_in_no_other_row(server: Server, tmp_path: Path) -> None:
+    account = tmp_path / "client.cnf"
+    account.touch(mode=0o600)
+    text = f"[client]\nuser=loadprint\npassword={PASSWORD}\nhost={ADDRESS}\nport={PORT}\nssl-mode=DISABLED\n"
+    account.write_text(text, encoding="utf-8")
+    rows = []
+    with Relay().running() as relay:
+        prefix = ("ip", "netns", "exec", relay.namespace)
+        options = ("--skip-networking=0", f"--bind-address={ADDRESS}", f"--port={PORT}")
+        load = ("--threads=1", f"--defaults-file={account}")
+        with server.running(*options):
+            for name, delay in (("near", 0), ("far", DELAY_US)):
+                relay.delay(delay)
+                rows.append(per_statement(record(server, tmp_path / name, *load, load_prefix=prefix)))
+    near, far = rows
+    grown = {name: far[name] - near[name] for name in (*LATENCY_ROWS, *SUMS)}
+    waited = grown.pop("waiting")
+    network = grown.pop("network")
+    # a thread that is idle for longer finds its caches cold, most of all after it has sent its answer
+    grown["server until its answer"] = grown.pop("server") + grown.pop("overlap")
+    assert waited > 0.8 * DELAY_US, rows
+    assert network == pytest.approx(waited, rel=0.15), rows
+    assert max(abs(growth) for growth in grown.values()) < 0.1 * waited, rows

@@ -1,0 +1,187 @@
+//! A server that only wants the password: it speaks the handshake of MySQL, requests an
+//! authentication plugin, offers its own RSA key and records what a client sends.
+
+use std::fs;
+use std::io;
+use std::io::Read;
+use std::io::Write;
+use std::net::TcpListener;
+use std::net::TcpStream;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::thread;
+
+use tempfile::TempDir;
+
+/// The challenge of the handshake.
+const SCRAMBLE: &[u8; 20] = b"abcdefghijklmnopqrst";
+/// A file that only root can read, which the server requests in [`Trap::LocalFile`].
+const WANTED: &[u8] = b"/etc/shadow";
+
+/// How the server goes about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trap {
+    /// Requests full authentication by caching_sha2_password.
+    CachingSha2,
+    /// Switches to sha256_password, with which the client library always requests the key.
+    Sha256,
+    /// Switches to mysql_clear_password.
+    Clear,
+    /// Accepts any login, and answers the first statement with a request for a local file.
+    LocalFile,
+}
+
+/// The server; its threads end with their connections.
+pub struct FakeLogin {
+    dir: TempDir,
+    port: u16,
+    received: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+impl FakeLogin {
+    /// Listens at a free port of this address, in the network namespace of the calling thread.
+    pub fn start(address: &str, trap: Trap) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (private, public) = (dir.path().join("private.pem"), dir.path().join("public.pem"));
+        openssl(&["genrsa", "-out", private.to_str().unwrap(), "2048"], b"");
+        let key = ["rsa", "-pubout", "-in", private.to_str().unwrap(), "-out"];
+        openssl(&[&key[..], &[public.to_str().unwrap()]].concat(), b"");
+        let listener = TcpListener::bind((address, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (received, key) = (Arc::new(Mutex::new(Vec::new())), fs::read(&public).unwrap());
+        let all = Arc::clone(&received);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (all, key) = (Arc::clone(&all), key.clone());
+                // An error means that the client has ended.
+                thread::spawn(move || serve(stream, trap, &key, &all).ok());
+            }
+        });
+        Self { dir, port, received }
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The server's own public key, PEM.
+    pub fn public_key(&self) -> PathBuf {
+        self.dir.path().join("public.pem")
+    }
+
+    /// What clients have sent after the first packet of a login, decrypted where the server can.
+    pub fn received(&self) -> Vec<String> {
+        let private = self.dir.path().join("private.pem");
+        let packets = self.received.lock().unwrap().clone();
+        let text = |packet: Vec<u8>| {
+            let plain = match packet.len() {
+                256 => decrypted(&private, &packet).unwrap_or(packet),
+                _ => packet,
+            };
+            String::from_utf8_lossy(&plain).trim_end_matches('\0').to_owned()
+        };
+        packets.into_iter().map(text).collect()
+    }
+}
+
+/// The password under the server's key; `None` for bytes under another key.
+fn decrypted(private: &Path, packet: &[u8]) -> Option<Vec<u8>> {
+    let private = private.to_str()?;
+    let oaep = ["-pkeyopt", "rsa_padding_mode:oaep"];
+    let bytes = openssl(
+        &[&["pkeyutl", "-decrypt", "-inkey", private], &oaep[..]].concat(),
+        packet,
+    )?;
+    let scramble = SCRAMBLE.iter().cycle();
+    let mut plain: Vec<u8> = bytes
+        .iter()
+        .zip(scramble)
+        .map(|(byte, mask)| byte ^ mask)
+        .collect();
+    // The zero at the end is not scrambled.
+    plain.pop();
+    Some(plain)
+}
+
+/// The output; `None` if it fails.
+fn openssl(arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
+    let mut command = Command::new("openssl");
+    command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    output.status.success().then_some(output.stdout)
+}
+
+fn send(stream: &mut TcpStream, sequence: u8, payload: &[u8]) -> io::Result<()> {
+    let length = (payload.len() as u32).to_le_bytes();
+    stream.write_all(&[&length[..3], &[sequence], payload].concat())
+}
+
+/// The sequence number and the payload of a packet.
+fn receive(stream: &mut TcpStream) -> io::Result<(u8, Vec<u8>)> {
+    let mut header = [0; 4];
+    stream.read_exact(&mut header)?;
+    let mut payload = vec![0; u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize];
+    stream.read_exact(&mut payload)?;
+    Ok((header[3], payload))
+}
+
+fn serve(mut stream: TcpStream, trap: Trap, key: &[u8], received: &Mutex<Vec<Vec<u8>>>) -> io::Result<()> {
+    // Handshake version 10: long passwords, protocol 4.1, transactions, plugins; no TLS.
+    let mut greeting = b"\x0a9.0.0\0\x01\0\0\0".to_vec();
+    greeting.extend_from_slice(&SCRAMBLE[..8]);
+    greeting.extend_from_slice(b"\0\x01\xa2\xff\x02\0\x08\0\x15");
+    greeting.extend_from_slice(&[0; 10]);
+    greeting.extend_from_slice(&SCRAMBLE[8..]);
+    greeting.extend_from_slice(b"\0caching_sha2_password\0");
+    send(&mut stream, 0, &greeting)?;
+    receive(&mut stream)?;
+    let switch = |name: &[u8]| [b"\xfe", name, b"\0", &SCRAMBLE[..], b"\0"].concat();
+    match trap {
+        Trap::CachingSha2 => send(&mut stream, 2, b"\x01\x04")?,
+        Trap::Sha256 => send(&mut stream, 2, &switch(b"sha256_password"))?,
+        Trap::Clear => send(&mut stream, 2, &switch(b"mysql_clear_password"))?,
+        Trap::LocalFile => send(&mut stream, 2, b"\0\0\0\x02\0\0\0")?,
+    }
+    loop {
+        let (sequence, packet) = receive(&mut stream)?;
+        received.lock().unwrap().push(packet.clone());
+        let answer = match (trap, packet.as_slice()) {
+            (Trap::CachingSha2, b"\x02") | (Trap::Sha256, b"\x01") => [b"\x01", key].concat(),
+            (Trap::LocalFile, _) if sequence == 0 => [b"\xfb", WANTED].concat(),
+            _ => b"\xff\x15\x04#28000that is all".to_vec(),
+        };
+        send(&mut stream, sequence.wrapping_add(1), &answer)?;
+    }
+}
+
+/// Runs `test` on a thread whose network namespace has this address, which is not one of loopback.
+pub fn away_from_loopback(test: impl FnOnce(&str) + Send) {
+    const ADDRESS: &str = "198.51.100.1";
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // SAFETY: no memory is involved; the namespace is that of this thread and its children.
+            let status = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+            assert_eq!(status, 0, "a network namespace needs root");
+            let address = format!("address add {ADDRESS} dev lo");
+            for words in [address.as_str(), "link set lo up"] {
+                let status = Command::new("ip").args(words.split(' ')).status();
+                assert!(status.unwrap().success(), "{words}");
+            }
+            test(ADDRESS);
+        });
+        if let Err(panic) = thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}

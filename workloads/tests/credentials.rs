@@ -1,0 +1,285 @@
+//! Tests what the generator sends to a server that only wants the password, on loopback and away
+//! from it.
+#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
+
+#[path = "common/fake_login.rs"]
+mod fake_login;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::process::Output;
+
+use fake_login::FakeLogin;
+use fake_login::Trap;
+use fake_login::away_from_loopback;
+use tempfile::TempDir;
+
+const PASSWORD: &str = "not-to-be-seen";
+const RUN: [&str; 4] = ["run", "oltp_point_select", "--threads=1", "--events=1"];
+const KEYS: [Trap; 2] = [Trap::CachingSha2, Trap::Sha256];
+
+/// A directory with option files.
+struct Bench(TempDir);
+
+impl Bench {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes an option file with the account and these lines in `[client]`.
+    fn file(&self, name: &str, lines: &str) -> String {
+        let path = self.path(name);
+        fs::write(
+            &path,
+            format!("[client]\nuser=bench\npassword={PASSWORD}\n{lines}"),
+        )
+        .unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        path.display().to_string()
+    }
+
+    /// Runs the generator on a server, with an option file of these lines.
+    fn run(&self, address: &str, server: &FakeLogin, lines: &str, options: &[&str]) -> Output {
+        self.run_words(&RUN, address, server, lines, options)
+    }
+
+    fn run_words(
+        &self,
+        words: &[&str],
+        address: &str,
+        server: &FakeLogin,
+        lines: &str,
+        options: &[&str],
+    ) -> Output {
+        let file = self.file("client.cnf", lines);
+        generator(words)
+            .arg(format!("--defaults-file={file}"))
+            .arg(format!("--mysql-host={address}"))
+            .arg(format!("--mysql-port={}", server.port()))
+            .args(options)
+            .output()
+            .unwrap()
+    }
+}
+
+fn generator(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_loadprint-load"));
+    command.args(arguments).env_remove("MYSQL_PWD");
+    command
+}
+
+fn has_password(server: &FakeLogin) -> bool {
+    server.received().iter().any(|packet| packet.contains(PASSWORD))
+}
+
+#[track_caller]
+fn assert_refused(output: &Output, part: &str) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        (output.status.code(), text.lines().count()),
+        (Some(2), 1),
+        "{text}"
+    );
+    assert!(text.contains(part), "`{part}` is not in: {text}");
+}
+
+#[test]
+fn the_mode_of_an_option_file_applies() {
+    let bench = Bench::new();
+    let authority = bench.path("ca.pem");
+    fs::write(&authority, "").unwrap();
+    let authority = format!("ssl-ca={}\n", authority.display());
+    let verify = format!("ssl-mode=VERIFY_CA\n{authority}");
+    for trap in [Trap::CachingSha2, Trap::Sha256, Trap::Clear] {
+        for lines in [
+            "ssl-mode=REQUIRED\n",
+            "loose_ssl_mode=required\n",
+            "ssl\n",
+            &verify,
+            &authority,
+        ] {
+            let server = FakeLogin::start("127.0.0.1", trap);
+            let output = bench.run("127.0.0.1", &server, lines, &[]);
+            assert_eq!(server.received(), Vec::<String>::new(), "{trap:?} {lines}");
+            assert_refused(&output, "error 2026");
+        }
+    }
+    // The command line has precedence.
+    let server = FakeLogin::start("127.0.0.1", Trap::CachingSha2);
+    bench.run("127.0.0.1", &server, &verify, &["--mysql-ssl=disabled"]);
+    assert!(has_password(&server));
+}
+
+#[test]
+fn settings_that_cannot_be_followed_are_refused() {
+    let bench = Bench::new();
+    let server = FakeLogin::start("127.0.0.1", Trap::CachingSha2);
+    for (lines, part) in [
+        ("ssl-mode=ALWAYS\n", "ssl-mode=ALWAYS: use DISABLED"),
+        ("ssl-mode=VERIFY_CA\n", "needs the certificate of the CA"),
+        ("ssl-fp=0123\n", "`ssl-fp` is not supported"),
+        (
+            "!include /etc/mysql/my.cnf\n",
+            "!include and !includedir are not supported",
+        ),
+        (
+            "server-public-key-path=/nonexistent\n",
+            "/nonexistent: no such file",
+        ),
+    ] {
+        assert_refused(&bench.run("127.0.0.1", &server, lines, &[]), part);
+    }
+    assert_eq!(server.received(), Vec::<String>::new());
+}
+
+#[test]
+fn a_password_leaves_the_host_only_under_a_trusted_key() {
+    away_from_loopback(|address| {
+        let bench = Bench::new();
+        for trap in [Trap::CachingSha2, Trap::Sha256, Trap::Clear] {
+            for lines in ["", "ssl-mode=PREFERRED\n", "enable-cleartext-plugin\n"] {
+                let server = FakeLogin::start(address, trap);
+                let output = bench.run(address, &server, lines, &[]);
+                assert_eq!(server.received(), Vec::<String>::new(), "{trap:?} {lines}");
+                let part = if lines.contains("clear") || trap != Trap::Clear {
+                    "error 2061"
+                } else {
+                    "error 2059"
+                };
+                assert_refused(&output, part);
+            }
+        }
+        for trap in KEYS {
+            for (lines, options) in [
+                ("", &["--mysql-get-server-public-key"][..]),
+                ("get-server-public-key=1\n", &[]),
+            ] {
+                let server = FakeLogin::start(address, trap);
+                bench.run(address, &server, lines, options);
+                assert!(has_password(&server), "{trap:?} {lines}");
+            }
+        }
+        // Under a pinned key only its owner can read it.
+        let owner = FakeLogin::start(address, Trap::CachingSha2);
+        let other = FakeLogin::start(address, Trap::CachingSha2);
+        let key = owner.public_key().display().to_string();
+        for option in ["--mysql-server-public-key-path", "server-public-key-path"] {
+            let option = format!("{option}={key}");
+            let (lines, options) = match option.starts_with("--") {
+                true => ("", vec![option.as_str()]),
+                false => (option.as_str(), vec![]),
+            };
+            for server in [&owner, &other] {
+                bench.run(address, server, lines, &options);
+            }
+        }
+        assert_eq!(owner.received(), [PASSWORD, PASSWORD]);
+        assert_eq!((other.received().len(), has_password(&other)), (2, false));
+    });
+}
+
+#[test]
+fn over_loopback_the_server_may_send_its_key() {
+    let bench = Bench::new();
+    for address in ["127.0.0.1", "::1"] {
+        for trap in KEYS {
+            let server = FakeLogin::start(address, trap);
+            bench.run(address, &server, "", &[]);
+            assert!(has_password(&server), "{address} {trap:?}");
+        }
+    }
+}
+
+#[test]
+fn a_server_gets_no_local_file() {
+    let bench = Bench::new();
+    let server = FakeLogin::start("127.0.0.1", Trap::LocalFile);
+    let output = bench.run("127.0.0.1", &server, "local-infile=1\n", &[]);
+    let sent = server.received();
+    // A statement, and the empty packet in place of the file.
+    assert!(sent.len() >= 2 && sent[1].is_empty(), "{sent:?}");
+    assert_refused(&output, "that is all");
+}
+
+#[test]
+fn a_relative_option_file_is_that_of_the_working_directory() {
+    let bench = Bench::new();
+    let server = FakeLogin::start("127.0.0.1", Trap::CachingSha2);
+    let address = format!("host=127.0.0.1\nport={}\n", server.port());
+    bench.file("client.cnf", &address);
+    // The places in which the client library looks for a name without a directory.
+    for name in ["home/.client.cnf", "home/client.cnf"] {
+        fs::create_dir_all(bench.path("home")).unwrap();
+        bench.file(name, &format!("{address}password=of-another-file\n"));
+    }
+    generator(&RUN)
+        .arg("--defaults-file=client.cnf")
+        .current_dir(bench.0.path())
+        .env("HOME", bench.path("home"))
+        .env("MYSQL_HOME", bench.path("home"))
+        .output()
+        .unwrap();
+    assert_eq!(server.received(), ["\u{2}", PASSWORD]);
+}
+
+#[test]
+fn external_generators_do_not_send_the_password_under_an_untrusted_key() {
+    away_from_loopback(|address| {
+        let bench = Bench::new();
+        let server = FakeLogin::start(address, Trap::CachingSha2);
+        let words = ["cleanup", "oltp_point_select", "--generator=sysbench"];
+        let output = bench.run_words(&words, address, &server, "", &[]);
+        assert_refused(
+            &output,
+            "sysbench sends the password without TLS under a key that the server sends",
+        );
+        assert_eq!(server.received(), Vec::<String>::new());
+        let permission = ["--mysql-get-server-public-key"];
+        bench.run_words(&words, address, &server, "", &permission);
+        assert!(has_password(&server));
+    });
+}
+
+#[test]
+fn the_go_client_follows_the_option_file() {
+    let bench = Bench::new();
+    let program = bench.path("loadprint-go-lookup");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/go");
+    let mut go = Command::new("go");
+    go.args(["build", "-C", source, "-o"]).arg(&program).arg(".");
+    match go.status() {
+        Ok(status) => assert!(status.success()),
+        Err(error) => return eprintln!("go: {error}: the Go client is not tested"),
+    }
+    let command = format!("--prepare-command={}", program.display());
+    let words = ["prepare", "command", command.as_str()];
+    away_from_loopback(|address| {
+        let server = FakeLogin::start(address, Trap::CachingSha2);
+        let key = format!("server-public-key-path={}\n", server.public_key().display());
+        for (lines, part) in [
+            (
+                "",
+                "without TLS the password is not sent under a key that the server sends",
+            ),
+            (
+                "ssl-mode=REQUIRED\n",
+                "TLS requested but server does not support TLS",
+            ),
+            ("ssl-mode=VERIFY_IDENTITY\nssl-ca=/dev/null\n", "/dev/null"),
+        ] {
+            let output = bench.run_words(&words, address, &server, lines, &[]);
+            assert_refused(&output, part);
+        }
+        assert_eq!(server.received(), Vec::<String>::new());
+        bench.run_words(&words, address, &server, &key, &[]);
+        assert_eq!(server.received(), [PASSWORD]);
+        bench.run_words(&words, address, &server, "get-server-public-key\n", &[]);
+        assert_eq!(server.received()[1..], ["\u{2}", PASSWORD]);
+    });
+}
