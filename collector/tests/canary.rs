@@ -44,6 +44,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn the_work_is_fixed_and_every_slice_is_reported() {
     let dir = tempdir().unwrap();
     let (data, out) = (
@@ -142,6 +143,7 @@ impl Drop for Busy {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_busy_process_on_the_same_cpu_is_a_shift() {
     let allowed: Value = serde_json::from_slice(&canary(&["--format", "json"]).stdout).unwrap();
     let cpu = allowed["cpus"][0].to_string();
@@ -194,6 +196,7 @@ fn stopped_at_its_file(data: &Path, out: &Path) -> (Recorder, PathBuf) {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn its_file_is_removed_at_a_stop_and_after_a_kill_by_the_next_canary() {
     let dir = tempdir().unwrap();
     let (data, out) = (dir.path().join("data"), dir.path().join("canary.jsonl"));
@@ -223,6 +226,7 @@ fn its_file_is_removed_at_a_stop_and_after_a_kill_by_the_next_canary() {
 
 /// Mounts a small tmpfs in a mount namespace of `unshare`, which needs root or user namespaces.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_full_or_read_only_disk_only_skips_its_part() {
     let dir = tempdir().unwrap();
     let script = r#"

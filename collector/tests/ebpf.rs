@@ -66,6 +66,7 @@ fn listed_of(command: &[&str], selection: &[&str]) -> Vec<Value> {
 /// Probes share roles and programs, which the first of them creates; `ebpf_programs` reports
 /// on the programs of the others.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn each_probe_runs_without_the_others() {
     let running = listed(&["env"])
         .into_iter()
@@ -79,6 +80,7 @@ fn each_probe_runs_without_the_others() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn unprivileged_users_get_a_reason_with_the_fix() {
     let probes = listed(&[
         "setpriv",
@@ -102,6 +104,7 @@ fn unprivileged_users_get_a_reason_with_the_fix() {
 /// Linux 5.11 and later charge maps to the control group, not to the limit on locked memory
 /// (RLIMIT_MEMLOCK).
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn no_locked_memory_is_needed() {
     let running = |probes: Vec<Value>| -> Vec<Value> {
         let of = probes.into_iter().filter(|probe| probe["status"] == "running");
@@ -114,6 +117,7 @@ fn no_locked_memory_is_needed() {
 
 /// Each program, map and event needs a descriptor: which one is refused depends on the limit.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn without_free_descriptors_the_fix_is_their_limit() {
     let mut refused = 0;
     for limit in 32..60 {
@@ -134,6 +138,7 @@ fn without_free_descriptors_the_fix_is_their_limit() {
 /// Loading programs needs CAP_BPF and CAP_PERFMON; measuring their run time (BPF_ENABLE_STATS)
 /// needs CAP_SYS_ADMIN.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn without_cap_sys_admin_programs_run_and_their_times_are_unavailable() {
     let capabilities = "-all,+bpf,+perfmon,+dac_read_search,+sys_resource";
     let probes = listed(&["setpriv", "--bounding-set", capabilities]);
@@ -154,6 +159,7 @@ fn without_cap_sys_admin_programs_run_and_their_times_are_unavailable() {
 /// The recorder drops its capabilities before the first tick and can still read the run time of its
 /// programs.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_recording_contains_the_time_of_its_own_programs() {
     const CALLS: u64 = 5_000;
     let dir = tempdir().unwrap();
@@ -188,6 +194,7 @@ fn a_recording_contains_the_time_of_its_own_programs() {
 
 /// The names of stacks are in a file next to the table, and in the manifest.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_recording_contains_the_stacks_of_its_samples() {
     let dir = tempdir().unwrap();
     let run = dir.path().join("run");
@@ -217,6 +224,7 @@ fn a_recording_contains_the_stacks_of_its_samples() {
 
 /// Frames have no names then; samples, tables and manifest are as usual.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn recording_is_whole_when_the_helper_that_reads_symbols_is_killed() {
     let dir = tempdir().unwrap();
     let run = dir.path().join("run");

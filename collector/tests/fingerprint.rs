@@ -170,6 +170,7 @@ fn interrupts_of_the_data_disk_and_the_interfaces_have_their_cpus() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn interrupts_of_this_machine_have_the_names_and_cpus_that_the_kernel_reports() {
     let data = tempdir().unwrap();
     let facts = fingerprint(&["--data-dir", data.path().to_str().unwrap()]);

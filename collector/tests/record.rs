@@ -199,6 +199,7 @@ fn a_probe_that_fails_does_not_end_the_recording() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn ticks_at_100_hz_are_taken_or_counted_as_missed() {
     let dir = tempdir().unwrap();
     let run = dir.path().join("run");

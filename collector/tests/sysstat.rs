@@ -66,6 +66,7 @@ fn has_ended(pid: u32) -> bool {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn its_file_is_in_the_run_and_its_process_is_watched() {
     let dir = tempdir().unwrap();
     let run = dir.path().join("run");
@@ -89,6 +90,7 @@ fn its_file_is_in_the_run_and_its_process_is_watched() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn it_ends_with_a_killed_recorder_and_finish_moves_its_file() {
     let dir = tempdir().unwrap();
     let (run, memory) = (dir.path().join("run"), dir.path().join("memory"));
@@ -119,6 +121,7 @@ fn it_ends_with_a_killed_recorder_and_finish_moves_its_file() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn without_sadc_the_recorder_continues() {
     let dir = tempdir().unwrap();
     for (program, expected) in [

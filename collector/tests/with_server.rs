@@ -415,6 +415,7 @@ fn a_password_file_that_others_can_read_is_refused() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn the_probe_survives_a_server_that_starts_late_crashes_and_hangs() {
     let mut server = Database::mysql();
     server.start(&[]);
@@ -455,6 +456,7 @@ fn the_probe_survives_a_server_that_starts_late_crashes_and_hangs() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn mariadb_has_a_query_cache_and_no_histogram() {
     let mut server = Database::mariadb();
     server.start(&["--query-cache-type=ON"]);

@@ -140,6 +140,7 @@ fn in_one_round<T>(mut round: impl FnMut() -> Option<T>) -> T {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn exact_numbers_of_reads_writes_flushes_and_discards_are_counted() {
     let _alone = alone(SECTION);
     in_one_round(count_on_a_new_disk);
@@ -231,6 +232,7 @@ fn count_on_a_new_disk() -> Option<()> {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn requests_wait_in_the_queue_of_a_scheduler() {
     let _alone = alone(SECTION);
     in_one_round(through_a_queue);
@@ -273,6 +275,7 @@ fn through_a_queue() -> Option<()> {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn fsyncs_of_a_file_system_are_flushes_of_its_disk() {
     let _alone = alone(SECTION);
     let disk = Loop::new();
@@ -295,6 +298,7 @@ fn fsyncs_of_a_file_system_are_flushes_of_its_disk() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn requests_of_a_real_disk_equal_the_counters_of_the_kernel() {
     let _alone = alone(SECTION);
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -433,6 +437,7 @@ fn fsyncs(tables: &mut Tables, disk: &str, directory: &Path) -> Option<Counted> 
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn devices_beyond_the_limit_share_a_row() {
     let _alone = alone(SECTION);
     let mut tables = Tables::open();

@@ -93,6 +93,7 @@ fn check(what: &str, timed: u64, first: [u64; 2], last: [u64; 2]) {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn soft_interrupts_equal_the_counters_of_the_kernel() {
     let mut probe = Live::open("ebpf_irq", &Options::default());
     let first = Bracket::new(&mut probe, softirqs);
@@ -124,6 +125,7 @@ fn soft_interrupts_equal_the_counters_of_the_kernel() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn hard_interrupts_by_device_equal_the_counters_of_the_kernel() {
     let mut probe = Live::open("ebpf_irq", &Options::default());
     let devices: BTreeSet<String> = fs::read_to_string("/proc/interrupts")

@@ -57,6 +57,7 @@ fn on_cpu(cpu: usize, work: impl FnOnce()) {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn calls_on_a_cpu_add_calls_of_that_cpu_and_time() {
     let options = Options {
         processes: vec![format!("load={}", process::id()).parse().unwrap()],
@@ -95,6 +96,7 @@ fn calls_on_a_cpu_add_calls_of_that_cpu_and_time() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn probe_is_off_if_no_program_is_loaded() {
     let opened = open("ebpf_programs", &Options::default(), &Rc::default()).map(drop);
     assert!(

@@ -176,6 +176,7 @@ fn of(before: &Reading, after: &Reading, side: &str, peer: &str) -> Histogram {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn connections_and_their_round_trip_times_are_counted_on_both_sides() {
     let _alone = alone(SECTION);
     let pair = Pair::new();
@@ -238,6 +239,7 @@ fn connections_and_their_round_trip_times_are_counted_on_both_sides() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn loopback_has_separate_rows() {
     let _alone = alone(SECTION);
     let pair = Pair::new();
@@ -258,6 +260,7 @@ fn loopback_has_separate_rows() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn retransmits_equal_the_counters_of_the_namespaces() {
     let _alone = alone(SECTION);
     let pair = Pair::new();

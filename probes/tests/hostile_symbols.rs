@@ -184,6 +184,7 @@ impl Attack {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn lease_does_not_block_the_open() {
     let attack = Attack::new();
     let library = attack.library("function");
@@ -197,6 +198,7 @@ fn lease_does_not_block_the_open() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn file_that_is_truncated_while_it_is_read_kills_nothing() {
     let attack = Attack::new();
     let library = attack.library("function");
@@ -219,6 +221,7 @@ fn file_that_is_truncated_while_it_is_read_kills_nothing() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn name_of_gigabytes_is_cut() {
     let attack = Attack::new();
     // Each type is a function of the previous one, twice.
@@ -249,6 +252,7 @@ fn name_of_gigabytes_is_cut() {
 
 /// A file of 16 KiB on disk whose table of symbols has 1.6 GB.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn sparse_table_is_not_read() {
     let attack = Attack::new();
     let library = attack.library("function");
@@ -281,6 +285,7 @@ fn sparse_table_is_not_read() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn process_with_megabytes_of_mappings_has_the_first_ones() {
     let attack = Attack::new();
     let mut long = attack.dir.path().to_owned();
@@ -299,6 +304,7 @@ fn process_with_megabytes_of_mappings_has_the_first_ones() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn helper_that_is_stopped_or_killed_costs_the_answers_only() {
     let attack = Attack::new();
     let library = attack.library("function");
@@ -335,6 +341,7 @@ fn helper_that_is_stopped_or_killed_costs_the_answers_only() {
 
 /// What the child that reads a file may do: the limits of a process in the middle of a request.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn child_has_no_privileges() {
     let attack = Attack::new();
     let library = attack.library("function");

@@ -91,6 +91,7 @@ fn thread_counter(event: Software) -> Counter {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn faults_and_switches_on_a_cpu_are_counted_there() {
     let events = [
         ("page_faults", Event::Software(Software::PAGE_FAULTS)),
@@ -148,6 +149,7 @@ fn faults_and_switches_on_a_cpu_are_counted_there() {
 
 /// Passes on hosts with and without a PMU.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn hardware_counters_count_or_are_unavailable() {
     match common::open(common::entry("perf"), &Host::default(), &Options::default()) {
         Ok(mut probe) => {
@@ -162,6 +164,7 @@ fn hardware_counters_count_or_are_unavailable() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn cpu_set_without_online_cpus_is_an_error() {
     let options = Options {
         cpusets: vec![("server".to_owned(), "8000".parse().unwrap())],

@@ -200,6 +200,7 @@ fn watched(work: impl Fn()) -> (Child, Sched) {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn sleeps_are_counted_and_timed() {
     let (mut child, mut sched) = watched(|| (0..23).for_each(|_| nap()));
     let began = Instant::now();
@@ -220,6 +221,7 @@ fn sleeps_are_counted_and_timed() {
 
 /// Without task storage, as on Linux 5.10: the same work gives the same counts.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn sleeps_are_counted_without_task_storage() {
     let mut child = Child::new(|| (0..23).for_each(|_| nap()));
     let mut sched = Sched::sharing(Shared::without_task_storage(), &[format!("load={}", child.pid)]);
@@ -273,6 +275,7 @@ fn ping_pong(own: *mut u32, other: *mut u32) {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn thousand_waits_between_two_roles_are_counted() {
     let words = shared_words();
     // SAFETY: both words are in the page.
@@ -310,6 +313,7 @@ fn thousand_waits_between_two_roles_are_counted() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn yields_are_involuntary() {
     let yields = || {
         alone_on_one_cpu();
@@ -344,6 +348,7 @@ fn yields_are_involuntary() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn reads_of_a_file_block_on_the_device_and_of_a_socket_on_the_network() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let file = fs::File::create(dir.path().join("file")).unwrap();
@@ -385,6 +390,7 @@ fn reads_of_a_file_block_on_the_device_and_of_a_socket_on_the_network() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn counts_continue_after_a_server_restarts() {
     let dir = tempfile::tempdir().unwrap();
     let pid_file = dir.path().join("pid");
@@ -409,6 +415,7 @@ fn counts_continue_after_a_server_restarts() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn later_process_with_the_same_id_is_not_watched() {
     let mut first = Child::new(nap);
     let pid = first.pid;
@@ -459,6 +466,7 @@ impl Drop for Group {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn processes_of_a_control_group_have_the_role() {
     let group = Group::new("loadprint");
     let mut sched = Sched::watching(&[format!("server=cgroup:{}", group.0.display())]);
@@ -478,6 +486,7 @@ fn processes_of_a_control_group_have_the_role() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn rows_of_the_host_need_no_watched_process() {
     let mut sched = Sched::watching(&[]);
     let before = sched.read("all");

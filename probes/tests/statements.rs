@@ -128,6 +128,7 @@ fn counts(probe: &mut dyn Probe) -> Vec<(String, u64)> {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn commands_have_separate_rows_in_both_kinds_of_servers() {
     let dir = tempfile::tempdir().unwrap();
     for (name, kind) in [("mysqld", MYSQL), ("mariadbd", MARIADB)] {
@@ -152,6 +153,7 @@ fn commands_have_separate_rows_in_both_kinds_of_servers() {
 /// A server that starts after the recorder, and one that replaces it, are traced as soon as they
 /// are found.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn server_can_start_later_and_restart() {
     let dir = tempfile::tempdir().unwrap();
     let program = server(dir.path(), "mysqld", MYSQL);
@@ -185,6 +187,7 @@ fn server_can_start_later_and_restart() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn process_that_is_not_a_server_is_an_error() {
     let Err(NotRunning::Unavailable(reason)) = open(&format!("server={}", process::id())) else {
         panic!("this test is not a server");

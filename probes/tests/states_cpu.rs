@@ -87,6 +87,7 @@ fn run_thread(stack: *mut u8) {
 /// The kernel counts user and system time by tick: most threads have none, some have more than they
 /// ran. A hypervisor can delay ticks.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn threads_of_less_than_a_millisecond_have_user_and_system_time() {
     const THREADS: u32 = 2000;
     // Aligned as a stack is.
@@ -103,6 +104,7 @@ fn threads_of_less_than_a_millisecond_have_user_and_system_time() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn wait_of_a_group_without_quota_left_is_throttled() {
     let quota = quota();
     let mut watched = Watched::new(|| spin(500));
@@ -136,6 +138,7 @@ fn shared() -> &'static AtomicI32 {
 /// Other threads of the group use up its quota on both CPUs. This one moves while it waits, and continues
 /// on another CPU each time. Since Linux 6.18 (e1fad12dcb66) it first runs there, and waits there again.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn wait_that_ends_on_another_cpu_of_a_group_without_quota_left_is_throttled() {
     let quota = quota();
     let mut others = [0, 1].map(|cpu| {
@@ -182,6 +185,7 @@ fn wait_that_ends_on_another_cpu_of_a_group_without_quota_left_is_throttled() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn wait_for_a_busy_cpu_is_the_run_queue() {
     let work = || {
         children::alone_on_one_cpu();

@@ -165,6 +165,7 @@ fn calls_of_32_bits() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn every_call_of_a_watched_process_counts_once() {
     let file = tempfile::tempfile().unwrap();
     let (silent, _other) = UnixStream::pair().unwrap();
@@ -255,6 +256,7 @@ fn every_call_of_a_watched_process_counts_once() {
 
 /// Without task storage, as on Linux 5.10, the entry of a call is found at its return.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn calls_are_counted_and_timed_without_task_storage() {
     let (pid, mut go) = child(|| {
         for _ in 0..1000 {
@@ -274,6 +276,7 @@ fn calls_are_counted_and_timed_without_task_storage() {
 
 /// Threads on one CPU preempt each other during the programs; no call may be lost.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn calls_of_many_threads_are_exact() {
     const THREADS: u64 = 8;
     const CALLS: u64 = 50_000;
@@ -296,6 +299,7 @@ fn calls_of_many_threads_are_exact() {
 
 /// A thread that exits in a call leaves no entry for a later thread with the same ID.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn calls_that_never_return_do_not_count() {
     let (pid, mut go) = child(|| {
         // SAFETY: no call has this number.

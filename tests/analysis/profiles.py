@@ -68,7 +68,7 @@ def profiled(
             "profile": (
                 [
                     {"tick": tick, "role": role, "stack": str(ends[stack]), "samples": count}
-                    | ({"cycles": count * periods[stack]} if periods else {})
+                    | ({"cycles": count * periods.get(stack, 1_000_000)} if periods else {})
                     for role, stacks in roles.items()
                     for stack, count in stacks.items()
                     for tick in ticks

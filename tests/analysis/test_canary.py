@@ -154,6 +154,7 @@ def test_what_is_left_of_an_earlier_attempt_or_cut_off_does_no_harm(tmp_path: Pa
     assert shifts([made]) == {}
 
 
+@pytest.mark.live
 def test_a_neighbour_on_the_cpu_is_found(tmp_path: Path) -> None:
     """The real canary, and a real busy loop during the second one."""
     cpu = str(min(os.sched_getaffinity(0)))

@@ -52,6 +52,8 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS, inner, max_size=4),
     max_leaves=12,
 )
+
+pytestmark = pytest.mark.slow
 LINES = st.lists(
     st.sampled_from(
         (

@@ -82,6 +82,7 @@ def raw(path: Path, *asked: str) -> list[tuple[float, dict[str, tuple[float, flo
     return result
 
 
+@pytest.mark.live
 def test_counters_come_back_within_the_printed_digits(sa: Path, tmp_path: Path) -> None:
     """Rate × whole seconds gives back each increase, but for two decimals and sadc's own punctuality."""
     made = write_run(tmp_path / "run", sar.load(sa))
@@ -95,6 +96,7 @@ def test_counters_come_back_within_the_printed_digits(sa: Path, tmp_path: Path) 
             assert step * seconds == pytest.approx(last - first, abs=ROUNDING * seconds + 1e-6)
 
 
+@pytest.mark.live
 def test_means_are_those_of_sar(sa: Path, tmp_path: Path) -> None:
     made = write_run(tmp_path / "run", sar.load(sa))
     header, average = [
@@ -130,6 +132,7 @@ def test_means_are_those_of_sar(sa: Path, tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.live
 def test_a_recording_and_its_witness_lie_side_by_side(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -264,6 +267,7 @@ def test_the_short_form_of_sar_and_old_forms_of_interrupts() -> None:
     assert sorted(sar_tables.tables(offline)["cpu"]) == [("0",), ("all",)]
 
 
+@pytest.mark.live
 def test_a_file_whose_recorder_was_killed_lacks_its_last_record(
     sa: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -282,6 +286,7 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return told
 
 
+@pytest.mark.live
 def test_files_that_cannot_be_read_are_one_line(
     sa: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

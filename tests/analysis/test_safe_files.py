@@ -279,6 +279,7 @@ print("done", flush=True)
 """
 
 
+@pytest.mark.live
 @as_root
 def test_an_import_that_is_replaced_redirects_nothing(shared: Path, tmp_path: Path) -> None:
     """The table is large, so that the user has the time to replace the directory."""

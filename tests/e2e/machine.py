@@ -23,6 +23,7 @@ from pathlib import Path
 
 # A server may shut down slowly; far longer than any wait of a passing test.
 PATIENCE_S = 300.0
+ROOT = Path(__file__).resolve().parents[2]
 PRIVATE = ("/tmp", "/dev/shm", "/run/netns")
 SHARED = ("/run", "/run/lock", "/var/lib", "/var/tmp", "/etc", "/sys/class/net")
 OURS = re.compile(r"loadprint|^lp(\d+)n\d+$")  # lpPIDnN: a veth of the supervisor PID
@@ -43,8 +44,9 @@ class Machine:
 def isolated() -> Iterator[Path]:
     """Adopt orphans, and move this thread to a mount namespace with its own directories `PRIVATE`.
 
-    Gives the directory that is /tmp inside, by its path on the machine. There is no way back: the mounts are
-    gone at the end, the namespace stays. Raises OSError without the rights (root).
+    A checkout below one of them stays visible. Gives the directory that is /tmp inside, by its path on the
+    machine. There is no way back: the mounts are gone at the end, the namespace stays. Raises OSError without
+    the rights (root).
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) or libc.unshare(CLONE_NEWNS):
@@ -52,10 +54,18 @@ def isolated() -> Iterator[Path]:
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
     outside = Path(tempfile.mkdtemp(prefix="loadprint-e2e-"))
     outside.chmod(0o1777)
+    checkout = os.open(ROOT, os.O_PATH)
     subprocess.run(["mount", "--bind", outside, "/tmp"], check=True)
     for place in PRIVATE[1:]:
         Path(place).mkdir(exist_ok=True)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", place], check=True)
+    if any(ROOT.is_relative_to(place) for place in PRIVATE):
+        ROOT.mkdir(parents=True)
+        here = f"/proc/self/fd/{checkout}"
+        mount = ["mount", "--no-canonicalize", "--bind", here, str(ROOT)]
+        subprocess.run(mount, check=True, pass_fds=(checkout,))
+        os.chdir(ROOT)
+    os.close(checkout)
     os.environ.pop("TMPDIR", None)
     tempfile.tempdir = None
     yield outside

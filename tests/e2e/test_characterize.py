@@ -14,12 +14,15 @@ import pytest
 from . import LOADPRINT, campaigns
 from .machine import Machine, look, settled
 
+# Of the server, where ./test could not obtain the one that the campaign names.
+SOURCE = os.environ.get("LOADPRINT_TEST_SERVER_SOURCE", "rootfs")
+
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Machine]:
     runs = tmp_path_factory.mktemp("runs")
     before = look()
-    done = campaigns.run(runs)
+    done = campaigns.run(runs, f"mysql_source={SOURCE}")
     assert done.returncode == 0, done.stdout
     return runs, done.stdout, before
 
@@ -133,9 +136,12 @@ def test_the_server_was_asked_with_least_privilege(finished: tuple[Path, str, Ma
         assert "ok" in statuses
         assert statuses <= {"ok", "skipped"}
         metrics = {row[0] for row in duckdb.execute(f"SELECT DISTINCT metric FROM {table}").fetchall()}
-        assert {"Questions", "Innodb_redo_log_checkpoint_lsn", "loadprint.queries"} <= metrics
-        assert "innodb_metrics.buffer_flush_adaptive_total_pages" in metrics, "the configuration turns it on"
-        assert "innodb_metrics.log_lsn_checkpoint_age" in metrics
+        assert {"Questions", "loadprint.queries"} <= metrics
+        if SOURCE == "rootfs":
+            assert "Innodb_redo_log_checkpoint_lsn" in metrics
+            # the configuration turns it on
+            assert "innodb_metrics.buffer_flush_adaptive_total_pages" in metrics
+            assert "innodb_metrics.log_lsn_checkpoint_age" in metrics
         assert not [metric for metric in metrics if metric.startswith("loadprint.refused.")]
     # the passwords went with the data
     assert not list(runs.glob("tiny/2*/account"))

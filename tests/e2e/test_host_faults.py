@@ -21,8 +21,6 @@ from .disks import disk, full, lose_power
 from .hosts import SUBNET, Bench, Host, bench
 from .hosts import run as call
 
-pytestmark = pytest.mark.on_request
-
 REPEATS = 8
 OUTAGE_S = 20.0
 LEASE_S = 60.0

@@ -15,8 +15,6 @@ from .hosts import DEBIAN_13, NETWORKS, SUBNET, Bench, System, bench, run
 from .mirror import mirror
 from .tarballs import MYSQL_80, tarball
 
-pytestmark = pytest.mark.on_request
-
 CACHE = "/var/lib/loadprint/servers"  # that of the other tests is read-only
 ARCHIVE = "http://archive.ubuntu.com/ubuntu"
 KEYRING = "pool/main/u/ubuntu-keyring/ubuntu-keyring_2023.11.28.1_all.deb"

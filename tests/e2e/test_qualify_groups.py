@@ -8,13 +8,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 from ports import free_port
 
 from . import ROOT, campaigns
 from .machine import look, settled
-
-pytestmark = pytest.mark.on_request
 
 CAMPAIGN = Path(__file__).with_name("qualify.yml")
 GROUPS = {"baseline": ("old1", "old2"), "candidate": ("new1", "new2")}

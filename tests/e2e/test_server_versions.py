@@ -19,8 +19,6 @@ from . import LOADPRINT, campaigns, tarballs
 from .machine import look, settled
 from .own_server import OwnServer, serving
 
-pytestmark = pytest.mark.on_request
-
 SERVERS = Path(__file__).with_name("servers.yml")
 EXISTING = Path(__file__).with_name("existing.yml")
 NO_HISTOGRAM = "has no table performance_schema.events_statements_histogram_global"

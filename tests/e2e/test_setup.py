@@ -16,12 +16,11 @@ IMPORTED = "import loadprint; print(loadprint.__file__)"
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """Stand-ins for the compilers: these tests are about .venv alone."""
+    """A stand-in for the compiler: these tests are about .venv alone."""
     folder = tmp_path / "programs"
     folder.mkdir()
-    for name in ("cargo", "go"):
-        (folder / name).write_text("#!/bin/sh\n")
-        (folder / name).chmod(0o755)
+    (folder / "cargo").write_text("#!/bin/sh\n")
+    (folder / "cargo").chmod(0o755)
     return folder
 
 
@@ -29,9 +28,7 @@ def checkout(place: Path) -> Path:
     """A checkout with what ./setup reads; of the 70 packages only the one that installs ours."""
     shutil.copytree(ROOT / "analysis", place / "analysis", ignore=shutil.ignore_patterns("*.egg-info"))
     shutil.copy(ROOT / "setup", place)
-    (place / "workloads/clients/go").mkdir(parents=True)
     (place / "target/release").mkdir(parents=True)
-    (place / "target/release/loadprint-jdbc-lookup").touch()  # built already: Maven is not asked
     for lock in (place / "analysis").glob("requirements*.lock"):
         needed = [line for line in lock.read_text().splitlines() if line.startswith("setuptools==")]
         lock.write_text("\n".join(needed) + "\n")

@@ -247,6 +247,7 @@ fn external_generators_do_not_send_the_password_under_an_untrusted_key() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn the_go_client_follows_the_option_file() {
     let bench = Bench::new();
     let program = bench.path("loadprint-go-lookup");

@@ -67,16 +67,18 @@ def read_profile(source: Source) -> Profile | None:
 
 
 def _samples_by_node(t: ir.Table) -> ir.Table:
-    return t.group_by("role", node=number(t.stack)).agg(samples=number(t.samples).sum())
+    summed = t.group_by("role", node=number(t.stack)).agg(samples=number(t.samples).sum())
+    return summed.order_by("role", "node")
 
 
 def _cycles_by_node(t: ir.Table) -> ir.Table:
     """Samples, cycles, and the root of the sum of squared cycles; a row's samples are taken as equal."""
     cycles, samples = number(t.cycles), number(t.samples)
     squares = (cycles * cycles / samples).sum(where=samples > 0)
-    return t.group_by("role", node=number(t.stack)).agg(
+    summed = t.group_by("role", node=number(t.stack)).agg(
         samples=samples.sum(), cycles=cycles.sum(), norm=squares.sqrt()
     )
+    return summed.order_by("role", "node")
 
 
 def _by_node(path: Path, tree: CallTree, rows: Columns, column: str) -> dict[int, float]:

@@ -38,7 +38,7 @@ def _of_threads(t: ir.Table, again: list[tuple[float, float]], first: int) -> ir
     entity = ("role", "pid", "tid", "life")
     risen = rises(t.mutate(life=_life(t, again)), tuple(THREAD_UNITS), entity, ibis.literal(first))
     sums = {name: number(ibis._[name]).sum() for name in THREAD_UNITS}
-    return risen.group_by(*entity).agg(seen=number(ibis._.tick.max()), **sums)
+    return risen.group_by(*entity).agg(seen=number(ibis._.tick.max()), **sums).order_by(entity)
 
 
 def _life(threads: ir.Table, again: list[tuple[float, float]]) -> ir.Value:

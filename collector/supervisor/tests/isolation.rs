@@ -201,6 +201,7 @@ fn a_pinned_process_is_pinned_before_it_executes() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_child_that_leaves_its_cpus_is_counted() {
     let supervisor = Supervisor::start();
     let script = "sh -c 'taskset -pc 1 $$ > /dev/null; while :; do :; done' & wait";
@@ -215,6 +216,7 @@ fn a_child_that_leaves_its_cpus_is_counted() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_process_is_sampled_at_once_in_a_pause_after_an_expensive_sample() {
     let supervisor = Supervisor::start();
     let program = "import threading, time; threading.stack_size(65536)

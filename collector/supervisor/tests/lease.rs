@@ -35,6 +35,7 @@ fn start_with_lease(seconds: u64) -> Supervisor {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn the_lease_ends_a_whole_tree() {
     with_sufficient_lease(|lease| {
         let supervisor = start_with_lease(lease);
@@ -61,6 +62,7 @@ fn the_lease_ends_a_whole_tree() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_wait_suspends_the_lease() {
     with_sufficient_lease(|lease| {
         let supervisor = start_with_lease(lease);
@@ -79,6 +81,7 @@ fn a_wait_suspends_the_lease() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_killed_waiter_does_not_suspend_the_lease() {
     with_sufficient_lease(|lease| {
         let supervisor = start_with_lease(lease);

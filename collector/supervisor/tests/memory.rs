@@ -14,6 +14,7 @@ use serde_json::Value;
 use serde_json::json;
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn bound_memory_is_on_its_node_and_the_reading_outlives_the_process() {
     let supervisor = Supervisor::start();
     // head stores 20 MB, because it must know the last byte.
@@ -38,6 +39,7 @@ fn bound_memory_is_on_its_node_and_the_reading_outlives_the_process() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn stop_reads_the_memory_before_it_stops() {
     let supervisor = Supervisor::start();
     // Stopped at once: usually before the first sample.
@@ -49,6 +51,7 @@ fn stop_reads_the_memory_before_it_stops() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn unbound_memory_is_read_on_hosts_with_several_nodes() {
     let supervisor = Supervisor::start();
     supervisor.run_script("pinned", &["--cpus", "0"], "echo $$; exec sleep 1000");
@@ -95,6 +98,7 @@ fn interfaces() -> Vec<String> {
 
 /// One test: the interrupts are those of the whole machine.
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn interrupts_are_moved_and_return_however_the_supervisor_ends() {
     let before = affinities();
     let interfaces = interfaces();

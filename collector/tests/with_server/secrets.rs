@@ -96,11 +96,13 @@ fn check(mut server: Database, options: &[&str], shown: usize) {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn secrets_of_mysql_are_in_no_file() {
     check(Database::mysql(), &OPTIONS, OPTIONS.len());
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn secrets_of_mariadb_are_in_no_file() {
     // All but the switch of the plugin.
     let shown = OPTIONS.len() + MARIADB.len() - 1;

@@ -36,6 +36,7 @@ def test_every_section_shows_and_every_chart_is_drawn(opened: Page) -> None:
     shot(opened, "light")
 
 
+@pytest.mark.slow
 def test_the_cursor_tells_values_in_all_charts_at_once(opened: Page) -> None:
     first = chart(opened, "operations")
     expect(first.locator(".readout")).to_contain_text("oltp")
@@ -51,6 +52,7 @@ def test_the_cursor_tells_values_in_all_charts_at_once(opened: Page) -> None:
     expect(first.locator(".readout")).to_contain_text("oltp")
 
 
+@pytest.mark.slow
 def test_dragging_zooms_all_charts_and_they_come_back(opened: Page) -> None:
     whole = scale(opened, "operations")
 
@@ -80,6 +82,7 @@ def test_dragging_zooms_all_charts_and_they_come_back(opened: Page) -> None:
     is_whole("operations", True)
 
 
+@pytest.mark.slow
 def test_the_keyboard_moves_and_zooms(opened: Page) -> None:
     figure = chart(opened, "operations")
     figure.locator(".canvas").focus()
@@ -93,6 +96,7 @@ def test_the_keyboard_moves_and_zooms(opened: Page) -> None:
     expect(opened.locator("#zoom-out")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_runs_are_chosen_by_their_boxes(opened: Page) -> None:
     chart(opened, "operations")
     eventually(opened, "the chart is empty", lambda: painted(opened, "operations") > 30)
@@ -102,6 +106,7 @@ def test_runs_are_chosen_by_their_boxes(opened: Page) -> None:
     eventually(opened, "the run is still drawn", lambda: painted(opened, "operations") < before)
 
 
+@pytest.mark.slow
 def test_flame_graphs_enlarge_search_and_compare(opened: Page) -> None:
     opened.locator("#flames").scroll_into_view_if_needed()
     frames, details = opened.locator("#flame g.frame"), opened.locator("#flame-details")
@@ -129,6 +134,7 @@ def test_flame_graphs_enlarge_search_and_compare(opened: Page) -> None:
     shot(opened, "flames")
 
 
+@pytest.mark.slow
 def test_the_page_of_one_run_draws_all_its_charts(
     context: BrowserContext, file: Path, tmp_path: Path
 ) -> None:

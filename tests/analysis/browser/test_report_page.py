@@ -33,6 +33,7 @@ def test_the_table_filters_and_explains(opened: Page) -> None:
     expect(opened.locator("#tip")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_link_of_a_sentence_shows_its_row(opened: Page) -> None:
     opened.locator("#rows-headline").click()
     link = opened.locator("#sentences .cites a").first
@@ -42,6 +43,7 @@ def test_a_link_of_a_sentence_shows_its_row(opened: Page) -> None:
     expect(opened.locator(target)).to_be_in_viewport()
 
 
+@pytest.mark.slow
 def test_dark_and_light_follow_the_system_and_the_button(opened: Page) -> None:
     def paper() -> str:
         return str(opened.evaluate("getComputedStyle(document.body).backgroundColor"))
@@ -89,6 +91,7 @@ def contrasts(page: Page) -> list[tuple[float, str]]:
     return [(float(ratio), str(what)) for ratio, what in page.evaluate(CONTRASTS)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out(opened: Page, scheme: Any) -> None:
     opened.emulate_media(color_scheme=scheme)
@@ -98,6 +101,7 @@ def test_text_stands_out(opened: Page, scheme: Any) -> None:
     assert lowest[0][0] >= 4.5, lowest
 
 
+@pytest.mark.slow
 def test_a_phone_scrolls_tables_in_their_own_box(opened: Page) -> None:
     opened.set_viewport_size(PHONE)  # type: ignore[arg-type]
     opened.locator("#rows-further").click()
@@ -108,6 +112,7 @@ def test_a_phone_scrolls_tables_in_their_own_box(opened: Page) -> None:
     shot(opened, "phone")
 
 
+@pytest.mark.slow
 def test_paper_shows_every_section_and_row(opened: Page) -> None:
     opened.locator("#row-filter").fill("await")
     opened.emulate_media(media="print", color_scheme="dark")
@@ -120,6 +125,7 @@ def test_paper_shows_every_section_and_row(opened: Page) -> None:
     shot(opened, "print")
 
 
+@pytest.mark.slow
 def test_nothing_of_a_recording_acts_and_nothing_can_be_loaded(context: BrowserContext, file: Path) -> None:
     page = context.new_page()
     page.goto(file.as_uri())
@@ -138,6 +144,7 @@ def test_nothing_of_a_recording_acts_and_nothing_can_be_loaded(context: BrowserC
     assert refused == "img-src"
 
 
+@pytest.mark.slow
 def test_footnotes_are_those_of_the_rows_shown(opened: Page) -> None:
     visible = """what => [...new Set([...document.querySelectorAll(what)].filter(one => one.checkVisibility())
         .map(one => one.id || one.getAttribute("href").slice(1)))].sort()"""
@@ -162,6 +169,7 @@ def test_footnotes_are_those_of_the_rows_shown(opened: Page) -> None:
     assert opened.evaluate(visible, shown) == every
 
 
+@pytest.mark.slow
 def test_the_first_screen_says_what_differs_and_what_speaks_against_it(opened: Page) -> None:
     lead = opened.locator("header .lead")
     expect(lead).to_be_in_viewport()

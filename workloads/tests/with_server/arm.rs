@@ -166,6 +166,7 @@ fn check_reports_details_without_a_record() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_lock_wait_writes_the_buffer_again_without_duplicates() {
     let bench = Bench::new("arm_retry");
     bench.succeed("prepare arm_insert");
@@ -205,6 +206,7 @@ fn a_lock_wait_writes_the_buffer_again_without_duplicates() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_deadlock_writes_the_buffer_again_without_duplicates() {
     let bench = Bench::new("arm_deadlock");
     bench.succeed("prepare arm_insert");
@@ -238,6 +240,7 @@ fn a_deadlock_writes_the_buffer_again_without_duplicates() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn buffers_filled_within_the_time_are_written_after_it_and_counted() {
     let bench = Bench::new("arm_drain");
     bench.succeed("prepare arm_insert");

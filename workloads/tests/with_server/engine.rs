@@ -30,6 +30,7 @@ impl Drop for GlobalVariable<'_> {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_rate_is_run_as_asked_for_and_recorded() {
     let bench = Bench::new("rate");
     bench.succeed("prepare oltp_read_write --table-size=1000");
@@ -73,6 +74,7 @@ fn a_rate_is_run_as_asked_for_and_recorded() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_rate_above_the_capacity_is_reported_and_the_run_succeeds() {
     let bench = Bench::new("overload");
     bench.succeed("prepare oltp_read_write --table-size=1000");
@@ -208,6 +210,7 @@ fn a_connection_that_is_refused_is_named_with_its_thread() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn two_thousand_connections() {
     let bench = Bench::new("thousands");
     bench.succeed("prepare oltp_read_write --table-size=1000");
@@ -222,6 +225,7 @@ fn two_thousand_connections() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_lock_wait_storm_is_counted_and_ends_with_the_time() {
     let bench = Bench::new("storm");
     bench.succeed("prepare oltp_read_write --table-size=100");
@@ -245,6 +249,7 @@ fn a_lock_wait_storm_is_counted_and_ends_with_the_time() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_run_fails_whose_threads_hang() {
     let bench = Bench::new("hang");
     bench.succeed("prepare oltp_read_write --table-size=100");
@@ -290,6 +295,7 @@ fn an_error_that_is_not_ignored_is_named_with_thread_type_and_statement() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn the_histogram_and_the_percentile_are_printed_as_sysbench_prints_them() {
     let bench = Bench::new("histogram");
     bench.succeed("prepare oltp_read_write --table-size=1000");

@@ -80,6 +80,7 @@ fn an_unknown_database_then_missing_tables() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_run_whose_server_dies_keeps_its_results() {
     let bench = Bench::new("lost");
     bench.succeed("prepare oltp_read_write --table-size=1000");
@@ -112,6 +113,7 @@ fn a_run_whose_server_dies_keeps_its_results() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_connection_lost_by_an_ignored_error_is_opened_again() {
     let bench = Bench::new("reconnect");
     bench.succeed("prepare oltp_read_write --table-size=1000");
@@ -134,6 +136,7 @@ fn a_connection_lost_by_an_ignored_error_is_opened_again() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn an_interrupted_run_keeps_its_results() {
     let bench = Bench::new("interrupted");
     bench.succeed("prepare oltp_read_write --table-size=1000");

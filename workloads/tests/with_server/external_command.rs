@@ -29,6 +29,7 @@ fn prepared(name: &str) -> Bench {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn operations_of_the_output_agree_with_the_server() {
     let bench = prepared("command_output");
     let words = "--command=PROGRAM run oltp_point_select --defaults-file={defaults_file} --mysql-db={database} --tables=2 \
@@ -61,6 +62,7 @@ fn operations_of_the_output_agree_with_the_server() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn the_server_counts_the_operations_of_a_program_without_end() {
     let bench = prepared("command_questions");
     let words = "--command=PROGRAM run oltp_point_select --defaults-file={defaults_file} --mysql-db={database} --tables=2 \
@@ -100,6 +102,7 @@ fn assert_window(out: &Path, result: &Value) {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn marks_limit_the_window_and_intervals_are_its_series() {
     let bench = Bench::new("command_marks");
     let script =
@@ -116,6 +119,7 @@ fn marks_limit_the_window_and_intervals_are_its_series() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn programs_that_fail_or_hang_or_print_nothing_fail_the_run() {
     let bench = Bench::new("command_faults");
     for (words, more, part) in [
@@ -168,6 +172,7 @@ fn go_client(bench: &Bench) -> Option<PathBuf> {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn the_go_client_runs_with_and_without_its_pitfalls() {
     let bench = prepared("command_go");
     let Some(program) = go_client(&bench) else {

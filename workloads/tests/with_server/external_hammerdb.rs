@@ -18,6 +18,7 @@ fn a_missing_hammerdb_is_one_line_with_the_fix() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_real_hammerdb_builds_runs_and_removes() {
     if env::var_os("HAMMERDB_HOME").is_none() {
         eprintln!("HAMMERDB_HOME is not set: the real HammerDB is not tested");

@@ -39,6 +39,7 @@ fn phases(run: &Path) -> Vec<(String, String, i64)> {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_run_of_sysbench_has_the_files_of_our_runs() {
     let bench = Bench::new("external_run");
     bench.succeed(&format!("prepare oltp_read_write {SYSBENCH}"));
@@ -100,6 +101,7 @@ fn windows_agree(bench: &Bench, name: &str) -> bool {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn sysbench_runs_a_fixed_number_of_events_on_our_tables() {
     let bench = Bench::new("external_events");
     bench.succeed("prepare oltp_read_write --tables=2 --table-size=2000");
@@ -147,6 +149,7 @@ fn options_that_sysbench_lacks_are_refused_before_the_run() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_fatal_error_of_sysbench_is_reported() {
     let bench = Bench::new("external_fatal");
     bench.succeed("prepare oltp_read_write --tables=1 --table-size=2000");
@@ -166,6 +169,7 @@ fn a_fatal_error_of_sysbench_is_reported() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn an_interrupted_run_ends_sysbench() {
     let bench = Bench::new("external_signal");
     bench.succeed("prepare oltp_read_write --tables=2 --table-size=2000");

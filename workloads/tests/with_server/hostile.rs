@@ -153,6 +153,7 @@ fn prepared(bench: &Bench) {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_login_without_end_is_given_up() {
     let bench = Bench::new("hostile_login");
     prepared(&bench);
@@ -174,6 +175,7 @@ fn a_login_without_end_is_given_up() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_statement_without_an_answer_is_given_up_and_named() {
     let bench = Bench::new("hostile_statement");
     prepared(&bench);
@@ -230,6 +232,7 @@ fn a_statement_without_an_answer_is_given_up_and_named() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn threads_that_do_not_become_ready_end_the_run() {
     let bench = Bench::new("hostile_assembly");
     prepared(&bench);
@@ -279,6 +282,7 @@ fn replies_that_no_server_sends_are_refused_with_bounded_memory() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_signal_ends_a_generator_whose_server_is_silent() {
     let bench = Bench::new("hostile_signal");
     prepared(&bench);
@@ -326,6 +330,7 @@ fn a_signal_ends_a_generator_whose_server_is_silent() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn events_that_do_not_end_are_cut_off_after_the_time() {
     let bench = Bench::new("hostile_shutdown");
     prepared(&bench);

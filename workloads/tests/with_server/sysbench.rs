@@ -67,6 +67,7 @@ fn tables(script: &str) -> &'static str {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn scripts_of_sysbench_run_on_our_tables() {
     let bench = Bench::new("ours_to_sysbench");
     bench.succeed(&format!("prepare {} {}", SCRIPTS[0], tables(SCRIPTS[0])));
@@ -86,6 +87,7 @@ fn scripts_of_sysbench_run_on_our_tables() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn our_scripts_run_on_tables_of_sysbench() {
     let bench = Bench::new("sysbench_to_ours");
     // Creates the database, which sysbench does not.
@@ -108,6 +110,7 @@ fn our_scripts_run_on_tables_of_sysbench() {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn scripts_with_separate_tables_exchange_them_too() {
     let bench = Bench::new("own_tables");
     let insert = "oltp_insert --auto-inc=off --tables=2 --threads=2";

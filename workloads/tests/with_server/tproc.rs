@@ -238,6 +238,7 @@ fn unsuitable_data_are_refused(bench: &Bench) {
 }
 
 #[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn tproc_c_counts_like_hammerdb_and_stays_consistent_after_a_kill() {
     let bench = Bench::new("tproc");
     let printed = bench.succeed("prepare tproc_c --warehouses=2 --threads=2 --rand-seed=3");

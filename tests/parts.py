@@ -1,0 +1,124 @@
+"""The parts of `./test` and `./test full`: commands, with limits of at least five times their quiet time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# The warnings of another version of clippy are printed, and are no failures.
+CLIPPY = "0.1.95"
+
+PYTEST = ".venv/bin/pytest -q -c analysis/pyproject.toml"
+SERVER = "tests/with-server"
+CARGO = "cargo test --release --locked --workspace --no-fail-fast"
+# Test targets that need a MySQL server are named with_server, the others begin with another letter.
+RUST = f"{CARGO} --lib --bins --test '[!w]*'"
+RUST_SERVER = f"{SERVER} {CARGO} --test with_server"
+# Marked in Rust by #[ignore].
+LIVE = "-- --ignored --test-threads=1"
+RUFF = "--config analysis/pyproject.toml analysis tests ansible"
+MYPY = ".venv/bin/mypy --config-file analysis/pyproject.toml"
+SCRIPTS = (
+    "setup characterize test tests/with-server tests/server-files tests/lint-ansible tests/machines/*.sh"
+    " .ci/run workloads/clients/build collector/targets/build ansible/roles/ab/files/*.sh"
+)
+
+
+class Step(NamedTuple):
+    """A command of a part; `limit` is in seconds."""
+
+    name: str
+    limit: int
+    command: str
+
+
+Parts = dict[str, list[Step]]
+
+GATE: Parts = {
+    "lint": [
+        Step("rustfmt", 120, "cargo fmt --all --check"),
+        Step(
+            "clippy",
+            2400,
+            "if cargo clippy --version | grep -wF " + CLIPPY + "; then deny='-D warnings'; fi;"
+            " cargo clippy --release --locked --workspace --all-targets --quiet -- ${deny-}",
+        ),
+        Step(
+            "clang-format",
+            60,
+            ".venv/bin/clang-format --dry-run -Werror probes/src/bpf/* probes/tests/bpf/*",
+        ),
+        Step("ruff", 60, f".venv/bin/ruff check {RUFF}"),
+        Step("ruff format", 60, f".venv/bin/ruff format --check {RUFF}"),
+        Step("mypy", 900, f"{MYPY} analysis/loadprint analysis/witness tests"),
+        # Separate calls: Ansible finds plugins by file name, and the callback plugin has the package's.
+        Step("mypy of the plugins", 300, f"{MYPY} ansible/callback_plugins ansible/filter_plugins"),
+        Step("mypy of the strategy", 300, f"{MYPY} ansible/strategy_plugins"),
+        Step("import-linter", 120, ".venv/bin/lint-imports --config analysis/pyproject.toml --no-cache"),
+        Step("shellcheck", 60, f".venv/bin/shellcheck {SCRIPTS}"),
+        Step("ansible-lint", 600, "tests/lint-ansible"),
+    ],
+    "unit": [
+        Step("Rust", 2400, RUST),
+        Step("analysis", 1800, f"{PYTEST} -n auto -m 'not browser and not slow and not live' tests/analysis"),
+    ],
+    "server": [Step("Rust with a MySQL server", 1800, RUST_SERVER)],
+    "browser": [Step("reports in Chromium", 600, f"{PYTEST} -m 'browser and not slow' tests/analysis")],
+    "e2e": [Step("a campaign", 1200, f"{PYTEST} tests/e2e/test_characterize.py tests/e2e/test_machine.py")],
+}
+
+FULL: Parts = {
+    "rust-live": [Step("Rust", 3000, f"{RUST} {LIVE}")],
+    "slow": [Step("simulations, damage", 3000, f"{PYTEST} -n auto -m 'slow and not browser' tests/analysis")],
+    "live": [Step("recordings", 1200, f"{PYTEST} -m live tests/analysis")],
+    "server": [
+        Step("clients of Go and Java", 1800, "workloads/clients/build"),
+        Step("Rust with a MySQL server", 3000, f"{RUST_SERVER} {LIVE}"),
+    ],
+    "clients": [
+        Step("gofmt", 60, "! gofmt -l workloads/clients/go | grep ."),
+        Step("go vet", 600, "go vet -C workloads/clients/go ./..."),
+    ],
+    "ledgers": [Step("ledgers with MariaDB", 1200, f"{PYTEST} tests/ledgers")],
+    "doses": [
+        Step("doses", 3000, f"{SERVER} {PYTEST} tests/doses -k 'not binary'"),
+        # With a binary log, a commit waits for another thread's flush of the redo log.
+        Step(
+            "dose of the binary log",
+            1200,
+            "LOADPRINT_TEST_SERVER_OPTIONS='--log-bin --sync-binlog=0'"
+            f" {SERVER} {PYTEST} tests/doses -k binary",
+        ),
+    ],
+    "ab": [Step("A/B with a MySQL server", 3000, f"{SERVER} {PYTEST} tests/ab")],
+    "browser": [Step("reports in Chromium", 1200, f"{PYTEST} -n auto -m 'browser and slow' tests/analysis")],
+    "exporter": [Step("Prometheus and its exporters", 1200, f"{PYTEST} tests/exporter")],
+    "campaigns": [
+        Step("campaigns", 3600, f"{PYTEST} tests/e2e/test_campaign_kinds.py tests/e2e/test_setup.py")
+    ],
+    "ceilings": [Step("ceilings", 1800, f"{PYTEST} tests/e2e/test_ceilings.py")],
+    "faults": [Step("faults", 3600, f"{PYTEST} tests/e2e/test_faults.py tests/e2e/test_recorder_killed.py")],
+    "hosts": [
+        Step(
+            "hosts over SSH",
+            3600,
+            f"{PYTEST} tests/e2e/test_hosts.py tests/e2e/test_host_existing.py"
+            " tests/e2e/test_host_refusals.py",
+        )
+    ],
+    "playbooks": [
+        Step("playbooks", 3600, f"{PYTEST} tests/e2e/test_host_playbooks.py tests/e2e/test_load_hosts.py")
+    ],
+    "host-faults": [Step("faults of hosts", 3600, f"{PYTEST} tests/e2e/test_host_faults.py")],
+    "systems": [
+        Step("systems", 3600, f"{PYTEST} tests/e2e/test_host_systems.py tests/e2e/test_qualify_groups.py")
+    ],
+    "versions": [
+        Step("servers", 3600, f"{PYTEST} tests/e2e/test_server_tarballs.py tests/e2e/test_server_versions.py")
+    ],
+    "kernels": [Step("kernels", 3000, f"{PYTEST} -m 'not on_request' tests/machines/test_kernels.py")],
+    "machines": [
+        Step("programs for other hosts", 7200, "./setup --with-full-tools --targets"),
+        Step("other architectures", 7200, f"{PYTEST} -m on_request tests/machines/test_kernels.py"),
+        Step("machines", 7200, f"{PYTEST} tests/machines --ignore=tests/machines/test_kernels.py"),
+    ],
+}

@@ -1,1 +1,0 @@
-"""The prose linter of the project."""
