@@ -10,11 +10,11 @@ CLIPPY = "0.1.95"
 PYTEST = ".venv/bin/pytest -q -c analysis/pyproject.toml"
 SERVER = "tests/with-server"
 CARGO = "cargo test --release --locked --workspace --no-fail-fast"
-# Test targets that need a MySQL server are named with_server, the others begin with another letter.
-RUST = f"{CARGO} --lib --bins --test '[!w]*'"
+# Test targets that need a MySQL server are named with_server, those of the running kernel live.
+RUST = f"{CARGO} --lib --bins --test '[!wl]*'"
+RUST_LIVE = f"{CARGO} --test live"
 RUST_SERVER = f"{SERVER} {CARGO} --test with_server"
-# Marked in Rust by #[ignore].
-LIVE = "-- --ignored --test-threads=1"
+IGNORED = "-- --ignored --test-threads=1"
 RUFF = "--config analysis/pyproject.toml analysis tests ansible"
 MYPY = ".venv/bin/mypy --config-file analysis/pyproject.toml"
 SCRIPTS = (
@@ -67,12 +67,15 @@ GATE: Parts = {
 }
 
 FULL: Parts = {
-    "rust-live": [Step("Rust", 3000, f"{RUST} {LIVE}")],
+    "rust-live": [
+        Step("probes", 3000, f"{RUST_LIVE} -- --test-threads=1"),
+        Step("programs", 3000, f"{RUST} {IGNORED}"),
+    ],
     "slow": [Step("simulations, damage", 3000, f"{PYTEST} -n auto -m 'slow and not browser' tests/analysis")],
     "live": [Step("recordings", 1200, f"{PYTEST} -m live tests/analysis")],
     "server": [
         Step("clients of Go and Java", 1800, "workloads/clients/build"),
-        Step("Rust with a MySQL server", 3000, f"{RUST_SERVER} {LIVE}"),
+        Step("Rust with a MySQL server", 3000, f"{RUST_SERVER} {IGNORED}"),
     ],
     "clients": [
         Step("gofmt", 60, "! gofmt -l workloads/clients/go | grep ."),

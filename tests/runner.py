@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree
 
-from parts import FULL, GATE, PYTEST, RUFF, RUST, RUST_SERVER, SERVER, Parts, Step
+from parts import FULL, GATE, PYTEST, RUFF, RUST, RUST_LIVE, RUST_SERVER, SERVER, Parts, Step
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "target/results"
@@ -200,7 +200,7 @@ def named(names: list[str]) -> int:
             server = f"{SERVER} " if {"ab", "doses"} & set(files[0].parts) else ""
             results.run(name, Step("pytest", 7200, f"{server}{PYTEST} {files[0]}"))
         elif rust:
-            command = RUST_SERVER if "with_server" in rust[0] else RUST
+            command = RUST_SERVER if "with_server" in rust[0] else RUST_LIVE if "/live/" in rust[0] else RUST
             results.run(name, Step("cargo", 7200, f"{command} {name} -- --include-ignored"))
         else:
             results.failures.append(f"{name}: no part, test file or Rust test has this name (./test --help)")

@@ -81,25 +81,10 @@ def test_a_port_that_is_taken_is_named(runs: Path) -> None:
     assert "server_port" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "named"),
-    [
-        ("repeats: 2", "repeat: 2", ":5: "),
-        (
-            "    workload: oltp_read_write\n    data: oltp",
-            "    workload: oltp_read_wirte\n    data: oltp",
-            "oltp_read_write",
-        ),
-        ("profile: durable", "profile: durabel", "durable"),
-        ("reference: oltp", "reference: olpt", ":4: "),
-    ],
-)
-def test_a_campaign_with_a_typo_says_where(runs: Path, before: str, after: str, named: str) -> None:
-    text = campaigns.TINY.read_text()
-    assert before in text
+def test_a_campaign_with_a_typo_says_where(runs: Path) -> None:
     wrong = runs / "wrong.yml"
-    wrong.write_text(text.replace(before, after))
+    wrong.write_text(campaigns.TINY.read_text().replace("repeats: 2", "repeat: 2"))
     done = campaigns.run(runs, campaign=wrong)
     assert done.returncode != 0
-    assert named in done.stdout, done.stdout
+    assert "wrong.yml:5: " in done.stdout, done.stdout
     assert "Traceback" not in done.stdout

@@ -1,0 +1,6 @@
+//! Tests of journals and tables.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod journal;
+mod tables;

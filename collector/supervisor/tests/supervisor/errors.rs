@@ -1,0 +1,153 @@
+//! Tests the errors: each is one line with the place and the fix, and exit status 2 (checked by
+//! `supervise`).
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use crate::common;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::common::Supervisor;
+use crate::common::supervise;
+
+/// Command lines without `--state`, and text in their errors.
+const MISTAKES: &[(&str, &str)] = &[
+    ("wait sever", "no process `sever`; this supervisor has: server"),
+    ("stop load", "no process `load`; this supervisor has: server"),
+    (
+        "run x -- /no/such",
+        "cannot start `x`: program not found: /no/such (or its interpreter)",
+    ),
+    (
+        "run x -- /etc",
+        "cannot start `x`: cannot execute /etc: Permission denied (os error 13)",
+    ),
+    (
+        "run x --cpus 0,99 -- true",
+        "CPU list 0,99: this host has no CPU 99 (online: ",
+    ),
+    ("run x --cpus 0;1 -- true", "CPU list `0;1` is not like 0-3,8"),
+    (
+        "run x --memory-nodes 0,7 -- true",
+        "memory nodes 0,7: this host has no node 7 with memory (nodes with memory: 0",
+    ),
+    (
+        "run x --memory-nodes first -- true",
+        "memory node list `first` is not like 0-1,3",
+    ),
+    (
+        "irqs --cpus 0 no_such_device",
+        "no block device and no network interface `no_such_device`",
+    ),
+    ("irqs --cpus 0 lo", "lo has no interrupts: it is a virtual device"),
+    ("irqs --cpus 0,99 lo", "CPU list 0,99: this host has no CPU 99"),
+    ("run x --stop-signal STOPP -- true", "unknown signal `STOPP`"),
+    (
+        "run x --user nobodyy -- true",
+        "--user nobodyy: not found in /etc/passwd and /etc/group: no user `nobodyy`",
+    ),
+    (
+        "run x --cwd /nowhere -- true",
+        "cannot start `x`: working directory /nowhere: No such",
+    ),
+    (
+        "run x --chroot /nowhere -- true",
+        "--chroot /nowhere: No such file",
+    ),
+    (
+        "run x --stdout /nowhere/f -- true",
+        "--stdout /nowhere/f: No such file",
+    ),
+    ("run ../x -- true", "name `../x` must have"),
+    ("run x --env hunter2 -- true", "--env number 1 is not KEY=VALUE"),
+    (
+        "run x --netns load -- true",
+        "no network namespace `load`: this supervisor has none",
+    ),
+    (
+        "mount --proc /nowhere",
+        "mount point /nowhere must exist, create it first: No such file",
+    ),
+    (
+        "mount --bind /etc/passwd /usr",
+        "must be both directories or both files",
+    ),
+    ("unmount /usr", "/usr was not mounted by this supervisor"),
+    (
+        "own /srv",
+        "/srv is too close to the root directory to be removed",
+    ),
+    ("own /srv/x/../../etc", "contains `..`"),
+    ("own srv/x", "srv/x is not an absolute path"),
+    ("note [1]", "a note is a JSON object"),
+    ("note {", "the note is not JSON"),
+    (
+        "netns n --host-address 198.18.0.1 --peer-address x",
+        "is not like 198.18.0.1/30",
+    ),
+];
+
+#[test]
+fn commands_report_mistakes() {
+    let supervisor = Supervisor::start();
+    supervisor.run_script("server", &[], "exec sleep 1000");
+    for (line, expected) in MISTAKES {
+        let (verb, arguments) = line.split_once(' ').unwrap();
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let error = supervisor.ask(verb, &arguments).unwrap_err();
+        assert!(error.contains(expected), "{line}: {error}");
+    }
+    let status = supervisor.ask("status", &[]).unwrap();
+    assert_eq!(status["processes"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn commands_report_a_missing_supervisor() {
+    let scratch = common::scratch();
+    let dir = scratch.path().join("state");
+    for arguments in [
+        &["wait", "x"][..],
+        &["stop", "x"],
+        &["status"],
+        &["own", "/a/b"],
+        &["note", "{}"],
+    ] {
+        let error = supervise(arguments[0], &dir, &arguments[1..]).unwrap_err();
+        assert!(
+            error.starts_with(&format!(
+                "no supervisor at {} (none was started, or its lease expired",
+                dir.display()
+            )),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn start_reports_mistakes() {
+    let scratch = common::scratch();
+    let open = scratch.path().join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, PermissionsExt::from_mode(0o755)).unwrap();
+    let file = scratch.path().join("file");
+    fs::write(&file, "").unwrap();
+    let damaged = scratch.path().join("damaged");
+    fs::create_dir(&damaged).unwrap();
+    fs::set_permissions(&damaged, PermissionsExt::from_mode(0o700)).unwrap();
+    fs::write(damaged.join("state.json"), "{\"boot_id\":").unwrap();
+    let fresh = scratch.path().join("fresh");
+    for (dir, arguments, expected) in [
+        (&open, &[][..], "is accessible to other users (mode 0755"),
+        (&file, &[], "is not a directory"),
+        (&damaged, &[], "state.json is damaged"),
+        (
+            &fresh,
+            &["--controller-pid", "4194305"],
+            "--controller-pid 4194305: no such process",
+        ),
+        (&fresh, &["--lease", "10ms"], "--lease must be at least 1s"),
+    ] {
+        let error = supervise("start", dir, arguments).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+}

@@ -1,0 +1,16 @@
+//! Tests of the recorder's binary.
+
+mod canary;
+mod capabilities;
+#[path = "../common/mod.rs"]
+mod common;
+mod credentials;
+mod disk_full;
+mod ebpf;
+#[path = "../../../workloads/tests/common/fake_login.rs"]
+mod fake_login;
+mod fingerprint;
+mod other_users;
+mod record;
+mod sysstat;
+mod unprivileged;

@@ -1,0 +1,14 @@
+//! Tests of what depends on the code alone: parsers, declarations, clients.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod forms;
+mod fuzz;
+mod golden;
+mod mysql_client;
+#[path = "../common/parsers.rs"]
+mod parsers;
+mod reference;
+mod registry;
+mod scrape;
+mod scrape_exposition;

@@ -1,0 +1,378 @@
+//! Attacks the readers of symbols with processes of an unprivileged user. Needs root.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed test stops where it failed"
+)]
+
+use crate::common;
+use std::fs;
+use std::fs::OpenOptions;
+use std::fs::Permissions;
+use std::io::BufRead;
+use std::io::BufReader;
+use std::mem::discriminant;
+use std::os::unix::fs::FileExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::chown;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use loadprint_probes::symbols::Answer;
+use loadprint_probes::symbols::Description;
+use loadprint_probes::symbols::MAX_NAME;
+use loadprint_probes::symbols::Mapping;
+use loadprint_probes::symbols::Request;
+use loadprint_probes::symbols::Symbols;
+use serde::de::DeserializeOwned;
+
+/// Maps its second argument, does what its first one names, prints a line and waits.
+const SOURCE: &str = r#"
+    #define _GNU_SOURCE
+    #include <fcntl.h>
+    #include <signal.h>
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <string.h>
+    #include <sys/mman.h>
+    #include <sys/stat.h>
+    #include <unistd.h>
+
+    int main(int count, char **arguments) {
+        const char *attack = arguments[1];
+        int file = open(arguments[2], O_RDWR);
+        if (file < 0 || mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0) == MAP_FAILED)
+            return 1;
+        if (!strcmp(attack, "lease")) {
+            signal(SIGIO, SIG_IGN); /* and so the lease is kept for lease-break-time */
+            if (fcntl(file, F_SETLEASE, F_WRLCK))
+                return 2;
+        }
+        if (!strcmp(attack, "mappings"))
+            for (int each = 0; each < 60000; each++)
+                if (mmap(NULL, 4096, each % 2 ? PROT_READ : PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0) == MAP_FAILED)
+                    break;
+        puts("ready");
+        fflush(stdout);
+        if (!strcmp(attack, "truncate")) {
+            struct stat stat;
+            fstat(file, &stat);
+            char *content = malloc(stat.st_size);
+            if (pread(file, content, stat.st_size, 0) != stat.st_size)
+                return 3;
+            for (;;)
+                if (ftruncate(file, 0) || pwrite(file, content, stat.st_size, 0) != stat.st_size)
+                    return 4;
+        }
+        pause();
+    }
+"#;
+
+struct Attack {
+    dir: tempfile::TempDir,
+    program: PathBuf,
+    symbols: Symbols,
+}
+
+struct Attacker(Child);
+
+impl Attacker {
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Attacker {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+impl Attack {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
+        let (source, program) = (dir.path().join("attack.c"), dir.path().join("attack"));
+        fs::write(&source, SOURCE).unwrap();
+        let built = Command::new("cc")
+            .args(["-O1", "-Wl,--build-id", "-o"])
+            .args([&program, &source])
+            .status();
+        assert!(built.unwrap().success());
+        Self {
+            dir,
+            program,
+            symbols: common::symbols().unwrap(),
+        }
+    }
+
+    /// A library with one function, whose symbol is `name`, that the attacker may write.
+    fn library(&self, name: &str) -> PathBuf {
+        let library = self.dir.path().join("library.so");
+        let source = format!("int function(void) __asm__(\"{name}\"); int function(void) {{ return 1; }}");
+        fs::write(self.dir.path().join("library.c"), source).unwrap();
+        let built = Command::new("cc")
+            .args(["-shared", "-fPIC", "-Wl,--build-id", "-o"])
+            .args([&library, &self.dir.path().join("library.c")])
+            .status();
+        assert!(built.unwrap().success());
+        fs::set_permissions(&library, Permissions::from_mode(0o777)).unwrap();
+        chown(&library, Some(65534), Some(65534)).unwrap();
+        library
+    }
+
+    fn start(&self, attack: &str, file: &Path) -> Attacker {
+        let mut child = Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(&self.program)
+            .args([Path::new(attack), file])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        let attacker = Attacker(child);
+        assert_eq!(line, "ready\n");
+        attacker
+    }
+
+    fn ask<T: DeserializeOwned>(&self, request: &Request) -> Result<(T, Vec<(u32, u32)>), String> {
+        self.symbols.allow(Duration::from_secs(60));
+        match self.symbols.ask(request) {
+            Answer::Ready(value, reply) => Ok((value, reply.pairs())),
+            Answer::Failed(reason) => Err(reason),
+            unanswered => panic!("{:?}", discriminant(&unanswered)),
+        }
+    }
+
+    fn mappings(&self, attacker: &Attacker) -> Vec<Mapping> {
+        self.ask(&Request::Maps { pid: attacker.pid() }).unwrap().0
+    }
+
+    /// Opens the file that the attacker maps as module 7; returns whether that was possible.
+    fn open(&self, attacker: &Attacker, file: &Path) -> bool {
+        let mappings = self.mappings(attacker).into_iter();
+        let mapping = mappings
+            .rev()
+            .find(|mapping| Path::new(&mapping.name) == file)
+            .unwrap();
+        let pid = attacker.pid();
+        let files = vec![(7, mapping)];
+        let (opened, _) = self.ask::<Vec<usize>>(&Request::Open { pid, files }).unwrap();
+        !opened.is_empty()
+    }
+
+    fn functions(&self) -> Result<(Description, Vec<(u32, u32)>), String> {
+        self.ask(&Request::Functions { module: 7 })
+    }
+
+    /// The helper still works.
+    fn is_unharmed(&self) {
+        let own = process::id();
+        let mappings: Vec<Mapping> = self.ask(&Request::Maps { pid: own }).unwrap().0;
+        assert!(!mappings.is_empty());
+    }
+}
+
+#[test]
+fn lease_does_not_block_the_open() {
+    let attack = Attack::new();
+    let library = attack.library("function");
+    let attacker = attack.start("lease", &library);
+    assert!(
+        !attack.open(&attacker, &library),
+        "the lease is broken only after 45 s"
+    );
+    assert!(attack.functions().unwrap_err().contains("not open"));
+    attack.is_unharmed();
+}
+
+#[test]
+fn file_that_is_truncated_while_it_is_read_kills_nothing() {
+    let attack = Attack::new();
+    let library = attack.library("function");
+    let attacker = attack.start("truncate", &library);
+    assert!(attack.open(&attacker, &library));
+    let mut read = 0;
+    for _ in 0..200 {
+        match attack.functions() {
+            Ok(_) => read += 1,
+            Err(reason) => assert_eq!(reason, "not an ELF file"),
+        }
+        let names = Request::Names {
+            module: 7,
+            functions: vec![1],
+        };
+        drop(attack.ask::<Vec<Option<String>>>(&names));
+    }
+    assert!(read < 200, "the file was empty at times");
+    attack.is_unharmed();
+}
+
+#[test]
+fn name_of_gigabytes_is_cut() {
+    let attack = Attack::new();
+    // Each type is a function of the previous one, twice.
+    let digits: Vec<char> = ('0'..='9').chain('A'..='Z').collect();
+    let levels = (0..18).map(|level| format!("PFvS{0}_S{0}_E", digits[2 * level]));
+    let name = format!("_Z1fPFvvE{}", levels.collect::<String>());
+    let library = attack.library(&name);
+    let attacker = attack.start("wait", &library);
+    assert!(attack.open(&attacker, &library));
+    let (description, functions) = attack.functions().unwrap();
+    let addresses = functions
+        .iter()
+        .map(|(start, _)| description.base() + u64::from(*start));
+    let names = Request::Names {
+        module: 7,
+        functions: addresses.collect(),
+    };
+    let (names, _): (Vec<Option<String>>, _) = attack.ask(&names).unwrap();
+    assert!(
+        names
+            .iter()
+            .flatten()
+            .any(|name| name.starts_with("f(void (*)()") && name.len() == MAX_NAME),
+        "{names:?}"
+    );
+    attack.is_unharmed();
+}
+
+/// A file of 16 KiB on disk whose table of symbols has 1.6 GB.
+#[test]
+fn sparse_table_is_not_read() {
+    let attack = Attack::new();
+    let library = attack.library("function");
+    let file = OpenOptions::new().read(true).write(true).open(&library).unwrap();
+    let read = |offset: u64| {
+        let mut word = [0; 8];
+        file.read_exact_at(&mut word, offset).unwrap();
+        u64::from_le_bytes(word)
+    };
+    // elf(5): e_shoff at 0x28, e_shnum at 0x3c; sh_type at 4, sh_offset at 24, sh_size at 32 of 64 bytes.
+    let (sections, count) = (read(0x28), read(0x38) >> 32 & 0xffff);
+    let table = (0..count)
+        .map(|section| sections + 64 * section)
+        .find(|section| read(*section) >> 32 == 2)
+        .unwrap();
+    let size = 1_600_000_000 / 24 * 24;
+    file.write_all_at(
+        &file.metadata().unwrap().len().next_multiple_of(8).to_le_bytes(),
+        table + 24,
+    )
+    .unwrap();
+    file.write_all_at(&u64::to_le_bytes(size), table + 32).unwrap();
+    file.set_len(2_000_000_000).unwrap();
+    let attacker = attack.start("wait", &library);
+    assert!(attack.open(&attacker, &library));
+    let (description, functions) = attack.functions().unwrap();
+    assert!(description.build_id.is_some());
+    assert!(functions.len() < 100, "only those for dynamic linking");
+    attack.is_unharmed();
+}
+
+#[test]
+fn process_with_megabytes_of_mappings_has_the_first_ones() {
+    let attack = Attack::new();
+    let mut long = attack.dir.path().to_owned();
+    for _ in 0..15 {
+        long.push("d".repeat(240));
+        fs::create_dir(&long).unwrap();
+    }
+    let library = long.join("library.so");
+    fs::rename(attack.library("function"), &library).unwrap();
+    let attacker = attack.start("mappings", &library);
+    let text = fs::read(format!("/proc/{}/maps", attacker.pid())).unwrap();
+    assert!(text.len() > 100_000_000, "{}", text.len());
+    let mappings = attack.mappings(&attacker);
+    assert!((1000..=4096).contains(&mappings.len()), "{}", mappings.len());
+    attack.is_unharmed();
+}
+
+#[test]
+fn helper_that_is_stopped_or_killed_costs_the_answers_only() {
+    let attack = Attack::new();
+    let library = attack.library("function");
+    let attacker = attack.start("wait", &library);
+    let signal = |name: &str| {
+        let pid = attack.symbols.pid().to_string();
+        assert!(
+            Command::new("kill")
+                .args([name, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    let request = Request::Maps { pid: attacker.pid() };
+    signal("-STOP");
+    attack.symbols.allow(Duration::from_millis(300));
+    assert!(matches!(
+        attack.symbols.ask::<Vec<Mapping>>(&request),
+        Answer::Later
+    ));
+    let other = Request::Dispatch { pid: attacker.pid() };
+    assert!(matches!(attack.symbols.ask::<()>(&other), Answer::Busy));
+    signal("-CONT");
+    let mappings: Vec<Mapping> = attack.ask(&request).unwrap().0;
+    assert!(!mappings.is_empty(), "the late answer");
+    signal("-KILL");
+    let reason = attack.ask::<Vec<Mapping>>(&request).unwrap_err();
+    assert!(
+        reason.starts_with("the helper that reads symbols has ended"),
+        "{reason}"
+    );
+}
+
+/// What the child that reads a file may do: the limits of a process in the middle of a request.
+#[test]
+fn child_has_no_privileges() {
+    let attack = Attack::new();
+    let library = attack.library("function");
+    let attacker = attack.start("truncate", &library);
+    assert!(attack.open(&attacker, &library));
+    let helper = attack.symbols.pid();
+    let seen = thread::scope(|scope| {
+        let watch = scope.spawn(move || {
+            let children = format!("/proc/{helper}/task/{helper}/children");
+            for _ in 0..1_000_000 {
+                let child = fs::read_to_string(&children).unwrap_or_default();
+                let status = fs::read_to_string(format!("/proc/{}/status", child.trim())).unwrap_or_default();
+                if status.contains("Seccomp:\t2") {
+                    return status;
+                }
+            }
+            panic!("no child was seen");
+        });
+        while !watch.is_finished() {
+            drop(attack.functions());
+        }
+        watch.join().unwrap()
+    });
+    let field = |name: &str| {
+        let line = seen.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap()
+            .split_ascii_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        field("Uid:")
+            .iter()
+            .all(|user| (61_184..65_520).contains(&user.parse::<u32>().unwrap())),
+        "{seen}"
+    );
+    assert_eq!(field("Groups:"), Vec::<String>::new());
+    for set in ["CapPrm:", "CapEff:", "CapInh:", "CapAmb:"] {
+        assert_eq!(field(set), ["0000000000000000"]);
+    }
+    assert_eq!(field("NoNewPrivs:"), ["1"]);
+}
