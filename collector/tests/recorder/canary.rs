@@ -1,6 +1,5 @@
 //! Tests the canary on this machine: fixed work, a busy process on the same CPU, and cleanup after
 //! every kind of end.
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,4 @@
 //! Tests the capabilities of a running recorder's threads, and that they are sufficient.
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,6 @@
 //! Tests what the MySQL probes send to a server that only wants the password, on loopback and away
 //! from it.
 #![cfg(feature = "mysql")]
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -2,7 +2,6 @@
 //! there is space.
 //!
 //! Mounts a small tmpfs in a mount namespace of `unshare`, which needs root or user namespaces.
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use crate::common;
 use std::process::Command;

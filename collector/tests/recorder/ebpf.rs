@@ -1,5 +1,4 @@
 //! Tests the eBPF probes without privileges, with limits, and their own cost.
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::env;
 use std::fs;

@@ -1,5 +1,4 @@
 //! Tests `fingerprint` on fixtures and on this host.
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,5 +1,7 @@
 //! Tests of the recorder's binary.
 
+#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
+
 mod canary;
 mod capabilities;
 #[path = "../common/mod.rs"]

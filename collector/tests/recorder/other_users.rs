@@ -1,6 +1,5 @@
 //! Tests run directories of another user: root finishes and records without following links or
 //! blocking on FIFOs.
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::fs;
 use std::fs::Permissions;

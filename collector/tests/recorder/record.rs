@@ -1,6 +1,5 @@
 //! Tests `record` with the real binary on this host: stop, kill, a failing probe, 100 Hz, bad
 //! input.
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;

@@ -1,5 +1,4 @@
 //! Tests `--with-sysstat`: sadc records in parallel and ends with the recorder.
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! Tests the recorder without privileges: it records the readable sources; the other probes are
 //! unavailable with a reason.
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::collections::BTreeMap;
 use std::fs;

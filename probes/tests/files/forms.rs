@@ -2,11 +2,6 @@
 //! are found by name, never by position.
 //!
 //! The texts are in `tests/corpus`; the expected numbers were read from them by hand.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test stops where it failed"
-)]
 
 use crate::common;
 use std::fs;

@@ -2,11 +2,6 @@
 //!
 //! A text that breaks a parser is stored in `tests/corpus/<parser>/` and becomes part of the
 //! corpus.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test stops where it failed"
-)]
 
 use std::fs;
 use std::panic::AssertUnwindSafe;

@@ -1,7 +1,6 @@
 //! Compares every probe on the fake host at two ticks with `tests/golden/recorder`.
 //!
 //! `LOADPRINT_BLESS=1 cargo test --release -p loadprint-probes --test golden` rewrites the files.
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use crate::common;
 use std::env;

@@ -1,5 +1,11 @@
 //! Tests of what depends on the code alone: parsers, declarations, clients.
 
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a failed test stops where it failed"
+)]
+
 #[path = "../common/mod.rs"]
 mod common;
 mod forms;

@@ -1,7 +1,6 @@
 //! Tests the MySQL client with an endless response, of which it reads up to a limit, and with damaged
 //! ones.
 #![cfg(feature = "mysql")]
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::cell::Cell;
 use std::io;

@@ -1,7 +1,6 @@
 //! Compares the metric reference with the declarations of the probes.
 //!
 //! `LOADPRINT_BLESS=1 cargo test --release -p loadprint-probes --test reference` rewrites it.
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::env;
 use std::fs;

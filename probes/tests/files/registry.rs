@@ -1,6 +1,5 @@
 //! Checks every probe in the registry: its declaration, its fixtures, and its behaviour on damaged
 //! files.
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use crate::common;
 use std::collections::BTreeSet;

@@ -1,5 +1,4 @@
 //! Tests faulty endpoints: only the rows of the faulty endpoint are missing.
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::fs;
 use std::io::ErrorKind;

@@ -1,6 +1,5 @@
 //! Tests that rows contain the whole exposition: generated expositions, responses of real
 //! exporters, and damaged ones.
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::fs;
 use std::path::Path;

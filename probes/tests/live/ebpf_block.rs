@@ -1,10 +1,5 @@
 //! Compares the block probes with known I/O on private devices and with the kernel's own counters.
 //! Needs root.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test stops where it failed"
-)]
 
 use std::fs;
 use std::fs::File;

@@ -1,9 +1,4 @@
 //! Compares the interrupt probe with the kernel's own counters. Needs root.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test stops where it failed"
-)]
 
 use std::collections::BTreeSet;
 use std::fs;

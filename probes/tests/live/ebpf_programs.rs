@@ -1,9 +1,4 @@
 //! Tests the cost of the recorder's own eBPF programs on the running kernel. Needs root.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test stops where it failed"
-)]
 
 use crate::common;
 use std::mem::size_of;

@@ -1,11 +1,6 @@
 //! Compares the TCP probe with connections over a veth pair between two private namespaces:
 //! round-trip times with those of the sockets, retransmits with the counters of the namespaces,
 //! connections with their exact number. Needs root.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test stops where it failed"
-)]
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,9 +1,4 @@
 //! Attacks the readers of symbols with processes of an unprivileged user. Needs root.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test stops where it failed"
-)]
 
 use crate::common;
 use std::fs;

@@ -1,5 +1,11 @@
 //! Tests of probes on the running kernel; `./test full rust-live` runs them one at a time.
 
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a failed test stops where it failed"
+)]
+
 #[path = "../children/mod.rs"]
 mod children;
 #[path = "../common/mod.rs"]

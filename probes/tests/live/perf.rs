@@ -1,9 +1,4 @@
 //! Tests counters on CPUs with software events of the kernel, which need no PMU.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test stops where it failed"
-)]
 
 use crate::common;
 use std::collections::BTreeMap;

@@ -1,9 +1,4 @@
 //! Tests the sampled stacks with programs of known functions on the running kernel. Needs root.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test stops where it failed"
-)]
 
 use crate::common;
 use std::collections::BTreeMap;

@@ -1,11 +1,6 @@
 //! Compares the scheduler probes with processes that block a known number of times.
 //!
 //! The counts must equal those of the kernel: /proc/PID/status and /proc/PID/schedstat.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test stops where it failed"
-)]
 
 use crate::common;
 use std::collections::BTreeMap;

@@ -1,10 +1,5 @@
 //! Tests statement latency with programs that export the function of MySQL and of MariaDB and call
 //! it a known number of times. `workloads/tests/statements.rs` tests it with a real server.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test stops where it failed"
-)]
 
 use crate::common;
 use std::collections::BTreeMap;

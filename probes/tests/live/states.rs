@@ -1,9 +1,4 @@
 //! Compares the states of threads with processes that block in known calls for known times.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test stops where it failed"
-)]
 
 use std::fs;
 use std::fs::File;

@@ -1,9 +1,4 @@
 //! Compares the states of runnable threads with a busy CPU and with a quota.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test stops where it failed"
-)]
 
 use crate::children;
 use std::mem::zeroed;

@@ -1,9 +1,4 @@
 //! Compares the system call probes with processes that make a known number of calls.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test stops where it failed"
-)]
 
 #[cfg(target_arch = "x86_64")]
 use crate::common;

@@ -1,8 +1,6 @@
 //! Tests journal and tables through the public interface: every shape, torn and damaged files, and
 //! random recordings.
 
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
-
 use crate::common;
 use std::fs;
 use std::os::unix::fs::symlink;

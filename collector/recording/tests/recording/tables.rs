@@ -1,8 +1,6 @@
 //! Tests the tables that `finish` writes with the Parquet reader: order, types, missing values,
 //! metadata.
 
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
-
 use std::fs::File;
 use std::path::Path;
 

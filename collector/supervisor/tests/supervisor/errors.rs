@@ -1,8 +1,6 @@
 //! Tests the errors: each is one line with the place and the fix, and exit status 2 (checked by
 //! `supervise`).
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
-
 use crate::common;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,7 +1,5 @@
 //! Tests private mounts, network namespaces and CPU sets, and their removal.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
-
 use crate::common;
 use std::fs;
 use std::fs::File;

@@ -1,7 +1,5 @@
 //! Tests SIGKILL of the supervisor's processes: the guard, the next `start` or `end` cleans up.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
-
 use crate::common;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

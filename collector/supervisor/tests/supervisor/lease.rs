@@ -1,8 +1,6 @@
 //! Tests the ends of a supervisor: lease, controller, signal and command. No process of a tree may
 //! survive.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
-
 use std::fs;
 use std::process::Command;
 use std::process::Stdio;

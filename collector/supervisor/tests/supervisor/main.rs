@@ -1,5 +1,7 @@
 //! Tests of the supervisor's binary.
 
+#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
+
 #[path = "../common/mod.rs"]
 mod common;
 mod errors;

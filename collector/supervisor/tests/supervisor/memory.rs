@@ -1,7 +1,5 @@
 //! Tests the memory nodes of a process and the interrupts of devices, on this machine.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
-
 use crate::common;
 use std::fs;
 use std::process::Command;

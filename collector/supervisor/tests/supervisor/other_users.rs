@@ -1,8 +1,6 @@
 //! Tests attacks by an unprivileged user: links, directories, FIFOs and files in place of the
 //! supervisor's files.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
-
 use crate::common;
 use std::fs;
 use std::fs::Permissions;

@@ -1,7 +1,5 @@
 //! Tests start, wait and stop of processes, and the environment of a process.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
-
 use crate::common;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
