@@ -36,7 +36,7 @@ class Results:
         self.folder.mkdir(parents=True)
         self.passed = 0
         self.failures: list[str] = []
-        self.durations = ["part\tstep\tseconds"]
+        self.durations = ["part\tstep\tfile\tseconds"]
         self.environment = dict(os.environ)
 
     def run(self, part: str, step: Step) -> bool:
@@ -50,14 +50,15 @@ class Results:
         begin = time.monotonic()
         status = self.limited(command, step.limit, log)
         took = time.monotonic() - begin
-        passed, failed = of_pytest(report) if report.exists() else of_cargo(log)
+        passed, failed, files = of_pytest(report) if report.exists() else of_cargo(log)
         if status == TIMED_OUT:
             failed.append(f"no end within {step.limit} s")
         elif status and not failed:
             failed.append(f"exit status {status}")
         self.passed += passed or not failed
         self.failures += [f"{name}: {each} ({log.relative_to(ROOT)})" for each in failed]
-        self.durations.append(f"{part}\t{step.name}\t{took:.1f}")
+        self.durations.append(f"{part}\t{step.name}\t\t{took:.1f}")
+        self.durations += [f"{part}\t{step.name}\t{file}\t{each:.1f}" for file, each in files.items()]
         print(f"{took:.0f} s, {f'{len(failed)} FAILED' if failed else 'ok'}", flush=True)
         if failed:
             print(log.read_text(errors="replace")[-TAIL:])
@@ -96,22 +97,28 @@ class Results:
         return 1 if self.failures else 0
 
 
-def of_pytest(report: Path) -> tuple[int, list[str]]:
-    """How many tests passed, and the names of the failed ones, from a JUnit report."""
+def of_pytest(report: Path) -> tuple[int, list[str], dict[str, float]]:
+    """How many tests passed, the names of the failed ones, seconds by file; from a JUnit report."""
     passed, failed = 0, []
+    files: dict[str, float] = {}
     for case in ElementTree.parse(report).iter("testcase"):
-        kinds = {child.tag for child in case}
+        kinds, file = {child.tag for child in case}, case.get("file", "").removeprefix("../")
+        files[file] = files.get(file, 0.0) + float(case.get("time", 0))
         if kinds & {"failure", "error"}:
-            failed.append(f"{case.get('classname')}::{case.get('name')}")
+            failed.append(f"{file}::{case.get('name')}")
         passed += not kinds & {"failure", "error", "skipped"}
-    return passed, failed
+    return passed, failed, files
 
 
-def of_cargo(log: Path) -> tuple[int, list[str]]:
+def of_cargo(log: Path) -> tuple[int, list[str], dict[str, float]]:
     """As `of_pytest`, from the output of `cargo test`; nothing from that of other commands."""
     text = log.read_text(errors="replace")
-    passed = sum(map(int, re.findall(r"^test result: \w+\. (\d+) passed", text, re.MULTILINE)))
-    return passed, re.findall(r"^test (\S+).* \.\.\. FAILED$", text, re.MULTILINE)
+    targets = re.findall(r"^     Running .*/(\w+)-\w+\)$", text, re.MULTILINE)
+    ended = re.findall(r"^test result: \w+\. (\d+) passed.* finished in (\S+)s$", text, re.MULTILINE)
+    # Not strict: a target that crashed has no result.
+    files = {target: float(seconds) for target, (_, seconds) in zip(targets, ended, strict=False)}
+    failed = re.findall(r"^test (\S+).* \.\.\. FAILED$", text, re.MULTILINE)
+    return sum(int(passed) for passed, _ in ended), failed, files
 
 
 def git(*words: str) -> str:

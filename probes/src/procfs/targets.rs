@@ -1,8 +1,8 @@
 //! Finds the watched processes, also after a server restarts.
 //!
 //! A process that does not exist has no row; that is not an error. Every sample looks for the
-//! processes, every tenth one also by name. A process that joins a control group is watched from
-//! the next sample.
+//! processes; by name every tenth one, or every one while a role has no process. A process that
+//! joins a control group is watched from the next sample.
 
 use std::collections::HashMap;
 use std::fs;
@@ -60,16 +60,18 @@ impl Targets {
 
     /// Role and ID of every process that exists, without duplicates.
     pub fn find(&mut self) -> Vec<(String, u32)> {
-        let names = || {
-            self.targets
-                .iter()
-                .filter(|target| matches!(target.find, Find::Name(..)))
-        };
+        let mut names = self
+            .targets
+            .iter()
+            .filter(|target| matches!(target.find, Find::Name(..)))
+            .peekable();
+        let is_due = names.peek().is_some() && self.samples.is_multiple_of(WALK_EVERY);
+        let is_missing = names.any(|target| self.named.iter().all(|(role, _)| *role != target.role));
         let has_exited = self
             .named
             .iter()
             .any(|(_, pid)| !self.host.proc(&format!("{pid}/stat")).exists());
-        if names().next().is_some() && (has_exited || self.samples.is_multiple_of(WALK_EVERY)) {
+        if is_due || is_missing || has_exited {
             self.named = self.walk();
         }
         self.samples = self.samples.wrapping_add(1);
@@ -334,13 +336,14 @@ mod tests {
     fn follows_a_pid_file_and_a_name() {
         let proc = tempfile::tempdir().unwrap();
         let pid_file = proc.path().join("mysqld.pid");
-        process(proc.path(), 7, "a-rather-long-n");
         let targets = vec![
             format!("server=@{}", pid_file.display()).parse().unwrap(),
             "load=a-rather-long-name".parse().unwrap(),
         ];
         let mut targets = Targets::new(&Host::new(proc.path(), "/sys"), targets);
-        assert_eq!(targets.find(), [("load".to_owned(), 7)]);
+        assert_eq!(targets.find(), []);
+        process(proc.path(), 7, "a-rather-long-n");
+        assert_eq!(targets.find(), [("load".to_owned(), 7)], "at the next sample");
         fs::write(&pid_file, "42\n").unwrap();
         assert_eq!(
             targets.find(),
