@@ -19,11 +19,12 @@ from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree
 
-from parts import FULL, GATE, PYTEST, RUFF, RUST, RUST_LIVE, RUST_SERVER, SERVER, Parts, Step
+from parts import FULL, GATE, PYTEST, RUFF, RUST, RUST_LIVE, RUST_SERVER, SERVER, Step
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "target/results"
 TIMED_OUT = -1000  # instead of an exit status
+NO_SERVER = 3  # exit status of tests/server-files
 TAIL = 6000  # characters of the log of a failed step that are printed
 
 
@@ -143,12 +144,17 @@ def set_up(results: Results, option: str) -> bool:
 
 
 def obtain_server(results: Results) -> bool:
-    """Obtain the files of the MySQL server, and print where they are from if the mirror failed."""
+    """Obtain the files of the MySQL server, and print where they are from if the mirror failed.
+
+    Gives False if no mirror answers and there is no copy; any other fault is a failure.
+    """
     begin, log = time.monotonic(), results.folder / "server-files.log"
     status = results.limited("tests/server-files", 3600, log)
     said = [line for line in log.read_text(errors="replace").splitlines() if line.startswith("the mirror")]
     print(f"── server's files {time.monotonic() - begin:.0f} s", *said, sep="; ", flush=True)
-    return status == 0
+    if status not in (0, NO_SERVER):
+        results.failures.append(f"tests/server-files: exit status {status} ({log.relative_to(ROOT)})")
+    return status != NO_SERVER
 
 
 def gate(chosen: list[str]) -> int:
@@ -200,9 +206,7 @@ def named(names: list[str]) -> int:
         files = [
             path for path in Path("tests").rglob("test_*.py") if name in (str(path), path.name, path.stem)
         ]
-        rust = (
-            git("grep", "-lw", f"fn {name}", "--", "*.rs", "README.md").split() if name.isidentifier() else []
-        )
+        rust = [path for path in git("ls-files", "*.rs").split() if f"fn {name}(" in Path(path).read_text()]
         if files:
             server = f"{SERVER} " if {"ab", "doses"} & set(files[0].parts) else ""
             results.run(name, Step("pytest", 7200, f"{server}{PYTEST} {files[0]}"))
@@ -228,14 +232,11 @@ def fix() -> int:
 
 def help_text() -> str:
     """The usage, with the names of all parts."""
-
-    def listed(parts: Parts) -> str:
-        return " ".join(parts)
-
     indent = " " * 30
-    return f"""usage: ./test [PART…]         the gate: {listed(GATE)}
+    full_parts = textwrap.fill(" ".join(FULL), 100, initial_indent=indent, subsequent_indent=indent)
+    return f"""usage: ./test [PART…]         the gate: {" ".join(GATE)}
        ./test full [PART…]    all other tests; without PART those that have not passed for this tree:
-{textwrap.fill(listed(FULL), 100, initial_indent=indent, subsequent_indent=indent)}
+{full_parts}
        ./test NAME…           a test file or a Rust test, such as test_stacks.py
        ./test fix             formatters
 """
