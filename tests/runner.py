@@ -31,13 +31,13 @@ TAIL = 6000  # characters of the log of a failed step that are printed
 class Results:
     """The tests that have passed and failed so far; logs and durations are in `folder`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, keep: bool = False) -> None:
         self.folder = RESULTS / name
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True)
+        if not keep:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.passed = 0
         self.failures: list[str] = []
-        self.durations = ["part\tstep\tfile\tseconds"]
         self.environment = dict(os.environ)
 
     def run(self, part: str, step: Step) -> bool:
@@ -45,6 +45,7 @@ class Results:
         name = f"{part}: {step.name}"
         log = self.folder / (re.sub(r"\W+", "-", name) + ".log")
         report = log.with_suffix(".xml")
+        report.unlink(missing_ok=True)
         command = f"{step.command} --timeout={step.limit // 2} --junitxml={report}"
         command = command if PYTEST in step.command else step.command
         print(f"── {name} ", end="", flush=True)
@@ -58,8 +59,8 @@ class Results:
             failed.append(f"exit status {status}")
         self.passed += passed or not failed
         self.failures += [f"{name}: {each} ({log.relative_to(ROOT)})" for each in failed]
-        self.durations.append(f"{part}\t{step.name}\t\t{took:.1f}")
-        self.durations += [f"{part}\t{step.name}\t{file}\t{each:.1f}" for file, each in files.items()]
+        durations = [f"{part}\t{step.name}\t{file}\t{each:.1f}\n" for file, each in files.items()]
+        log.with_suffix(".tsv").write_text(f"{part}\t{step.name}\t\t{took:.1f}\n" + "".join(durations))
         print(f"{took:.0f} s, {f'{len(failed)} FAILED' if failed else 'ok'}", flush=True)
         if failed:
             print(log.read_text(errors="replace")[-TAIL:])
@@ -92,7 +93,9 @@ class Results:
 
     def close(self) -> int:
         """Print the failures and the counts. Gives the exit status."""
-        (self.folder / "durations.tsv").write_text("\n".join(self.durations) + "\n")
+        durations = self.folder / "durations.tsv"
+        steps = [path.read_text() for path in sorted(self.folder.glob("*.tsv")) if path != durations]
+        durations.write_text("part\tstep\tfile\tseconds\n" + "".join(steps))
         print(*(f"FAILED {failure}" for failure in self.failures), sep="\n")
         print(f"{self.passed} passed, {len(self.failures)} failed", flush=True)
         return 1 if self.failures else 0
@@ -184,7 +187,7 @@ def full(chosen: list[str]) -> int:
     """Run the named parts, or those that have not passed for this tree."""
     record = RESULTS / "full.json"
     known: dict[str, str] = json.loads(record.read_text()) if record.exists() else {}
-    results, tree = Results("full-logs"), committed("HEAD^{tree}")
+    results, tree = Results("full-logs", keep=True), committed("HEAD^{tree}")
     if not set_up(results, "--with-full-tools"):
         return results.close()
     obtain_server(results)

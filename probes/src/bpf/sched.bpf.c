@@ -208,7 +208,7 @@ static __noinline void switch_out(struct task_struct *task, bool preempt, __u64 
 	if (voluntary)
 		state = state_of_blocked(task, &last->connection, blocking);
 	if (state == CLIENT_WAIT && is_followed(task->pid))
-		exchange_waits(task->pid);
+		exchange_waits(task->pid, now);
 	if (last->switched_at)
 		add_run(task, counts, last, now);
 	else
@@ -317,7 +317,7 @@ static __noinline void switch_in(struct task_struct *task, __u64 now)
 		return;
 	}
 	if (is_followed(task->pid))
-		exchange_runs(task->pid, is_next ? wait : last_part);
+		exchange_runs(task->pid, now, is_next ? wait : last_part);
 	throttled = watch_throttling(&counts->switches, task->se.cfs_rq, now);
 	if (!last->switched_at) {
 		watch(task, last);
