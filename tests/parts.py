@@ -31,6 +31,8 @@ class Step(NamedTuple):
     command: str
 
 
+CLIENTS = Step("clients of Go and Java", 1800, "workloads/clients/build")
+
 Parts = dict[str, list[Step]]
 
 GATE: Parts = {
@@ -74,7 +76,7 @@ FULL: Parts = {
     "slow": [Step("simulations, damage", 3000, f"{PYTEST} -n auto -m 'slow and not browser' tests/analysis")],
     "live": [Step("recordings", 1200, f"{PYTEST} -m live tests/analysis")],
     "server": [
-        Step("clients of Go and Java", 1800, "workloads/clients/build"),
+        CLIENTS,
         Step("Rust with a MySQL server", 3000, f"{RUST_SERVER} {IGNORED}"),
     ],
     "clients": [
@@ -96,6 +98,7 @@ FULL: Parts = {
     "browser": [Step("reports in Chromium", 1200, f"{PYTEST} -n auto -m 'browser and slow' tests/analysis")],
     "exporter": [Step("Prometheus and its exporters", 1200, f"{PYTEST} tests/exporter")],
     "campaigns": [
+        CLIENTS,
         Step("campaigns", 3600, f"{PYTEST} tests/e2e/test_campaign_kinds.py tests/e2e/test_setup.py")
     ],
     "ceilings": [Step("ceilings", 1800, f"{PYTEST} tests/e2e/test_ceilings.py")],
