@@ -102,7 +102,7 @@ FULL: Parts = {
         Step("campaigns", 3600, f"{PYTEST} tests/e2e/test_campaign_kinds.py tests/e2e/test_setup.py")
     ],
     "ceilings": [Step("ceilings", 1800, f"{PYTEST} tests/e2e/test_ceilings.py")],
-    "faults": [Step("faults", 3600, f"{PYTEST} tests/e2e/test_faults.py tests/e2e/test_recorder_killed.py")],
+    "faults": [Step("faults", 3600, f"{PYTEST} tests/e2e/test_faults.py")],
     "hosts": [
         Step(
             "hosts over SSH",
@@ -111,9 +111,7 @@ FULL: Parts = {
             " tests/e2e/test_host_refusals.py",
         )
     ],
-    "playbooks": [
-        Step("playbooks", 3600, f"{PYTEST} tests/e2e/test_host_playbooks.py tests/e2e/test_load_hosts.py")
-    ],
+    "playbooks": [Step("playbooks", 3600, f"{PYTEST} tests/e2e/test_host_playbooks.py")],
     "host-faults": [Step("faults of hosts", 3600, f"{PYTEST} tests/e2e/test_host_faults.py")],
     "systems": [
         Step("systems", 3600, f"{PYTEST} tests/e2e/test_host_systems.py tests/e2e/test_qualify_groups.py")

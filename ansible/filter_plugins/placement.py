@@ -6,7 +6,6 @@ They use only `lscpu` and the host's list of addresses; the supervisor verifies 
 from __future__ import annotations
 
 import ipaddress
-import json
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
@@ -126,42 +125,6 @@ def free_slash30(addresses: list[str], seed: str) -> dict[str, str]:
     raise ValueError("198.18.0.0/15 is full on this host")
 
 
-def load_role(host: str, hosts: list[str]) -> str:
-    """Return the role, and directory in a run, of a load host: `load`, `load-2`, `load-3`."""
-    place = hosts.index(host)
-    return f"load-{place + 1}" if place else "load"
-
-
-def load_roles(hosts: list[str], hostvars: Any) -> dict[str, dict[str, str]]:
-    """Return `{role: {host, cpus}}` of the load hosts, as in run.json."""
-    return {
-        load_role(host, hosts): {"host": host, "cpus": hostvars[host]["target_cpus"]["load"]}
-        for host in hosts
-    }
-
-
-def load_states(results: list[dict[str, Any]], hosts: list[str]) -> dict[str, Any]:
-    """Summarise the supervisors' answers to `wait`, one of each load host, in the order of `hosts`.
-
-    Returns `running` (the hosts whose load still runs), `host` (the first that failed), `failed` (the
-    failures as one text, with the hosts' names if there are several) and `placements` (by role, None if
-    unknown).
-    """
-    states = {host: json.loads(result["stdout"]) for host, result in zip(hosts, results, strict=True)}
-    ended = {host: state for host, state in states.items() if state["state"] != "running"}
-    failed = {
-        host: str(state.get("stderr_tail") or "").strip() or f"the load ended: {state}"
-        for host, state in ended.items()
-        if state.get("code") != 0
-    }
-    return {
-        "running": [host for host in hosts if host not in ended],
-        "host": next(iter(failed), hosts[0]),
-        "failed": "; ".join(f"{host}: {text}" if len(hosts) > 1 else text for host, text in failed.items()),
-        "placements": {load_role(host, hosts): state.get("placement") for host, state in states.items()},
-    }
-
-
 class FilterModule:
     """The filters for Ansible."""
 
@@ -171,7 +134,4 @@ class FilterModule:
             "cpu_sets": cpu_sets,
             "free_slash30": free_slash30,
             "host_cpus": host_cpus,
-            "load_role": load_role,
-            "load_roles": load_roles,
-            "load_states": load_states,
         }

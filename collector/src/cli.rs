@@ -1,7 +1,5 @@
 //! The command line: commands, options and their help.
 
-use std::net::Ipv4Addr;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +19,6 @@ use crate::canary::CanaryOptions;
 #[cfg(feature = "mysql")]
 use crate::cli_mysql::MysqlOptions;
 use crate::cli_scrape::ScrapeOptions;
-use crate::http::Listening;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,8 +26,7 @@ Examples:
   loadprint-collect record --out RUN --process server=@/run/mysqld/mysqld.pid \
       --cpuset server=0-7 --data-dir /var/lib/mysql
   loadprint-collect finish RUN          after the recorder was killed
-  loadprint-collect probes              which probes this host supports, and why not the others
-  loadprint-collect serve               for Prometheus: http://127.0.0.1:9779/metrics";
+  loadprint-collect probes              which probes this host supports, and why not the others";
 
 const RECORD_EXAMPLES: &str = "\
 Records until SIGTERM or SIGINT, --duration or --deadline, then writes the tables. After SIGKILL,
@@ -42,24 +38,7 @@ Examples:
   loadprint-collect record --out runs/try --duration 60s
   loadprint-collect record --out RUN --role load --process load=sysbench --interval 100ms
   loadprint-collect record --out RUN --probes cpu,disk,process --process server=4242
-  loadprint-collect record --out RUN --listen 127.0.0.1:9779    also serves the last tick";
-
-const SERVE_EXAMPLES: &str = "\
-Reads the probes on each scrape, until SIGTERM or SIGINT. Metrics that node_exporter also exports
-have its names, labels and values. Serves OpenMetrics 1.0 and Prometheus text 0.0.4. TLS and
-passwords: --web-config-file, in the format of the Prometheus exporters, for example
-
-  tls_server_config:
-    cert_file: server.crt
-    key_file: server.key
-  basic_auth_users:
-    prometheus: $2y$10$…            from: htpasswd -nBC 10 prometheus
-
-Examples:
-  loadprint-collect serve
-  loadprint-collect serve --listen 127.0.0.1:9779 --listen '[::1]:9779' \
-      --process server=mysqld
-  loadprint-collect serve --listen 0.0.0.0:9779 --web-config-file /etc/loadprint/web.yml";
+  loadprint-collect record --out RUN --live /run/live.json    the newest sample, for a program that watches it";
 
 const FINGERPRINT_EXAMPLES: &str = "\
 Examples:
@@ -86,8 +65,6 @@ pub enum Command {
         /// The run directory.
         run: PathBuf,
     },
-    /// Serve the probes to Prometheus, without a recording.
-    Serve(Box<ServeOptions>),
     /// List the probes with their status on this host.
     Probes(Box<ProbesOptions>),
     /// Print the host's hardware, kernel and settings as JSON, as a recording stores them in
@@ -140,77 +117,21 @@ pub struct RecordOptions {
     /// Path of sadc [default: where distributions install it].
     #[arg(long, value_name = "PATH", requires = "with_sysstat")]
     pub sadc: Option<PathBuf>,
-    /// The metrics endpoint.
-    #[command(flatten)]
-    pub web: WebOptions,
-    /// The probes and their targets.
-    #[command(flatten)]
-    pub probes: ProbeOptions,
-}
-
-/// Options of `serve`.
-#[derive(Debug, Args)]
-#[command(after_help = SERVE_EXAMPLES)]
-pub struct ServeOptions {
-    /// Scrapes within this time of the last read get its values.
-    #[arg(long, value_name = "T", default_value = "1s", value_parser = humantime::parse_duration)]
-    pub min_interval: Duration,
-    /// The metrics endpoint.
-    #[command(flatten)]
-    pub web: WebOptions,
-    /// The probes and their targets.
-    #[command(flatten)]
-    pub probes: ProbeOptions,
-}
-
-/// Options of `record` and `serve` for the metrics endpoint.
-#[derive(Debug, Args)]
-pub struct WebOptions {
-    /// Serve /metrics at this address; may be repeated [default of serve: 127.0.0.1:9779].
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address)]
-    pub listen: Vec<SocketAddr>,
-    /// TLS and passwords, in the format of the Prometheus exporters.
+    /// Replace this file at every tick by the newest sample of --live-probes, as JSON with mode 0600; removed
+    /// when the recording ends.
     #[arg(long, value_name = "F")]
-    pub web_config_file: Option<PathBuf>,
-}
-
-impl WebOptions {
-    /// Listens if the options name an address.
-    ///
-    /// # Errors
-    /// When an address is in use, or the configuration file cannot be used.
-    pub fn listen(&self) -> anyhow::Result<Option<Listening>> {
-        if self.listen.is_empty() {
-            anyhow::ensure!(
-                self.web_config_file.is_none(),
-                "--web-config-file has no effect without an endpoint; add --listen 127.0.0.1:{PORT}"
-            );
-            return Ok(None);
-        }
-        Listening::bind(&self.listen, self.web_config_file.as_deref()).map(Some)
-    }
-
-    /// Listens, on 127.0.0.1 by default.
-    ///
-    /// # Errors
-    /// As [`WebOptions::listen`].
-    pub fn listen_or_default(&self) -> anyhow::Result<Listening> {
-        let default = [SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))];
-        let addresses = if self.listen.is_empty() {
-            &default[..]
-        } else {
-            &self.listen
-        };
-        Listening::bind(addresses, self.web_config_file.as_deref())
-    }
-}
-
-/// The port of `serve`.
-const PORT: u16 = 9779;
-
-fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| "not an address with a port; write it like 127.0.0.1:9779 or [::1]:9779".to_owned())
+    pub live: Option<PathBuf>,
+    /// The probes in the file of --live.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "cpu,mysql"
+    )]
+    pub live_probes: Vec<String>,
+    /// The probes and their targets.
+    #[command(flatten)]
+    pub probes: ProbeOptions,
 }
 
 /// Options of `fingerprint`.
@@ -257,7 +178,7 @@ pub enum Format {
     Markdown,
 }
 
-/// Options about probes, shared by `record`, `serve` and `probes`.
+/// Options about probes, shared by `record` and `probes`.
 #[derive(Debug, Args)]
 pub struct ProbeOptions {
     /// Only these probes.
@@ -310,6 +231,11 @@ pub struct ProbeOptions {
 }
 
 impl ProbeOptions {
+    /// The names on the command line.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.only.iter().chain(&self.with).chain(&self.without)
+    }
+
     /// The host, by the roots of its procfs and sysfs.
     pub fn host(&self) -> Host {
         Host::new(&self.proc_root, &self.sys_root)

@@ -10,7 +10,6 @@ use serde_json::json;
 use crate::cli::Format;
 use crate::cli::ProbesOptions;
 use crate::opened_probe::OpenedProbe;
-use crate::opened_probe::Purpose;
 use crate::opened_probe::open_probes;
 
 /// Prints the list.
@@ -27,7 +26,6 @@ pub fn run(options: &ProbesOptions) -> anyhow::Result<()> {
         selection,
         &selection.host(),
         &selection.options(Duration::from_secs(1), None)?,
-        Purpose::Recording,
     )?;
     match options.format {
         Format::Json => println!("{:#}", probes.iter().map(to_json).collect::<serde_json::Value>()),

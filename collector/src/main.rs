@@ -7,11 +7,10 @@ mod cli;
 mod cli_mysql;
 mod cli_scrape;
 mod descriptor_limit;
-mod exposition;
 mod fingerprint;
-mod http;
 mod journal_dir;
 mod list_probes;
+mod live;
 mod opened_probe;
 mod outcome;
 mod pid_file;
@@ -19,7 +18,6 @@ mod probe_sampler;
 mod record;
 mod sadc;
 mod schedule;
-mod serve;
 mod standalone_run;
 mod tick_journal;
 mod tick_loop;
@@ -75,7 +73,6 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Record(options) => record::run(&options),
         Command::Finish { run } => finish(&run),
-        Command::Serve(options) => serve::run(&options),
         Command::Probes(options) => list_probes::run(&options),
         Command::Fingerprint(options) => print_fingerprint(&options),
         Command::Canary(options) => canary::run(&options),

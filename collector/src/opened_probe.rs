@@ -58,23 +58,14 @@ impl OpenedProbe {
 ///
 /// # Errors
 /// Names the first unknown probe and lists all known ones.
-pub fn refuse_unknown_names(options: &ProbeOptions) -> anyhow::Result<()> {
-    for name in options.only.iter().chain(&options.with).chain(&options.without) {
+pub fn refuse_unknown_names<'a>(names: impl Iterator<Item = &'a String>) -> anyhow::Result<()> {
+    for name in names {
         if !PROBES.iter().any(|entry| entry.matches(name)) {
             let names: Vec<_> = PROBES.iter().map(|entry| entry.name).collect();
             anyhow::bail!("unknown probe `{name}`; known probes: {}", names.join(", "));
         }
     }
     Ok(())
-}
-
-/// What the values of the probes are for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// A recording.
-    Recording,
-    /// Scrapes without a recording.
-    Scrapes,
 }
 
 /// Opens the selected probes.
@@ -85,13 +76,12 @@ pub fn open_probes(
     selection: &ProbeOptions,
     host: &Host,
     options: &Options,
-    purpose: Purpose,
 ) -> anyhow::Result<Vec<OpenedProbe>> {
-    refuse_unknown_names(selection)?;
+    refuse_unknown_names(selection.names())?;
     let shared = Rc::new(Shared::default());
-    let options = &with_symbols(selection, host, options, purpose);
+    let options = &with_symbols(selection, host, options);
     let open = |entry: &'static ProbeEntry| {
-        let probe = match reason_off(entry, selection, purpose) {
+        let probe = match reason_off(entry, selection) {
             Some(reason) => Err(NotRunning::Off(reason)),
             None => entry.open(host, options, &shared),
         };
@@ -101,9 +91,9 @@ pub fn open_probes(
 }
 
 /// The options with the helper that reads symbols, if a selected probe needs it.
-fn with_symbols(selection: &ProbeOptions, host: &Host, options: &Options, purpose: Purpose) -> Options {
+fn with_symbols(selection: &ProbeOptions, host: &Host, options: &Options) -> Options {
     let mut options = options.clone();
-    let needs = |entry: &ProbeEntry| entry.reads_symbols && reason_off(entry, selection, purpose).is_none();
+    let needs = |entry: &ProbeEntry| entry.reads_symbols && reason_off(entry, selection).is_none();
     if PROBES.iter().any(needs) && !options.processes.is_empty() {
         options.symbols = Symbols::start(Path::new("/proc/self/exe"), &host.proc(""))
             .inspect_err(|error| {
@@ -116,13 +106,10 @@ fn with_symbols(selection: &ProbeOptions, host: &Host, options: &Options, purpos
     options
 }
 
-fn reason_off(entry: &ProbeEntry, selection: &ProbeOptions, purpose: Purpose) -> Option<String> {
+fn reason_off(entry: &ProbeEntry, selection: &ProbeOptions) -> Option<String> {
     let listed = |list: &[String]| list.iter().any(|name| entry.matches(name));
     if listed(&selection.without) || !(selection.only.is_empty() || listed(&selection.only)) {
         return Some("not selected on the command line".to_owned());
-    }
-    if entry.only_recorded && purpose == Purpose::Scrapes {
-        return Some("only a recording has its values: loadprint-collect record".to_owned());
     }
     let by_name = |list: &[String]| list.iter().any(|name| entry.name == name);
     (entry.on_request && !by_name(&selection.with) && !by_name(&selection.only)).then(|| {

@@ -1,6 +1,5 @@
 //! Reads all probes that are due, one after the other. A probe that fails loses only its own rows.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use loadprint_probes::Cadence;
@@ -9,8 +8,6 @@ use loadprint_probes::RecordedFile;
 use loadprint_recording::clock;
 use loadprint_recording::journal::Status;
 
-use crate::exposition::SampledProbe;
-use crate::exposition::Snapshot;
 use crate::opened_probe::OpenedProbe;
 use crate::outcome::Outcome;
 
@@ -25,8 +22,6 @@ pub enum SampleReason {
     WindowEdge,
     /// The last tick.
     LastTick,
-    /// A scrape without a recording.
-    Scrape,
 }
 
 /// The probes and the outcome of the newest read of each.
@@ -37,11 +32,9 @@ pub struct ProbeSampler {
     threads_every: u32,
     /// How long a tick waits for background reads.
     timeout: Duration,
-    /// Start of the newest read (CLOCK_REALTIME).
-    realtime_ns: i64,
 }
 
-/// Longest wait of a tick for background reads, unless it is the last one or a scrape.
+/// Longest wait of a tick for background reads, unless it is the last one.
 const TICK_TIMEOUT: Duration = Duration::from_millis(50);
 const FINAL_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -54,7 +47,6 @@ impl ProbeSampler {
             outcomes,
             threads_every,
             timeout: TICK_TIMEOUT.min(interval / 4),
-            realtime_ns: 0,
         }
     }
 
@@ -71,31 +63,8 @@ impl ProbeSampler {
             .collect()
     }
 
-    /// A copy of the running probes' outcomes, without the probes that are only read at window
-    /// edges or have a meaning only in a recording.
-    pub fn snapshot(&self) -> Snapshot {
-        let running = self.outcomes().filter(|(opened, _)| {
-            opened.probe.is_ok() && opened.entry.cadence != Cadence::Ends && !opened.entry.only_recorded
-        });
-        let sampled = |(opened, outcome): (&OpenedProbe, &Outcome)| {
-            let discovered = opened.probe.as_ref().ok().and_then(|probe| probe.schema());
-            SampledProbe {
-                name: opened.entry.name,
-                schema: discovered.map_or(Cow::Borrowed(opened.entry.schema), |schema| {
-                    Cow::Owned(schema.clone())
-                }),
-                outcome: outcome.clone(),
-            }
-        };
-        Snapshot {
-            realtime_ns: self.realtime_ns,
-            probes: running.map(sampled).collect(),
-        }
-    }
-
     /// Reads every probe that is due: the quick ones first, then those that read in the background.
     pub fn sample(&mut self, reason: SampleReason) {
-        self.realtime_ns = clock::realtime_ns();
         let threads_every = self.threads_every;
         let is_due = |cadence| match (cadence, reason) {
             (Cadence::Every, _)
@@ -104,8 +73,7 @@ impl ProbeSampler {
             (Cadence::Slow, SampleReason::Tick(tick)) => {
                 tick.is_multiple_of(threads_every.saturating_mul(10))
             }
-            (Cadence::Nth | Cadence::Slow, SampleReason::Scrape) => true,
-            (Cadence::Ends, SampleReason::Tick(_) | SampleReason::Scrape) => false,
+            (Cadence::Ends, SampleReason::Tick(_)) => false,
         };
         for opened in &mut self.probes {
             if let Ok(probe) = &mut opened.probe
@@ -115,7 +83,7 @@ impl ProbeSampler {
             }
         }
         let timeout = match reason {
-            SampleReason::LastTick | SampleReason::Scrape => FINAL_TIMEOUT,
+            SampleReason::LastTick => FINAL_TIMEOUT,
             SampleReason::FirstTick | SampleReason::WindowEdge | SampleReason::Tick(_) => self.timeout,
         };
         let is_pending = |opened: &OpenedProbe| opened.probe.as_ref().is_ok_and(|probe| probe.is_pending());
@@ -147,7 +115,7 @@ impl ProbeSampler {
 
 fn sample_one(opened: &mut OpenedProbe, outcome: &mut Outcome, skip: bool) {
     outcome.reason.clear();
-    // A skipped tick keeps the rows for scrapes.
+    // A skipped tick keeps the rows for `--live`.
     if !skip {
         outcome.rows.clear();
     }

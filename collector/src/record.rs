@@ -27,10 +27,9 @@ use crate::capabilities;
 use crate::cli::RecordOptions;
 use crate::descriptor_limit::raise_descriptor_limit;
 use crate::fingerprint;
-use crate::http::Listening;
 use crate::journal_dir::journal_dir;
+use crate::live::Live;
 use crate::opened_probe::OpenedProbe;
-use crate::opened_probe::Purpose;
 use crate::opened_probe::open_probes;
 use crate::opened_probe::refuse_unknown_names;
 use crate::pid_file::PidFile;
@@ -55,8 +54,12 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
         .probes
         .options(options.interval, options.data_dir.as_deref())?;
     let host = options.probes.host();
-    refuse_unknown_names(&options.probes)?;
-    let listening = options.web.listen()?;
+    refuse_unknown_names(options.probes.names().chain(&options.live_probes))?;
+    let live = options
+        .live
+        .as_deref()
+        .map(|path| Live::new(path, &options.live_probes));
+    let live = live.transpose()?;
     let created = Directory::create(&options.out).and_then(|run| Ok((run.make(&options.role)?, run)));
     let (role, run) =
         created.with_context(|| format!("{}: cannot create the run directory", role_dir.display()))?;
@@ -70,36 +73,28 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     let sadc = Sadc::start(options, &role, &staging);
     probe_options.processes.extend(sadc.target());
     warn_of_absent_processes(&host, &probe_options);
-    let probes = open_probes(&options.probes, &host, &probe_options, Purpose::Recording)?;
-    let mut facts = fingerprint::read(
-        &host,
-        &options.probes.root,
-        &probe_options.cpusets,
-        options.data_dir.as_deref(),
-        Some(&dir),
-    );
-    facts["recorder"] = fingerprint::recorder(&host);
-    if let Some(sysstat) = sadc.facts() {
-        facts["sysstat"] = sysstat;
-    }
+    let probes = open_probes(&options.probes, &host, &probe_options)?;
+    let facts = facts(options, &host, &probe_options, &dir, &sadc);
     write_atomic(&role.file("fingerprint.json"), &facts)?;
     let interval_ns = i64::try_from(options.interval.as_nanos())?;
     let header = header(options, interval_ns, &probes)?;
     let journal = Writer::create(&staging.file(JOURNAL)?, &header)?;
     drop_capabilities(options, &probes, &role_dir, &dir, &staging);
-    let server = listening.map(Listening::start).transpose()?;
-    let responder = server.as_ref().map(|(_, responder)| responder);
-    let mut ticks = TickJournal::new(probes, journal, probe_options.threads_every, options.interval);
+    let mut ticks = TickJournal::new(
+        probes,
+        journal,
+        probe_options.threads_every,
+        options.interval,
+        live,
+    );
     let pid_file = PidFile(options.pid_file.clone());
-    let ended = tick_loop::run(options, interval_ns, &signals, &mut ticks, &pid_file, responder)
-        .with_context(|| {
-            format!(
-                "{} ticks are in the journal; free some disk space, then run: loadprint-collect finish {}",
-                ticks.ticks(),
-                options.out.display()
-            )
-        })?;
-    drop(server);
+    let ended = tick_loop::run(options, interval_ns, &signals, &mut ticks, &pid_file).with_context(|| {
+        format!(
+            "{} ticks are in the journal; free some disk space, then run: loadprint-collect finish {}",
+            ticks.ticks(),
+            options.out.display()
+        )
+    })?;
     sadc.end();
     let files = ticks.recorded_files();
     let (journal, last_tick, missed) = ticks.end();
@@ -125,6 +120,28 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     drop(pid_file);
     eprintln!("{}", summary(&finished));
     Ok(())
+}
+
+/// The content of fingerprint.json.
+fn facts(
+    options: &RecordOptions,
+    host: &Host,
+    probe_options: &Options,
+    journal_dir: &Path,
+    sadc: &Sadc,
+) -> serde_json::Value {
+    let mut facts = fingerprint::read(
+        host,
+        &options.probes.root,
+        &probe_options.cpusets,
+        options.data_dir.as_deref(),
+        Some(journal_dir),
+    );
+    facts["recorder"] = fingerprint::recorder(host);
+    if let Some(sysstat) = sadc.facts() {
+        facts["sysstat"] = sysstat;
+    }
+    facts
 }
 
 /// Warns of a process that does not exist: a process found by name may start later, a misspelt one
@@ -160,11 +177,11 @@ fn drop_capabilities(
     journal_dir: &Path,
     staging: &StagingDir,
 ) {
-    let pid_dir = options.pid_file.as_deref().and_then(Path::parent);
+    let beside = [&options.pid_file, &options.live].map(|file| file.as_deref().and_then(Path::parent));
     let dirs: Vec<_> = [&*options.out, role_dir, journal_dir]
         .into_iter()
         .chain(staging.private())
-        .chain(pid_dir)
+        .chain(beside.into_iter().flatten())
         .collect();
     if let Err(error) = capabilities::drop_unneeded(probes, &dirs) {
         eprintln!("loadprint-collect: warning: {error:#}");

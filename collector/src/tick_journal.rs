@@ -8,7 +8,7 @@ use loadprint_recording::clock;
 use loadprint_recording::journal::Stamp;
 use loadprint_recording::journal::Writer;
 
-use crate::exposition::Snapshot;
+use crate::live::Live;
 use crate::opened_probe::OpenedProbe;
 use crate::probe_sampler::ProbeSampler;
 use crate::probe_sampler::SampleReason;
@@ -33,17 +33,25 @@ pub struct TickJournal {
     ticks: u64,
     missed: u64,
     last_tick: Option<u32>,
+    live: Option<Live>,
 }
 
 impl TickJournal {
-    /// Records `probes` into `journal`, every `interval`.
-    pub fn new(probes: Vec<OpenedProbe>, journal: Writer, threads_every: u32, interval: Duration) -> Self {
+    /// Records `probes` into `journal`, every `interval`, and the newest sample into `live`.
+    pub fn new(
+        probes: Vec<OpenedProbe>,
+        journal: Writer,
+        threads_every: u32,
+        interval: Duration,
+        live: Option<Live>,
+    ) -> Self {
         Self {
             sampler: ProbeSampler::new(probes, threads_every, interval),
             journal,
             ticks: 0,
             missed: 0,
             last_tick: None,
+            live,
         }
     }
 
@@ -87,15 +95,13 @@ impl TickJournal {
             }
         }
         self.journal.commit()?;
+        if let Some(live) = &mut self.live {
+            live.write(start_ns, self.sampler.outcomes());
+        }
         self.ticks += 1;
         self.missed += u64::from(missed);
         self.last_tick = Some(tick);
         Ok(())
-    }
-
-    /// The values of the newest tick, for a scrape of the recorder.
-    pub fn snapshot(&self) -> Snapshot {
-        self.sampler.snapshot()
     }
 
     /// The files that probes add to the recording; call it after the last tick.

@@ -6,7 +6,6 @@ use loadprint_recording::clock;
 use loadprint_recording::journal::Ended;
 
 use crate::cli::RecordOptions;
-use crate::http::SnapshotResponder;
 use crate::pid_file::PidFile;
 use crate::schedule::Schedule;
 use crate::tick_journal::SampleScope;
@@ -25,31 +24,23 @@ pub fn run(
     signals: &Signals,
     journal: &mut TickJournal,
     pid_file: &PidFile,
-    responder: Option<&SnapshotResponder>,
 ) -> anyhow::Result<Ended> {
     let start = clock::monotonic_ns();
     let limit = time_limit(options, start);
     let mut schedule = Schedule::new(start, interval_ns);
     let mut scope = SampleScope::Due;
     loop {
-        // Before the first tick there are no values to scrape.
-        let responder = responder.filter(|_| journal.ticks() > 0);
         // A late wake-up at the end of the recording does not count ticks after the end as missed.
         let now = clock::monotonic_ns();
         let due = schedule.next(limit.map_or(now, |(time, _)| time.min(now)));
         let until = limit.map_or(due.intended_ns, |(time, _)| time.min(due.intended_ns));
         loop {
-            match signals.wait(Some(until), responder.map(SnapshotResponder::wakeup_fd))? {
+            match signals.wait(until)? {
                 Wakeup::TickDue => break,
                 Wakeup::SampleAllRequested => scope = SampleScope::All,
                 Wakeup::StopRequested => {
                     journal.tick(due.moved_to(clock::monotonic_ns()), SampleScope::Last)?;
                     return Ok(Ended::Signal);
-                }
-                Wakeup::ScrapeRequested => {
-                    if let Some(responder) = responder {
-                        responder.answer(|| journal.snapshot());
-                    }
                 }
             }
         }

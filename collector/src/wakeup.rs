@@ -1,9 +1,8 @@
-//! Waits for the next tick, a signal or a scrape request.
+//! Waits for the next tick or a signal.
 
 use std::io;
 use std::io::Read;
 use std::os::fd::AsFd;
-use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 
 use loadprint_recording::clock::monotonic_ns;
@@ -44,38 +43,31 @@ impl Signals {
     /// # Errors
     /// When poll(2) fails.
     pub fn stop_requested(&self) -> io::Result<bool> {
-        Ok(self.wait(Some(0), None)? == Wakeup::StopRequested)
+        Ok(self.wait(0)? == Wakeup::StopRequested)
     }
 
-    /// Waits until CLOCK_MONOTONIC reaches `until_ns` (without a limit if `None`), a signal
-    /// arrives, or `scrape_fd` is readable.
+    /// Waits until CLOCK_MONOTONIC reaches `until_ns` or a signal arrives.
     ///
     /// # Errors
     /// When poll(2) fails.
-    pub fn wait(&self, until_ns: Option<i64>, scrape_fd: Option<BorrowedFd<'_>>) -> io::Result<Wakeup> {
+    pub fn wait(&self, until_ns: i64) -> io::Result<Wakeup> {
         loop {
-            let left = until_ns.map(|until| (until - monotonic_ns()).max(0));
-            let timeout = left.map(|left| Timespec {
+            let left = (until_ns - monotonic_ns()).max(0);
+            let timeout = Timespec {
                 tv_sec: left / 1_000_000_000,
                 tv_nsec: left % 1_000_000_000,
-            });
-            let (stop, sample_all) = (self.stop.as_fd(), self.sample_all.as_fd());
-            // Without `scrape_fd` the stop pipe takes its place, so that the array keeps its
-            // length.
-            let mut descriptors = [stop, sample_all, scrape_fd.unwrap_or(stop)]
+            };
+            let mut descriptors = [self.stop.as_fd(), self.sample_all.as_fd()]
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            match poll(&mut descriptors, timeout.as_ref()) {
-                Ok(0) if until_ns.is_some_and(|until| left == Some(0) || monotonic_ns() >= until) => {
-                    return Ok(Wakeup::TickDue);
-                }
+            match poll(&mut descriptors, Some(&timeout)) {
+                Ok(0) if left == 0 || monotonic_ns() >= until_ns => return Ok(Wakeup::TickDue),
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) if !descriptors[0].revents().is_empty() => return Ok(Wakeup::StopRequested),
-                Ok(_) if !descriptors[1].revents().is_empty() => {
+                Ok(_) => {
                     // Several requests before one tick count as one.
                     let _ = (&self.sample_all).read(&mut [0; 64])?;
                     return Ok(Wakeup::SampleAllRequested);
                 }
-                Ok(_) => return Ok(Wakeup::ScrapeRequested),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -91,6 +83,4 @@ pub enum Wakeup {
     StopRequested,
     /// SIGUSR1: the next tick reads all probes.
     SampleAllRequested,
-    /// A scrape waits for values.
-    ScrapeRequested,
 }

@@ -129,9 +129,6 @@ pub struct ProbeEntry {
     pub capabilities: CapabilitySet,
     /// True if it reads symbols of watched processes ([`Options::symbols`]).
     pub reads_symbols: bool,
-    /// True if its rows have no meaning without a recording: `serve` does not open it, and scrapes
-    /// of a recorder do not contain them.
-    pub only_recorded: bool,
     opener: Opener,
 }
 
@@ -168,7 +165,6 @@ impl ProbeEntry {
             live: false,
             capabilities: CapabilitySet::empty(),
             reads_symbols: false,
-            only_recorded: false,
             opener,
         }
     }
@@ -221,13 +217,6 @@ impl ProbeEntry {
     #[must_use]
     pub const fn live(mut self) -> Self {
         self.live = true;
-        self
-    }
-
-    /// The same probe, which only a recording uses.
-    #[must_use]
-    pub const fn only_recorded(mut self) -> Self {
-        self.only_recorded = true;
         self
     }
 

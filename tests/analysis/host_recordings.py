@@ -1,4 +1,4 @@
-"""Writes runs of several hosts: each load host has another monotonic clock, and a clock that is wrong."""
+"""Writes runs of two hosts: the load's host has another monotonic clock, and a clock that is wrong."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from recordings import FIRST, REALTIME, SECOND, Host, make_run, write_json, write_manifest, write_table
 
-BOOTS = "99999999-8888-7777-6666-55555555555"
+BOOT = "99999999-8888-7777-6666-555555555551"
 MILLI = 1_000_000
+AHEAD = 300 * SECOND
 MEASURE = FIRST + SECOND // 2  # start of `measure` on the server's monotonic clock
 
 
@@ -23,48 +24,31 @@ def rewrite(path: Path, change: Any) -> None:
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
 
 
-def split(path: Path, loads: int = 1, host: Host | None = None, **meta: Any) -> Path:
-    """Write a run whose load hosts each recorded a copy of the load's half of `make_run`.
+def split(path: Path, host: Host | None = None, **meta: Any) -> Path:
+    """Write a run whose load's host recorded a copy of the load's half of `make_run`.
 
-    Their CLOCK_MONOTONIC is 300 s, 600 s, … ahead of the server's, their CLOCK_REALTIME is right.
+    Its CLOCK_MONOTONIC is AHEAD of the server's, its CLOCK_REALTIME is right.
     """
-    roles = {"server": {"host": "db1"}} | {role_of(n): {"host": f"load{n}"} for n in range(1, loads + 1)}
+    roles = {"server": {"host": "db1"}, "load": {"host": "load1"}}
     run = make_run(path, host, roles=roles, placement={"verified": True}, **meta)
     fingerprint = json.loads((run / "server/fingerprint.json").read_text()) | {"cpusets": {}}
     write_json(run / "server" / "fingerprint.json", fingerprint)
-    own = {name: (run / "load" / name).read_bytes() for name in ("phases.jsonl", "throughput.parquet")}
-    result = json.loads((run / "load/result.json").read_text())
-    tables = [*("cpu", "process", "threads", "ticks")]
-    for number in range(1, loads + 1):
-        role = run / role_of(number)
-        role.mkdir(exist_ok=True)
-        boot = f"{BOOTS}{number}"
-        for name, content in own.items():
-            (role / name).write_bytes(content)
-        part = {"part": {"number": number, "of": loads}} if loads > 1 else {}
-        write_json(role / "result.json", result | part)
-        write_json(role / "fingerprint.json", fingerprint | {"host": f"load{number}", "boot_id": boot})
-        for name in tables:
-            table = pq.read_table(run / "server" / f"{name}.parquet")
-            described = json.loads(table.schema.metadata[b"loadprint"])
-            rows = table.to_pylist()
-            if name in ("process", "threads"):
-                rows = [row for row in rows if row["role"] != "server"]
-            if name == "ticks":
-                rows = [row for row in rows if row["probe"] in tables]
-            write_table(
-                role / f"{name}.parquet", rows, described | {"role": role_of(number), "boot_id": boot}
-            )
-            if name == "ticks":
-                rewrite(role / "ticks.parquet", lambda row, by=300 * number: _later(row, by * SECOND))
-        _stamps(role, boot, 300 * number * SECOND)
+    role = run / "load"
+    write_json(role / "fingerprint.json", fingerprint | {"host": "load1", "boot_id": BOOT})
+    tables = ("cpu", "process", "threads", "ticks")
+    for name in tables:
+        table = pq.read_table(run / "server" / f"{name}.parquet")
+        described = json.loads(table.schema.metadata[b"loadprint"])
+        rows = table.to_pylist()
+        if name in ("process", "threads"):
+            rows = [row for row in rows if row["role"] != "server"]
+        if name == "ticks":
+            rows = [row for row in rows if row["probe"] in tables]
+        write_table(role / f"{name}.parquet", rows, described | {"role": "load", "boot_id": BOOT})
+    rewrite(role / "ticks.parquet", lambda row: _later(row, AHEAD))
+    _stamps(role, BOOT, AHEAD)
     write_manifest(run)
     return run
-
-
-def role_of(number: int) -> str:
-    """Role of a load host."""
-    return "load" if number == 1 else f"load-{number}"
 
 
 def _later(row: dict[str, Any], by: int) -> dict[str, Any]:
@@ -84,9 +68,9 @@ def write_lines(path: Path, lines: Sequence[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def skew(run: Path, number: int, seconds: float) -> None:
-    """Set the clock of a load host wrong by some seconds: every realtime stamp that it wrote."""
-    by, role = round(seconds * SECOND), run / role_of(number)
+def skew(run: Path, seconds: float) -> None:
+    """Set the clock of the load's host wrong by some seconds: every realtime stamp that it wrote."""
+    by, role = round(seconds * SECOND), run / "load"
     lines = [json.loads(line) for line in (role / "phases.jsonl").read_text().splitlines()]
     write_lines(role / "phases.jsonl", [line | {"realtime_ns": line["realtime_ns"] + by} for line in lines])
     rewrite(role / "ticks.parquet", lambda row: {**row, "realtime_ns": row["realtime_ns"] + by})
@@ -95,14 +79,13 @@ def skew(run: Path, number: int, seconds: float) -> None:
 
 def measure_clock(
     run: Path,
-    number: int = 1,
     *,
     ahead: float = 0.0,
     drift: float = 0.0,
     server_step: float = 0.0,
     load_step: float = 0.0,
 ) -> None:
-    """Write clock.jsonl of a load host: half a second before `measure`, and 21 seconds later.
+    """Write clock.jsonl of the load's host: half a second before `measure`, and 21 seconds later.
 
     `ahead`: its CLOCK_REALTIME - the server's, in seconds. `drift`: how much faster its clocks run. The steps
     are of either CLOCK_REALTIME between the two readings, in seconds.
@@ -110,16 +93,16 @@ def measure_clock(
     lines = []
     for at, seconds in (("before", -0.25), ("after", 21.25)):
         server = MEASURE + round(seconds * SECOND)
-        load = MEASURE + 300 * number * SECOND + round(seconds * (1 + drift) * SECOND)
+        load = MEASURE + AHEAD + round(seconds * (1 + drift) * SECOND)
         realtime = REALTIME + server - FIRST
         late = at == "after"
         lines.append(
             {
                 "at": at,
-                "boot_id": f"{BOOTS}{number}",
+                "boot_id": BOOT,
                 "monotonic_ns": load,
                 "realtime_ns": load
-                - 300 * number * SECOND
+                - AHEAD
                 + REALTIME
                 - FIRST
                 + round((ahead + (load_step if late else 0)) * SECOND),
@@ -127,16 +110,5 @@ def measure_clock(
                 "bound_ns": MILLI // 5,
             }
         )
-    write_lines(run / role_of(number) / "clock.jsonl", lines)
-    write_manifest(run)
-
-
-def delay(run: Path, number: int, seconds: float) -> None:
-    """Let a load host begin and end its phase later than the others."""
-    by, role = round(seconds * SECOND), run / role_of(number)
-    lines = [json.loads(line) for line in (role / "phases.jsonl").read_text().splitlines()]
-    shifted = [
-        {**line, **{name: line[name] + by for name in ("monotonic_ns", "realtime_ns")}} for line in lines
-    ]
-    write_lines(role / "phases.jsonl", shifted)
+    write_lines(run / "load" / "clock.jsonl", lines)
     write_manifest(run)

@@ -105,18 +105,18 @@ def test_few_blocks_are_warned_of() -> None:
 
 
 def reading(second: float, rate: float, running: float, aborted: float = 0.0) -> str:
-    """The recorder's answer `second` s after it started, on two CPUs half busy."""
-    return f"""# HELP x y
-node_cpu_seconds_total{{cpu="0",mode="user"}} {second}
-node_cpu_seconds_total{{cpu="1",mode="idle"}} {second}
-node_cpu_seconds_total{{cpu="0",mode="idle"}} 0
-loadprint_mysql_questions_total {rate * second + 3 * second}
-loadprint_mysql_loadprint_queries_total {3 * second}
-loadprint_mysql_threads_running {running}
-loadprint_mysql_aborted_clients_total {aborted * second}
-loadprint_probe_success{{probe="mysql"}} 1
-# EOF
-"""
+    """The recorder's newest sample `second` s after it started, on two CPUs half busy."""
+    values = {
+        "Questions": rate * second + 3 * second,
+        "loadprint.queries": 3 * second,
+        "Threads_running": running,
+        "Aborted_clients": aborted * second,
+    }
+    states = dict.fromkeys(("nice", "system", "irq", "softirq", "iowait", "steal"), 0)
+    cpu = {"cpu": "all", "user": 100 * second, "idle": 100 * second, **states}
+    rows = [{"metric": name, "value": value} for name, value in values.items()]
+    probes = {"cpu": {"ok": True, "rows": [cpu]}, "mysql": {"ok": True, "rows": rows}}
+    return json.dumps({"monotonic_ns": 1e9 * second, "probes": probes})
 
 
 def judged(guards: Guards, readings: list[str]) -> list[str | None]:

@@ -1,48 +1,24 @@
-"""Campaigns on several hosts: sides that cannot be divided, and two playbooks for one execution."""
+"""Two playbooks for one execution."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from loadprint.commands.campaign.campaign_file import load
 from loadprint.commands.campaign.campaign_model import Campaign
 from loadprint.commands.campaign.control_node import identity_of, is_alive
-from loadprint.commands.campaign.divide import require_divisible
 from loadprint.commands.campaign.execution import open_execution
 from loadprint.configuration.document import DocumentError
 
 QUICK = Path(__file__).parents[2] / "ansible" / "campaigns" / "quick.yml"
-HOSTS = ["a", "b", "c"]
 
 
 @pytest.fixture
 def campaign() -> Campaign:
     return load(QUICK)
-
-
-@pytest.mark.parametrize(
-    ("change", "workloads", "reason"),
-    [
-        ("sides.oltp.threads=2", [], "side oltp .*3 load hosts .*2 threads are fewer than the hosts"),
-        ("sides.oltp.generator=sysbench", [], "generator sysbench does not divide its load"),
-        (
-            "sides.oltp.threads=8",
-            [{"name": "oltp_read_write", "divides": False}],
-            "workload oltp_read_write cannot be divided",
-        ),
-    ],
-)
-def test_a_side_that_cannot_be_divided_is_refused(
-    change: str, workloads: list[dict[str, Any]], reason: str
-) -> None:
-    campaign = load(QUICK, [change, "sides.insert.threads=8"])
-    with pytest.raises(DocumentError, match=reason):
-        require_divisible(campaign, workloads, HOSTS)
-    require_divisible(campaign, workloads, HOSTS[:1])
 
 
 def test_an_execution_of_a_running_playbook_is_refused(campaign: Campaign, tmp_path: Path) -> None:

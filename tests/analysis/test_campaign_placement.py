@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from pathlib import Path
 from typing import Any
 
@@ -107,28 +106,3 @@ def test_a_host_with_one_role_gives_it_all_online_cpus() -> None:
     four = [*rows((0, 0, 0), (1, 1, 0), (2, 2, 0)), {"cpu": 3, "core": 3, "socket": 0, "online": False}]
     assert sets(placement.host_cpus(four, "server")) == ("0-2", "", True)
     assert sets(placement.host_cpus(four, "load", "0", "1-2")) == ("", "1-2", True)
-
-
-def test_load_hosts_have_a_role_each() -> None:
-    hosts = ["one", "two", "three"]
-    assert [placement.load_role(host, hosts) for host in hosts] == ["load", "load-2", "load-3"]
-    given = {host: {"target_cpus": {"load": "0-1"}} for host in hosts}
-    assert placement.load_roles(hosts, given)["load-2"] == {"host": "two", "cpus": "0-1"}
-
-
-def test_a_load_that_fails_is_named_while_others_run() -> None:
-    answers = (
-        {"state": "running"},
-        {"state": "exited", "code": 2, "stderr_tail": "lost connection\n", "placement": {"samples": 1}},
-        {"state": "exited", "code": 0},
-    )
-    hosts = ["a", "b", "c"]
-    results = [{"stdout": json.dumps(answer)} for answer in answers]
-    states = placement.load_states(results, hosts)
-    assert states["running"] == ["a"]
-    assert states["host"] == "b"
-    assert states["failed"] == "b: lost connection"
-    assert states["placements"] == {"load": None, "load-2": {"samples": 1}, "load-3": None}
-    assert placement.load_states(results[1:2], ["b"])["failed"] == "lost connection"
-    killed = [{"stdout": json.dumps({"state": "signalled", "signal": 9})}]
-    assert "'signal': 9" in placement.load_states(killed, ["b"])["failed"]

@@ -42,7 +42,7 @@ def test_a_wrong_clock_of_the_load_changes_nothing_if_the_offset_was_measured(
 ) -> None:
     right, wrong = growing(tmp_path / "right"), growing(tmp_path / "wrong")
     measure_clock(right)
-    skew(wrong, 1, seconds)
+    skew(wrong, seconds)
     measure_clock(wrong, ahead=seconds)
 
     expected, result = read(right), read(wrong)
@@ -59,7 +59,7 @@ def test_a_wrong_clock_of_the_load_changes_nothing_if_the_offset_was_measured(
 
 def test_without_a_measured_offset_the_header_and_the_comparability_report_it(tmp_path: Path) -> None:
     run = growing(tmp_path / "run")
-    skew(run, 1, 4)
+    skew(run, 4)
 
     assert clocks_text([read(run)]) == (
         "the offset between load1 and db1 is not known: clock.jsonl is missing; taken as 0"
@@ -138,7 +138,7 @@ def test_a_broken_reading_of_the_clocks_is_refused_with_its_line(tmp_path: Path)
     path = run / "load" / "clock.jsonl"
     before, after = path.read_text().splitlines()
     path.write_text(f"{before}\n{after[:40]}\n")
-    assert len(open_run(run).loads[0].exchanges) == 1  # a crash cut off the last line
+    assert len(open_run(run).load.exchanges) == 1  # a crash cut off the last line
 
     path.write_text(json.dumps(json.loads(before) | {"bound_ns": "0.2 ms"}) + f"\n{after}\n")
     with pytest.raises(InputError, match=r"clock.jsonl line 1: is not a reading of two clocks"):

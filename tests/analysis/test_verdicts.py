@@ -119,7 +119,7 @@ def test_one_bound_repeat_makes_the_side_bound_and_an_unmeasured_one_cannot_tell
     blind = measured(tmp_path / "blind")
     for name in ("threads.load.busiest", "threads.load.run_delay_ns"):
         del blind.quantities.values[name]
-    result = client.bound([replace(blind, loads=(replace(blind.loads[0], cpus=None),))])
+    result = client.bound([replace(blind, load_cpus=None)])
     assert (result.answer, result.text.count("no CPU set was given for the load")) == ("inconclusive", 1)
 
 
@@ -211,7 +211,7 @@ def test_a_recording_without_interrupts_has_no_such_line(tmp_path: Path) -> None
 def test_one_run_that_was_not_separated_decides(tmp_path: Path) -> None:
     good = measured(tmp_path / "a")
     bad = measured(tmp_path / "b")
-    bad = replace(bad, loads=(replace(bad.loads[0], cpus=(0, 1)),))
+    bad = replace(bad, load_cpus=(0, 1))
     result = separation.pinned([good, bad])
     assert result.answer == "not separated"
     assert result.text.endswith("CPU 0 is in both (in 1 of 2 runs)")

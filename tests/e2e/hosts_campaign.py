@@ -43,9 +43,9 @@ def newest(bench: Bench) -> Path:
     return sorted(bench.runs.glob("*/2*"))[-1]
 
 
-def measuring(bench: Bench, host: int = 1, *, since_ns: int = 0) -> str | None:
-    """Name the run whose load, started after a time, is in its measure phase on a host of the bench now."""
-    for phases in bench.hosts[host].data.glob("executions/2*/*/load*/phases.jsonl"):
+def measuring(bench: Bench, *, since_ns: int = 0) -> str | None:
+    """Name the run whose load, started after a time, is in its measure phase now."""
+    for phases in bench.loads[0].data.glob("executions/2*/*/load/phases.jsonl"):
         whole, _, _ = phases.read_text().rpartition("\n")
         lines = [json.loads(line) for line in whole.splitlines()]
         if not lines or lines[0]["realtime_ns"] < since_ns:

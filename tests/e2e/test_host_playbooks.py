@@ -134,7 +134,7 @@ def test_a_killed_playbook_leaves_a_reverted_server_and_the_recording(four: Benc
         assert not applied.exists()
 
 
-def test_ceilings_are_those_of_the_network_between_server_and_first_load(four: Bench) -> None:
+def test_ceilings_are_those_of_the_network_between_server_and_load(four: Bench) -> None:
     with mirror(NETWORKS / "control", f"{SUBNET}1") as url:
         for host in four.hosts[:2]:
             host.shell(

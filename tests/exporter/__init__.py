@@ -1,1 +1,1 @@
-"""Tests of what Prometheus scrapes: promtool, node_exporter and Prometheus are the judges."""
+"""Tests of what is read from real exporters and a real Prometheus."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,33 +26,6 @@ LASTING = (
 )
 Labels = frozenset[tuple[str, str]]
 T = TypeVar("T")
-
-
-@dataclass
-class Metrics:
-    """What an endpoint served: types by name, values by name and labels."""
-
-    types: dict[str, str]
-    values: dict[str, dict[Labels, float]]
-
-    @classmethod
-    def parse(cls, text: str) -> Metrics:
-        """Reads Prometheus text 0.0.4; every sample must come under its own family."""
-        types: dict[str, str] = {}
-        values: dict[str, dict[Labels, float]] = {}
-        for line in text.splitlines():
-            if line.startswith("# TYPE "):
-                _, _, name, kind = line.split(" ")
-                assert name not in types, f"{name} comes twice"
-                types[name] = kind
-            elif not line.startswith("#"):
-                head, value = line.rsplit(" ", 1)
-                name, _, labels = head.partition("{")
-                pairs = frozenset(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels))
-                samples = values.setdefault(name, {})
-                assert pairs not in samples, f"{head} comes twice"
-                samples[pairs] = float(value)
-        return cls(types, values)
 
 
 def wait_for(what: str, get: Callable[[], T | None]) -> T:
@@ -86,24 +57,6 @@ def running(arguments: list[object], log: Path) -> Iterator[subprocess.Popen[byt
     finally:
         process.terminate()
         process.wait(120)
-
-
-def served(log: Path) -> str | None:
-    """The URL that our endpoint printed, once the line is whole: it is written in pieces."""
-    line = re.search(r"serving (\S+)\n", log.read_text())
-    return line.group(1) if line else None
-
-
-@contextlib.contextmanager
-def serving(log: Path, *arguments: object, verb: str = "serve") -> Iterator[str]:
-    """Our own endpoint, at a port that the system chose; gives its URL."""
-    with running([COLLECT, verb, "--listen", "127.0.0.1:0", *arguments], log) as process:
-
-        def url() -> str | None:
-            assert process.poll() is None, log.read_text()
-            return served(log)
-
-        yield wait_for("the endpoint", url)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from loadprint.importing.exposition import samples, series_text
 
-from .endpoints import COLLECT, LASTING, fetch, node_exporter, serving
+from .endpoints import COLLECT, LASTING, fetch, node_exporter
 
 OWN = ("up", "scrape_duration_seconds", "scrape_samples_scraped")
 
@@ -131,8 +131,8 @@ def test_https_is_scraped_with_the_right_authority_and_password(tmp_path: Path, 
         login(tmp_path / "wrong", "basic recorder:no\n"),
     )
     ours, other = tmp_path / "ours.crt", authority(tmp_path, "other")
-    with serving(tmp_path / "log", "--web-config-file", web, "--probes", "cpu") as url:
-        assert url.startswith("https://")
+    with node_exporter(tmp_path / "log", f"--web.config={web}") as plain:
+        url = plain.replace("http://", "https://")
 
         def up(run: str, ca: Path, password: Path) -> list[tuple[float, str | None]]:
             scrape = ("--scrape", f"tls={url}", "--scrape-ca", ca, "--scrape-auth", f"tls={password}")

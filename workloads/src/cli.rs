@@ -29,7 +29,6 @@ const EXAMPLES: &str = "Examples:
   loadprint-load prepare oltp_read_write --defaults-file=my.cnf --tables=4 --table-size=100000 --threads=4
   loadprint-load run oltp_read_write --defaults-file=my.cnf --tables=4 --table-size=100000 --threads=4 --warmup-time=10 --time=60 --out=runs/a
   loadprint-load run arm_insert --mysql-socket=/run/mysqld/mysqld.sock --mysql-user=arm --scenario=ctx5 --threads=8 --time=30
-  loadprint-load run oltp_read_write --defaults-file=my.cnf --threads=64 --rand-seed=7 --part=2/3 --role=load-2 --start-at=1763877460000000000 --out=runs/a
   loadprint-load help arm_insert
 
 Option names are those of sysbench; `_` may be used in place of `-`.

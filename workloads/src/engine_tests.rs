@@ -1,7 +1,5 @@
 //! Tests the engine and the suites with a driver that needs no server.
 
-mod parts;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -26,20 +24,15 @@ use crate::engine::schedule::Rate;
 use crate::options;
 use crate::options::Values;
 use crate::registry;
-use crate::share::Share;
 use crate::stats::Counter;
 use crate::stats::Totals;
 use anyhow::Result;
-use loadprint_recording::clock::monotonic_ns;
 
 /// Records the order of the calls and counts the events of the intervals.
 #[derive(Default)]
 struct Notes {
     calls: Vec<String>,
     events: u64,
-    /// When the first phase starts, and when it started.
-    start_ns: Option<i64>,
-    first_ns: Option<i64>,
 }
 
 impl Observer for Notes {
@@ -51,8 +44,8 @@ impl Observer for Notes {
         Ok(())
     }
 
-    fn ready(&mut self) -> Result<Option<i64>> {
-        Ok(self.start_ns)
+    fn ready(&mut self) -> Result<()> {
+        Ok(())
     }
 
     fn at_rest_before_warmup(&mut self) -> Result<()> {
@@ -61,7 +54,6 @@ impl Observer for Notes {
     }
 
     fn phase_starts(&mut self, phase: &str) -> Result<()> {
-        self.first_ns.get_or_insert_with(monotonic_ns);
         self.calls.push(format!("begin {phase}"));
         Ok(())
     }
@@ -91,7 +83,7 @@ impl Observer for Notes {
 
 fn plan(threads: usize, events: u64) -> Plan {
     Plan {
-        share: Share::whole(threads),
+        threads,
         time: None,
         events: Some(events),
         warmup: None,
@@ -108,7 +100,7 @@ fn run_dry(name: &str, given: &[(&str, &str)], seed: u64, plan: &Plan, driver: &
     let mut tables = workload.descriptor().options.to_vec();
     tables.push(options::COMMON);
     let values = Values::defaults(&tables, given);
-    let load = workload.load(&values, plan.share, seed).unwrap();
+    let load = workload.load(&values, plan.threads, seed).unwrap();
     let mut notes = Notes::default();
     let types = workload.descriptor().types.len();
     let outcome = run(

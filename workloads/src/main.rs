@@ -18,7 +18,6 @@ mod result;
 mod series;
 mod server;
 mod server_clock;
-mod share;
 mod stats;
 mod suite;
 mod traffic;

@@ -1,5 +1,4 @@
-//! Writes the load's part of a run directory: the files of its role, such as `load/*`, and
-//! `run.json` and the manifest if no orchestrator writes them.
+//! Writes the load's part of a run directory: `load/*`, and `run.json` and the manifest if no orchestrator writes them.
 
 use std::fs::File;
 use std::io::Write;
@@ -19,12 +18,10 @@ use serde_json::Value as Json;
 use serde_json::json;
 
 use crate::engine::Interval;
-use crate::options::Values;
 use crate::series::Series;
 use crate::series::reported;
 use crate::series::reported::ReportedInterval;
 use crate::server_clock::ClockReading;
-use crate::share::Part;
 
 /// The state of `clock.jsonl`.
 enum ClockLog {
@@ -48,15 +45,15 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Creates the directory of the role, such as `RUN/load`. Refuses a directory that contains
+    /// Creates `RUN/load`. Refuses a directory that contains
     /// results, so that nothing is overwritten.
     ///
     /// # Errors
     /// If it cannot be created or contains results.
-    pub fn create(run: &Path, role: &str, types: &'static [&'static str]) -> Result<Self> {
-        refuse_results(run, role)?;
+    pub fn create(run: &Path, types: &'static [&'static str]) -> Result<Self> {
+        refuse_results(run)?;
         let run = Directory::create(run).context("--out")?;
-        let load = run.make(role).context("--out")?;
+        let load = run.make("load").context("--out")?;
         let boot_id = clock::boot_id()?;
         Ok(Self {
             series: Series::new(types, load.file("latency.hlog")),
@@ -140,10 +137,10 @@ impl Recording {
     }
 
     /// Writes `run.json` and the manifest, unless an orchestrator or a recorder has written
-    /// `run.json`, or this process is only a part of the load.
+    /// `run.json`.
     pub fn finish(&self, info: &RunInfo<'_>) -> Result<()> {
         let file = self.run.file("run.json");
-        if info.part.is_some() || file.exists() {
+        if file.exists() {
             return Ok(());
         }
         let id = self
@@ -179,29 +176,12 @@ impl Recording {
     }
 }
 
-/// The directory of `--role`.
-///
-/// # Errors
-/// If it is not one of a load.
-pub fn role(values: &Values) -> Result<&str> {
-    let role = values.text("role")?.unwrap_or("load");
-    let number = role
-        .strip_prefix("load-")
-        .and_then(|number| number.parse::<u16>().ok());
-    // The number as it would be printed: no sign, no leading zero.
-    let numbered = number.is_some_and(|number| number >= 2 && role == format!("load-{number}"));
-    if role != "load" && !numbered {
-        bail!("--role={role} is not load, load-2, load-3, ...");
-    }
-    Ok(role)
-}
-
 /// Refuses a run directory that contains results.
 ///
 /// # Errors
 /// The existing file.
-pub fn refuse_results(run: &Path, role: &str) -> Result<()> {
-    let result = run.join(role).join("result.json");
+pub fn refuse_results(run: &Path) -> Result<()> {
+    let result = run.join("load/result.json");
     if result.exists() {
         bail!(
             "{}: the result exists already: give a new directory in --out",
@@ -227,8 +207,6 @@ pub struct RunInfo<'a> {
     pub server: &'a Json,
     /// Why the run failed.
     pub reason: Option<&'a str>,
-    /// The part of the load that this process ran.
-    pub part: Option<Part>,
 }
 
 #[cfg(test)]
@@ -247,7 +225,7 @@ mod tests {
         for name in ["phases.jsonl", "server.json", ".server.json.tmp", "latency.hlog"] {
             symlink(&kept, run.join("load").join(name)).unwrap();
         }
-        let mut recording = Recording::create(&run, "load", &["transaction"]).unwrap();
+        let mut recording = Recording::create(&run, &["transaction"]).unwrap();
         recording.start_phase("measure").unwrap();
         recording.write_server(&json!({})).unwrap();
         let histogram = Histogram::new(3).unwrap();
@@ -266,7 +244,7 @@ mod tests {
         let other = dir.path().join("other");
         fs::create_dir(&other).unwrap();
         symlink(run.join("load"), other.join("load")).unwrap();
-        let error = Recording::create(&other, "load", &[]).err().unwrap();
+        let error = Recording::create(&other, &[]).err().unwrap();
         assert!(
             format!("{error:#}").contains("other/load: a symbolic link"),
             "{error:#}"

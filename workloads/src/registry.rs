@@ -2,7 +2,6 @@
 
 use crate::external::CommandWorkload;
 use crate::suite::arm::ArmInsert;
-use crate::suite::insert_benchmark::InsertBenchmark;
 use crate::suite::lookup::Lookup;
 use crate::suite::oltp::bulk_insert::BulkInsert;
 use crate::suite::oltp::scripts;
@@ -24,7 +23,6 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &scripts::RANDOM_RANGES,
     &Lookup,
     &ArmInsert,
-    &InsertBenchmark,
     &TprocC,
     &CommandWorkload,
 ];

@@ -10,7 +10,6 @@ use serde_json::json;
 use crate::engine::Measured;
 use crate::engine::Outcome;
 use crate::engine::schedule::Rate;
-use crate::share::Part;
 use crate::stats::Counter;
 use crate::stats::Totals;
 use crate::stats::histogram::HistogramError;
@@ -26,11 +25,9 @@ pub struct ResultContext<'a> {
     pub operation: &'a str,
     /// All options.
     pub options: &'a Json,
-    /// Threads of this part.
+    /// Threads.
     pub threads: usize,
-    /// The part of the load that this process ran.
-    pub part: Option<Part>,
-    /// Requested operations per second, of this part.
+    /// Requested operations per second.
     pub rate: Option<Rate>,
     /// Percentile that is added to every latency as `p<N>`.
     pub percentile: u8,
@@ -135,7 +132,6 @@ pub fn result_json(
     });
     let parts = [about, open_loop, counted].into_iter();
     let mut result: Map<String, Json> = parts.filter_map(into_object).flatten().collect();
-    result.extend(context.part.map(|part| ("part".to_owned(), part.to_json())));
     for name in context.unseen {
         result.insert((*name).to_owned(), Json::Null);
     }

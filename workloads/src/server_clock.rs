@@ -3,7 +3,6 @@
 
 use anyhow::Context;
 use anyhow::Result;
-use anyhow::bail;
 use loadprint_recording::clock::monotonic_ns;
 use loadprint_recording::clock::realtime_ns;
 use serde_json::Value as Json;
@@ -18,9 +17,6 @@ use crate::server::Server;
 const ROUND_TRIPS: usize = 20;
 /// SYSDATE(6) cuts off what is below a microsecond.
 const RESOLUTION_NS: i64 = 1_000;
-/// The longest wait for `--start-at`: a time further ahead is not in nanoseconds, or the server's
-/// clock is wrong.
-const LONGEST_WAIT_S: f64 = 3600.0;
 /// In UTC: a local time is ambiguous when daylight saving time ends.
 const SET_UTC: &str = "SET time_zone = '+00:00'";
 const NOW: &str = "SELECT UNIX_TIMESTAMP(SYSDATE(6))";
@@ -68,12 +64,6 @@ impl ClockReading {
         })
     }
 
-    /// This host's CLOCK_MONOTONIC when the server's clock shows this time.
-    pub fn monotonic_at(&self, server_realtime_ns: i64) -> i64 {
-        let ahead = server_realtime_ns.saturating_sub(self.server_realtime_ns);
-        self.monotonic_ns.saturating_add(ahead)
-    }
-
     /// The line of `clock.jsonl`.
     pub fn to_json(self, at: &str, boot_id: &str) -> Json {
         json!({
@@ -87,51 +77,23 @@ impl ClockReading {
     }
 }
 
-/// Measures, records and converts `--start-at`: gives the time on this host's CLOCK_MONOTONIC, and
-/// how many seconds it is ahead.
-///
-/// # Errors
-/// If the server's clock cannot be read, or the time is too far ahead.
-pub fn convert_start(
-    start_at: i64,
-    recording: Option<&mut Recording>,
-    server: &mut Server,
-) -> Result<(i64, f64)> {
-    let reading = ClockReading::measure(server.connection()).context("--start-at")?;
-    if let Some(recording) = recording {
-        keep(recording, "before", Ok(reading));
-    }
-    let ahead = start_at.saturating_sub(reading.server_realtime_ns) as f64 / 1e9;
-    if ahead > LONGEST_WAIT_S {
-        bail!(
-            "--start-at={start_at} is {ahead:.0} s ahead of the server's clock, more than {LONGEST_WAIT_S} s: \
-             give nanoseconds since 1970"
-        );
-    }
-    Ok((reading.monotonic_at(start_at), ahead))
-}
-
 /// Measures and appends a line to `clock.jsonl`; `at` is `before` or `after`. A failure is printed
 /// once and costs only this file: the figures of the run do not need it.
 pub fn record(recording: Option<&mut Recording>, at: &str, server: &mut Server) {
     if let Some(recording) = recording.filter(|recording| recording.has_clock()) {
-        let reading = ClockReading::measure(server.connection());
-        keep(recording, at, reading);
+        let Err(error) =
+            ClockReading::measure(server.connection()).and_then(|reading| recording.write_clock(at, reading))
+        else {
+            return;
+        };
+        recording.lose_clock();
+        let text = format!("{error:#}");
+        let line: Vec<&str> = text.split_whitespace().collect();
+        eprintln!(
+            "loadprint-load: warning: no clock.jsonl: the server's clock could not be recorded {at} the run: {}",
+            line.join(" ")
+        );
     }
-}
-
-/// As [`record`], with a measurement that was made before.
-pub fn keep(recording: &mut Recording, at: &str, reading: Result<ClockReading>) {
-    let Err(error) = reading.and_then(|reading| recording.write_clock(at, reading)) else {
-        return;
-    };
-    recording.lose_clock();
-    let text = format!("{error:#}");
-    let line: Vec<&str> = text.split_whitespace().collect();
-    eprintln!(
-        "loadprint-load: warning: no clock.jsonl: the server's clock could not be recorded {at} the run: {}",
-        line.join(" ")
-    );
 }
 
 /// Nanoseconds since 1970 of a DECIMAL with seconds, such as `1763877460.123456`.
@@ -181,17 +143,5 @@ mod tests {
         }
         assert_eq!(server_time(&[]), None);
         assert_eq!(server_time(&[vec![None]]), None);
-    }
-
-    #[test]
-    fn a_time_of_the_server_is_converted_with_the_measured_difference() {
-        let reading = ClockReading {
-            monotonic_ns: 5_000,
-            realtime_ns: 100_000,
-            server_realtime_ns: 900_000,
-            bound_ns: 10,
-        };
-        assert_eq!(reading.monotonic_at(900_250), 5_250);
-        assert_eq!(reading.monotonic_at(i64::MAX), i64::MAX - 900_000 + 5_000);
     }
 }

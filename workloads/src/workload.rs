@@ -10,7 +10,6 @@ use crate::engine::load::Load;
 use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::output::Output;
-use crate::share::Share;
 
 /// Declaration of a workload.
 #[derive(Debug)]
@@ -78,19 +77,13 @@ pub trait Workload: Sync {
     /// Reads the data into the buffer pool.
     fn warmup(&self, setup: &Setup<'_>) -> Result<()>;
 
-    /// False if several processes cannot divide a run, because its connections share more state than
-    /// numbers of threads can divide.
-    fn divides(&self) -> bool {
-        true
-    }
-
     /// The runs of these options, in order; `--threads` has one number in `values`.
     fn points(&self, _values: &Values) -> Result<Vec<Point>> {
         Ok(vec![Point::default()])
     }
 
     /// Checks before a run that the tables match the options.
-    fn preflight(&self, _values: &Values, _share: Share, _connection: &mut dyn Connection) -> Result<()> {
+    fn preflight(&self, _values: &Values, _threads: usize, _connection: &mut dyn Connection) -> Result<()> {
         Ok(())
     }
 
@@ -102,6 +95,6 @@ pub trait Workload: Sync {
     /// Drops what `prepare` created.
     fn cleanup(&self, setup: &Setup<'_>) -> Result<()>;
 
-    /// Makes the load for these options: the connections of this process's share.
-    fn load(&self, values: &Values, share: Share, seed: u64) -> Result<Box<dyn Load>>;
+    /// Makes the load for these options.
+    fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>>;
 }

@@ -1,7 +1,4 @@
-"""Checks whether the load generator limited the throughput: its threads, CPUs, CPU wait and ports.
-
-Each load host is checked alone: one that is at its limit limits its part of the throughput.
-"""
+"""Checks whether the load generator limited the throughput: its threads, CPUs, CPU wait and ports."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from loadprint.metrics.gather import Measured, time_wait_after
-from loadprint.metrics.load_side import LoadHost
 
 THREAD_BUSY, SET_BUSY, DELAY_SHARE = 0.90, 0.80, 0.05
 PORTS_USED = 0.5  # of the port range in TIME_WAIT: connect() slows down, and soon fails
@@ -17,7 +13,6 @@ TIME_WAIT_S = 60.0  # TCP_TIMEWAIT_LEN of the kernel
 PORT_RANGE = "net.ipv4.ip_local_port_range"
 STOLEN = 0.01  # of the CPU time of the server or the load; more is a disturbance
 LIGHT = 0.5  # below this busy share of the load's CPUs, steal explains the CPU wait
-ANSWERS = ("yes", "inconclusive", "no")  # the first of any load host is that of the side
 STATES = ("user", "nice", "system", "irq", "softirq", "iowait", "steal", "idle")
 
 
@@ -52,28 +47,11 @@ class Bound:
 
 
 def bound(runs: Sequence[Measured]) -> Bound:
-    """Check all repeats of a side: it is client-bound if any load host was in any repeat.
-
-    With several load hosts the text names each; if one was client-bound, only those.
-    """
-    by_role: dict[str, list[LoadHost]] = {}
-    for run in runs:
-        for load in run.loads:
-            by_role.setdefault(load.role, []).append(load)
-    if len(by_role) == 1:
-        return _bound(next(iter(by_role.values())))
-    results = [(" / ".join(dict.fromkeys(load.host for load in of)), _bound(of)) for of in by_role.values()]
-    answer = next(each for each in ANSWERS if any(result.answer == each for _, result in results))
-    told = [(name, result) for name, result in results if answer != "yes" or result.answer == "yes"]
-    return Bound(answer, "; ".join(f"{name}: {result.text}" for name, result in told))
-
-
-def _bound(loads: Sequence[LoadHost]) -> Bound:
-    """Check one load host in all repeats."""
-    limits = _limits(loads)
+    """Check all repeats of a side: it is client-bound if any was."""
+    limits = _limits(runs)
     beyond = [limit for limit in limits if limit.beyond]
     if beyond:
-        used = [cpu.rate for load in loads if (cpu := load.quantities.get("process.load.cpu"))]
+        used = [cpu.rate for run in runs if (cpu := run.quantities.get("process.load.cpu"))]
         text = ", ".join(limit.text() for limit in beyond)
         text += f"; its process {100 * sum(used) / len(used):.0f} % of a core" if used else ""
         return Bound("yes", text)
@@ -82,25 +60,18 @@ def _bound(loads: Sequence[LoadHost]) -> Bound:
     if len(lacking) == len(limits[:3]):
         return Bound("inconclusive", "; ".join(dict.fromkeys(limit.reason for limit in lacking)))
     unknown = f"; unknown: {'; '.join(dict.fromkeys(limit.reason for limit in lacking))}" if lacking else ""
-    return Bound("no", ", ".join(known) + _stolen_text(loads) + unknown)
+    return Bound("no", ", ".join(known) + _stolen_text(runs) + unknown)
 
 
-def stolen(run: Measured) -> tuple[str, float] | None:
-    """Host and largest share of a load's CPU time that was stolen by other virtual machines, if known."""
-    shares = [(load.host, share) for load in run.loads if (share := _stolen(load)) is not None]
-    return max(shares, key=lambda each: each[1], default=None)
-
-
-def _stolen(load: LoadHost) -> float | None:
-    times = _times(load)
+def stolen(run: Measured) -> float | None:
+    """Share of the load's CPU time that was stolen by other virtual machines, if known."""
+    times = _times(run)
     return times["steal"] / sum(times.values()) if times else None
 
 
-def _stolen_text(loads: Sequence[LoadHost]) -> str:
+def _stolen_text(runs: Sequence[Measured]) -> str:
     """The CPU wait that is not counted because the CPUs were stolen; empty if there is none."""
-    shares = [
-        (steal, wait) for load in loads if (steal := _excused(load)) and (wait := _wait(load)) is not None
-    ]
+    shares = [(steal, wait) for run in runs if (steal := _excused(run)) and (wait := _wait(run)) is not None]
     if not shares:
         return ""
     steal, wait = (max(each) for each in zip(*shares, strict=True))
@@ -122,28 +93,28 @@ def _percent(share: float, limit: float) -> str:
     return f"{100 * share:.1f}" if near else f"{100 * share:.0f}"
 
 
-def _limits(loads: Sequence[LoadHost]) -> tuple[Limit, Limit, Limit, Limit]:
-    first = loads[0].quantities
+def _limits(runs: Sequence[Measured]) -> tuple[Limit, Limit, Limit, Limit]:
+    first = runs[0].quantities
     return (
         Limit(
             "busiest thread {} % of a CPU",
-            _largest(_quantity(load, "threads.load.busiest") for load in loads),
+            _largest(_quantity(run, "threads.load.busiest") for run in runs),
             THREAD_BUSY,
             first.why("threads.load.busiest"),
         ),
         Limit(
             "its CPUs {} %",
-            _largest(_busy(load) for load in loads),
+            _largest(_busy(run) for run in runs),
             SET_BUSY,
-            "no CPU set was given for the load" if loads[0].cpus is None else first.why("cpu.load.user"),
+            "no CPU set was given for the load" if runs[0].load_cpus is None else first.why("cpu.load.user"),
         ),
         Limit(
             "CPU wait {} % of latency",
-            _largest(_delay(load) for load in loads),
+            _largest(_delay(run) for run in runs),
             DELAY_SHARE,
             first.why("threads.load.run_delay_ns"),
         ),
-        Limit("{} % of ports in TIME_WAIT", _largest(_ports(load) for load in loads), PORTS_USED),
+        Limit("{} % of ports in TIME_WAIT", _largest(_ports(run) for run in runs), PORTS_USED),
     )
 
 
@@ -151,60 +122,60 @@ def _largest(values: Iterable[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def _quantity(load: LoadHost, name: str) -> float | None:
-    quantity = load.quantities.get(name)
+def _quantity(run: Measured, name: str) -> float | None:
+    quantity = run.quantities.get(name)
     return None if quantity is None else quantity.rate
 
 
-def _times(load: LoadHost) -> dict[str, float]:
+def _times(run: Measured) -> dict[str, float]:
     """Time of the load's CPU set by state, in CPU-seconds per second; empty if unknown."""
-    states = {state: _quantity(load, f"cpu.load.{state}") for state in STATES}
+    states = {state: _quantity(run, f"cpu.load.{state}") for state in STATES}
     times = {state: time for state, time in states.items() if time is not None}
-    known = len(times) == len(STATES) and load.cpus is not None and sum(times.values()) > 0
+    known = len(times) == len(STATES) and run.load_cpus is not None and sum(times.values()) > 0
     return times if known else {}
 
 
-def _busy(load: LoadHost) -> float | None:
+def _busy(run: Measured) -> float | None:
     """Busy share of the load's CPU set, of all processes."""
-    times = _times(load)
+    times = _times(run)
     return sum(times[state] for state in STATES[:5]) / sum(times.values()) if times else None
 
 
-def _wait(load: LoadHost) -> float | None:
+def _wait(run: Measured) -> float | None:
     """Time that runnable threads of the load waited for a CPU, over mean latency × operations."""
     delay, events, latency = (
-        _quantity(load, name) for name in ("threads.load.run_delay_ns", "load.events", "latency.mean")
+        _quantity(run, name) for name in ("threads.load.run_delay_ns", "load.events", "latency.mean")
     )
     if not delay or not events or not latency or events <= 0 or latency <= 0:
         return None
     return delay / events / latency
 
 
-def _excused(load: LoadHost) -> float | None:
+def _excused(run: Measured) -> float | None:
     """The stolen share if it explains the CPU wait (the CPUs were mostly idle), else None."""
-    share, busy = _stolen(load), _busy(load)
+    share, busy = stolen(run), _busy(run)
     return share if share is not None and busy is not None and share > STOLEN and busy < LIGHT else None
 
 
-def _delay(load: LoadHost) -> float | None:
+def _delay(run: Measured) -> float | None:
     """The part of `_wait` that the load's own threads caused.
 
     While a thread waits, its CPU runs other threads or is stolen. The share of other processes is subtracted
     in proportion to CPU time. The wait for a stolen CPU is a disturbance of the host and does not count.
     """
-    wait = _wait(load)
+    wait = _wait(run)
     if wait is None:
         return None
-    if _excused(load) is not None:
+    if _excused(run) is not None:
         return 0.0
-    times, on_cpu = _times(load), _quantity(load, "threads.load.on_cpu_ns")
+    times, on_cpu = _times(run), _quantity(run, "threads.load.on_cpu_ns")
     ran = sum(times[state] for state in ("user", "nice", "system")) if times else 0.0
     return wait * min(1.0, on_cpu / ran) if on_cpu is not None and ran > 0 else wait
 
 
-def port_range(load: LoadHost) -> int | None:
+def port_range(run: Measured) -> int | None:
     """Size of the port range of the load's host for outgoing connections."""
-    text = (load.fingerprint.get("sysctl") or {}).get(PORT_RANGE)
+    text = (run.run.fingerprint("load").get("sysctl") or {}).get(PORT_RANGE)
     try:
         first, last = (int(word) for word in str(text).split())
     except ValueError:
@@ -212,17 +183,17 @@ def port_range(load: LoadHost) -> int | None:
     return last - first + 1 if last >= first else None
 
 
-def _ports(load: LoadHost) -> float | None:
+def _ports(run: Measured) -> float | None:
     """Share of the port range that is in TIME_WAIT, or will be at this rate of new connections."""
-    ports = port_range(load)
-    waiting = [_quantity(load, "sockets.load.time_wait"), time_wait_after(dict(load.result))]
-    opened = _quantity(load, "sockets.load.active_opens")
+    ports = port_range(run)
+    waiting = [_quantity(run, "sockets.load.time_wait"), time_wait_after(run.run.result or {})]
+    opened = _quantity(run, "sockets.load.active_opens")
     if opened is not None:
-        waiting.append(opened * TIME_WAIT_S if _leaves_time_wait(load) else None)
+        waiting.append(opened * TIME_WAIT_S if _leaves_time_wait(run) else None)
     known = [value for value in waiting if value is not None]
     return max(known) / ports if known and ports else None
 
 
-def _leaves_time_wait(load: LoadHost) -> bool:
+def _leaves_time_wait(run: Measured) -> bool:
     """Whether closed connections leave ports in TIME_WAIT; a run without reconnects does not."""
-    return bool(_quantity(load, "sockets.load.time_wait"))
+    return bool(_quantity(run, "sockets.load.time_wait"))

@@ -135,8 +135,6 @@ def facts_of(run: Measured, plan: Mapping[str, Any]) -> list[Fact]:
         facts += _server(Server.of(run.run.server))
     if run.run.result:
         facts += _load(run.run.result)
-        if len(run.loads) > 1:
-            facts.append(Fact("load generator", "load hosts", str(len(run.loads)), inputs=(LOAD,)))
         facts += _data(run, plan)
     return facts
 

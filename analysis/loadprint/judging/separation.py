@@ -53,7 +53,7 @@ def _of_run(run: Measured) -> Pinned:
 def _on_hosts(placement: Mapping[str, Any], run: Measured) -> Pinned:
     """Separate hosts: without CPU sets every thread could use all CPUs, and there was nothing to check."""
     where = "server and load ran on separate hosts"
-    roles = ("server", *(load.role for load in run.loads))
+    roles = ("server", "load")
     placed = [given_cpus(run.run, role) not in (None, host_cpus(run.run, role)) for role in roles]
     if not any(placed) and placement.get("verified") is not False:
         return Pinned("yes", f"{where}, each on all of its CPUs")

@@ -116,9 +116,8 @@ def _denied_cpu(run: Measured) -> list[str]:
     cores = q.get("cpu.server.cores")
     if steal and cores and cores.rate > 0 and steal.rate / cores.rate > client.STOLEN:
         texts.append(f"{100 * steal.rate / cores.rate:.1f} % of the server's CPU time stolen")
-    if (stolen := client.stolen(run)) is not None and stolen[1] > client.STOLEN:
-        owner = stolen[0] if len(run.loads) > 1 else "the load"
-        texts.append(f"{100 * stolen[1]:.1f} % of {owner}'s CPU time stolen")
+    if (stolen := client.stolen(run)) is not None and stolen > client.STOLEN:
+        texts.append(f"{100 * stolen:.1f} % of the load's CPU time stolen")
     throttled = q.get("cgroup.server.throttled")
     if throttled and throttled.rate > THROTTLED:
         texts.append(f"throttled by its quota in {100 * throttled.rate:.0f} % of periods")

@@ -10,7 +10,7 @@ server's. `ebpf_exchanges` measures network and overlap, of sampled exchanges.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import ibis
@@ -19,9 +19,8 @@ from loadprint.metrics import thread_states
 from loadprint.metrics.sources import Source
 from loadprint.metrics.sources_ebpf import ends, increases
 from loadprint.reading.columns import NANOSECOND
-from loadprint.reading.load_hosts import FIRST
 from loadprint.reading.queries import number
-from loadprint.reading.recording import Load
+from loadprint.reading.recording import LOAD, Run
 from loadprint.reading.window import measure_window
 
 EXCHANGES = "ebpf_exchanges"
@@ -84,7 +83,7 @@ def _close(source: Source, name: str, terms: Mapping[str, int]) -> None:
 def _latency(source: Source, result: Mapping[str, Any]) -> None:
     """Mean number of operations in progress, and of those that are due and have not started."""
     out, kinds = source.out, [kind or {} for kind in (result.get("transactions") or {}).values()]
-    seconds = _seconds(source.run.loads)
+    seconds = _seconds(source.run)
     latency = _in_progress(seconds, kinds, "latency")
     if latency is None or not latency:
         out.mark_missing("ledger.latency", NO_RESULT if source.run.result is None else NO_LATENCY)
@@ -97,11 +96,10 @@ def _latency(source: Source, result: Mapping[str, Any]) -> None:
         out.put("ledger.backlog", backlog)
 
 
-def _seconds(loads: Sequence[Load]) -> float:
-    """Mean length of the measure phases, by the clock of their host and not the one in the results."""
-    phases = [phase for load in loads if (phase := load.phase("measure"))]
-    lengths = [(phase.end_ns - phase.begin_ns) * NANOSECOND for phase in phases if phase.end_ns is not None]
-    return math.fsum(lengths) / len(lengths) if lengths else 0.0
+def _seconds(run: Run) -> float:
+    """Length of the measure phase, by the clock of its host and not the one in the results."""
+    phase = run.phase("measure")
+    return 0.0 if phase is None or phase.end_ns is None else (phase.end_ns - phase.begin_ns) * NANOSECOND
 
 
 def _in_progress(seconds: float, kinds: list[Mapping[str, Any]], what: str) -> float | None:
@@ -117,34 +115,31 @@ def _in_progress(seconds: float, kinds: list[Mapping[str, Any]], what: str) -> f
 
 
 def _client(source: Source) -> None:
-    """The states of the load's threads during operations, on all its hosts together."""
+    """The states of the load's threads during operations."""
     out, sums = source.out, dict.fromkeys(CLIENT, 0.0)
-    for of_host, reason in _load_sources(source):
-        rates = of_host and thread_states.rates(of_host, FIRST)
-        if not rates:
-            why = reason or (source.out.why("ledger.load_threads") if rates is None else NO_THREADS)
-            for name in (*CLIENT, "client_unexplained"):
-                out.mark_missing(f"ledger.{name}", why)
-            return
-        for state, threads in rates.items():
-            if state not in NOT_IN_OPERATIONS:
-                sums[CLIENT_ROWS.get(state, "client_other")] += threads
+    of_host = _of_load(source)
+    rates = of_host and thread_states.rates(of_host, LOAD)
+    if not rates:
+        unknown = out.why("ledger.load_threads") if rates is None else NO_THREADS
+        why = NO_RECORDER if of_host is None else unknown
+        for name in (*CLIENT, "client_unexplained"):
+            out.mark_missing(f"ledger.{name}", why)
+        return
+    for state, threads in rates.items():
+        if state not in NOT_IN_OPERATIONS:
+            sums[CLIENT_ROWS.get(state, "client_other")] += threads
     for name, threads in sums.items():
         out.put(f"ledger.{name}", threads)
     terms = {"latency": 1, "backlog": -1} | dict.fromkeys(CLIENT, -1)
     _close(source, "client_unexplained", terms)
 
 
-def _load_sources(source: Source) -> Iterator[tuple[Source | None, str]]:
-    """The recordings that contain the load's threads, or the reason why a host has none."""
+def _of_load(source: Source) -> Source | None:
+    """The recording that contains the load's threads, if there is one."""
     run = source.run
-    for load in run.loads:
-        if load.role in run.roles:
-            yield Source(run, measure_window(run, load.role, source.store), source.store, source.out), ""
-        elif run.shares_host:
-            yield source, ""
-        else:
-            yield None, NO_RECORDER
+    if LOAD in run.roles:
+        return Source(run, measure_window(run, LOAD, source.store), source.store, source.out)
+    return source if run.shares_host else None
 
 
 def _exchanges(source: Source) -> None:

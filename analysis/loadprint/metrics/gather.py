@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from loadprint.errors import InputError
 from loadprint.metrics import sources, sources_hardware, sources_limits
 from loadprint.metrics.connection_time import connection_time
-from loadprint.metrics.load_side import LoadHost, load_hosts
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources_ebpf import ebpf, programs, scheduler
 from loadprint.metrics.sources_ledger import ledger
@@ -26,7 +25,7 @@ from loadprint.numbers import brief
 from loadprint.reading.clocks import SAME_CLOCK, Clocks, clocks
 from loadprint.reading.cpusets import cpuset, user_hz
 from loadprint.reading.queries import Store
-from loadprint.reading.recording import Run
+from loadprint.reading.recording import LOAD, Run
 from loadprint.reading.window import Window, measure_window
 from loadprint.series.series import Series
 from loadprint.series.throughput import intervals
@@ -42,7 +41,7 @@ LATENCIES = ("min", "mean", "p50", "p95", "p99", "p999", "max")
 class Measured:
     """A run with its quantities; a CPU set is None if it was not given on a shared host.
 
-    `loads` are the load hosts with their own quantities. `events_per_second` are the rates of all transaction
+    `events_per_second` are the rates of all transaction
     types together, at steps of `step_s` seconds through the measure phase; NaN where an interval is missing.
     `profile` has the samples of stacks in the window.
     """
@@ -50,17 +49,12 @@ class Measured:
     run: Run
     quantities: Quantities
     server_cpus: tuple[int, ...] | None
-    loads: tuple[LoadHost, ...]
+    load_cpus: tuple[int, ...] | None
     window: Window | None
     events_per_second: NDArray[np.float64]
     step_s: float = 1.0
     clocks: Clocks = SAME_CLOCK
     profile: Profile | None = None
-
-    @property
-    def load_cpus(self) -> tuple[int, ...] | None:
-        """CPU set of the load; None with several load hosts."""
-        return self.loads[0].cpus if len(self.loads) == 1 else None
 
     @property
     def operation(self) -> str:
@@ -99,8 +93,9 @@ def gather(
     rates = reported.samples("events") if reported and "events" in reported.totals else np.empty(0)
     step = reported.usual if reported else 1.0
     _steadiness(rates, step, out)
-    loads = load_hosts(run, store, out, window)
-    return Measured(run, out, server_cpus, loads, window, rates, step, clocks(run, store), sampled)
+    load_cpus = cpuset(run, LOAD)
+    _load_side(run, store, out, load_cpus, window)
+    return Measured(run, out, server_cpus, load_cpus, window, rates, step, clocks(run, store), sampled)
 
 
 def _server_side(
@@ -141,6 +136,30 @@ def _server_side(
     return window, samples
 
 
+def _load_side(
+    run: Run, store: Store, out: Quantities, cpus: tuple[int, ...] | None, server_window: Window | None
+) -> None:
+    """Put the quantities of the load; on a shared host they are in the server's tables.
+
+    `server_window` is None if no recorder ran.
+    """
+    if LOAD in run.roles:
+        source = sources.Source(run, measure_window(run, LOAD, store), store, out)
+        sources.cpu(source, LOAD, cpus, user_hz(run, LOAD))
+        sources.process(source, user_hz(run, LOAD))
+        threads(source)
+        sources_limits.sockets(source, (LOAD,))
+    elif server_window is None:
+        return
+    elif not run.shares_host:
+        out.mark_missing(f"cpu.{LOAD}", "no recorder ran on the load's host")
+    elif cpus is None:
+        out.mark_missing(f"cpu.{LOAD}", "the load has no CPU set and shares the server's host")
+    else:
+        source = sources.Source(run, server_window, store, out)
+        sources.cpu(source, LOAD, cpus, user_hz(run, "server"))
+
+
 def _generator(run: Run, out: Quantities) -> None:
     """Totals of result.json as rates, latencies in seconds."""
     if run.result is None:
@@ -171,9 +190,7 @@ def _generator(run: Run, out: Quantities) -> None:
         elif isinstance(value, int | float) and math.isfinite(value):
             out.put(f"latency.{name}", value / 1e3, None)
         else:
-            several = len(run.loads) > 1
-            reason = "a load host has no latency.hlog" if several else "the generator did not report it"
-            out.mark_missing(f"latency.{name}", reason)
+            out.mark_missing(f"latency.{name}", "the generator did not report it")
     out.put("load.seconds", float(seconds))
     _failures(run.result, float(seconds), out)
     connection_time(run.result, float(seconds), out)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from loadprint.errors import InputError
 from loadprint.reading.queries import Store, number
-from loadprint.reading.recording import Load, Run
+from loadprint.reading.recording import LOAD, Load, Run
 from loadprint.reading.stamps import Exchange, Phase
 
 STEP_NS = 100_000_000  # a smaller change is a late read
@@ -50,15 +50,15 @@ class Alignment:
         return self.here_ns + (ns - self.there_ns) / self.rate
 
 
-def same_boot(run: Run, load: Load, role: str) -> bool:
-    """Whether a load's stamps and a role's recorder have one monotonic clock."""
-    boots = {phase.boot_id for phase in load.phases} - {None}
+def same_boot(run: Run, role: str) -> bool:
+    """Whether the load's stamps and a role's recorder have one monotonic clock."""
+    boots = {phase.boot_id for phase in run.phases} - {None}
     return bool(boots) and boots == {run.fingerprint(role).get("boot_id")}
 
 
-def _apart(run: Run, load: Load, role: str) -> bool:
-    """Whether a load ran on another host than a role's recorder: their boots are known and differ."""
-    boots = {phase.boot_id for phase in load.phases} - {None}
+def _apart(run: Run, role: str) -> bool:
+    """Whether the load ran on another host than a role's recorder: their boots are known and differ."""
+    boots = {phase.boot_id for phase in run.phases} - {None}
     boot = run.fingerprint(role).get("boot_id")
     return bool(boots) and boot is not None and boot not in boots
 
@@ -108,7 +108,7 @@ def steps(parts: Sequence[Segment]) -> list[float]:
 
 @dataclass(frozen=True)
 class Offset:
-    """One load host's clock against the server's.
+    """The load host's clock against the server's.
 
     `measured` is False if no reading relates them. `offset_ns` is the load's CLOCK_REALTIME - the server's
     before the run, `bound_ns` its largest error. `drift` is how much faster the load's CLOCK_MONOTONIC ran
@@ -126,9 +126,9 @@ class Offset:
 
 @dataclass(frozen=True)
 class Clocks:
-    """Offsets of the load hosts that are not the server's, and (host, seconds) of each step of a clock."""
+    """Offset of a load host that is not the server's, and (host, seconds) of each step of a clock."""
 
-    offsets: tuple[Offset, ...] = ()
+    offset: Offset | None = None
     steps: tuple[tuple[str, float], ...] = ()
 
 
@@ -142,18 +142,14 @@ def clocks(run: Run, store: Store) -> Clocks:
     role = run.roles[0]
     server = run.host(role)
     stepped = [(server, step) for step in steps(segments(run.path / role / "ticks.parquet", store))]
-    offsets = []
-    for load in run.loads:
-        if not _apart(run, load, role):
-            continue
-        name = run.host(load.role)
-        stepped += [(name, step) for step in _steps_of_load(load)]
-        offsets.append(_offset(run, load, role, store))
-    return Clocks(tuple(offsets), tuple(stepped))
+    if not _apart(run, role):
+        return Clocks(None, tuple(stepped))
+    stepped += [(run.host(LOAD), step) for step in _steps_of_load(run.load)]
+    return Clocks(_offset(run, role, store), tuple(stepped))
 
 
-def _offset(run: Run, load: Load, role: str, store: Store) -> Offset:
-    names = run.host(load.role), run.host(role)
+def _offset(run: Run, role: str, store: Store) -> Offset:
+    names, load = (run.host(LOAD), run.host(role)), run.load
     if not load.exchanges:
         return Offset(*names, measured=False)
     first, last = load.exchanges[0], load.exchanges[-1]
@@ -163,7 +159,7 @@ def _offset(run: Run, load: Load, role: str, store: Store) -> Offset:
     if elapsed <= 0:
         return Offset(*names, True, offset, bound)
     drift_bound = (first.bound_ns + last.bound_ns) / elapsed
-    drift = 1 / align(run, load, role, store).rate - 1
+    drift = 1 / align(run, role, store).rate - 1
     return Offset(*names, True, offset, bound, drift if abs(drift) > drift_bound else None, drift_bound)
 
 
@@ -179,18 +175,18 @@ def _steps_of_load(load: Load) -> list[float]:
     return [jump for jump in jumps if abs(jump) * 1e9 > STEP_NS]
 
 
-def align(run: Run, load: Load, role: str, store: Store) -> Alignment:
-    """Map stamps of a load to the clock of a role's recorder. Raises InputError if that is not possible.
+def align(run: Run, role: str, store: Store) -> Alignment:
+    """Map stamps of the load to the clock of a role's recorder. Raises InputError if that is not possible.
 
     Without clock.jsonl the hosts' CLOCK_REALTIME are taken as equal.
     """
-    if same_boot(run, load, role):
+    if same_boot(run, role):
         return Alignment()
     path = run.path / role / "ticks.parquet"
     parts = segments(path, store)
-    if load.exchanges:
-        return _by_exchanges(load.exchanges, parts)
-    measure = load.phase("measure")
+    if run.load.exchanges:
+        return _by_exchanges(run.load.exchanges, parts)
+    measure = run.phase("measure")
     if measure is None:
         return Alignment()
     return _by_realtime(measure, path, parts)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from loadprint.errors import InputError
-from loadprint.reading.load_hosts import FIRST, is_load
 from loadprint.reading.recording import Run
 
 USER_HZ = 100.0
@@ -30,7 +29,7 @@ def given_cpus(run: Run, role: str) -> tuple[int, ...] | None:
     """CPUs of a role from run.json, else from its fingerprint; None where none were given."""
     declared = (run.meta.get("roles") or {}).get(role) or {}
     sets = run.fingerprint(role).get("cpusets") or {}
-    given = declared.get("cpus") or sets.get(role) or (sets.get(FIRST) if is_load(role) else None)
+    given = declared.get("cpus") or sets.get(role)
     return parse_cpus(given, f"{run.path / 'run.json'}: CPUs of {role}")
 
 

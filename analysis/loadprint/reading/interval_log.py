@@ -13,7 +13,7 @@ import binascii
 import math
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,11 +47,6 @@ class LogHistogram:
     def total(self) -> int:
         """Number of values."""
         return int(self.counts.sum())
-
-    def fits(self, other: LogHistogram) -> bool:
-        """Whether the buckets of both have the same edges."""
-        common = min(len(self.edges), len(other.edges))
-        return bool((self.edges[:common] == other.edges[:common]).all())
 
     def plus(self, other: LogHistogram) -> LogHistogram:
         """Counts of both; the layouts of the buckets are equal."""
@@ -95,19 +90,6 @@ def read(path: Path) -> dict[str, LogHistogram]:
         return {tag: intervals.counted() for tag, intervals in sums.items()}
     except ValueError as error:
         raise InputError(path, "a histogram has too many buckets", COPY_AGAIN) from error
-
-
-def read_all(paths: Iterable[Path]) -> dict[str, LogHistogram]:
-    """Sums of several logs by tag: exact, because equal values are in equal buckets. Raises InputError."""
-    sums: dict[str, LogHistogram] = {}
-    for path in paths:
-        for tag, counted in read(path).items():
-            before = sums.get(tag)
-            if before is not None and not before.fits(counted):
-                what = f"its buckets of `{tag}` differ from those of another load host"
-                raise InputError(path, what, "record the run again with one version of loadprint-load")
-            sums[tag] = counted if before is None else before.plus(counted)
-    return sums
 
 
 def _lines(path: Path) -> Iterator[str]:

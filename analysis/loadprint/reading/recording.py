@@ -16,23 +16,22 @@ from typing import Any
 
 from loadprint.errors import InputError
 from loadprint.printable import printable
-from loadprint.reading import bounds, documents, load_hosts, shapes
+from loadprint.reading import bounds, documents, shapes
 from loadprint.reading.bounds import COPY_AGAIN
 from loadprint.reading.crc32c import crc32c_file
 from loadprint.reading.documents import FORMAT_VERSION
 from loadprint.reading.stamps import Exchange, Phase, read_exchanges, read_phases
 
 ELSEWHERE = ("journal", "sysstat.sa")
+LOAD = "load"  # the generator's role
 
 
 @dataclass(frozen=True)
 class Load:
-    """What the generator of one load host wrote; None where a file is missing."""
+    """When the generator's phases began and ended, and how its clock differs from the server's."""
 
-    role: str
-    result: dict[str, Any] | None
-    phases: tuple[Phase, ...]
-    exchanges: tuple[Exchange, ...]
+    phases: tuple[Phase, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
 
     def phase(self, name: str) -> Phase | None:
         """Return the last phase of this name."""
@@ -41,26 +40,21 @@ class Load:
 
 @dataclass(frozen=True)
 class Run:
-    """One run directory: its JSON files, None where a file is missing.
-
-    `loads` are the load hosts, the first one first. `result` is their results merged, `server` and `phases`
-    are those of the first. `lacking` has one line for each load host of the run that is not in the directory.
-    """
+    """One run directory: its JSON files, None where a file is missing."""
 
     path: Path
     meta: dict[str, Any]
     result: dict[str, Any] | None
     server: dict[str, Any] | None
-    loads: tuple[Load, ...]
+    load: Load
     fingerprints: dict[str, dict[str, Any]]
     manifest: dict[str, Any] | None
     problems: tuple[str, ...] = field(default=())
-    lacking: tuple[str, ...] = field(default=())
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        """Phases of the first load host."""
-        return self.loads[0].phases if self.loads else ()
+        """Phases of the load."""
+        return self.load.phases
 
     @property
     def id(self) -> str:
@@ -76,7 +70,7 @@ class Run:
     def roles(self) -> tuple[str, ...]:
         """Directories with a recorder's tables, `server` first."""
         names = [p.parent.name for p in self.path.glob("*/ticks.parquet")]
-        return tuple(sorted(names, key=lambda role: (role != "server", load_hosts.order(role))))
+        return tuple(sorted(names, key=lambda role: (role != "server", role)))
 
     @property
     def journals(self) -> tuple[Path, ...]:
@@ -93,8 +87,8 @@ class Run:
         return tuple(sorted(p.stem for p in (self.path / role).glob("*.parquet") if p.stem != "ticks"))
 
     def phase(self, name: str) -> Phase | None:
-        """Return the last phase of this name of the first load host."""
-        return self.loads[0].phase(name) if self.loads else None
+        """Return the last phase of this name."""
+        return self.load.phase(name)
 
     def fingerprint(self, role: str) -> dict[str, Any]:
         """Fingerprint of a role's host; on a shared host only the server has one."""
@@ -114,7 +108,7 @@ class Run:
     @property
     def shares_host(self) -> bool:
         """Whether server and load ran on one host, by their recorders and boots."""
-        if any(load.role in self.roles for load in self.loads):
+        if LOAD in self.roles:
             return False
         boots = {stamp.boot_id for stamp in self.phases} - {None}
         server = self.fingerprint("server").get("boot_id")
@@ -143,37 +137,23 @@ def open_run(path: Path) -> Run:
         problems.append(
             f"{journal.parent.name}/journal is not finished: run `loadprint-collect finish {path}`"
         )
-    from loadprint.reading.merge_loads import merged  # noqa: PLC0415  NumPy is slow to import
-
-    loads = tuple(_load(path / role, problems) for role in load_hosts.roles(path, meta))
-    server = _optional(path / "load" / "server.json", problems)
-    lacking = load_hosts.lacking({load.role: load.result for load in loads})
+    if f"{LOAD}-2" in (meta.get("roles") or {}):
+        raise InputError(path, "has several load hosts", "use loadprint of the version that recorded it")
+    load = path / LOAD
+    result = _optional(load / "result.json", problems)
+    phases = read_phases(load / "phases.jsonl", problems)
+    server = _optional(load / "server.json", problems)
     fingerprints = {p.parent.name: read_object(p) for p in sorted(path.glob("*/fingerprint.json"))}
     return Run(
         path=path,
         meta=meta,
-        result=merged(path, {load.role: load.result for load in loads}),
+        result=result,
         server=server,
-        loads=loads,
+        load=Load(phases, read_exchanges(load / "clock.jsonl")),
         fingerprints=fingerprints,
         manifest=_optional(path / "manifest.json", problems),
-        problems=(*problems, *lacking),
-        lacking=lacking,
+        problems=tuple(problems),
     )
-
-
-def _load(path: Path, problems: list[str]) -> Load:
-    """The generator's files in the directory of one load host."""
-    result = _optional(path / "result.json", problems)
-    phases = read_phases(path / "phases.jsonl", problems)
-    return Load(path.name, result, phases, read_exchanges(path / "clock.jsonl"))
-
-
-def require_all_loads(run: Run) -> None:
-    """Raise InputError if a load host of the run is not in its directory: the totals would be too small."""
-    for text in run.lacking:
-        name, _, what = text.partition(" ")
-        raise InputError(run.path / name, what, COPY_AGAIN)
 
 
 def refuse_special_files(run: Path) -> None:

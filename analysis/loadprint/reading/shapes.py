@@ -63,7 +63,6 @@ RESULT: Shape = {
     "servers": ListOf(TEXT),
     "flags": ListOf(TEXT),
     "tls": {"mode": TEXT, "cipher": TEXT},
-    "part": {"number": NATURAL, "of": NATURAL},
     "details": OBJECT,
 }
 SERVER: Shape = {

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.errors import InputError
-from loadprint.reading.recording import Run, open_run, read_object, require_all_loads, require_intact
+from loadprint.reading.recording import Run, open_run, read_object, require_intact
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,6 @@ def side_of(path: Path, execution: dict[str, Any], name: str) -> Side:
                 missing.append((planned["id"], _why(run)))
                 continue
             _require_finished(run)
-            require_all_loads(run)
             require_intact(run)
         except InputError as error:
             # a damaged repeat must not hide the others
@@ -119,7 +118,6 @@ def single(path: Path) -> Side:
     _require_finished(run)
     if run.status != "complete" and run.result is None:
         raise InputError(path, f"the run is {_why(run)}", "run it again")
-    require_all_loads(run)
     require_intact(run)
     name = str(run.meta.get("side") or run.id)
     return Side(name, str(run.meta.get("workload") or name), (run,))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from loadprint.errors import InputError
 from loadprint.reading.clocks import align
 from loadprint.reading.queries import Store, grouped, number
-from loadprint.reading.recording import Run
+from loadprint.reading.recording import LOAD, Run
 
 
 @dataclass(frozen=True)
@@ -100,39 +100,26 @@ def whole(run: Run, role: str, store: Store) -> tuple[float, float]:
 
 
 def _span(run: Run, role: str, store: Store, name: str) -> tuple[float, float]:
-    """Start and end of a phase on the clock of a role's recorder, in ns.
-
-    On a load host they are those that its generator wrote; elsewhere the phase is from the first start to
-    the last end of all load hosts. Raises InputError.
-    """
+    """Start and end of a phase on the clock of a role's recorder, in ns. Raises InputError."""
     if not run.phases and not run.result:
         return whole(run, role, store)
-    begins, ends = [], []
-    for load in [load for load in run.loads if load.role == role] or run.loads:
-        phase = load.phase(name)
-        if phase is None or phase.end_ns is None:
-            what = f"phase `{name}` {'is missing' if phase is None else 'has no end'}"
-            raise InputError(run.path / load.role / "phases.jsonl", what, "record the run again")
-        clock = align(run, load, role, store)
-        begins.append(clock.there(phase.begin_ns))
-        ends.append(clock.there(phase.end_ns))
-    return min(begins), max(ends)
+    phase = run.load.phase(name)
+    if phase is None or phase.end_ns is None:
+        what = f"phase `{name}` {'is missing' if phase is None else 'has no end'}"
+        raise InputError(run.path / LOAD / "phases.jsonl", what, "record the run again")
+    clock = align(run, role, store)
+    return clock.there(phase.begin_ns), clock.there(phase.end_ns)
 
 
-def measure_starts(run: Run, store: Store) -> dict[str, float]:
-    """Start of phase `measure` on the clock of each role, in ns; empty without the phase.
+def measure_start(run: Run, role: str, store: Store) -> float | None:
+    """Start of phase `measure` on the clock of a role's recorder, in ns; None without the phase.
 
-    With several load hosts it is the start of the first of them. Raises InputError.
+    Raises InputError.
     """
-    if run.roles and not run.phases and not run.result:
-        return {role: whole(run, role, store)[0] for role in run.roles}
-    begun = [(load, float(phase.begin_ns)) for load in run.loads if (phase := load.phase("measure"))]
-    if not run.roles or not begun:
-        return {load.role: begin for load, begin in begun}
-    server = run.roles[0]
-    aligned = {load.role: (align(run, load, server, store), begin) for load, begin in begun}
-    start = min(clock.there(begin) for clock, begin in aligned.values())
-    return {**{role: clock.here(start) for role, (clock, _) in aligned.items()}, server: start}
+    if not run.phases and not run.result:
+        return whole(run, role, store)[0]
+    phase = run.load.phase("measure")
+    return None if phase is None else align(run, role, store).there(phase.begin_ns)
 
 
 def _stamps(rows: dict[str, NDArray[Any]], taken: NDArray[np.bool_]) -> dict[str, dict[int, float]]:

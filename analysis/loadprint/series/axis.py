@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from loadprint.reading.counters import steps
 from loadprint.reading.queries import Store, by_entity
 from loadprint.reading.recording import Run
-from loadprint.reading.window import measure_starts, stamps
+from loadprint.reading.window import measure_start, stamps
 
 Floats = NDArray[np.float64]
 
@@ -81,7 +81,7 @@ class Axis:
 
 def read_axis(run: Run, role: str, store: Store, probes: Sequence[str]) -> Axis | None:
     """The axis of some probes of a role's recorder; None without a phase `measure`. Raises InputError."""
-    begin = measure_starts(run, store).get(role)
+    begin = measure_start(run, role, store)
     if begin is None:
         return None
     path = run.path / role / "ticks.parquet"

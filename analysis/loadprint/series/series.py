@@ -7,15 +7,14 @@ interval. Series cover the whole recording, unlike the quantities of a window, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from loadprint.reading.cpusets import cpuset, user_hz
-from loadprint.reading.load_hosts import FIRST, is_load
 from loadprint.reading.queries import Store
-from loadprint.reading.recording import Run
+from loadprint.reading.recording import LOAD, Run
 from loadprint.series.axis import Floats, read_axis
 from loadprint.series.labels import label_of
 from loadprint.series.probe_table import Table, any_requested, is_requested
@@ -73,26 +72,12 @@ def run_series(run: Run, store: Store, names: Sequence[str] | None = None) -> di
     Series that were not recorded are absent. Raises InputError with the file that cannot be used.
     """
     series: dict[str, Series] = {}
-    recorded = (
-        _of_all_loads(_recorders(run, store, names)) if len(run.loads) > 1 else _recorders(run, store, names)
-    )
-    for key, seconds, values, half in (*_generator(run, store, names), *recorded):
+    for key, seconds, values, half in (*_generator(run, store, names), *_recorders(run, store, names)):
         known = np.isfinite(values)
         if is_requested(key, names) and known.any():
             label, unit = label_of(key)
             series.setdefault(key, Series(key, label, unit, seconds, np.where(known, values, np.nan), half))
     return series
-
-
-def _of_all_loads(recorded: Iterable[TimedSeries]) -> Iterator[TimedSeries]:
-    """Series with those of all load hosts added, at the times of the first host's reads."""
-    by_key: dict[str, list[TimedSeries]] = {}
-    for each in recorded:
-        by_key.setdefault(each[0], []).append(each)
-    for key, (first, *others) in by_key.items():
-        _, seconds, values, half = first
-        sums = [np.interp(seconds, times, more, np.nan, np.nan) for _, times, more, _ in others if len(times)]
-        yield key, seconds, np.sum([values, *sums], axis=0), half
 
 
 def _recorders(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[TimedSeries]:
@@ -111,7 +96,7 @@ def _recorders(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[
                 continue
             table = Table(run, role, store, path, reader.probe, grid, side, cpus, user_hz(run, role), names)
             for key, seconds, values in reader.read(table):
-                if not is_load(role) or key.split(".")[1] == FIRST:
+                if role != LOAD or key.split(".")[1] == LOAD:
                     # a gauge has a value for each read, a counter one for each interval
                     between = len(seconds) < len(grid.seconds)
                     yield key, seconds, values, np.diff(grid.seconds) / 2 if between else 0.0
@@ -119,17 +104,17 @@ def _recorders(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[
 
 def _is_of(what: str, role: str, side: str) -> bool:
     """Whether a reader applies to a role's recorder and a side's CPU set: devices are only of the server."""
-    if is_load(role):
+    if role == LOAD:
         return what in ("cpus", "role")
     return what == "cpus" or side == role
 
 
 def _cpu_sets(run: Run, role: str) -> list[tuple[str, tuple[int, ...] | None]]:
     """The CPU sets in a role's tables: on a shared host also the load's, if it was given."""
-    if is_load(role):
-        return [(FIRST, cpuset(run, role))]
-    shared = run.shares_host and cpuset(run, FIRST) is not None
-    return [("server", cpuset(run, "server")), *([("load", cpuset(run, "load"))] if shared else [])]
+    if role == LOAD:
+        return [(LOAD, cpuset(run, role))]
+    shared = run.shares_host and cpuset(run, LOAD) is not None
+    return [("server", cpuset(run, "server")), *([(LOAD, cpuset(run, LOAD))] if shared else [])]
 
 
 def _generator(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[TimedSeries]:

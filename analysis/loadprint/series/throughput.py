@@ -15,11 +15,10 @@ import numpy as np
 from loadprint.errors import InputError
 from loadprint.reading import bounds
 from loadprint.reading.queries import FIX, Columns, Store, number
-from loadprint.reading.recording import Load, Run
+from loadprint.reading.recording import LOAD, Run
 from loadprint.reading.stamps import Phase
-from loadprint.reading.window import measure_starts
 from loadprint.series.axis import Floats
-from loadprint.series.intervals import SHORT, STATES, Intervals, added
+from loadprint.series.intervals import SHORT, STATES, Intervals
 
 TOTALS = ("events", "queries", "reads", "writes", "commits", "errors", "reconnects", "rows")
 LARGEST = 2.0**64  # of a counter
@@ -27,26 +26,12 @@ OVERTIME_NS = 3600e9  # that the last interval may end after its phase: the gene
 
 
 def intervals(run: Run, store: Store) -> Intervals | None:
-    """Intervals of a run; None without throughput.parquet or a measure phase. Raises InputError.
+    """Intervals of a run, in seconds since the start of `measure`; None without it or throughput.parquet.
 
-    Those of several load hosts are added on one axis, whose zero is the first start of `measure`.
+    Raises InputError.
     """
-    if len(run.loads) == 1:
-        return _of_load(run, run.loads[0], store)
-    parts = [_of_load(run, load, store) for load in run.loads]
-    starts = measure_starts(run, store)
-    shifts = [
-        ((phase.begin_ns - starts[load.role]) / 1e9 if (phase := load.phase("measure")) else 0.0)
-        for load in run.loads
-    ]
-    known = [(part, shift) for part, shift in zip(parts, shifts, strict=True) if part is not None]
-    return added(known) if len(known) == len(parts) else None
-
-
-def _of_load(run: Run, load: Load, store: Store) -> Intervals | None:
-    """Intervals of one load host, in seconds since the start of its phase."""
-    path = run.path / load.role / "throughput.parquet"
-    measure = load.phase("measure")
+    path = run.path / LOAD / "throughput.parquet"
+    measure = run.phase("measure")
     if not path.is_file() or measure is None:
         return None
     known = store.columns(path)

@@ -13,13 +13,13 @@ def clocks_text(runs: Sequence[Measured]) -> str:
     """Largest offset, error and drift of each pair of hosts; empty on one host without a step."""
     pairs: dict[tuple[str, str], list[Offset]] = {}
     for run in runs:
-        for offset in run.clocks.offsets:
+        if offset := run.clocks.offset:
             pairs.setdefault((offset.load, offset.server), []).append(offset)
     texts = [_pair(load, server, offsets) for (load, server), offsets in pairs.items()]
     several = len(runs) > 1
     for run in runs:
         when = run.run.id if several else "the run"
-        kept = "aligned" if any(each.measured for each in run.clocks.offsets) else "rates are"
+        kept = "aligned" if run.clocks.offset and run.clocks.offset.measured else "rates are"
         for host, seconds in run.clocks.steps:
             text = f"{host}'s clock was set by {_seconds(seconds)} during {when}"
             texts.append(f"{text}; {kept} on the monotonic clock")

@@ -190,7 +190,7 @@ def _host(run: Measured) -> str:
 def _interrupts(run: Measured) -> str:
     """The CPUs that serve the interrupts of the data disk and the network interfaces of each host."""
     hosts = {}
-    sets = {"server": run.server_cpus} | {load.role: load.cpus for load in run.loads}
+    sets = {"server": run.server_cpus, "load": run.load_cpus}
     for role in run.run.roles:
         devices = run.run.fingerprint(role).get("interrupts") or []
         texts = [text for device in devices if (text := _served(device, f"interrupts of {role}"))]

@@ -193,20 +193,13 @@ def cpu_sets(sides: Sequence[Sequence[Measured]], role: str) -> str:
     """CPUs of the server's or the load's set, per side in the order of the columns if they differ."""
     texts = []
     for runs in sides:
-        named = (_cpu_set(run.server_cpus) if role == "server" else _load_sets(run) for run in runs)
+        named = (_cpu_set(run.server_cpus if role == "server" else run.load_cpus) for run in runs)
         texts.append(" / ".join(dict.fromkeys(named)))
     return " | ".join(texts if len(set(texts)) > 1 else texts[:1])
 
 
 def _cpu_set(cpus: tuple[int, ...] | None) -> str:
     return "whole host" if cpus is None else cpusets.named(cpus)
-
-
-def _load_sets(run: Measured) -> str:
-    """CPU set of the load; with several load hosts each with its host."""
-    if len(run.loads) == 1:
-        return _cpu_set(run.load_cpus)
-    return ", ".join(f"{load.host} {_cpu_set(load.cpus)}" for load in run.loads)
 
 
 def evaluate(metric: Metric, run: Measured) -> tuple[float | None, str]:

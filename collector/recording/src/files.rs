@@ -225,7 +225,7 @@ impl RunFile {
     /// When it is not a regular file, has hard links, or is not writable.
     pub fn append(&self) -> Result<File> {
         let file = match self.regular(OFlags::WRONLY | OFlags::APPEND) {
-            Err(Error::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => self.create_new()?,
+            Err(Error::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => self.create_new(0o666)?,
             opened => opened?,
         };
         let stat = fstat(&file).at(&self.path())?;
@@ -242,7 +242,7 @@ impl RunFile {
     /// When the entry cannot be removed or the file cannot be created.
     pub fn create(&self) -> Result<File> {
         self.remove_if_exists()?;
-        self.create_new()
+        self.create_new(0o666)
     }
 
     /// Replaces the file in one step: `fill` writes a temporary file, which is synced and renamed.
@@ -276,6 +276,20 @@ impl RunFile {
         self.replace(|file| file.write_all(bytes).at(&self.path()))
     }
 
+    /// Replaces the file in one step by one that only its owner can read. It is not synced: its readers read it
+    /// while the writer runs.
+    ///
+    /// # Errors
+    /// When the file cannot be created, written or renamed.
+    pub fn publish(&self, bytes: &[u8]) -> Result<()> {
+        let (path, plain) = (self.path(), self.plain_name()?);
+        let temporary = self.dir.file(format!(".{}.tmp", self.name.to_string_lossy()));
+        temporary.remove_if_exists()?;
+        let mut file = temporary.create_new(0o600)?;
+        file.write_all(bytes).at(&path)?;
+        renameat(&self.dir.handle, &temporary.name, &self.dir.handle, plain).at(&path)
+    }
+
     /// Removes the entry; a link itself, not its target.
     ///
     /// # Errors
@@ -291,10 +305,14 @@ impl RunFile {
         }
     }
 
-    fn create_new(&self) -> Result<File> {
+    fn create_new(&self, mode: u32) -> Result<File> {
         let flags = SAFE | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let mode = Mode::from_raw_mode(0o666);
-        let file = openat(&self.dir.handle, self.plain_name()?, flags, mode);
+        let file = openat(
+            &self.dir.handle,
+            self.plain_name()?,
+            flags,
+            Mode::from_raw_mode(mode),
+        );
         Ok(file.at(&self.path())?.into())
     }
 

@@ -3,8 +3,12 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
 
 use crate::common::Recorder;
 use crate::common::collect;
@@ -87,6 +91,44 @@ fn sigterm_finishes_the_recording() {
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
         .unwrap();
     assert_eq!(fingerprint["recorder"]["cpus"], cpus.trim());
+}
+
+#[test]
+fn the_newest_sample_is_in_the_live_file_until_the_end() {
+    let dir = tempdir().unwrap();
+    let (run, live) = (dir.path().join("run"), dir.path().join("live.json"));
+    let options = ["--interval", "20ms", "--live-probes", "cpu,memory", "--live"];
+    let recorder = Recorder::start(&run, &[&options[..], &[live.to_str().unwrap()]].concat());
+    // It is replaced as a whole: what is read is always a document.
+    let sample = || -> serde_json::Value { serde_json::from_slice(&fs::read(&live).unwrap()).unwrap() };
+    let number = |sample: &serde_json::Value| sample["monotonic_ns"].as_i64().unwrap();
+    let first = sample();
+    wait_for("a later tick", || number(&sample()) > number(&first));
+    assert_eq!(fs::metadata(&live).unwrap().permissions().mode() & 0o777, 0o600);
+    let last = sample();
+    let probes: Vec<_> = last["probes"].as_object().unwrap().keys().collect();
+    assert_eq!(probes, ["cpu", "memory"]);
+    recorder.signal(TERM);
+    assert!(recorder.wait().status.success());
+    assert!(!live.exists());
+    // It is what the recording has.
+    let cpu = read(run.join("server/cpu.parquet"));
+    let user = cpu.column_by_name("user").unwrap();
+    let user = user.as_primitive::<UInt64Type>();
+    let rows = last["probes"]["cpu"]["rows"].as_array().unwrap();
+    let all = rows.iter().find(|row| row["cpu"] == "all").unwrap();
+    assert!(user.iter().any(|value| value == all["user"].as_u64()));
+
+    let output = collect(&[
+        "record",
+        "--out",
+        run.to_str().unwrap(),
+        "--live",
+        "/nowhere/live.json",
+    ])
+    .output()
+    .unwrap();
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]

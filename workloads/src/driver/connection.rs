@@ -75,22 +75,6 @@ impl MysqlConnection {
         Ok(connection)
     }
 
-    fn run(
-        &mut self,
-        statement: StatementId,
-        values: &[Value<'_>],
-        rows: Option<&mut Vec<Row>>,
-    ) -> Result<Effect, DbError> {
-        let result = match &mut self.library {
-            Some(library) => self
-                .watched
-                .call(|| self.statements.run(library, statement, values, rows)),
-            None => Err(closed()),
-        };
-        // The caller adds the statement.
-        result.map_err(|failure| self.failed(failure, Call::Statement(b"")))
-    }
-
     fn text(&mut self, sql: &[u8], rows: Option<&mut Vec<Row>>) -> Result<Effect, DbError> {
         let unlimited = WITHOUT_LIMIT.iter().any(|word| sql.starts_with(word));
         if unlimited {
@@ -200,16 +184,14 @@ impl Connection for MysqlConnection {
     }
 
     fn execute(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Effect, DbError> {
-        self.run(statement, values, None)
-    }
-
-    fn fetch(
-        &mut self,
-        statement: StatementId,
-        values: &[Value<'_>],
-        rows: &mut Vec<Row>,
-    ) -> Result<Effect, DbError> {
-        self.run(statement, values, Some(rows))
+        let result = match &mut self.library {
+            Some(library) => self
+                .watched
+                .call(|| self.statements.run(library, statement, values)),
+            None => Err(closed()),
+        };
+        // The caller adds the statement.
+        result.map_err(|failure| self.failed(failure, Call::Statement(b"")))
     }
 
     fn query(&mut self, sql: &[u8]) -> Result<Effect, DbError> {

@@ -61,15 +61,6 @@ impl Connection for DryConnection {
         self.query(&text)
     }
 
-    fn fetch(
-        &mut self,
-        statement: StatementId,
-        values: &[Value<'_>],
-        _rows: &mut Vec<Row>,
-    ) -> Result<Effect, DbError> {
-        self.execute(statement, values)
-    }
-
     fn query(&mut self, sql: &[u8]) -> Result<Effect, DbError> {
         let text = String::from_utf8_lossy(sql).into_owned();
         let word = text.split(' ').next().unwrap_or_default().to_owned();

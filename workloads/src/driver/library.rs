@@ -47,17 +47,12 @@ impl LibraryConnection {
     }
 
     /// Runs the text of a template.
-    pub fn fill(
-        &mut self,
-        template: &Template,
-        values: &[Value<'_>],
-        rows: Option<&mut Vec<Row>>,
-    ) -> Result<Effect, Failure> {
+    pub fn fill(&mut self, template: &Template, values: &[Value<'_>]) -> Result<Effect, Failure> {
         let mysql = self.mysql;
         // SAFETY: as above.
         unsafe {
             template.fill(&mut self.text, values, |text, bytes| escape(mysql, text, bytes));
-            run_text(mysql, &self.text, rows)
+            run_text(mysql, &self.text, None)
         }
     }
 

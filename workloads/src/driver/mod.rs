@@ -113,15 +113,6 @@ pub trait Connection {
     /// Runs a statement and reads its whole result.
     fn execute(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Effect, DbError>;
 
-    /// Runs a statement and appends its rows. The result sets of a CALL are appended one after the
-    /// other.
-    fn fetch(
-        &mut self,
-        statement: StatementId,
-        values: &[Value<'_>],
-        rows: &mut Vec<Row>,
-    ) -> Result<Effect, DbError>;
-
     /// Runs a text and reads all its result sets.
     fn query(&mut self, sql: &[u8]) -> Result<Effect, DbError>;
 

@@ -2,7 +2,6 @@
 //! call changes only the buffers.
 
 use std::cell::Cell;
-use std::ffi::c_uint;
 use std::ffi::c_ulong;
 use std::ffi::c_void;
 use std::mem;
@@ -12,7 +11,6 @@ use mysqlclient_sys as sys;
 
 use super::Effect;
 use super::ParamType;
-use super::Row;
 use super::Value;
 use super::failure::Failure;
 
@@ -100,16 +98,6 @@ impl ParameterBuffer {
     }
 }
 
-/// Binds a column as text, with no buffer for its value.
-fn text_bind((length, null): (&Cell<c_ulong>, &Cell<sys::my_bool>)) -> sys::MYSQL_BIND {
-    // SAFETY: all-zero bytes are a valid MYSQL_BIND: the C documentation asks for memset(bind, 0).
-    let mut bind: sys::MYSQL_BIND = unsafe { mem::zeroed() };
-    bind.buffer_type = sys::enum_field_types::MYSQL_TYPE_STRING;
-    bind.length = length.as_ptr();
-    bind.is_null = null.as_ptr();
-    bind
-}
-
 /// A prepared statement on the server.
 #[derive(Debug)]
 pub struct ServerStatement {
@@ -158,9 +146,8 @@ impl ServerStatement {
         Ok(statement)
     }
 
-    /// Runs the statement and reads all its result sets; appends their rows to `rows` if it is
-    /// given, every value as text.
-    pub fn run(&self, values: &[Value<'_>], mut rows: Option<&mut Vec<Row>>) -> Result<Effect, Failure> {
+    /// Runs the statement and reads all its result sets.
+    pub fn run(&self, values: &[Value<'_>]) -> Result<Effect, Failure> {
         for (position, (parameter, value)) in self.parameters.iter().zip(values).enumerate() {
             if !parameter.set(*value) {
                 return Err(super::failure::client_failure(&format!(
@@ -178,10 +165,7 @@ impl ServerStatement {
             let mut effect = None;
             loop {
                 if sys::mysql_stmt_field_count(self.handle) > 0 {
-                    match rows.as_deref_mut() {
-                        Some(rows) => self.store(rows)?,
-                        None => self.drain()?,
-                    }
+                    self.drain()?;
                     effect = Some(Effect::Read);
                 }
                 // 0: another result, of a CALL; -1: no more results; else an error.
@@ -193,22 +177,6 @@ impl ServerStatement {
             }
             let affected = || Effect::of_rows(sys::mysql_stmt_affected_rows(self.handle));
             Ok(effect.unwrap_or_else(affected))
-        }
-    }
-
-    /// Reads a result set into memory and its rows into `rows`.
-    ///
-    /// # Safety
-    /// A result set must be pending.
-    unsafe fn store(&self, rows: &mut Vec<Row>) -> Result<(), Failure> {
-        // SAFETY: the handle has been executed and its result set not been read.
-        unsafe {
-            if sys::mysql_stmt_store_result(self.handle) != 0 {
-                return Err(self.failure());
-            }
-            let read = self.read_rows(rows);
-            sys::mysql_stmt_free_result(self.handle);
-            read
         }
     }
 
@@ -237,49 +205,6 @@ impl ServerStatement {
         // SAFETY: closed once: `drop` ignores a null handle. The connection is still open, see
         // `MysqlConnection`.
         unsafe { sys::mysql_stmt_close(handle) == sys::FALSE }
-    }
-
-    /// # Safety
-    /// A result set must be stored.
-    unsafe fn read_rows(&self, rows: &mut Vec<Row>) -> Result<(), Failure> {
-        // SAFETY: the handle is prepared.
-        let columns = unsafe { sys::mysql_stmt_field_count(self.handle) } as usize;
-        let lengths = vec![Cell::new(0 as c_ulong); columns];
-        let nulls = vec![Cell::new(sys::FALSE); columns];
-        // No buffer at first: a fetch gives the lengths, then each column is copied separately.
-        let mut binds: Vec<sys::MYSQL_BIND> = lengths.iter().zip(&nulls).map(text_bind).collect();
-        // SAFETY: there are as many binds as columns; the cells live until the end of this
-        // function, and all rows are fetched by then.
-        if unsafe { sys::mysql_stmt_bind_result(self.handle, binds.as_mut_ptr()) } != sys::FALSE {
-            return Err(self.failure());
-        }
-        loop {
-            // SAFETY: bound above.
-            match unsafe { sys::mysql_stmt_fetch(self.handle) } as u32 {
-                1 => return Err(self.failure()),
-                sys::MYSQL_NO_DATA => return Ok(()),
-                _ => {}
-            }
-            let mut row = Row::with_capacity(columns);
-            for (column, (length, null)) in lengths.iter().zip(&nulls).enumerate() {
-                if null.get() != sys::FALSE {
-                    row.push(None);
-                    continue;
-                }
-                let mut text = vec![0_u8; length.get() as usize];
-                let mut bind = text_bind((length, null));
-                bind.buffer = text.as_mut_ptr().cast();
-                bind.buffer_length = text.len() as c_ulong;
-                // SAFETY: a row has been fetched, and the buffer has the length in the bind.
-                if unsafe { sys::mysql_stmt_fetch_column(self.handle, &raw mut bind, column as c_uint, 0) }
-                    != 0
-                {
-                    return Err(self.failure());
-                }
-                row.push(Some(String::from_utf8_lossy(&text).into_owned()));
-            }
-            rows.push(row);
-        }
     }
 
     fn failure(&self) -> Failure {

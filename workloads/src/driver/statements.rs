@@ -8,7 +8,6 @@ use lru::LruCache;
 
 use super::Effect;
 use super::ParamType;
-use super::Row;
 use super::StatementId;
 use super::Value;
 use super::failure::Failure;
@@ -109,7 +108,6 @@ impl Statements {
         library: &mut LibraryConnection,
         statement: StatementId,
         values: &[Value<'_>],
-        mut rows: Option<&mut Vec<Row>>,
     ) -> Result<Effect, Failure> {
         let position = statement.0;
         let Statement { sql, params, form } = self.statements.get_mut(position).ok_or_else(not_prepared)?;
@@ -117,35 +115,28 @@ impl Statements {
         let result = match form {
             StatementForm::Server(handle) => {
                 calls.executes += 1;
-                return handle.run(values, rows);
+                return handle.run(values);
             }
-            StatementForm::Template(template) => return library.fill(template, values, rows),
-            StatementForm::Text => return library.fill(&Template::new(sql, params), values, rows),
+            StatementForm::Template(template) => return library.fill(template, values),
+            StatementForm::Text => return library.fill(&Template::new(sql, params), values),
             StatementForm::SqlPrepareTexts(named) => {
                 if let Some(set) = &named.set {
-                    library.fill(set, values, None)?;
+                    library.fill(set, values)?;
                 }
                 calls.executes += 1;
-                return library.query(named.execute.as_bytes(), rows);
+                return library.query(named.execute.as_bytes(), None);
             }
             StatementForm::Cached => {
                 let statement = (position, sql.as_str(), &**params);
-                cached(
-                    library,
-                    calls,
-                    self.cache.as_mut(),
-                    statement,
-                    values,
-                    rows.as_deref_mut(),
-                )
+                cached(library, calls, self.cache.as_mut(), statement, values)
             }
-            StatementForm::Uncached => uncached(library, calls, (sql, params), values, rows.as_deref_mut()),
+            StatementForm::Uncached => uncached(library, calls, (sql, params), values),
             StatementForm::Lost => Err(not_prepared()),
         };
         match result {
             Err(failure) if failure.errno == ER_UNSUPPORTED_PS => {
                 *form = StatementForm::Template(Template::new(sql, params));
-                self.run(library, statement, values, rows)
+                self.run(library, statement, values)
             }
             result => result,
         }
@@ -186,7 +177,7 @@ fn start(
             calls.prepares += 1;
             let text = SqlPrepareTexts::prepare(position, sql.len());
             library
-                .fill(&text, &[Value::Bytes(sql.as_bytes())], None)
+                .fill(&text, &[Value::Bytes(sql.as_bytes())])
                 .map(|_| StatementForm::SqlPrepareTexts(SqlPrepareTexts::new(position, params)))
         }
     };
@@ -206,18 +197,17 @@ fn cached(
     cache: Option<&mut LruCache<usize, ServerStatement>>,
     (position, sql, params): (usize, &str, &[ParamType]),
     values: &[Value<'_>],
-    rows: Option<&mut Vec<Row>>,
 ) -> Result<Effect, Failure> {
     let Some(cache) = cache else {
-        return uncached(library, calls, (sql, params), values, rows);
+        return uncached(library, calls, (sql, params), values);
     };
     if let Some(handle) = cache.get_mut(&position) {
         calls.executes += 1;
-        return handle.run(values, rows);
+        return handle.run(values);
     }
     let handle = library.prepare(calls, sql, params)?;
     calls.executes += 1;
-    let effect = handle.run(values, rows);
+    let effect = handle.run(values);
     let evicted = cache.push(position, handle);
     if let Some((_, evicted)) = evicted {
         close(calls, evicted);
@@ -231,11 +221,10 @@ fn uncached(
     calls: &mut ProtocolCalls,
     (sql, params): (&str, &[ParamType]),
     values: &[Value<'_>],
-    rows: Option<&mut Vec<Row>>,
 ) -> Result<Effect, Failure> {
     let handle = library.prepare(calls, sql, params)?;
     calls.executes += 1;
-    let effect = handle.run(values, rows);
+    let effect = handle.run(values);
     close(calls, handle);
     effect
 }

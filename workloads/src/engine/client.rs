@@ -90,15 +90,6 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// As [`Client::execute`], and returns the rows, every value as text.
-    pub fn fetch(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
-        let mut rows = Vec::new();
-        let effect = self.connection.fetch(statement, values, &mut rows);
-        let effect = effect.inspect_err(|_| self.failed = self.connection.text_of(statement))?;
-        self.count(effect);
-        Ok(rows)
-    }
-
     /// Runs a text and counts it, for statements that are never prepared.
     pub fn query(&mut self, sql: &[u8]) -> Result<(), DbError> {
         let effect = self.connection.query(sql);
@@ -139,17 +130,13 @@ impl<'a> Client<'a> {
     pub fn start(&mut self, kind: usize) {
         match self.due_ns {
             // In an open loop it was due at that time, regardless of what the session waited for.
-            Some(due_ns) => self.start_at(kind, due_ns),
+            Some(due_ns) => {
+                self.kind = kind;
+                self.began_ns = due_ns;
+                self.waited_ns = (monotonic_ns() - due_ns).max(0);
+            }
             None => (self.kind, self.began_ns, self.waited_ns) = (kind, monotonic_ns(), 0),
         }
-    }
-
-    /// Starts a transaction that was due at this time of CLOCK_MONOTONIC; its latency counts from
-    /// there.
-    pub fn start_at(&mut self, kind: usize, intended_ns: i64) {
-        self.kind = kind;
-        self.began_ns = intended_ns;
-        self.waited_ns = (monotonic_ns() - intended_ns).max(0);
     }
 
     /// Starts an event, which was due at this time in an open loop.

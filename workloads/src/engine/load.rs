@@ -12,17 +12,6 @@ pub trait Load: Sync {
     /// Makes the state of a thread and prepares its statements on `client`.
     fn session(&self, thread: usize, client: &mut Client<'_>) -> Result<Box<dyn Session>, DbError>;
 
-    /// The operation, if it depends on the options; else the descriptor's.
-    fn operation(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Number of connections, each with its own thread, for this `--threads`: larger if a client of
-    /// the workload has several.
-    fn connections(&self, threads: usize) -> usize {
-        threads
-    }
-
     /// Mean number of operations per event: `--rate` counts operations.
     fn operations_per_event(&self) -> f64 {
         1.0
@@ -32,11 +21,6 @@ pub trait Load: Sync {
     /// write; null there.
     fn unseen(&self) -> &'static [&'static str] {
         &[]
-    }
-
-    /// True if the work is finite and may end before the time.
-    fn ends(&self) -> bool {
-        false
     }
 
     /// Number of statements that a connection prepares, for the check of the server's limits.

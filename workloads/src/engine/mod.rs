@@ -24,12 +24,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use anyhow::Result;
-use anyhow::bail;
-use loadprint_recording::clock::monotonic_ns;
 
 use crate::driver::DbError;
 use crate::driver::Driver;
-use crate::share::Share;
 use crate::stats::Snapshot;
 use crate::stats::Stats;
 use crate::stats::ThreadStats;
@@ -57,10 +54,10 @@ const CONNECTING: usize = 32;
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Threads, each with one connection.
-    pub share: Share,
+    pub threads: usize,
     /// Length of `measure`, unless the events end before.
     pub time: Option<Duration>,
-    /// Events of `measure`, all threads of this process together.
+    /// Events of `measure`, all threads together.
     pub events: Option<u64>,
     /// Length of `warmup`, not counted.
     pub warmup: Option<Duration>,
@@ -113,9 +110,8 @@ pub trait Observer {
     fn connecting(&mut self, ready: usize, all: usize) -> Result<()>;
     /// Called from time to time while threads are still in an event after the time is over.
     fn finishing(&mut self, seconds: u64, threads: usize) -> Result<()>;
-    /// Called when all threads are connected and prepared; returns the time of CLOCK_MONOTONIC at
-    /// which the first phase starts, if it must not start at once.
-    fn ready(&mut self) -> Result<Option<i64>>;
+    /// Called when all threads are connected and prepared.
+    fn ready(&mut self) -> Result<()>;
     /// Called before `ramp` and `warmup`, outside their time, while all threads wait.
     fn at_rest_before_warmup(&mut self) -> Result<()>;
     /// Called at the start of a phase, while all threads wait.
@@ -148,7 +144,7 @@ pub struct Measured {
 /// The error that ended a thread and the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadFailure {
-    /// Thread number, from 0, among the threads of all parts.
+    /// Thread number, from 0, of the run.
     pub thread: usize,
     /// Where the error occurred.
     pub place: FailurePlace,
@@ -198,11 +194,11 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     let control = Arc::new(Control::default());
-    let barrier = Arc::new(PhaseBarrier::new(plan.share.threads));
+    let barrier = Arc::new(PhaseBarrier::new(plan.threads));
     let _interrupt_guard = interrupts.watch(&control, &barrier);
-    let stats = Stats::new(plan.share.threads, types);
-    let workers: Vec<Worker> = (0..plan.share.threads).map(|_| Worker::default()).collect();
-    let schedule = plan.rate.map(|rate| Schedule::new(rate, plan.share));
+    let stats = Stats::new(plan.threads, types);
+    let workers: Vec<Worker> = (0..plan.threads).map(|_| Worker::default()).collect();
+    let schedule = plan.rate.map(Schedule::new);
     let run = Run {
         load,
         driver,
@@ -221,7 +217,7 @@ pub fn run(
             Ok(()) => run.phases(observer),
             Err((missing, error)) => {
                 (0..missing).for_each(|_| barrier.leave(None));
-                let all = plan.share.threads;
+                let all = plan.threads;
                 Err(error).with_context(|| {
                     format!(
                         "start thread {} of {all}: lower --threads or raise the limit of threads (ulimit -u, TasksMax=)",
@@ -274,42 +270,16 @@ impl Run<'_> {
         self.barrier.failure().is_some() || self.control.aborted()
     }
 
-    /// The number of a thread among the threads of all parts.
-    fn global_number(&self, number: usize) -> usize {
-        self.plan.share.first + number
-    }
-
-    /// Waits for the time at which the first phase starts; false if the run was aborted before.
-    ///
-    /// # Errors
-    /// If this time has passed.
-    fn wait_for_start(&self, start_ns: Option<i64>) -> Result<bool> {
-        let Some(start_ns) = start_ns else {
-            return Ok(true);
-        };
-        let late_ns = monotonic_ns() - start_ns;
-        if late_ns > 0 {
-            bail!(
-                "--start-at was {:.3} s ago by the server's clock when the threads were ready: \
-                 give a later time, or start this part earlier",
-                late_ns as f64 / 1e9
-            );
-        }
-        Ok(self.control.sleep_until(start_ns))
-    }
-
     fn phases(&self, observer: &mut dyn Observer) -> Result<(Option<Measured>, Option<String>)> {
         self.wait_until_ready(observer)?;
         if self.over() {
             return Ok((None, None));
         }
-        let mut start_ns = observer.ready()?;
+        observer.ready()?;
         for (name, length) in [("ramp", self.plan.ramp), ("warmup", self.plan.warmup)] {
             if length.is_some() && !self.over() {
                 observer.at_rest_before_warmup()?;
-                if self.wait_for_start(start_ns.take())? {
-                    self.phase(name, length, None, observer)?;
-                }
+                self.phase(name, length, None, observer)?;
             }
         }
         if self.over() {
@@ -317,9 +287,6 @@ impl Run<'_> {
         }
         self.errors().clear();
         observer.at_rest_before()?;
-        if !self.wait_for_start(start_ns)? {
-            return Ok((None, None));
-        }
         let before = Snapshot::take(self.stats);
         let events = |stats: &ThreadStats| stats.events();
         let events_before: Vec<u64> = self.stats.threads().iter().map(events).collect();

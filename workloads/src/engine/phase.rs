@@ -58,14 +58,14 @@ impl Run<'_> {
                     if now_ready > ready {
                         (ready, since) = (now_ready, Instant::now());
                     }
-                    observer.connecting(ready, self.plan.share.threads)?;
+                    observer.connecting(ready, self.plan.threads)?;
                     if since.elapsed() >= init_timeout {
                         self.disconnect_threads();
                         bail!(
                             "{}: {ready} of {} threads were connected and prepared, and no further one in {} s: \
                              check the server's load and error log, or raise --thread-init-timeout",
                             self.driver.describe(),
-                            self.plan.share.threads,
+                            self.plan.threads,
                             init_timeout.as_secs_f64()
                         );
                     }
@@ -146,7 +146,7 @@ impl Run<'_> {
             intervals.sample_backlog(self.workers);
         }
         observer.interval(name, intervals.take(self.stats))?;
-        let ran_out = ended_at.is_none() && !self.over() && events.is_none() && !self.load.ends();
+        let ran_out = ended_at.is_none() && !self.over() && events.is_none();
         let total_ns = end_ns - intervals.begin_ns;
         Ok(PhaseResult {
             total_ns,

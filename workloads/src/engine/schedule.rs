@@ -7,7 +7,6 @@ use std::sync::MutexGuard;
 use std::sync::PoisonError;
 
 use crate::random::Rng;
-use crate::share::Share;
 
 /// Distribution of the arrivals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,10 +27,8 @@ impl Arrivals {
     }
 }
 
-/// Separates the random streams of arrivals from those of threads; one for each phase and part.
+/// Separates the random streams of arrivals from those of threads; one for each phase.
 const STREAM: u64 = 1 << 34;
-/// Phases of a part, at most.
-const PHASES: u64 = 1 << 16;
 
 /// An endless sequence of times, nanoseconds since the start of the phase.
 #[derive(Debug, Clone)]
@@ -39,20 +36,17 @@ struct ArrivalTimes {
     rng: Rng,
     arrivals: Arrivals,
     gap_ns: f64,
-    /// Of equal intervals: the arrivals of other parts are between those of this one.
-    offset_ns: f64,
     number: u64,
     at_ns: f64,
 }
 
 impl ArrivalTimes {
-    fn new(rate: &Rate, share: Share, phase: u64) -> Self {
+    fn new(rate: &Rate, phase: u64) -> Self {
         let gap_ns = 1e9 / rate.per_second;
         Self {
-            rng: Rng::new(rate.seed, STREAM + share.first as u64 * PHASES + phase),
+            rng: Rng::new(rate.seed, STREAM + phase),
             arrivals: rate.arrivals,
             gap_ns,
-            offset_ns: gap_ns * share.position(),
             number: 0,
             at_ns: 0.0,
         }
@@ -60,7 +54,7 @@ impl ArrivalTimes {
 
     fn next(&mut self) -> i64 {
         match self.arrivals {
-            Arrivals::Constant => self.at_ns = self.offset_ns + self.number as f64 * self.gap_ns,
+            Arrivals::Constant => self.at_ns = self.number as f64 * self.gap_ns,
             // 1 − u is in (0, 1]: the logarithm is finite.
             Arrivals::Poisson => self.at_ns -= (1.0 - self.rng.unit()).ln() * self.gap_ns,
         }
@@ -72,7 +66,7 @@ impl ArrivalTimes {
 /// Rate and distribution of the arrivals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
-    /// Arrivals per second, all threads of this process together; greater than zero.
+    /// Arrivals per second, all threads together; greater than zero.
     pub per_second: f64,
     /// Distribution.
     pub arrivals: Arrivals,
@@ -91,19 +85,16 @@ struct State {
 #[derive(Debug)]
 pub struct Schedule {
     rate: Rate,
-    share: Share,
     state: Mutex<State>,
 }
 
 impl Schedule {
-    /// For this rate, a part of that of all threads; [`Schedule::begin`] must be called before the
-    /// first arrival.
-    pub fn new(rate: Rate, share: Share) -> Self {
+    /// [`Schedule::begin`] must be called before the first arrival.
+    pub fn new(rate: Rate) -> Self {
         Self {
             rate,
-            share,
             state: Mutex::new(State {
-                times: ArrivalTimes::new(&rate, share, 0),
+                times: ArrivalTimes::new(&rate, 0),
                 begin_ns: 0,
                 phase: 0,
             }),
@@ -121,7 +112,7 @@ impl Schedule {
         let mut state = self.lock();
         state.phase += 1;
         state.begin_ns = begin_ns;
-        state.times = ArrivalTimes::new(&self.rate, self.share, state.phase);
+        state.times = ArrivalTimes::new(&self.rate, state.phase);
         let mut times = state.times.clone();
         let next_ns = begin_ns + times.next();
         ArrivalCursor {
@@ -163,59 +154,16 @@ impl ArrivalCursor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::share::Part;
 
+    /// The times of 1000 arrivals a second.
     fn times(arrivals: Arrivals, seed: u64, count: usize) -> Vec<i64> {
-        times_of_part(arrivals, seed, count, Share::whole(4))
-    }
-
-    /// The times of a part of 1000 arrivals a second.
-    fn times_of_part(arrivals: Arrivals, seed: u64, count: usize, share: Share) -> Vec<i64> {
-        let rate = Rate {
-            per_second: share.divide_rate(1000.0),
+        let schedule = Schedule::new(Rate {
+            per_second: 1000.0,
             arrivals,
             seed,
-        };
-        let schedule = Schedule::new(rate, share);
+        });
         schedule.begin(5);
         (0..count).map(|_| schedule.take() - 5).collect()
-    }
-
-    #[test]
-    fn constant_arrivals_of_equal_parts_are_those_of_one_process() {
-        for of in 1..=4 {
-            let shares = (1..=of).map(|number| Share::of(Part { number, of }, 12));
-            let mut all: Vec<i64> = shares
-                .flat_map(|share| times_of_part(Arrivals::Constant, 1, 120 / of, share))
-                .collect();
-            all.sort_unstable();
-            let expected: Vec<i64> = (0..120).map(|number| number * 1_000_000).collect();
-            assert_eq!(all, expected, "{of} parts");
-        }
-    }
-
-    #[test]
-    fn poisson_arrivals_of_parts_are_independent_and_add_up_to_the_rate() {
-        let shares = [1, 2, 3].map(|number| Share::of(Part { number, of: 3 }, 8));
-        let parts = shares.map(|share| times_of_part(Arrivals::Poisson, 7, 50_000, share));
-        assert!(
-            parts[0]
-                .iter()
-                .zip(&parts[1])
-                .all(|(first, second)| first != second)
-        );
-        let end = parts
-            .iter()
-            .filter_map(|times| times.last().copied())
-            .min()
-            .unwrap();
-        let arrived: usize = parts
-            .iter()
-            .map(|times| times.iter().filter(|time| **time < end).count())
-            .sum();
-        let per_second = arrived as f64 / (end as f64 / 1e9);
-        // Five standard deviations of about 130,000 arrivals are 1.4 %.
-        assert!((per_second - 1000.0).abs() < 15.0, "{per_second}");
     }
 
     #[test]
@@ -253,7 +201,7 @@ mod tests {
             arrivals: Arrivals::Poisson,
             seed: 3,
         };
-        let schedule = Schedule::new(rate, Share::whole(1));
+        let schedule = Schedule::new(rate);
         let mut cursor = schedule.begin(100);
         let taken: Vec<i64> = (0..1000).map(|_| schedule.take()).collect();
         for now in [99, taken[0], taken[500], taken[999]] {

@@ -72,9 +72,9 @@ impl Worker {
 /// Starts a thread for each connection. The error includes the number of threads that were not
 /// started.
 pub fn start<'scope>(scope: &'scope Scope<'scope, '_>, run: Run<'scope>) -> Result<(), (usize, io::Error)> {
-    let all = run.plan.share.threads;
+    let all = run.plan.threads;
     (0..all).try_for_each(|number| {
-        let named = thread::Builder::new().name(format!("client-{}", run.global_number(number)));
+        let named = thread::Builder::new().name(format!("client-{number}"));
         let spawned = named
             .stack_size(STACK_BYTES)
             .spawn_scoped(scope, move || run_thread(run, number));
@@ -87,7 +87,7 @@ fn run_thread(run: Run<'_>, number: usize) {
     let participant = Participant::new(run.barrier);
     if let Err((place, error)) = run_phases(run, number) {
         participant.fail(ThreadFailure {
-            thread: run.global_number(number),
+            thread: number,
             place,
             error,
         });
@@ -105,12 +105,12 @@ fn run_phases(run: Run<'_>, number: usize) -> Result<(), (FailurePlace, DbError)
     }
     let connection = run
         .driver
-        .connect_nth(run.global_number(number))
+        .connect_nth(number)
         .map_err(|error| (FailurePlace::Connecting(run.barrier.waiting()), error))?;
     drop(permit);
     let worker = &run.workers[number];
     let mut client = Client::new(connection, &run.stats.threads()[number], run.control);
-    let session = run.load.session(run.global_number(number), &mut client);
+    let session = run.load.session(number, &mut client);
     let mut session = session.map_err(|error| (FailurePlace::Preparing, error))?;
     loop {
         client.flush_call_counts();
@@ -165,7 +165,7 @@ fn wait_for_ramp(run: &Run<'_>, number: usize) -> bool {
     let begin_ns = run.ramp_begin_ns.load(Relaxed);
     match run.plan.ramp {
         Some(ramp) if begin_ns > 0 => {
-            let part = run.global_number(number) as f64 / run.plan.share.all as f64;
+            let part = number as f64 / run.plan.threads as f64;
             run.control
                 .sleep_until(begin_ns + (ramp.as_nanos() as f64 * part) as i64)
         }

@@ -16,13 +16,11 @@ use super::sockets::sockets;
 use crate::driver::Driver;
 use crate::driver::mysql::MysqlDriver;
 use crate::output::Output;
-use crate::recording;
 use crate::recording::Recording;
 use crate::recording::RunInfo;
 use crate::series::reported::Timestamp;
 use crate::server::Server;
 use crate::server_clock;
-use crate::share::Share;
 
 /// A run of an external generator.
 pub struct ExternalRun<'a> {
@@ -62,14 +60,13 @@ impl ExternalRun<'_> {
             output: job.output,
             window: <(Timestamp, Timestamp)>::default(),
         };
-        let preflight =
-            job.workload
-                .preflight(job.values, Share::whole(job.threads), monitor.server.connection());
+        let preflight = job
+            .workload
+            .preflight(job.values, job.threads, monitor.server.connection());
         preflight.map_err(place)?;
         let out = job.values.text("out")?.map(Path::new);
         let types = job.workload.descriptor().types;
-        let role = recording::role(job.values)?;
-        monitor.recording = out.map(|run| Recording::create(run, role, types)).transpose()?;
+        monitor.recording = out.map(|run| Recording::create(run, types)).transpose()?;
         job.output.line(&format!(
             "Running {} with {} on {}, {} threads",
             job.workload.descriptor().name,
@@ -165,7 +162,6 @@ impl ExternalRun<'_> {
             operation: context.operation,
             server: monitor.server.version(),
             reason,
-            part: None,
         })?;
         Ok(json)
     }

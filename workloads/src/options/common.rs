@@ -152,20 +152,6 @@ pub const COMMON: &[OptionSpec] = &[
         "threads, each with one connection; run: a list such as 1,2,4,8 makes one run for each number",
     ),
     OptionSpec::new(
-        "part",
-        Kind::Text("K/N"),
-        None,
-        "run: this process is part K of N that run one load together, on several hosts: --threads, --rate and --events are totals of all parts; \
-         all other options must be the same in all parts, --rand-seed included",
-    ),
-    OptionSpec::new(
-        "start-at",
-        Kind::Int(1, i64::MAX),
-        None,
-        "run: start the first phase when the server's clock shows this time, nanoseconds since 1970 UTC, at most an hour ahead; \
-         fail if the threads are ready later",
-    ),
-    OptionSpec::new(
         "time",
         Kind::Duration,
         Some("10"),
@@ -267,12 +253,6 @@ pub const COMMON: &[OptionSpec] = &[
         Kind::Text("RUN"),
         None,
         "run: run directory for the results [default: no files are written]",
-    ),
-    OptionSpec::new(
-        "role",
-        Kind::Text("NAME"),
-        Some("load"),
-        "run: directory in --out for the files of this generator: load, or load-2, load-3, ... on further hosts",
     ),
     OptionSpec::new(
         "format",

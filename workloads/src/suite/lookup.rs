@@ -8,7 +8,6 @@ use crate::driver::protocol::Protocol;
 use crate::engine::load::Load;
 use crate::options::Values;
 use crate::random::Distribution;
-use crate::share::Share;
 use crate::suite::oltp::session::Groups;
 use crate::suite::oltp::statements::Group;
 use crate::suite::oltp::statements::Param;
@@ -61,7 +60,7 @@ impl Workload for Lookup {
         schema::warmup(setup)
     }
 
-    fn preflight(&self, values: &Values, _share: Share, connection: &mut dyn Connection) -> Result<()> {
+    fn preflight(&self, values: &Values, _threads: usize, connection: &mut dyn Connection) -> Result<()> {
         let (tables, rows) = (values.count("tables")?, values.int("table-size")?);
         preflight::tables(connection, DESCRIPTOR.name, tables, preflight::OLTP)?;
         preflight::rows(connection, DESCRIPTOR.name, tables, rows)
@@ -78,7 +77,7 @@ impl Workload for Lookup {
         schema::cleanup(setup, setup.values.count("tables")?)
     }
 
-    fn load(&self, values: &Values, _share: Share, seed: u64) -> Result<Box<dyn Load>> {
+    fn load(&self, values: &Values, _threads: usize, seed: u64) -> Result<Box<dyn Load>> {
         Ok(Box::new(Groups::new(
             LOOKUP,
             false,

@@ -1,7 +1,6 @@
 //! The built-in workloads, one folder per suite.
 
 pub mod arm;
-pub mod insert_benchmark;
 pub mod lookup;
 pub mod oltp;
 mod parallel;

@@ -12,7 +12,6 @@ use crate::engine::Undo;
 use crate::engine::schedule::Arrivals;
 use crate::engine::schedule::Rate;
 use crate::options::Values;
-use crate::share::Share;
 use crate::verb::Verb;
 
 /// Longer than any run.
@@ -25,20 +24,16 @@ fn span(seconds: f64) -> Option<Duration> {
     (seconds > 0.0).then(|| Duration::from_secs_f64(seconds.min(LONGEST_SECONDS)))
 }
 
-/// Makes the plan of this part; `rate` still counts operations.
+/// Makes the plan; `rate` still counts operations.
 ///
 /// # Errors
 /// The invalid option.
 pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
-    let share = Share::from_options(values)?;
-    let all_events = u64::try_from(values.int("events")?)?;
-    let events = (all_events > 0).then(|| share.divide(all_events));
-    if events == Some(0) {
-        bail!("--events={all_events} leaves none for this part: give at least one for each of --threads");
-    }
+    let events = u64::try_from(values.int("events")?)?;
+    let events = (events > 0).then_some(events);
     // The default of --time does not limit a fixed number of events.
     let limited = events.is_none() || values.given("time")?;
-    let per_second = share.divide_rate(values.number("rate")?);
+    let per_second = values.number("rate")?;
     let rate = Rate {
         per_second,
         arrivals: match values.text("arrivals")? {
@@ -48,7 +43,7 @@ pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
         seed,
     };
     Ok(Plan {
-        share,
+        threads: values.count("threads")?,
         time: span(values.number("time")?).filter(|_| limited),
         events,
         warmup: span(values.number("warmup-time")?),

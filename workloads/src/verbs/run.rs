@@ -24,15 +24,12 @@ use crate::engine::load::Load;
 use crate::engine::load::Moment;
 use crate::options::Values;
 use crate::output::Output;
-use crate::recording;
 use crate::recording::Recording;
 use crate::recording::RunInfo;
 use crate::report;
 use crate::result;
 use crate::server::Server;
 use crate::server_clock;
-use crate::share::Part;
-use crate::share::Share;
 use crate::stats::Counter;
 use crate::stats::Totals;
 use crate::workload::Workload;
@@ -46,8 +43,6 @@ pub struct NativeRun<'a> {
     pub driver: &'a MysqlDriver,
     pub seed: u64,
     pub plan: Plan,
-    /// The part of the load that this process runs.
-    pub part: Option<Part>,
     pub output: &'a Output,
     pub interrupts: &'a Interrupts,
 }
@@ -70,19 +65,18 @@ impl NativeRun<'_> {
 
     fn try_run(&self, result: &mut Option<Json>) -> Result<u8> {
         let values = self.values;
-        let share = self.plan.share;
-        let load = self.workload.load(values, share, self.seed)?;
+        let threads = self.plan.threads;
+        let load = self.workload.load(values, threads, self.seed)?;
         // Before the run directory is created: a server that does not answer, or tables that do not
         // match, leave no files.
         let server = self.driver.connect().and_then(Server::read);
         let mut server = server.map_err(|error| self.driver.explain(error.into()))?;
-        let preflight = self.workload.preflight(values, share, server.connection());
+        let preflight = self.workload.preflight(values, threads, server.connection());
         preflight.map_err(|error| self.driver.explain(error))?;
-        let connections = load.connections(share.threads);
-        limits::raise_file_limit(connections)?;
+        limits::raise_file_limit(threads)?;
         // The limits of the first server are used for all, among which the connections are divided.
         let requirements = Requirements {
-            connections: connections.div_ceil(self.driver.account.endpoints.len()),
+            connections: threads.div_ceil(self.driver.account.endpoints.len()),
             handles: self.driver.mode.handles(load.handles()),
         };
         let within_limits = limits::check_server(requirements, server.connection());
@@ -93,14 +87,10 @@ impl NativeRun<'_> {
             server,
             recording: values
                 .text("out")?
-                .map(|run| Recording::create(Path::new(run), recording::role(values)?, types))
-                .transpose()?,
-            start_at: values
-                .given("start-at")?
-                .then(|| values.int("start-at"))
+                .map(|run| Recording::create(Path::new(run), types))
                 .transpose()?,
             output: self.output,
-            threads: share.threads,
+            threads,
             report_every: u32::try_from(values.int("report-interval")?)?,
             percentile: u8::try_from(values.int("percentile")?)?,
             pending: Totals::default(),
@@ -108,10 +98,6 @@ impl NativeRun<'_> {
         };
         self.print_start();
         let mut plan = self.plan.clone();
-        if connections != share.threads {
-            // Of a workload that does not divide.
-            plan.share = Share::whole(connections);
-        }
         if let Some(rate) = &mut plan.rate {
             rate.per_second /= load.operations_per_event();
         }
@@ -127,15 +113,11 @@ impl NativeRun<'_> {
     }
 
     fn print_start(&self) {
-        let Share { threads, all, .. } = self.plan.share;
-        let others = match self.part {
-            Some(Part { number, of }) => format!(" of {all} (part {number} of {of})"),
-            None => String::new(),
-        };
         self.output.line(&format!(
-            "Running {} on {} with {threads}{others} threads, seed {}",
+            "Running {} on {} with {} threads, seed {}",
             self.workload.descriptor().name,
             self.driver.account.describe(),
+            self.plan.threads,
             self.seed
         ));
     }
@@ -190,10 +172,6 @@ impl NativeRun<'_> {
         if self.values.text("protocol")? == Some("auto") {
             return Ok(());
         }
-        if self.part.is_some() {
-            self.output.line("Server counters are those of all parts");
-            return Ok(());
-        }
         let events = Totals::sum(&measured.totals).get(Counter::Events);
         let protocol = self.driver.mode.protocol.name();
         if account.endpoints.len() > 1 {
@@ -241,10 +219,9 @@ impl NativeRun<'_> {
             let context = result::ResultContext {
                 point: self.point,
                 descriptor,
-                operation: load.operation().unwrap_or(descriptor.operation),
+                operation: descriptor.operation,
                 options: &options,
-                threads: self.plan.share.threads,
-                part: self.part,
+                threads: self.plan.threads,
                 rate: self.plan.rate,
                 percentile: observer.percentile,
                 seed: self.seed,
@@ -278,10 +255,9 @@ impl NativeRun<'_> {
             workload: descriptor.name,
             parameters: &options,
             seed: self.seed,
-            operation: load.operation().unwrap_or(descriptor.operation),
+            operation: descriptor.operation,
             server: observer.server.version(),
             reason,
-            part: self.part,
         })
     }
 }
@@ -291,8 +267,6 @@ struct RunObserver<'a> {
     load: &'a dyn Load,
     server: Server,
     recording: Option<Recording>,
-    /// When the first phase starts, by the server's clock.
-    start_at: Option<i64>,
     output: &'a Output,
     threads: usize,
     report_every: u32,
@@ -342,18 +316,9 @@ impl Observer for RunObserver<'_> {
         Ok(())
     }
 
-    fn ready(&mut self) -> Result<Option<i64>> {
-        let (recording, server) = (self.recording.as_mut(), &mut self.server);
-        let Some(start_at) = self.start_at else {
-            server_clock::record(recording, "before", server);
-            return Ok(None);
-        };
-        let (start_ns, ahead) = server_clock::convert_start(start_at, recording, server)?;
-        if ahead > 0.0 {
-            let line = format!("Starting in {ahead:.3} s by the server's clock");
-            self.output.line(&line);
-        }
-        Ok(Some(start_ns))
+    fn ready(&mut self) -> Result<()> {
+        server_clock::record(self.recording.as_mut(), "before", &mut self.server);
+        Ok(())
     }
 
     fn at_rest_before_warmup(&mut self) -> Result<()> {

@@ -6,7 +6,6 @@ use anyhow::Result;
 use anyhow::bail;
 use serde_json::Value as Json;
 
-use super::division;
 use super::driver_of;
 use super::plan::plan;
 use super::run::NativeRun;
@@ -23,7 +22,6 @@ use crate::options::Values;
 use crate::output::Output;
 use crate::recording;
 use crate::report;
-use crate::share::Part;
 use crate::verb::Verb;
 use crate::workload::Workload;
 
@@ -46,7 +44,6 @@ pub fn run(
     (interrupts, watchdog): (&Interrupts, &Watchdog),
 ) -> Result<u8> {
     let points = planned_runs(workload, values)?;
-    division::check(workload, values, points.len())?;
     refuse_results(&points)?;
     let several = points.len() > 1;
     let mut results = Vec::new();
@@ -91,19 +88,18 @@ fn run_point(
         driver_of(Verb::Run, workload, values, watchdog).and_then(|driver| Ok((driver, plan(values, seed)?)));
     let choice = driver_and_plan.and_then(|(driver, plan)| {
         let generator = external::selected(workload.descriptor().name, values)?;
-        Ok((driver, plan, generator, Part::from_options(values)?))
+        Ok((driver, plan, generator))
     });
     match choice {
-        Ok((driver, plan, Some(generator), _)) => {
+        Ok((driver, plan, Some(generator))) => {
             run_external(generator, workload, point, seed, output, (&driver, &plan))
         }
-        Ok((driver, plan, None, part)) => NativeRun {
+        Ok((driver, plan, None)) => NativeRun {
             point: &point.name,
             workload,
             values,
             driver: &driver,
             seed,
-            part,
             plan,
             output,
             interrupts,
@@ -138,7 +134,7 @@ fn run_external(
         workload,
         values: &point.values,
         account: &driver.account,
-        threads: plan.share.threads,
+        threads: plan.threads,
         seed,
         output,
     };
@@ -188,9 +184,8 @@ fn planned_runs(workload: &dyn Workload, values: &Values) -> Result<Vec<PlannedR
 /// Checked before the first point runs.
 fn refuse_results(points: &[PlannedRun]) -> Result<()> {
     for point in points {
-        let role = recording::role(&point.values)?;
         if let Some(out) = point.values.text("out")? {
-            recording::refuse_results(Path::new(out), role)?;
+            recording::refuse_results(Path::new(out))?;
         }
     }
     Ok(())

@@ -133,7 +133,6 @@ impl Drop for Bench {
         for words in [
             "cleanup oltp_read_write --tables=8",
             "cleanup arm_insert",
-            "cleanup insert_benchmark",
             "cleanup tproc_c",
         ] {
             self.load(words);

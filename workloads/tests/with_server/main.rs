@@ -10,6 +10,7 @@
 )]
 
 mod arm;
+mod clock;
 #[path = "../common/mod.rs"]
 mod common;
 mod connections;
@@ -20,10 +21,7 @@ mod external_command;
 mod external_hammerdb;
 mod external_sysbench;
 mod hostile;
-mod insert_benchmark;
 mod oltp;
-mod parts;
-mod parts_refused;
 mod protocols;
 mod statements;
 mod sweep;

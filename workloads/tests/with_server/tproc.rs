@@ -135,34 +135,18 @@ fn modes(bench: &Bench) {
     prepared.assert_near("Questions", 2.96, 0.1);
     assert_eq!(growth(&prepared.server, "Com_stmt_execute"), EVENTS);
 
-    let text = Measured::run(bench, "statements", &format!("{events} --tproc-mode=statements"));
-    text.assert_mix_and_counts();
-    assert!(text.number("rows") > 0);
-    text.assert_near("Questions", 28.4, 2.0);
-    text.assert_near("Bytes_received", 3404.0, 340.0);
-    text.assert_near("Bytes_sent", 7881.0, 790.0);
-    assert_eq!(growth(&text.server, "Com_stmt_execute"), 0);
-
-    let ps = Measured::run(
-        bench,
-        "ps",
-        &format!("{events} --tproc-mode=statements --protocol=ps"),
-    );
-    ps.assert_mix_and_counts();
-    ps.assert_near("Questions", 28.4, 2.0);
-    assert!(ps.per_transaction("Com_stmt_execute") > 25.0 && ps.per_transaction("Bytes_received") < 2000.0);
-    let rollbacks = [call, prepared, text, ps].map(|run| run.number("rollbacks"));
+    let rollbacks = [call, prepared].map(|run| run.number("rollbacks"));
     assert!(rollbacks.iter().sum::<u64>() > 0, "{rollbacks:?}");
 }
 
 /// SIGKILL during a run: the server commits or rolls back every transaction as a whole.
-fn kill_leaves_consistent_data(bench: &Bench, mode: &str) {
+fn kill_leaves_consistent_data(bench: &Bench) {
     let sql = Sql::open(bench);
     let orders = || sql.number("SELECT SUM(d_next_o_id) FROM district");
     let before = orders();
-    let words = format!("run tproc_c --threads=4 --tproc-mode={mode} --time=0 --report-interval=0");
+    let words = "run tproc_c --threads=4 --time=0 --report-interval=0";
     let mut child = bench
-        .command(&words)
+        .command(words)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -231,8 +215,7 @@ fn unsuitable_data_are_refused(bench: &Bench) {
     );
 
     sql.rows("DROP PROCEDURE SLEV");
-    bench.refused("run tproc_c", &["no procedure SLEV", "--tproc-mode=statements"]);
-    bench.succeed("run tproc_c --tproc-mode=statements --events=50 --check=on");
+    bench.refused("run tproc_c", &["no procedure SLEV", "prepare tproc_c"]);
     sql.rows("DROP TABLE history");
     bench.refused("run tproc_c", &["no table history", "prepare tproc_c"]);
 }
@@ -245,8 +228,7 @@ fn tproc_c_counts_like_hammerdb_and_stays_consistent_after_a_kill() {
     assert!(printed.contains("2.0 of 2 warehouses"), "{printed}");
     bench.succeed("warmup tproc_c --threads=2");
     modes(&bench);
-    kill_leaves_consistent_data(&bench, "call");
-    kill_leaves_consistent_data(&bench, "statements");
+    kill_leaves_consistent_data(&bench);
     pauses(&bench);
     unsuitable_data_are_refused(&bench);
 }
@@ -326,16 +308,13 @@ const DAMAGES: [&[Damage]; 2] = [
 fn check_names_broken_rules_with_their_place_and_strict_runs_keep_all_rules() {
     let bench = Bench::new("tproc_strict");
     bench.succeed("prepare tproc_c --strict --history-pk=on --threads=2 --rand-seed=4");
-    for mode in ["call", "statements"] {
-        let printed = bench.succeed(&format!(
-            "run tproc_c --strict --tproc-mode={mode} --threads=4 --events=600 --report-interval=0 --check=on"
-        ));
-        assert_eq!(
-            printed.lines().filter(|line| line.starts_with("passes")).count(),
-            12,
-            "{printed}"
-        );
-    }
+    let printed =
+        bench.succeed("run tproc_c --strict --threads=4 --events=600 --report-interval=0 --check=on");
+    assert_eq!(
+        printed.lines().filter(|line| line.starts_with("passes")).count(),
+        12,
+        "{printed}"
+    );
     bench.refused("run tproc_c", &["created with --strict"]);
 
     let sql = Sql::open(&bench);

@@ -204,7 +204,7 @@ class Controller:
         self.recorder = start()
         self.link.request("recorder", pid=self.recorder.process.pid, start=self.recorder.start)
         until, answers = time.monotonic() + START_S, False
-        while not (sample := guards.scrape(self.recorder.port)).get("mysql.ok"):
+        while not (sample := guards.parse(self.recorder.newest())).get("mysql.ok"):
             if sample and not answers:
                 until, answers = time.monotonic() + SILENT_S, True
             if (died := self.recorder.died()) is not None:
@@ -267,7 +267,7 @@ class Controller:
         while (now := time.monotonic()) < until:
             self._check()
             assert self.recorder is not None
-            reason = self.guarding.reading(guards.scrape(self.recorder.port), time.monotonic())
+            reason = self.guarding.reading(guards.parse(self.recorder.newest()), time.monotonic())
             reason = reason or self.guarding.run_commands(time.monotonic())
             if reason:
                 raise Stop(reason)

@@ -1,9 +1,8 @@
-"""Compares readings of the recorder's /metrics and of commands with the limits of the guards."""
+"""Compares the recorder's newest sample and the output of commands with the limits of the guards."""
 
 from __future__ import annotations
 
-import http.client
-import re
+import json
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,64 +15,38 @@ if TYPE_CHECKING:
     from loadprint.commands.ab.experiment import CommandGuard, Guards
 
 Sample = Mapping[str, float]
-LINE = re.compile(r"^([a-zA-Z_:][\w:]*)(\{[^}]*\})? (\S+)")
-QUESTIONS = "loadprint_mysql_questions_total"
-IDLE = ("idle", "iowait", "steal")  # as everywhere in Loadprint these are not busy
-
-
-def scrape(port: int | None, timeout: float = 2.0) -> Sample:
-    """Read the recorder's /metrics on loopback; {} if it does not answer, or has no port yet.
-
-    Samples of one name are added up; node_cpu_seconds_total is returned as `cpu.busy` and
-    `cpu.all`.
-    """
-    if port is None:
-        return {}
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
-    try:
-        connection.request("GET", "/metrics")
-        answer = connection.getresponse()
-        text = answer.read().decode(errors="replace") if answer.status == 200 else ""
-    except (OSError, http.client.HTTPException):
-        return {}
-    finally:
-        connection.close()
-    return parse(text)
+QUESTIONS = "Questions"
+BUSY = ("user", "nice", "system", "irq", "softirq")
+OTHERS = ("idle", "iowait", "steal")  # as everywhere in Loadprint these are not busy
 
 
 def parse(text: str) -> Sample:
-    """Return sums by name of an OpenMetrics text; `mysql.ok` is the success of the probe."""
-    sums: dict[str, float] = {}
-    for line in text.splitlines():
-        fields = LINE.match(line)
-        if not fields:
-            continue
-        name, labels, value = fields[1], fields[2] or "", float(fields[3])
-        if name == "node_cpu_seconds_total":
-            sums["cpu.all"] = sums.get("cpu.all", 0.0) + value
-            sums["cpu.count"] = sums.get("cpu.count", 0.0) + ('mode="idle"' in labels)
-            if not any(f'mode="{mode}"' in labels for mode in IDLE):
-                sums["cpu.busy"] = sums.get("cpu.busy", 0.0) + value
-        elif name == "loadprint_probe_success":
-            if 'probe="mysql"' in labels:
-                sums["mysql.ok"] = value
-        else:
-            sums[name] = sums.get(name, 0.0) + value
-    return sums
+    """Return the values of `loadprint-collect record --live`: MySQL's by their names, and these.
+
+    `time` (monotonic seconds), `cpu.busy` and `cpu.all` (ticks of all CPUs), `mysql.ok` (1 if the server
+    answered). Empty for an empty text.
+    """
+    if not text:
+        return {}
+    document = json.loads(text)
+    probes = document["probes"]
+    sample = {"time": document["monotonic_ns"] / 1e9, "mysql.ok": float(probes["mysql"]["ok"])}
+    sample |= {row["metric"]: row["value"] for row in probes["mysql"]["rows"] if row["value"] is not None}
+    for row in probes["cpu"]["rows"]:
+        if row["cpu"] == "all":
+            sample["cpu.busy"] = sum(row[state] for state in BUSY)
+            sample["cpu.all"] = sample["cpu.busy"] + sum(row[state] for state in OTHERS)
+    return sample
 
 
 def questions(sample: Sample) -> float:
     """Return the statements of clients since the server started, without the recorder's statements."""
-    return sample[QUESTIONS] - sample.get("loadprint_mysql_loadprint_queries_total", 0.0)
+    return sample[QUESTIONS] - sample.get("loadprint.queries", 0.0)
 
 
 def errors(sample: Sample) -> float:
     """Return the connections lost or refused since the server started."""
-    return sum(
-        value
-        for name, value in sample.items()
-        if name.startswith(("loadprint_mysql_aborted_", "loadprint_mysql_connection_errors_"))
-    )
+    return sum(value for name, value in sample.items() if name.startswith(("Aborted_", "Connection_errors_")))
 
 
 @dataclass
@@ -118,7 +91,7 @@ class Guarding:
         for name, each in self.commands.items():
             self._watches[name] = _Watch("", each.max, each.min)
         self._due = dict.fromkeys(self.commands, 0.0)
-        self._last: tuple[float, Sample] | None = None
+        self._last: Sample | None = None
         self._read: float | None = None
         self._silent_s = 0.0
         self.queries_per_second: float | None = None
@@ -133,12 +106,11 @@ class Guarding:
             return f"guard silence: no answer of the server for {self._silent_s:.0f} s"
         if not sample.get("mysql.ok"):
             return None
-        reasons = [self._judge("threads_running", sample.get("loadprint_mysql_threads_running"))]
+        reasons = [self._judge("threads_running", sample.get("Threads_running"))]
         # the recorder publishes its newest tick, so that two readings may return the same tick
         if self._last is not None and self._moved(sample):
-            before, old = self._last
-            # the time between the recorder's ticks, from the sum of all CPU times
-            seconds = (sample["cpu.all"] - old["cpu.all"]) / sample["cpu.count"] or now - before
+            old = self._last
+            seconds = sample["time"] - old["time"]
             if questions(sample) >= questions(old):  # else the server restarted: its rates are not known
                 self.queries_per_second = (questions(sample) - questions(old)) / seconds
                 reasons.append(self._judge("queries_per_second", self.queries_per_second))
@@ -146,9 +118,9 @@ class Guarding:
             total = sample["cpu.all"] - old["cpu.all"]
             if total > 0:
                 reasons.append(self._judge("host_cpu", (sample["cpu.busy"] - old["cpu.busy"]) / total))
-            self._last = (now, sample)
+            self._last = sample
         elif self._last is None:
-            self._last = (now, sample)
+            self._last = sample
         return next((each for each in reasons if each), None)
 
     def run_commands(self, now: float) -> str | None:
@@ -201,4 +173,4 @@ class Guarding:
 
     def _moved(self, sample: Sample) -> bool:
         """Whether this is a new tick: the recorder's statements increase the counter at every tick."""
-        return self._last is not None and sample[QUESTIONS] != self._last[1][QUESTIONS]
+        return self._last is not None and sample[QUESTIONS] != self._last[QUESTIONS]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 from pathlib import Path
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from loadprint.commands.ab.experiment import Experiment
 
 PID_BYTES = 64  # of a pid file
-SERVING = re.compile(r"serving http://127\.0\.0\.1:(\d+)/metrics\n")
+LIVE = "live.json"  # in the directory `load`
 
 
 def server_pid(process: str) -> int:
@@ -57,12 +56,12 @@ class Recorder:
     def __init__(
         self, binary: Path, run: Directory, experiment: Experiment, pid: int, seconds: float
     ) -> None:
-        self._port: int | None = None
-        self._log = run.sub("load").create("recorder.log", flags=os.O_APPEND)
+        self._load = run.sub("load")
+        self._log = self._load.create("recorder.log", flags=os.O_APPEND)
         server, recorder = experiment.server, experiment.recorder
         # its working directory: a path may name another directory by now
         words = [str(binary), "record", "--out", ".", "--interval", f"{recorder.interval:g}s"]
-        words += ["--process", f"server={pid}", "--listen", "127.0.0.1:0"]
+        words += ["--process", f"server={pid}", "--live", f"load/{LIVE}"]
         words += ["--deadline", f"{seconds + 60:.0f}s"]
         if recorder.without:
             words += ["--without", ",".join(recorder.without)]
@@ -87,13 +86,12 @@ class Recorder:
         )
         self.start = start_time(self.process.pid)
 
-    @property
-    def port(self) -> int | None:
-        """The port of its /metrics, chosen by the kernel; None until the recorder reports it."""
-        if self._port is None:
-            report = SERVING.search(self._logged())
-            self._port = int(report[1]) if report else None
-        return self._port
+    def newest(self) -> str:
+        """Its newest sample as JSON; empty while there is none."""
+        try:
+            return self._load.read(LIVE)
+        except OSError:
+            return ""
 
     def died(self) -> str | None:
         """Return how it ended, or None while it runs."""

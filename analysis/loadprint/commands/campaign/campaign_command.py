@@ -149,7 +149,6 @@ def duration_s(document: dict[str, Any]) -> float:
 def _plan(arguments: argparse.Namespace) -> Plan:
     from loadprint.commands.campaign import execution
     from loadprint.commands.campaign.campaign_file import load
-    from loadprint.commands.campaign.divide import require_divisible
     from loadprint.commands.campaign.server_identity import declared, of_sides
 
     if arguments.close is not None:
@@ -161,8 +160,6 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     workloads = _built() if arguments.workloads is None else arguments.workloads
     operations = {entry["name"]: entry.get("operation") for entry in workloads}
     campaign = load(file, arguments.overrides, list(operations), _scales(arguments), arguments.missing)
-    loads = [host.removeprefix("load=") for host in arguments.host if host.startswith("load=")]
-    require_divisible(campaign, workloads, loads)
     # a plan without --server and --runs needs no tarball yet
     server = (
         declared(campaign.server.source, arguments.server) if arguments.server or arguments.runs else None

@@ -97,12 +97,11 @@ def facts(key: str, measured: Measured, interfaces: Iterable[str]) -> dict[str, 
 def sets(key: str, measured: Measured) -> list[dict[str, Any]]:
     """Return the CPUs of each side and the recorder that has them; `all` without a CPU set."""
     rows = []
-    loads = [("load", load.role, load.cpus) for load in measured.loads]
-    for side, place, cpus in (("server", "server", measured.server_cpus), *loads):
-        separate_host = side == "load" and place in measured.run.roles
+    for side, cpus in (("server", measured.server_cpus), ("load", measured.load_cpus)):
+        separate_host = side == "load" and side in measured.run.roles
         if side == "load" and not separate_host and (cpus is None or not measured.shared_host):
             continue
-        role = place if separate_host else measured.run.roles[0]
+        role = side if separate_host else measured.run.roles[0]
         names = ["all"] if cpus is None else [str(cpu) for cpu in cpus]
         rows += [{"run": key, "side": side, "host_role": role, "cpu": cpu} for cpu in names]
     return rows

@@ -47,9 +47,8 @@ def latency(
 
 
 def _log(run: Run) -> Mapping[str, LogHistogram]:
-    """All load hosts' logs; none if one of them has no log."""
-    paths = [run.path / load.role / "latency.hlog" for load in run.loads]
-    return interval_log.read_all(paths) if all(path.is_file() for path in paths) else {}
+    path = run.path / "load/latency.hlog"
+    return interval_log.read(path) if path.is_file() else {}
 
 
 def _curve(place: int, counted: LogHistogram) -> Curve:

@@ -94,9 +94,8 @@ def server_cpus(swept: Swept) -> int | None:
 def _cpus(swept: Swept, role: str) -> int | None:
     for cell in swept.cells:
         for run in cell.runs:
-            sets = [run.server_cpus] if role == "server" else [load.cpus for load in run.loads]
-            if all(sets):
-                return sum(len(cpus or ()) for cpus in sets)
+            if cpus := run.server_cpus if role == "server" else run.load_cpus:
+                return len(cpus)
     return None
 
 

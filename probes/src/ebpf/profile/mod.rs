@@ -67,7 +67,6 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     &SCHEMA,
     open,
 )
-.only_recorded()
 .with_symbols();
 
 static ENTITY: &[Text] = &[text("role"), text("stack")];

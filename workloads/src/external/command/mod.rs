@@ -21,7 +21,6 @@ use super::private_dir::PrivateDir;
 use super::run::RunMonitor;
 use crate::engine::load::Load;
 use crate::options::Values;
-use crate::share::Share;
 use crate::verb::Verb;
 use crate::workload::Descriptor;
 use crate::workload::Setup;
@@ -58,11 +57,7 @@ impl Workload for CommandWorkload {
         bail!("a command has no native cleanup: use --cleanup-command")
     }
 
-    fn divides(&self) -> bool {
-        false
-    }
-
-    fn load(&self, _values: &Values, _share: Share, _seed: u64) -> Result<Box<dyn Load>> {
+    fn load(&self, _values: &Values, _threads: usize, _seed: u64) -> Result<Box<dyn Load>> {
         bail!("a command has no native load: use --generator=command")
     }
 }

@@ -127,10 +127,7 @@ fn settings(account: &ResolvedAccount, values: &Values) -> Result<String> {
         ("tpcc mysql_allwarehouse", on("all-warehouses")?.to_owned()),
         ("tpcc mysql_keyandthink", on("keying-thinking")?.to_owned()),
     ];
-    // Not all versions have these settings: written only if they are on.
-    if mode == "statements" {
-        pairs.push(("tpcc mysql_no_stored_procs", "true".to_owned()));
-    }
+    // Not all versions have this setting: written only if it is on.
     if values.flag("history-pk")? {
         pairs.push(("tpcc mysql_history_pk", "true".to_owned()));
     }

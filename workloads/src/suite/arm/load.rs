@@ -27,7 +27,6 @@ use crate::engine::load::Moment;
 use crate::engine::load::Session;
 use crate::options::Values;
 use crate::random::Rng;
-use crate::share::Share;
 
 /// Buffers in the published study.
 const STUDY_BUFFERS: usize = 1024;
@@ -47,8 +46,7 @@ pub struct ArmLoad {
 
 impl ArmLoad {
     /// By the options.
-    pub fn new(values: &Values, share: Share, seed: u64) -> Result<Self> {
-        let threads = share.threads;
+    pub fn new(values: &Values, threads: usize, seed: u64) -> Result<Self> {
         let mix = Mix::of(values)?;
         for option in ["parent", "metrics", "contexts"] {
             if values.given(option)? && !mix.scenarios().any(|scenario| scenario.name == "custom") {
@@ -67,9 +65,7 @@ impl ArmLoad {
             0 => (short, short),
             given => (given, given),
         };
-        // Each part has a producer.
-        let producer = PRODUCER_STREAM + share.first as u64;
-        let source = Source::new(mix.clone(), full, Rng::new(seed, producer));
+        let source = Source::new(mix.clone(), full, Rng::new(seed, PRODUCER_STREAM));
         Ok(Self {
             threads,
             full,

@@ -22,7 +22,6 @@ use crate::engine::load::Load;
 use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
-use crate::share::Share;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
 use crate::workload::Point;
@@ -154,7 +153,7 @@ impl Workload for ArmInsert {
         Ok(names.into_iter().map(point).collect())
     }
 
-    fn preflight(&self, _values: &Values, _share: Share, connection: &mut dyn Connection) -> Result<()> {
+    fn preflight(&self, _values: &Values, _threads: usize, connection: &mut dyn Connection) -> Result<()> {
         check::preflight(connection)
     }
 
@@ -166,7 +165,7 @@ impl Workload for ArmInsert {
         schema::cleanup(setup)
     }
 
-    fn load(&self, values: &Values, share: Share, seed: u64) -> Result<Box<dyn Load>> {
-        Ok(Box::new(load::ArmLoad::new(values, share, seed)?))
+    fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>> {
+        Ok(Box::new(load::ArmLoad::new(values, threads, seed)?))
     }
 }

@@ -13,7 +13,6 @@ use crate::engine::load::Load;
 use crate::engine::load::Session;
 use crate::engine::load::Step;
 use crate::options::Values;
-use crate::share::Share;
 use crate::suite::parallel;
 use crate::suite::sbtest::bulk::Bulk;
 use crate::suite::sbtest::check;
@@ -60,11 +59,9 @@ impl Workload for BulkInsert {
         Ok(())
     }
 
-    fn preflight(&self, _values: &Values, share: Share, connection: &mut dyn Connection) -> Result<()> {
-        preflight::tables(connection, DESCRIPTOR.name, share.all, preflight::BULK)?;
-        // Other parts may have started to fill theirs.
-        let tables = share.first + 1..=share.first + share.threads;
-        preflight::empty(connection, DESCRIPTOR.name, tables)
+    fn preflight(&self, _values: &Values, threads: usize, connection: &mut dyn Connection) -> Result<()> {
+        preflight::tables(connection, DESCRIPTOR.name, threads, preflight::BULK)?;
+        preflight::empty(connection, DESCRIPTOR.name, 1..=threads)
     }
 
     fn check(&self, setup: &Setup<'_>) -> Result<Vec<Finding>> {
@@ -82,7 +79,7 @@ impl Workload for BulkInsert {
         schema::cleanup(setup, setup.threads)
     }
 
-    fn load(&self, _values: &Values, _share: Share, _seed: u64) -> Result<Box<dyn Load>> {
+    fn load(&self, _values: &Values, _threads: usize, _seed: u64) -> Result<Box<dyn Load>> {
         Ok(Box::new(BulkLoad))
     }
 }

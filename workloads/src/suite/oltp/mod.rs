@@ -16,7 +16,6 @@ use crate::driver::Connection;
 use crate::engine::load::Load;
 use crate::options::Values;
 use crate::random::Distribution;
-use crate::share::Share;
 use crate::suite::sbtest::check;
 use crate::suite::sbtest::preflight;
 use crate::suite::sbtest::schema;
@@ -95,7 +94,7 @@ impl Workload for Oltp {
         schema::warmup(setup)
     }
 
-    fn preflight(&self, values: &Values, _share: Share, connection: &mut dyn Connection) -> Result<()> {
+    fn preflight(&self, values: &Values, _threads: usize, connection: &mut dyn Connection) -> Result<()> {
         let (name, tables) = (self.descriptor.name, self.tables(values)?);
         preflight::tables(connection, name, tables, preflight::OLTP)?;
         match self.event {
@@ -117,7 +116,7 @@ impl Workload for Oltp {
         schema::cleanup(setup, self.tables(setup.values)?)
     }
 
-    fn load(&self, values: &Values, share: Share, seed: u64) -> Result<Box<dyn Load>> {
+    fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>> {
         self.tables(values)?;
         let distribution = Distribution::from_options(values)?;
         Ok(match self.event {
@@ -126,9 +125,9 @@ impl Workload for Oltp {
                 Box::new(Groups::new(groups, transaction, distribution, values, seed)?)
             }
             Event::Groups(groups) => Box::new(Groups::new(groups, false, distribution, values, seed)?),
-            Event::Insert => Box::new(Inserts::new(distribution, values, share.all, seed)?),
-            Event::RandomPoints => Box::new(RandomSelect::points(distribution, values, share.all, seed)?),
-            Event::RandomRanges => Box::new(RandomSelect::ranges(distribution, values, share.all, seed)?),
+            Event::Insert => Box::new(Inserts::new(distribution, values, threads, seed)?),
+            Event::RandomPoints => Box::new(RandomSelect::points(distribution, values, threads, seed)?),
+            Event::RandomRanges => Box::new(RandomSelect::ranges(distribution, values, threads, seed)?),
         })
     }
 }

@@ -18,8 +18,8 @@ impl Timestamp {
         format!("str_to_date({},'%Y%m%d%H%i%s')", self.digits())
     }
 
-    /// Fourteen digits, which MySQL accepts as a DATETIME.
-    pub fn digits(&mut self) -> &str {
+    /// Fourteen digits.
+    fn digits(&mut self) -> &str {
         let second = realtime_ns() / 1_000_000_000;
         if second != self.second {
             self.second = second;

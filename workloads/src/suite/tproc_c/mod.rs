@@ -1,5 +1,5 @@
 //! The workload `tproc_c`: the order-entry workload that HammerDB derives from TPC-C, on its
-//! schema, with its five stored procedures or without them.
+//! schema, with its five stored procedures.
 
 mod call;
 mod check;
@@ -11,13 +11,11 @@ mod procedures;
 mod random;
 mod rows;
 mod session;
-mod statements;
 mod tables;
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-use anyhow::Context;
 use anyhow::Result;
 use serde_json::Map;
 use serde_json::Value as Json;
@@ -35,16 +33,13 @@ use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::random::Rng;
-use crate::share::Share;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
 use crate::workload::Setup;
 use crate::workload::Workload;
 use call::Caller;
 use inputs::Terminal;
-use session::Access;
 use session::TerminalSession;
-use statements::Statements;
 
 /// Options of the workload.
 pub const OPTIONS: &[OptionSpec] = &[
@@ -56,10 +51,9 @@ pub const OPTIONS: &[OptionSpec] = &[
     ),
     OptionSpec::new(
         "tproc-mode",
-        Kind::Choice(&["call", "prepared", "statements"]),
+        Kind::Choice(&["call", "prepared"]),
         Some("call"),
-        "call: CALL of the procedures as text; prepared: SQL PREPARE and EXECUTE of the CALLs; statements: no procedures, \
-         each statement by --protocol",
+        "call: CALL of the procedures as text; prepared: SQL PREPARE and EXECUTE of the CALLs",
     ),
     OptionSpec::new(
         "all-warehouses",
@@ -136,8 +130,8 @@ impl Workload for TprocC {
         load::warmup(setup)
     }
 
-    fn preflight(&self, values: &Values, share: Share, connection: &mut dyn Connection) -> Result<()> {
-        preflight::preflight(values, share.all, connection)
+    fn preflight(&self, values: &Values, threads: usize, connection: &mut dyn Connection) -> Result<()> {
+        preflight::preflight(values, threads, connection)
     }
 
     fn check(&self, setup: &Setup<'_>) -> Result<Vec<Finding>> {
@@ -148,14 +142,14 @@ impl Workload for TprocC {
         load::cleanup(setup)
     }
 
-    fn load(&self, values: &Values, share: Share, seed: u64) -> Result<Box<dyn Load>> {
+    fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>> {
         Ok(Box::new(TprocLoad {
             warehouses: given_warehouses(values)?,
-            mode: Mode::of(values)?,
+            prepared: values.text("tproc-mode")? == Some("prepared"),
             all: values.flag("all-warehouses")?,
             pauses: values.flag("keying-thinking")?,
             strict: values.flag("strict")?,
-            threads: share.all,
+            threads,
             seed,
             before: Mutex::default(),
             after: Mutex::default(),
@@ -167,32 +161,6 @@ impl Workload for TprocC {
 fn given_warehouses(values: &Values) -> Result<Option<i64>> {
     let given = values.given("warehouses")?;
     given.then(|| values.int("warehouses")).transpose()
-}
-
-/// How transactions reach the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    Call,
-    Prepared,
-    Statements,
-}
-
-impl Mode {
-    fn of(values: &Values) -> Result<Self> {
-        Ok(match values.text("tproc-mode")?.context("--tproc-mode")? {
-            "prepared" => Self::Prepared,
-            "statements" => Self::Statements,
-            _ => Self::Call,
-        })
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Call => "call",
-            Self::Prepared => "prepared",
-            Self::Statements => "statements",
-        }
-    }
 }
 
 /// The server counters that HammerDB reads.
@@ -236,11 +204,11 @@ impl Counts {
 #[derive(Debug)]
 struct TprocLoad {
     warehouses: Option<i64>,
-    mode: Mode,
+    /// Whether the CALLs are prepared.
+    prepared: bool,
     all: bool,
     pauses: bool,
     strict: bool,
-    /// Of all parts.
     threads: usize,
     seed: u64,
     before: Mutex<Counts>,
@@ -257,19 +225,14 @@ impl Load for TprocLoad {
         let (first, second) = (rng.uniform(1, 1 << 30), rng.uniform(1, 1 << 30));
         client.on_connect(&format!("SET rand_seed1={first}, rand_seed2={second}"))?;
         client.on_connect("SET autocommit=0")?;
-        let access = match self.mode {
-            Mode::Call => Access::Call(Caller::new(false)),
-            Mode::Prepared => {
-                for sql in call::preparations() {
-                    client.on_connect(&sql)?;
-                }
-                Access::Call(Caller::new(true))
+        if self.prepared {
+            for sql in call::preparations() {
+                client.on_connect(&sql)?;
             }
-            Mode::Statements => Access::Statements(Box::new(Statements::open(client, self.strict)?)),
-        };
+        }
         Ok(Box::new(TerminalSession {
             terminal: Terminal::new(thread, self.threads, warehouses, self.all, self.strict, rng),
-            access,
+            caller: Caller::new(self.prepared),
             pauses: self.pauses,
             thinking: 0.0,
         }))
@@ -281,18 +244,15 @@ impl Load for TprocLoad {
     }
 
     fn unseen(&self) -> &'static [&'static str] {
-        match self.mode {
-            Mode::Statements => &[],
-            Mode::Call | Mode::Prepared => &["writes", "rows"],
-        }
+        &["writes", "rows"]
     }
 
     fn handles(&self) -> usize {
-        match self.mode {
-            Mode::Call => 0,
-            // The server counts statements prepared in SQL like those prepared by the protocol.
-            Mode::Prepared => call::preparations().len(),
-            Mode::Statements => statements::HANDLES,
+        // The server counts statements prepared in SQL like those prepared by the protocol.
+        if self.prepared {
+            call::preparations().len()
+        } else {
+            0
         }
     }
 
@@ -321,7 +281,8 @@ impl Load for TprocLoad {
         details.insert("tpm".to_owned(), json!(per_minute(|counts| counts.transactions)));
         let used = self.warehouses.and_then(|used| u64::try_from(used).ok());
         details.insert("warehouses".to_owned(), json!(used.unwrap_or(before.warehouses)));
-        details.insert("tproc_mode".to_owned(), json!(self.mode.name()));
+        let mode = if self.prepared { "prepared" } else { "call" };
+        details.insert("tproc_mode".to_owned(), json!(mode));
         details.insert("strict".to_owned(), json!(self.strict));
         details
     }

@@ -67,10 +67,7 @@ pub fn preflight(values: &Values, threads: usize, connection: &mut dyn Connectio
              other; HammerDB recommends several warehouses per virtual user"
         );
     }
-    match values.text("tproc-mode")? {
-        Some("statements") => Ok(()),
-        _ => procedures_fit(connection, strict),
-    }
+    procedures_fit(connection, strict)
 }
 
 fn columns(connection: &mut dyn Connection, strict: bool) -> Result<()> {
@@ -123,8 +120,7 @@ fn procedures_fit(connection: &mut dyn Connection, strict: bool) -> Result<()> {
             )
         }
         Ok(Origin::Foreign) if strict => bail!(
-            "--strict: another tool created the procedures: run `loadprint-load cleanup tproc_c` and `prepare tproc_c --strict`, \
-             or give --tproc-mode=statements"
+            "--strict: another tool created the procedures: run `loadprint-load cleanup tproc_c` and `prepare tproc_c --strict`"
         ),
         Ok(Origin::Foreign) => {
             eprintln!(
@@ -134,7 +130,7 @@ fn procedures_fit(connection: &mut dyn Connection, strict: bool) -> Result<()> {
             Ok(())
         }
         Err(missing) => bail!(
-            "the database has no procedure {}: run `loadprint-load cleanup tproc_c` and `prepare tproc_c`, or give --tproc-mode=statements",
+            "the database has no procedure {}: run `loadprint-load cleanup tproc_c` and `prepare tproc_c`",
             missing.join(", ")
         ),
     }

@@ -9,8 +9,6 @@ pub const DISTRICTS: i64 = 10;
 pub const CUSTOMERS: i64 = 3000;
 /// Items, and stock rows per warehouse.
 pub const ITEMS: i64 = 100_000;
-/// A nonexistent item, which rolls back a new order.
-pub const NO_ITEM: i64 = ITEMS + 1;
 /// Initial orders with higher numbers wait for their delivery.
 pub const DELIVERED: i64 = 2100;
 
@@ -29,8 +27,6 @@ const C_LAST: i64 = 123;
 const C_LAST_STRICT: i64 = 223;
 /// NURand constant of customers, from 0 to A.
 const C_CUSTOMER: i64 = 259;
-/// NURand constant of items; the procedure NEWORD of the strict rules contains it too.
-const C_ITEM: i64 = 7911;
 
 /// Clause 2.1.6: NURand(A, x, y) with the constant C.
 fn nurand(rng: &mut Rng, a: i64, c: i64, lowest: i64, highest: i64) -> i64 {
@@ -53,14 +49,6 @@ pub fn customer(rng: &mut Rng, strict: bool) -> i64 {
     match strict {
         true => nurand(rng, 1023, C_CUSTOMER, 1, CUSTOMERS),
         false => rng.uniform(1, CUSTOMERS),
-    }
-}
-
-/// The number of an item: uniform in HammerDB.
-pub fn item(rng: &mut Rng, strict: bool) -> i64 {
-    match strict {
-        true => nurand(rng, 8191, C_ITEM, 1, ITEMS),
-        false => rng.uniform(1, ITEMS),
     }
 }
 

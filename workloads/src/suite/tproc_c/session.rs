@@ -6,27 +6,17 @@ use loadprint_recording::clock::monotonic_ns;
 use super::call::Caller;
 use super::inputs::Kind;
 use super::inputs::Terminal;
-use super::statements::Statements;
 use crate::driver::DbError;
 use crate::engine::client::Client;
 use crate::engine::load::Session;
 use crate::engine::load::Step;
 use crate::random::Rng;
 
-/// The access to the server.
-#[derive(Debug)]
-pub enum Access {
-    /// By the stored procedures.
-    Call(Caller),
-    /// Statement by statement.
-    Statements(Box<Statements>),
-}
-
 /// A terminal with its connection.
 #[derive(Debug)]
 pub struct TerminalSession {
     pub(super) terminal: Terminal,
-    pub(super) access: Access,
+    pub(super) caller: Caller,
     /// With keying and think times.
     pub(super) pauses: bool,
     /// The think time after the last transaction in seconds.
@@ -40,10 +30,7 @@ impl Session for TerminalSession {
             return Ok(Step::Exhausted);
         }
         client.start(kind as usize);
-        let ordered = match &mut self.access {
-            Access::Call(caller) => caller.run(kind, &mut self.terminal, client)?,
-            Access::Statements(statements) => statements.run(kind, &mut self.terminal, client)?,
-        };
+        let ordered = self.caller.run(kind, &mut self.terminal, client)?;
         Ok(Step::Done(u64::from(ordered)))
     }
 }

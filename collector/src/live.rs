@@ -1,0 +1,101 @@
+//! The newest sample of some probes as one JSON document, for programs that watch a recording.
+
+use std::path::Path;
+
+use anyhow::Context;
+use loadprint_recording::clock;
+use loadprint_recording::files::RunFile;
+use loadprint_recording::journal::Status;
+use loadprint_recording::rows::Value;
+use loadprint_recording::schema::Type;
+use serde_json::Map;
+use serde_json::Value as Json;
+use serde_json::json;
+
+use crate::opened_probe::OpenedProbe;
+use crate::outcome::Outcome;
+
+/// The file, which is removed when the recording ends.
+#[derive(Debug)]
+pub struct Live {
+    file: RunFile,
+    probes: Vec<String>,
+    has_failed: bool,
+}
+
+impl Live {
+    /// For the probes of these names.
+    ///
+    /// # Errors
+    /// When the directory of the file cannot be opened.
+    pub fn new(path: &Path, probes: &[String]) -> anyhow::Result<Self> {
+        Ok(Self {
+            file: RunFile::at(path).context("--live")?,
+            probes: probes.to_vec(),
+            has_failed: false,
+        })
+    }
+
+    /// Replaces the file by the outcomes of a tick. A failure costs only this file, and is printed once.
+    pub fn write<'a>(
+        &mut self,
+        started_monotonic_ns: i64,
+        outcomes: impl Iterator<Item = (&'a OpenedProbe, &'a Outcome)>,
+    ) {
+        let probes: Map<String, Json> = outcomes
+            .filter(|(opened, _)| self.probes.iter().any(|name| opened.entry.matches(name)))
+            .map(|(opened, outcome)| (opened.entry.name.to_owned(), to_json(opened, outcome)))
+            .collect();
+        let document = json!({
+            "monotonic_ns": started_monotonic_ns,
+            "realtime_ns": clock::realtime_ns(),
+            "probes": probes,
+        });
+        let written = self.file.publish(document.to_string().as_bytes());
+        if let Err(error) = written
+            && !self.has_failed
+        {
+            self.has_failed = true;
+            eprintln!("loadprint-collect: warning: --live: {error}");
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        // It does not exist if the recording ended before the first tick.
+        drop(self.file.remove());
+    }
+}
+
+fn to_json(opened: &OpenedProbe, outcome: &Outcome) -> Json {
+    let schema = opened.schema();
+    let (rows, width) = (&outcome.rows, schema.columns.len());
+    let row = |row: usize| -> Map<String, Json> {
+        let entity = schema.entity.iter().zip(rows.entity(row));
+        let entity = entity.map(|(name, text)| (name.to_string(), String::from_utf8_lossy(text).into()));
+        let values = schema.columns.iter().enumerate().map(|(place, column)| {
+            let value = match (rows.value(row, place, width), column.storage) {
+                (Value::Bits(bits), Type::Int64) => json!(bits.cast_signed()),
+                (Value::Bits(bits), Type::Double) => json!(f64::from_bits(bits)),
+                (Value::Bits(bits), _) => json!(bits),
+                (Value::Text(text), _) => String::from_utf8_lossy(text).into(),
+                (Value::List(buckets), _) => json!(buckets),
+                (Value::Null, _) => Json::Null,
+            };
+            (column.name.to_string(), value)
+        });
+        entity.chain(values).collect()
+    };
+    // A probe that was not due keeps its previous rows; one that did not finish has a reason.
+    let is_known = match outcome.status {
+        Status::Ok => true,
+        Status::Skipped => outcome.reason.is_empty() && !rows.is_empty(),
+        Status::Failed | Status::Unavailable => false,
+    };
+    json!({
+        "ok": is_known,
+        "reason": outcome.reason,
+        "rows": (0..if is_known { rows.len() } else { 0 }).map(row).collect::<Vec<_>>(),
+    })
+}
