@@ -99,7 +99,7 @@ FULL: Parts = {
     "exporter": [Step("Prometheus and its exporters", 1200, f"{PYTEST} tests/exporter")],
     "campaigns": [
         CLIENTS,
-        Step("campaigns", 3600, f"{PYTEST} tests/e2e/test_campaign_kinds.py tests/e2e/test_setup.py")
+        Step("campaigns", 3600, f"{PYTEST} tests/e2e/test_campaign_kinds.py tests/e2e/test_setup.py"),
     ],
     "ceilings": [Step("ceilings", 1800, f"{PYTEST} tests/e2e/test_ceilings.py")],
     "faults": [Step("faults", 3600, f"{PYTEST} tests/e2e/test_faults.py")],
