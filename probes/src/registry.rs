@@ -6,7 +6,6 @@ use crate::hardware::energy;
 use crate::hardware::ethtool;
 use crate::hardware::frequency;
 use crate::hardware::nvme;
-use crate::hardware::thermal;
 #[cfg(feature = "mysql")]
 use crate::mysql;
 use crate::perf;
@@ -42,7 +41,6 @@ pub static PROBES: &[ProbeEntry] = &[
     cgroup::ENTRY,
     energy::ENTRY,
     frequency::ENTRY,
-    thermal::ENTRY,
     ethtool::ENTRY,
     nvme::ENTRY,
     ebpf::sched::time::ENTRY,

@@ -184,9 +184,6 @@ def _probes(host: Host, ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
                     "resource": r,
                     "severity": s,
                     "total_us": 50_000 * t,
-                    "avg10": 0.0,
-                    "avg60": 0.0,
-                    "avg300": 0.0,
                 }
                 for r, s in (("cpu", "some"), ("io", "full"), ("io", "some"))
                 for t in ticks

@@ -102,18 +102,6 @@ def test_the_ebpf_rows(finished: Finished) -> None:
         assert {status for _, status in seen} <= {"ok", "skipped"}, seen
 
 
-def test_the_smart_fields_of_the_controller(finished: Finished) -> None:
-    for run in finished.runs():
-        query = (
-            "SELECT controller, max(temperature), max(percentage_used), min(host_writes), max(host_writes)"
-            f" FROM '{run}/server/nvme.parquet' GROUP BY controller"
-        )
-        ((controller, kelvin, used, first, last),) = duckdb.execute(query).fetchall()
-        # QEMU's controller reports 323 K and counts the commands
-        assert (controller, kelvin, used) == ("nvme0", 323, 0)
-        assert last > first > 0
-
-
 def test_the_placement_is_by_socket(finished: Finished) -> None:
     assert (
         "placement: by socket; server on CPU 0-1 of machine, load and recorder on CPU 2-3" in finished.output

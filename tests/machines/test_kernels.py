@@ -34,7 +34,7 @@ each_kernel = pytest.mark.parametrize(
 PING_BYTES = 1000 + 8 + 20  # data, ICMP header, IP header
 # What the guest lacks: a server and endpoints (off), and hardware (unavailable).
 OFF = {"ebpf_exchanges", "ebpf_statements", "mysql", "mysql_statements", "mysql_digests", "scrape"}
-UNAVAILABLE = {"energy", "frequency", "thermal", "ethtool", "perf"}
+UNAVAILABLE = {"energy", "frequency", "ethtool", "nvme", "perf"}
 LEAST_SAMPLES, NEAR = 20, 0.2  # of the spinner; of its CPU time
 DOCUMENT = ROOT / "docs" / "hosts.md"
 

@@ -21,7 +21,7 @@ class Layout:
     columns: Mapping[str, tuple[str, str]]
 
 
-GAUGES = ("procs_running", "procs_blocked", "in_flight", "avg10", "avg60", "avg300")
+GAUGES = ("procs_running", "procs_blocked", "in_flight")
 KINDS = {**dict.fromkeys(GAUGES, "gauge"), "description": "info"}
 
 
@@ -54,7 +54,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
                 "rx_bytes rx_packets rx_errors rx_drops rx_fifo rx_frame rx_compressed rx_multicast "
                 "tx_bytes tx_packets tx_errors tx_drops tx_fifo tx_collisions tx_carrier tx_compressed",
             ),
-            ("pressure", "resource severity", "total_us avg10 avg60 avg300"),
+            ("pressure", "resource severity", "total_us"),
         )
     }
 )

@@ -116,8 +116,7 @@ def _pressure(psi: Mapping[str, Any]) -> Seen:
         for severity in ("some", "full"):
             rates = _rates(values, {"total_us": (f"{severity}_avg", sar_fields.SECOND_US / 100)})
             if rates:
-                means = {f"avg{s}": (f"{severity}_avg{s}", 1.0) for s in (10, 60, 300)}
-                seen[resource, severity] = Readings(rates, _rates(values, means))
+                seen[resource, severity] = Readings(rates)
     return seen
 
 

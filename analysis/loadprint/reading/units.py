@@ -17,9 +17,7 @@ _NAMES = {
         tx_packets tx_errors tx_drops tx_fifo tx_collisions tx_carrier tx_compressed
         threads minflt majflt syscr syscw voluntary_ctxt_switches nonvoluntary_ctxt_switches timeslices
         tcp_inuse tcp_orphan tcp_tw tcp_alloc udp_inuse tcp6_inuse active_opens passive_opens attempt_fails
-        estab_resets curr_estab in_segs out_segs retrans_segs nr_periods nr_throttled throttles
-        critical_warning data_units_read data_units_written host_reads host_writes busy_minutes media_errors
-        throttles_light throttles_heavy volume_reads volume_writes volume_queue_length
+        estab_resets curr_estab in_segs out_segs retrans_segs nr_periods nr_throttled
         voluntary involuntary migrations lost retransmits opened closed pid
         samples cycles run_cnt calls value errors warnings rows_affected rows_sent rows_examined
         tmp_tables tmp_disk_tables sort_rows no_index_used no_good_index_used
@@ -56,8 +54,8 @@ _NAMES = {
         Innodb_pages_written innodb_metrics.buffer_flush_adaptive_total_pages
         innodb_metrics.buffer_flush_background_total_pages innodb_metrics.buffer_flush_sync_total_pages""",
     "B": """
-        rx_bytes tx_bytes read_bytes write_bytes rchar wchar memory_bytes volume_read_bytes
-        volume_write_bytes sum_bytes ebpf_block_size.buckets IpExt.InOctets IpExt.OutOctets
+        rx_bytes tx_bytes read_bytes write_bytes rchar wchar memory_bytes
+        sum_bytes ebpf_block_size.buckets IpExt.InOctets IpExt.OutOctets
         Bytes_received Bytes_sent Innodb_buffer_pool_bytes_dirty Innodb_data_read Innodb_data_written
         Innodb_os_log_written Innodb_redo_log_current_lsn Innodb_redo_log_checkpoint_lsn
         Innodb_redo_log_capacity_resized Innodb_lsn_current Innodb_lsn_last_checkpoint Innodb_checkpoint_age
@@ -68,23 +66,20 @@ _NAMES = {
         MemTotal MemFree MemAvailable Buffers Cached Active Inactive Unevictable Mlocked SwapTotal SwapFree
         Dirty Writeback AnonPages Mapped Shmem Slab SReclaimable SUnreclaim KernelStack PageTables
         CommitLimit Committed_AS Percpu AnonHugePages Hugepagesize Hugetlb pgpgin pgpgout""",
-    "s": "throttled_light_s throttled_heavy_s Uptime",
+    "s": "Uptime",
     "ms": """
-        read_ms write_ms io_ms weighted_ms discard_ms flush_ms transfer_ms throttled_ms latency_p95_ms
+        read_ms write_ms io_ms weighted_ms discard_ms flush_ms transfer_ms latency_p95_ms
         Innodb_row_lock_time""",
     "us": """
-        total_us throttled_us usage_us quota_us period_us read_us volume_read_us volume_write_us
+        total_us throttled_us usage_us quota_us period_us read_us
         volume_iops_exceeded_us volume_throughput_exceeded_us instance_iops_exceeded_us
         instance_throughput_exceeded_us""",
     "ns": """
         on_cpu_ns run_delay_ns throttled_ns time_ns user_ns system_ns run_time_ns enabled_ns running_ns
         sum_ns buckets network_ns overlap_ns waiting_ns server_ns""",
     "ps": "sum_timer_wait sum_lock_time cpu_time mysql_statements.buckets",
-    "percent": "avg10 avg60 avg300 available_spare percentage_used",
     "uJ": "energy_uj max_energy_range_uj",
     "kHz": "khz",
-    "mCel": "thermal.temperature",
-    "K": "nvme.temperature",
 }
 _UNITS = {name: unit for unit, names in _NAMES.items() for name in names.split()}
 SCRAPED = "scrape"

@@ -87,15 +87,6 @@ pub enum Unit {
     /// Thousands of cycles a second.
     #[serde(rename = "kHz")]
     Kilohertz,
-    /// Thousandths of a degree Celsius.
-    #[serde(rename = "mCel")]
-    Millicelsius,
-    /// Kelvin.
-    #[serde(rename = "K")]
-    Kelvin,
-    /// Hundredths.
-    #[serde(rename = "percent")]
-    Percent,
 }
 
 /// What kind of value a column holds.

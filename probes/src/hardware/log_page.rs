@@ -5,25 +5,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// A log page.
-#[derive(Clone, Copy, Debug)]
-pub enum LogPage {
-    /// SMART / health information of the whole controller.
-    Health,
-    /// The page of an Amazon namespace.
-    Amazon(u32),
-}
-
-impl LogPage {
-    /// Identifier of the page, namespace and length in bytes.
-    fn parameters(self) -> (u32, u32, usize) {
-        match self {
-            Self::Health => (0x02, u32::MAX, 512),
-            Self::Amazon(namespace) => (0xD0, namespace, 4096),
-        }
-    }
-}
-
 /// `struct nvme_passthru_cmd`.
 #[repr(C)]
 #[derive(Debug, Default)]
@@ -45,6 +26,9 @@ struct Command {
 const GET_LOG_PAGE: u8 = 0x02;
 /// `_IOWR('N', 0x41, struct nvme_passthru_cmd)`
 const ADMIN_COMMAND: u32 = 3 << 30 | (size_of::<Command>() as u32) << 16 | (b'N' as u32) << 8 | 0x41;
+/// Identifier and length of Amazon's page.
+const AMAZON: u32 = 0xD0;
+const LENGTH: usize = 4096;
 const PATIENCE_MS: u32 = 5000;
 
 /// The character device of a controller.
@@ -66,21 +50,20 @@ impl Controller {
         })
     }
 
-    /// Reads a log page.
+    /// Reads Amazon's page of a namespace.
     ///
     /// # Errors
     /// When the kernel refuses the command, or the device does not have the page.
-    pub fn log(&mut self, page: LogPage) -> io::Result<&[u8]> {
-        let (number, namespace, length) = page.parameters();
+    pub fn amazon_page(&mut self, namespace: u32) -> io::Result<&[u8]> {
         self.page.clear();
-        self.page.resize(length, 0);
+        self.page.resize(LENGTH, 0);
         let mut command = Command {
             opcode: GET_LOG_PAGE,
             namespace,
             address: self.page.as_mut_ptr() as u64,
-            data_length: length as u32,
+            data_length: LENGTH as u32,
             // The length is the number of four-byte words, minus one.
-            words_10_15: [number | ((length as u32 / 4 - 1) << 16), 0, 0, 0, 0, 0],
+            words_10_15: [AMAZON | ((LENGTH as u32 / 4 - 1) << 16), 0, 0, 0, 0, 0],
             timeout_ms: PATIENCE_MS,
             ..Command::default()
         };
@@ -111,7 +94,7 @@ mod tests {
     fn device_that_is_not_a_controller_refuses() {
         let mut null = Controller::open("/dev/null").unwrap();
         assert_eq!(
-            null.log(LogPage::Health).unwrap_err().raw_os_error(),
+            null.amazon_page(1).unwrap_err().raw_os_error(),
             Some(libc::ENOTTY)
         );
     }

@@ -10,7 +10,6 @@ pub mod frequency;
 pub mod ioctl;
 pub mod log_page;
 pub mod nvme;
-pub mod thermal;
 
 use std::fs;
 use std::path::Path;

@@ -192,29 +192,6 @@ impl<'a> Cursor<'a> {
         i64::try_from(value).map_err(|_| self.error(item, format!("{value} is out of range")))
     }
 
-    /// `word` as a floating-point number.
-    ///
-    /// Both the digits and a power of ten up to 10²² are exact, so their quotient is the nearest
-    /// number, as in the standard library.
-    ///
-    /// # Errors
-    /// When it is not a number.
-    pub fn decimal(&self, item: &'static str, word: &[u8]) -> Result<f64, ParseError> {
-        let point = word.len().saturating_sub(3);
-        let (whole, rest) = word.split_at(point);
-        if let [b'.', tens, ones] = rest
-            && (1..=15).contains(&whole.len())
-            && whole.iter().chain([tens, ones]).all(u8::is_ascii_digit)
-        {
-            let digits = whole.iter().chain([tens, ones]);
-            let all = digits.fold(0u64, |all, digit| 10 * all + u64::from(digit - b'0'));
-            if all < 1 << 53 {
-                return Ok(all as f64 / 100.0);
-            }
-        }
-        self.convert(item, word)
-    }
-
     /// `word` as a number of any type.
     ///
     /// # Errors
@@ -382,29 +359,6 @@ mod tests {
                     }
                 }
             }
-        }
-    }
-
-    #[test]
-    fn decimals_equal_those_of_the_standard_library() {
-        let cursor = Cursor::new(b"");
-        let check = |text: &str| {
-            let ours = cursor.decimal("avg", text.as_bytes()).ok().map(f64::to_bits);
-            assert_eq!(ours, text.parse::<f64>().ok().map(f64::to_bits), "{text:?}");
-        };
-        (0..=20_000).for_each(|hundredths| check(&format!("{}.{:02}", hundredths / 100, hundredths % 100)));
-        for text in [
-            "", ".", "1", ".50", "1.5", "1.505", "-1.25", "1e5", "x.00", "1.x0", "1..0", "nan",
-        ] {
-            check(text);
-        }
-        for text in [
-            "90071992547409.91",
-            "90071992547409.92",
-            "999999999999999.99",
-            "12345678901234567890.12",
-        ] {
-            check(text);
         }
     }
 

@@ -5,7 +5,6 @@ use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
 use loadprint_recording::schema::Schema;
 use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Type;
 use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
@@ -31,24 +30,13 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
 static ENTITY: &[Text] = &[text("resource"), text("severity")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
 
-const fn average(name: &'static str, help: &'static str) -> Column {
-    Column::gauge(name, Unit::Percent, help, "/proc/pressure")
-        .stored(Type::Double)
-        .lower()
-}
-
-static COLUMNS: &[Column] = &[
-    Column::counter(
-        "total_us",
-        Unit::Microsecond,
-        "time stalled since boot",
-        "/proc/pressure total",
-    )
-    .lower(),
-    average("avg10", "the kernel's average over 10 s"),
-    average("avg60", "the kernel's average over 60 s"),
-    average("avg300", "the kernel's average over 300 s"),
-];
+static COLUMNS: &[Column] = &[Column::counter(
+    "total_us",
+    Unit::Microsecond,
+    "time stalled since boot",
+    "/proc/pressure total",
+)
+.lower()];
 
 const FIX: &str =
     "it needs Linux 4.20 with CONFIG_PSI, and psi=1 on the kernel command line if it is off by default";
@@ -92,27 +80,17 @@ pub fn parse(file: &[u8], resource: &str, lines: &mut Lines, rows: &mut Rows) ->
     let before = rows.len();
     lines.parse(file, COLUMNS.len(), rows, |cursor, rows| {
         if let Some(severity) = cursor.word() {
-            let mut averages = [None; 3];
             let mut total = None;
             while let Some(word) = cursor.word() {
                 let Some(equals) = memchr::memchr(b'=', word) else {
                     continue;
                 };
-                let (name, value) = (&word[..equals], &word[equals + 1..]);
-                match name {
-                    b"avg10" => averages[0] = Some(cursor.decimal("avg10", value)?),
-                    b"avg60" => averages[1] = Some(cursor.decimal("avg60", value)?),
-                    b"avg300" => averages[2] = Some(cursor.decimal("avg300", value)?),
-                    b"total" => total = Some(cursor.convert("total", value)?),
-                    _ => {}
+                if &word[..equals] == b"total" {
+                    total = Some(cursor.convert("total", &word[equals + 1..])?);
                 }
             }
             rows.row(&[resource.as_bytes(), severity]);
             rows.uint_or_null(total);
-            averages.iter().for_each(|average| match average {
-                Some(value) => rows.double(*value),
-                None => rows.null(),
-            });
         }
         Ok(())
     })?;

@@ -129,7 +129,7 @@ pub static PARSERS: &[Parser] = &[
     parser("sockstat", 1, || by_lines(snmp::parse_sockstat)),
     parser("memory", 1, || by_lines(meminfo::parse)),
     parser("vmstat", 1, || by_lines(vmstat::parse)),
-    parser("pressure", 4, || {
+    parser("pressure", 1, || {
         by_lines(|text, lines, rows| pressure::parse(text, "io", lines, rows))
     }),
     parser("process_stat", 10, || {
@@ -203,10 +203,7 @@ pub static PARSERS: &[Parser] = &[
             )
         })
     }),
-    parser("nvme_health", 14, || {
-        Box::new(|page, rows| cells(Ok(nvme::parse_health(page)), rows))
-    }),
-    parser("nvme_amazon", 11, || {
-        Box::new(|page, rows| cells(Ok(nvme::parse_amazon(page).unwrap_or([None; 11])), rows))
+    parser("nvme_amazon", 4, || {
+        Box::new(|page, rows| cells(Ok(nvme::parse_amazon(page).unwrap_or([None; 4])), rows))
     }),
 ];

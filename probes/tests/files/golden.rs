@@ -1,6 +1,6 @@
 //! Compares every probe on the fake host at two ticks with `tests/golden/recorder`.
 //!
-//! `LOADPRINT_BLESS=1 cargo test --release -p loadprint-probes --test golden` rewrites the files.
+//! `LOADPRINT_BLESS=1 cargo test --release -p loadprint-probes --test files golden` rewrites the files.
 
 use crate::common;
 use std::env;

@@ -47,7 +47,7 @@ impl Random {
 static DISK: &[Column] = &[
     Column::counter("reads", Unit::One, "reads completed", "/proc/diskstats field 4"),
     Column::counter("cutime", Unit::Tick, "signed", "/proc/PID/stat").stored(Type::Int64),
-    Column::gauge("avg10", Unit::Percent, "average", "/proc/pressure").stored(Type::Double),
+    Column::gauge("avg10", Unit::One, "average", "/proc/pressure").stored(Type::Double),
     Column::info("model", "model name", "/sys"),
 ];
 static DISK_ENTITY: &[Text] = &[text("device"), text("queue")];
