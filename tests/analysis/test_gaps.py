@@ -9,7 +9,6 @@ from dataclasses import astuple
 
 import numpy as np
 import pytest
-from loadprint.commands.qualify.components import components
 from loadprint.commands.qualify.levels import Levels, levels
 from loadprint.series import spikes
 from loadprint.series.series import Series
@@ -52,7 +51,6 @@ def results(series: Floats) -> list[object]:
         mser5(series),
         levels(series, 30),
         levels(series, 30, step_s=10.0),
-        components([[1.0, 2.0]], [series]),
         *spikes.find(keys),
     ]
 

@@ -1,16 +1,13 @@
-"""Steps down, burst and sustained levels of simulated seconds; variance components against statsmodels."""
+"""Steps down, burst and sustained levels of simulated seconds."""
 
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 import pytest
-from loadprint.commands.qualify.components import components, reml
 from loadprint.commands.qualify.levels import changes, exhaustion, levels
 from numpy.typing import NDArray
-from statsmodels.regression.mixed_linear_model import MixedLM
 
 Floats = NDArray[np.float64]
 TRIALS = 200
@@ -80,49 +77,3 @@ def test_burst_and_sustained_levels() -> None:
     assert (steady.sustained_from, steady.sustained, steady.steps) == (20, 29.5, ())
     assert levels(np.ones(9), 30) is None
     assert changes(np.ones(100)) == []
-
-
-def by_statsmodels(groups: list[Floats]) -> tuple[float, float]:
-    y = np.concatenate(groups)
-    which = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a variance at the edge, 0
-        fit = MixedLM(y, np.ones((len(y), 1)), which).fit(reml=True)
-    return float(fit.cov_re[0, 0]), float(fit.scale)
-
-
-@pytest.mark.parametrize("sizes", [(4, 4, 4, 4, 4, 4), (2, 5, 3, 7, 4, 6, 1)])
-@pytest.mark.parametrize("between", [0.05, 0.01])
-def test_components_are_those_of_a_mixed_model(sizes: tuple[int, ...], between: float) -> None:
-    random = np.random.default_rng(25)
-    for _ in range(5):
-        groups = [6 + random.normal(0, between) + random.normal(0, 0.01, size) for size in sizes]
-        ours, theirs = reml(groups), by_statsmodels(groups)
-        if theirs[0] > 1e-6:  # statsmodels stops short of the edge
-            assert ours == pytest.approx(theirs, rel=0.01)
-
-
-def test_components_of_equal_groups_are_the_analysis_of_variance() -> None:
-    random = np.random.default_rng(26)
-    groups = [5 + random.normal(0, 0.2) + random.normal(0, 0.1, 4) for _ in range(5)]
-    within = float(np.mean([group.var(ddof=1) for group in groups]))
-    between = float(np.var([group.mean() for group in groups], ddof=1)) - within / 4
-    assert between > 0
-    assert reml(groups) == pytest.approx((between, within), rel=1e-6)
-    alike = [np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])]
-    assert reml(alike) == pytest.approx(
-        (0.0, 0.8)
-    )  # no instance differs: all one sample, five degrees of freedom
-
-
-def test_components_that_nobody_can_tell_are_none() -> None:
-    random = np.random.default_rng(27)
-    series = [100 * seconds(random, 600, autocorrelation=0.0) for _ in range(3)]
-    one = components([[100.0, 101.0, 99.0]], series)
-    assert one.instances is None
-    assert one.runs == pytest.approx(0.01, rel=0.01)
-    assert one.seconds == pytest.approx(0.08, rel=0.1)
-    assert components([[1.0], [2.0], [3.0]]) == components([[1.0]])
-    exact = components([[100.0, 100.0], [110.0, 110.0]])
-    assert exact.runs == 0
-    assert exact.instances == pytest.approx(0.0674, rel=0.01)

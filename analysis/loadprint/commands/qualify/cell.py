@@ -1,4 +1,4 @@
-"""Reports one cell: its lines, burst and sustained levels, spread, and what invalidates it."""
+"""Reports one cell: its lines, burst and sustained levels, and what invalidates it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from loadprint.commands.qualify import cell_rows
-from loadprint.commands.qualify.components import Components, components
 from loadprint.commands.qualify.measure import Observed, Sheet, voids
 from loadprint.commands.qualify.party_differences import Configuration, Differing
 from loadprint.commands.qualify.qualify_report import CellReport, Exhausted, LevelLine
@@ -31,7 +30,6 @@ def report(sheet: Sheet, setting: Configuration, spec: Spec, *, by_type: bool) -
         load="equal-load" if scope.equal_load else "saturation",
         lines=tuple(cell_rows.void(line, comparable=same_operation) if reasons else line for line in lines),
         levels=() if scope.equal_load else tuple(_levels(name, side) for name, side in sides),
-        spread=() if scope.equal_load else tuple((name, _spread(side)) for name, side in sides),
         voids=tuple(reasons),
         notes=tuple(
             f"{name}: {run} is missing ({reason})"
@@ -87,10 +85,3 @@ def _levels(party: str, side: Observed) -> LevelLine:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None
-
-
-def _spread(side: Observed) -> Components:
-    """Return the spread of operations per second, at their sustained level."""
-    values = [[value for value in runs if value] for runs in side.sustained]
-    seconds = [run.events_per_second for run in side.runs if round(run.step_s) == 1]
-    return components(values, seconds)

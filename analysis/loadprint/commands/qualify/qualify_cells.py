@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadprint import numbers
-from loadprint.commands.qualify.components import Components
 from loadprint.commands.qualify.qualify_report import CellReport, Figure, LevelLine, Line, Report
 
 HEADS = ("", "", "baseline", "candidate", "ratio", "bounds", "limit", "verdict")
@@ -55,12 +54,9 @@ def voids(cell: CellReport) -> list[str]:
 
 
 def below(cell: CellReport) -> Iterator[str]:
-    """Yield the lines below the rows of a cell: levels, steps down, spread, price, missing runs."""
+    """Yield the lines below the rows of a cell: levels, steps down, price, missing runs."""
     for level in cell.levels:
         yield from _level(level)
-    for name, spread in cell.spread:
-        if text := _spread(spread):
-            yield f"{name}: spread of operations/s (CV): {text}"
     for line in cell.lines:
         for name, figure in (("baseline", line.baseline), ("candidate", line.candidate)):
             if figure.of_ceiling is not None:
@@ -130,12 +126,3 @@ def _level(level: LevelLine) -> Iterator[str]:
 
 def _rate(value: float) -> str:
     return numbers.number(value, numbers.decimals([value]))
-
-
-def _spread(components: Components) -> str:
-    parts = (
-        ("between instances", components.instances),
-        ("between runs of one", components.runs),
-        ("between seconds of a run", components.seconds),
-    )
-    return ", ".join(f"{what} {numbers.percent(cv)} %" for what, cv in parts if cv is not None)

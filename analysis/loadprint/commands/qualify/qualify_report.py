@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loadprint.commands.qualify.components import Components
 from loadprint.commands.qualify.non_inferiority import Verdict
 
 
@@ -85,7 +84,6 @@ class CellReport:
     load: str
     lines: tuple[Line, ...]
     levels: tuple[LevelLine, ...]
-    spread: tuple[tuple[str, Components], ...]
     voids: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
 
