@@ -76,6 +76,8 @@ def node_exporter(log: Path, *arguments: object) -> Iterator[str]:
             assert process.poll() is None, log.read_text()
             try:
                 return fetch(url)
+            except urllib.error.HTTPError as error:
+                return str(error)  # of an endpoint with TLS
             except (urllib.error.URLError, ConnectionError, TimeoutError):
                 return None
 

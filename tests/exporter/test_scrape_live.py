@@ -131,7 +131,7 @@ def test_https_is_scraped_with_the_right_authority_and_password(tmp_path: Path, 
         login(tmp_path / "wrong", "basic recorder:no\n"),
     )
     ours, other = tmp_path / "ours.crt", authority(tmp_path, "other")
-    with node_exporter(tmp_path / "log", f"--web.config={web}") as plain:
+    with node_exporter(tmp_path / "log", f"--web.config.file={web}") as plain:
         url = plain.replace("http://", "https://")
 
         def up(run: str, ca: Path, password: Path) -> list[tuple[float, str | None]]:
