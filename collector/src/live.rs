@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use anyhow::Context;
-use loadprint_recording::clock;
 use loadprint_recording::files::RunFile;
 use loadprint_recording::journal::Status;
 use loadprint_recording::rows::Value;
@@ -20,6 +19,7 @@ use crate::outcome::Outcome;
 pub struct Live {
     file: RunFile,
     probes: Vec<String>,
+    is_ours: bool,
     has_failed: bool,
 }
 
@@ -32,14 +32,15 @@ impl Live {
         Ok(Self {
             file: RunFile::at(path).context("--live")?,
             probes: probes.to_vec(),
+            is_ours: false,
             has_failed: false,
         })
     }
 
-    /// Replaces the file by the outcomes of a tick. A failure costs only this file, and is printed once.
+    /// Replaces the file by the outcomes of a tick, whose times are those of its start. A failure costs only this file, and is printed once.
     pub fn write<'a>(
         &mut self,
-        started_monotonic_ns: i64,
+        (monotonic_ns, realtime_ns): (i64, i64),
         outcomes: impl Iterator<Item = (&'a OpenedProbe, &'a Outcome)>,
     ) {
         let probes: Map<String, Json> = outcomes
@@ -47,24 +48,27 @@ impl Live {
             .map(|(opened, outcome)| (opened.entry.name.to_owned(), to_json(opened, outcome)))
             .collect();
         let document = json!({
-            "monotonic_ns": started_monotonic_ns,
-            "realtime_ns": clock::realtime_ns(),
+            "monotonic_ns": monotonic_ns,
+            "realtime_ns": realtime_ns,
             "probes": probes,
         });
-        let written = self.file.publish(document.to_string().as_bytes());
-        if let Err(error) = written
-            && !self.has_failed
-        {
-            self.has_failed = true;
-            eprintln!("loadprint-collect: warning: --live: {error}");
+        match self.file.publish(document.to_string().as_bytes()) {
+            Ok(()) => self.is_ours = true,
+            Err(error) if !self.has_failed => {
+                self.has_failed = true;
+                eprintln!("loadprint-collect: warning: --live: {error}");
+            }
+            Err(_) => {}
         }
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // It does not exist if the recording ended before the first tick.
-        drop(self.file.remove());
+        // A recorder that ended before its first tick leaves the file of another program alone.
+        if self.is_ours {
+            drop(self.file.remove());
+        }
     }
 }
 

@@ -96,7 +96,7 @@ impl TickJournal {
         }
         self.journal.commit()?;
         if let Some(live) = &mut self.live {
-            live.write(start_ns, self.sampler.outcomes());
+            live.write((start_ns, realtime_ns), self.sampler.outcomes());
         }
         self.ticks += 1;
         self.missed += u64::from(missed);

@@ -16,7 +16,7 @@ from loadprint.comparison.compare_sides import compare
 from loadprint.metrics import derived
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import Quantities
-from loadprint.reading.recording import Load, Run
+from loadprint.reading.recording import Run
 from loadprint.tables.marks import MAX_HEADLINES, marked_rows
 from loadprint.tables.rows import Column, RowBuilder
 from loadprint.tables.table import Row, Table
@@ -35,9 +35,7 @@ def column(name: str, level: float, rows: int) -> Column:
         for place in range(rows):
             quantities.put(f"q.{place}", level * repeat)
         runs.append(
-            Measured(
-                Run(Path(name), {}, None, None, Load(), {}, None), quantities, None, None, None, np.empty(0)
-            )
+            Measured(Run(Path(name), {}, None, None, {}, None), quantities, None, None, None, np.empty(0))
         )
     return Column(name, tuple(runs), paired=False)
 

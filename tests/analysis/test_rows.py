@@ -15,7 +15,7 @@ from loadprint.comparison.compare_sides import compare
 from loadprint.metrics import derived, derived_cpu, derived_ebpf
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import Quantities
-from loadprint.reading.recording import Load, Run
+from loadprint.reading.recording import Run
 from loadprint.statistics import stats
 from loadprint.tables.rows import COARSE, Column, RowBuilder, evaluate
 from loadprint.tables.table import Row, Versus
@@ -37,7 +37,7 @@ def column(
     for value, count in zip(values, counts or [None] * len(values), strict=True):
         quantities = Quantities()
         quantities.put("q", value, count, cut=cut)
-        run = Run(Path(name), {}, None, {"version": version}, Load(), {}, None)
+        run = Run(Path(name), {}, None, {"version": version}, {}, None)
         runs.append(Measured(run, quantities, None, None, None, np.empty(0)))
     return Column(name, tuple(runs), paired=False)
 
@@ -127,9 +127,7 @@ def test_busy_rows_count_only_busy_steps() -> None:
     for state in derived_cpu.CPU_STATES:
         steps = float(ticks.get(state, 0))
         quantities.put(f"cpu.server.{state}", steps / 2000, steps, cut=True)
-    run = Measured(
-        Run(Path("a"), {}, None, None, Load(), {}, None), quantities, None, None, None, np.empty(0)
-    )
+    run = Measured(Run(Path("a"), {}, None, None, {}, None), quantities, None, None, None, np.empty(0))
     result = {metric.label: evaluate(metric, run) for metric in derived_cpu.cpu_metrics("server")[:5]}
     assert {label: round(value or 0.0, 3) for label, (value, _) in result.items()} == {
         "utilisation": 2.1,

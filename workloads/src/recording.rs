@@ -1,4 +1,5 @@
-//! Writes the load's part of a run directory: `load/*`, and `run.json` and the manifest if no orchestrator writes them.
+//! Writes the load's part of a run directory: `load/*`, and `run.json` and the manifest if no
+//! orchestrator writes them.
 
 use std::fs::File;
 use std::io::Write;
@@ -45,8 +46,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Creates `RUN/load`. Refuses a directory that contains
-    /// results, so that nothing is overwritten.
+    /// Creates `RUN/load`. Refuses a directory that contains results, so that nothing is overwritten.
     ///
     /// # Errors
     /// If it cannot be created or contains results.

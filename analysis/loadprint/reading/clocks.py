@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from loadprint.errors import InputError
 from loadprint.reading.queries import Store, number
-from loadprint.reading.recording import LOAD, Load, Run
+from loadprint.reading.recording import LOAD, Run
 from loadprint.reading.stamps import Exchange, Phase
 
 STEP_NS = 100_000_000  # a smaller change is a late read
@@ -144,15 +144,15 @@ def clocks(run: Run, store: Store) -> Clocks:
     stepped = [(server, step) for step in steps(segments(run.path / role / "ticks.parquet", store))]
     if not _apart(run, role):
         return Clocks(None, tuple(stepped))
-    stepped += [(run.host(LOAD), step) for step in _steps_of_load(run.load)]
+    stepped += [(run.host(LOAD), step) for step in _steps_of_load(run)]
     return Clocks(_offset(run, role, store), tuple(stepped))
 
 
 def _offset(run: Run, role: str, store: Store) -> Offset:
-    names, load = (run.host(LOAD), run.host(role)), run.load
-    if not load.exchanges:
+    names = run.host(LOAD), run.host(role)
+    if not run.exchanges:
         return Offset(*names, measured=False)
-    first, last = load.exchanges[0], load.exchanges[-1]
+    first, last = run.exchanges[0], run.exchanges[-1]
     bound = max(first.bound_ns, last.bound_ns)
     elapsed = last.monotonic_ns - first.monotonic_ns
     offset = first.realtime_ns - first.server_ns
@@ -163,10 +163,10 @@ def _offset(run: Run, role: str, store: Store) -> Offset:
     return Offset(*names, True, offset, bound, drift if abs(drift) > drift_bound else None, drift_bound)
 
 
-def _steps_of_load(load: Load) -> list[float]:
+def _steps_of_load(run: Run) -> list[float]:
     """Seconds by which the load's clock was set, from the stamps of its phases and exchanges."""
-    stamps = [(each.monotonic_ns, each.realtime_ns) for each in load.exchanges]
-    for phase in load.phases:
+    stamps = [(each.monotonic_ns, each.realtime_ns) for each in run.exchanges]
+    for phase in run.phases:
         stamps.append((phase.begin_ns, phase.begin_realtime_ns))
         if phase.end_ns is not None and phase.end_realtime_ns is not None:
             stamps.append((phase.end_ns, phase.end_realtime_ns))
@@ -184,8 +184,8 @@ def align(run: Run, role: str, store: Store) -> Alignment:
         return Alignment()
     path = run.path / role / "ticks.parquet"
     parts = segments(path, store)
-    if run.load.exchanges:
-        return _by_exchanges(run.load.exchanges, parts)
+    if run.exchanges:
+        return _by_exchanges(run.exchanges, parts)
     measure = run.phase("measure")
     if measure is None:
         return Alignment()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,34 +27,21 @@ LOAD = "load"  # the generator's role
 
 
 @dataclass(frozen=True)
-class Load:
-    """When the generator's phases began and ended, and how its clock differs from the server's."""
-
-    phases: tuple[Phase, ...] = ()
-    exchanges: tuple[Exchange, ...] = ()
-
-    def phase(self, name: str) -> Phase | None:
-        """Return the last phase of this name."""
-        return next((phase for phase in reversed(self.phases) if phase.name == name), None)
-
-
-@dataclass(frozen=True)
 class Run:
-    """One run directory: its JSON files, None where a file is missing."""
+    """One run directory: its JSON files, None where a file is missing.
+
+    `phases` are the load's, `exchanges` relate its clock to the server's.
+    """
 
     path: Path
     meta: dict[str, Any]
     result: dict[str, Any] | None
     server: dict[str, Any] | None
-    load: Load
     fingerprints: dict[str, dict[str, Any]]
     manifest: dict[str, Any] | None
-    problems: tuple[str, ...] = field(default=())
-
-    @property
-    def phases(self) -> tuple[Phase, ...]:
-        """Phases of the load."""
-        return self.load.phases
+    phases: tuple[Phase, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
+    problems: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -88,7 +75,7 @@ class Run:
 
     def phase(self, name: str) -> Phase | None:
         """Return the last phase of this name."""
-        return self.load.phase(name)
+        return next((phase for phase in reversed(self.phases) if phase.name == name), None)
 
     def fingerprint(self, role: str) -> dict[str, Any]:
         """Fingerprint of a role's host; on a shared host only the server has one."""
@@ -149,9 +136,10 @@ def open_run(path: Path) -> Run:
         meta=meta,
         result=result,
         server=server,
-        load=Load(phases, read_exchanges(load / "clock.jsonl")),
         fingerprints=fingerprints,
         manifest=_optional(path / "manifest.json", problems),
+        phases=phases,
+        exchanges=read_exchanges(load / "clock.jsonl"),
         problems=tuple(problems),
     )
 

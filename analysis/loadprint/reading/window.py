@@ -103,7 +103,7 @@ def _span(run: Run, role: str, store: Store, name: str) -> tuple[float, float]:
     """Start and end of a phase on the clock of a role's recorder, in ns. Raises InputError."""
     if not run.phases and not run.result:
         return whole(run, role, store)
-    phase = run.load.phase(name)
+    phase = run.phase(name)
     if phase is None or phase.end_ns is None:
         what = f"phase `{name}` {'is missing' if phase is None else 'has no end'}"
         raise InputError(run.path / LOAD / "phases.jsonl", what, "record the run again")
@@ -118,7 +118,7 @@ def measure_start(run: Run, role: str, store: Store) -> float | None:
     """
     if not run.phases and not run.result:
         return whole(run, role, store)[0]
-    phase = run.load.phase("measure")
+    phase = run.phase("measure")
     return None if phase is None else align(run, role, store).there(phase.begin_ns)
 
 

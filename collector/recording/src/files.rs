@@ -251,21 +251,11 @@ impl RunFile {
     /// Those of `fill`, and when the file cannot be created or renamed; the previous file stays
     /// unchanged.
     pub fn replace<T>(&self, fill: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
-        let temporary = self.dir.file(format!(".{}.tmp", self.name.to_string_lossy()));
-        let path = self.path();
-        let plain = self.plain_name()?;
-        let renamed = (|| {
-            let mut file = temporary.create()?;
-            let value = fill(&mut file)?;
-            file.sync_all().at(&path)?;
-            renameat(&self.dir.handle, &temporary.name, &self.dir.handle, plain).at(&path)?;
+        self.rename_new(0o666, |file| {
+            let value = fill(file)?;
+            file.sync_all().at(&self.path())?;
             Ok(value)
-        })();
-        if renamed.is_err() {
-            // A partial file is useless; it may not exist.
-            drop(temporary.remove_if_exists());
-        }
-        renamed
+        })
     }
 
     /// Replaces the file by one with these bytes.
@@ -276,18 +266,28 @@ impl RunFile {
         self.replace(|file| file.write_all(bytes).at(&self.path()))
     }
 
-    /// Replaces the file in one step by one that only its owner can read. It is not synced: its readers read it
-    /// while the writer runs.
+    /// As [`RunFile::write`], readable by its owner only and not synced: it is read while the writer runs.
     ///
     /// # Errors
-    /// When the file cannot be created, written or renamed.
+    /// As [`RunFile::replace`].
     pub fn publish(&self, bytes: &[u8]) -> Result<()> {
-        let (path, plain) = (self.path(), self.plain_name()?);
+        self.rename_new(0o600, |file| file.write_all(bytes).at(&self.path()))
+    }
+
+    fn rename_new<T>(&self, mode: u32, fill: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
         let temporary = self.dir.file(format!(".{}.tmp", self.name.to_string_lossy()));
-        temporary.remove_if_exists()?;
-        let mut file = temporary.create_new(0o600)?;
-        file.write_all(bytes).at(&path)?;
-        renameat(&self.dir.handle, &temporary.name, &self.dir.handle, plain).at(&path)
+        let plain = self.plain_name()?;
+        let renamed = (|| {
+            temporary.remove_if_exists()?;
+            let value = fill(&mut temporary.create_new(mode)?)?;
+            renameat(&self.dir.handle, &temporary.name, &self.dir.handle, plain).at(&self.path())?;
+            Ok(value)
+        })();
+        if renamed.is_err() {
+            // A partial file is useless; it may not exist.
+            drop(temporary.remove_if_exists());
+        }
+        renamed
     }
 
     /// Removes the entry; a link itself, not its target.

@@ -119,16 +119,13 @@ fn the_newest_sample_is_in_the_live_file_until_the_end() {
     let all = rows.iter().find(|row| row["cpu"] == "all").unwrap();
     assert!(user.iter().any(|value| value == all["user"].as_u64()));
 
-    let output = collect(&[
-        "record",
-        "--out",
-        run.to_str().unwrap(),
-        "--live",
-        "/nowhere/live.json",
-    ])
-    .output()
-    .unwrap();
-    assert_eq!(output.status.code(), Some(2));
+    // A start that fails leaves what was there.
+    fs::write(&live, "another program's").unwrap();
+    for path in ["/nowhere/live.json", live.to_str().unwrap()] {
+        let words = ["record", "--out", run.to_str().unwrap(), "--live", path];
+        assert_eq!(collect(&words).output().unwrap().status.code(), Some(2));
+    }
+    assert_eq!(fs::read_to_string(&live).unwrap(), "another program's");
 }
 
 #[test]

@@ -11,7 +11,7 @@ import scipy.stats
 from loadprint.metrics.derived import rate
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import Quantities
-from loadprint.reading.recording import Load, Run
+from loadprint.reading.recording import Run
 from loadprint.statistics import stats
 from loadprint.tables.marks import marked_rows
 from loadprint.tables.rows import Column, RowBuilder
@@ -98,5 +98,5 @@ def _run(name: str, values: Sequence[float]) -> Measured:
     quantities = Quantities()
     for place, value in enumerate(values):
         quantities.put(f"q.{place}", value)
-    run = Run(Path(name), {}, None, None, Load(), {}, None)
+    run = Run(Path(name), {}, None, None, {}, None)
     return Measured(run, quantities, None, None, None, np.empty(0))

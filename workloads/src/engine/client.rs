@@ -128,15 +128,11 @@ impl<'a> Client<'a> {
     /// Starts a transaction of this type; earlier time of the session is waiting time. Without this
     /// call an event is of the first type.
     pub fn start(&mut self, kind: usize) {
-        match self.due_ns {
-            // In an open loop it was due at that time, regardless of what the session waited for.
-            Some(due_ns) => {
-                self.kind = kind;
-                self.began_ns = due_ns;
-                self.waited_ns = (monotonic_ns() - due_ns).max(0);
-            }
-            None => (self.kind, self.began_ns, self.waited_ns) = (kind, monotonic_ns(), 0),
-        }
+        let now = monotonic_ns();
+        self.kind = kind;
+        // In an open loop it was due at that time, regardless of what the session waited for.
+        self.began_ns = self.due_ns.unwrap_or(now);
+        self.waited_ns = (now - self.began_ns).max(0);
     }
 
     /// Starts an event, which was due at this time in an open loop.

@@ -25,11 +25,9 @@ fn lines(path: &Path) -> Vec<Value> {
 fn the_server_s_clock_is_measured_before_and_after_a_run() {
     let bench = Bench::new("clock");
     bench.succeed("prepare oltp_read_write --table-size=1000");
+    let words = "run oltp_point_select --table-size=1000 --warmup-time=0.2 --events=100";
+    bench.recorded(words, "run");
     let run = bench.path("run");
-    bench.succeed(&format!(
-        "run oltp_point_select --table-size=1000 --warmup-time=0.2 --events=100 --out={}",
-        run.display()
-    ));
     let load = run.join("load");
     let (clock, phases) = (
         lines(&load.join("clock.jsonl")),

@@ -33,7 +33,7 @@ def parse(text: str) -> Sample:
     sample = {"time": document["monotonic_ns"] / 1e9, "mysql.ok": float(probes["mysql"]["ok"])}
     sample |= {row["metric"]: row["value"] for row in probes["mysql"]["rows"] if row["value"] is not None}
     for row in probes["cpu"]["rows"]:
-        if row["cpu"] == "all":
+        if row["cpu"] == "all" and None not in (row[state] for state in (*BUSY, *OTHERS)):
             sample["cpu.busy"] = sum(row[state] for state in BUSY)
             sample["cpu.all"] = sample["cpu.busy"] + sum(row[state] for state in OTHERS)
     return sample
@@ -115,7 +115,8 @@ class Guarding:
                 self.queries_per_second = (questions(sample) - questions(old)) / seconds
                 reasons.append(self._judge("queries_per_second", self.queries_per_second))
                 reasons.append(self._judge("error_rate", (errors(sample) - errors(old)) / seconds))
-            total = sample["cpu.all"] - old["cpu.all"]
+            known = "cpu.all" in sample and "cpu.all" in old
+            total = sample["cpu.all"] - old["cpu.all"] if known else 0
             if total > 0:
                 reasons.append(self._judge("host_cpu", (sample["cpu.busy"] - old["cpu.busy"]) / total))
             self._last = sample
