@@ -4,8 +4,8 @@ For directories that another user may own or write: no link is followed, a FIFO 
 device is not opened, and renaming a directory redirects no file. `python3 safe_files.py DIRECTORY
 USE [CHECKOUT]` creates a directory for a playbook, and refuses one that other users can change; the
 owner of CHECKOUT may. USE is `own`, or `shared` for a directory in which the playbook creates names
-exclusively: it may be sticky, as /tmp is. Imports only the standard library, because the keeper and
-playbooks run it on hosts without packages.
+exclusively: it may be sticky, as /tmp is. Imports only the standard library, because playbooks
+run it on hosts without packages.
 """
 
 from __future__ import annotations

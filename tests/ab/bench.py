@@ -95,11 +95,11 @@ class Bench:
             "recorder": {"interval": "200ms"},
         }
 
-    def start(self, *options: str, **popen: Any) -> None:
-        """Start the experiment, with more options of `ab run`."""
+    def start(self, **popen: Any) -> None:
+        """Start the experiment."""
         file = self.directory / "experiment.yml"
         file.write_text(yaml.safe_dump(self.document), encoding="utf-8")
-        words = ab("run", file, "--out", self.out, "--collector", COLLECT, *options)
+        words = ab("run", file, "--out", self.out, "--collector", COLLECT)
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "analysis")}
         given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **popen}
         self.process = subprocess.Popen(words, env=environment, **given)
@@ -135,15 +135,24 @@ class Bench:
         self.start()
         return self.end()
 
-    def keeper(self) -> int:
-        """Return the process of the keeper."""
+    def conductor(self) -> int:
+        """Return the process that switches."""
         assert self.process is not None
-        return next(pid for pid, words in children(self.process.pid) if "keeper.py" in words)
+        return next(pid for pid, words in children(self.process.pid) if "ab.conduct" in words)
 
     def recorder(self) -> int:
         """Return the process of the recorder."""
+        return next(pid for pid, words in children(self.conductor()) if "loadprint-collect" in words)
+
+    def kill_all(self) -> None:
+        """Kill every process at once, so that nothing is reverted."""
         assert self.process is not None
-        return next(pid for pid, words in children(self.process.pid) if "loadprint-collect" in words)
+        pids = (self.conductor(), self.process.pid, self.recorder())
+        self.process.send_signal(signal.SIGSTOP)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        self.process.communicate()
+        wait_for("their end", lambda: not any(map(alive, pids)))
 
     def called(self) -> list[str]:
         """Return the switches, in order."""
@@ -169,6 +178,15 @@ class Bench:
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
             self.process.communicate(timeout=TIMEOUT_S)
+
+
+def revert(run: Path) -> tuple[int, str]:
+    """Return exit status and stderr of `loadprint ab revert`."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "analysis")}
+    done = subprocess.run(
+        ab("revert", run), env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT_S / 5
+    )
+    return done.returncode, done.stderr
 
 
 def children(pid: int) -> list[tuple[int, str]]:

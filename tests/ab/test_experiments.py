@@ -42,7 +42,7 @@ def experiment(directory: Path, server: Server, treatment: dict[str, str], windo
     status, said = bench.run()
     assert status == 0, said
     # they hold commands and what these print
-    for name in ("experiment.json", "keeper.json", "switches.jsonl"):
+    for name in ("experiment.json", "guards.json", "switches.jsonl"):
         (kept,) = directory.rglob(f"load/{name}")
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600, name
     return bench.shown()

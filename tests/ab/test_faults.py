@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .bench import LONG_S, ROOT, TIMEOUT_S, Bench, Server, ab, alive, production, wait_for
+from .bench import LONG_S, ROOT, TIMEOUT_S, Bench, Server, alive, production, revert, wait_for
 
 
 def test_a_normal_end_leaves_nothing(bench: Bench) -> None:
@@ -60,7 +60,7 @@ def test_a_treated_server_whose_experiment_is_killed_is_treated_again(bench: Ben
     wait_for("the baseline window", lambda: "baseline" in bench.phases())
     assert not bench.applied.exists()
     assert bench.process is not None
-    os.kill(bench.keeper(), signal.SIGKILL)
+    os.kill(bench.conductor(), signal.SIGKILL)
     status, stderr = bench.end()
     assert (status, bench.called()) == (1, ["revert", "apply"]), stderr
     assert bench.applied.exists()
@@ -87,21 +87,21 @@ def test_a_lost_terminal_reverts_although_the_output_is_not_read(bench: Bench) -
     assert bench.meta()["reason"].startswith("interrupted by SIGHUP; reverted and verified")
 
 
-def test_a_killed_controller_is_reverted_at_once_and_its_recording_is_whole(bench: Bench) -> None:
+def test_a_killed_caller_is_noticed_at_once_and_the_recording_is_whole(bench: Bench) -> None:
     bench.start_treated()
     assert bench.process is not None
-    keeper, recorder = bench.keeper(), bench.recorder()
+    conductor, recorder = bench.conductor(), bench.recorder()
     bench.process.kill()
     bench.process.communicate()
-    wait_for("the revert", lambda: not bench.applied.exists())
-    wait_for("the end of keeper and recorder", lambda: not alive(keeper) and not alive(recorder))
+    wait_for("the end of both", lambda: not alive(conductor) and not alive(recorder))
+    assert not bench.applied.exists()
     assert bench.called() == ["apply", "revert"]
     assert bench.meta()["status"] == "failed"
-    assert bench.meta()["reason"] == "the controller is gone; reverted and verified"
-    assert bench.shown()["flips"][-1].endswith("(the controller is gone)")
+    assert bench.meta()["reason"] == "the caller is gone; reverted and verified"
+    assert bench.shown()["flips"][-1].endswith("(the caller is gone)")
 
 
-def test_a_stopped_controller_loses_its_lease_and_reports_it(bench: Bench) -> None:
+def test_a_stopped_caller_loses_its_lease_and_reports_it(bench: Bench) -> None:
     bench.document["lease"] = 10
     bench.start_treated()
     assert bench.process is not None
@@ -110,37 +110,8 @@ def test_a_stopped_controller_loses_its_lease_and_reports_it(bench: Bench) -> No
     bench.process.send_signal(signal.SIGCONT)
     status, stderr = bench.end()
     assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
-    assert "the controller did not renew its lease of 10 s" in stderr
+    assert "the caller is gone: it did not renew its lease of 10 s" in stderr
     assert bench.meta()["status"] == "failed"
-
-
-def test_a_caller_that_no_longer_touches_its_file_is_gone(bench: Bench) -> None:
-    heartbeat = bench.directory / "heartbeat"
-    heartbeat.touch()
-    bench.document["schedule"]["window"] = LONG_S
-    bench.start(f"--heartbeat={heartbeat}", "--heartbeat-timeout=10")
-
-    def treated() -> bool:
-        heartbeat.touch()
-        return "treatment" in bench.phases()
-
-    wait_for("the treatment window", treated)
-    status, stderr = bench.end()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
-    assert f"the caller is gone: {heartbeat} was not touched" in bench.meta()["reason"]
-    assert not bench.applied.exists()
-
-
-def test_an_invalid_heartbeat_timeout_is_refused(bench: Bench) -> None:
-    heartbeat = bench.directory / "heartbeat"
-    heartbeat.touch()
-    for timeout in ("0", "nan", "inf"):
-        bench.start(f"--heartbeat={heartbeat}", f"--heartbeat-timeout={timeout}")
-        status, stderr = bench.end()
-        assert status == 2, stderr
-        assert "--heartbeat-timeout: not a valid timeout" in stderr
-        assert not bench.out.exists()
-    assert bench.called() == []
 
 
 def test_the_deadline_reverts(tmp_path: Path, server: Server) -> None:
@@ -156,29 +127,19 @@ def test_the_deadline_reverts(tmp_path: Path, server: Server) -> None:
     assert "the deadline has passed" in bench.meta()["reason"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_keeper_that_ends_leaves_a_reverted_server(bench: Bench, number: signal.Signals) -> None:
+def test_a_killed_conductor_leaves_a_reverted_server(bench: Bench) -> None:
     bench.start_treated()
-    os.kill(bench.keeper(), number)
+    recorder = bench.recorder()
+    os.kill(bench.conductor(), signal.SIGKILL)
     status, stderr = bench.end()
     assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
-    assert ("killed; reverting in its place" if number == signal.SIGKILL else "SIGTERM") in stderr
+    assert "its process was killed by signal 9" in stderr
     assert not bench.applied.exists()
-    assert bench.meta()["status"] == "failed"
+    wait_for("the end of the recorder", lambda: not alive(recorder))
+    assert bench.meta()["reason"] == "its process was killed; reverted and verified, by hand"
 
 
-def test_a_keeper_that_hangs_is_killed_and_replaced(bench: Bench) -> None:
-    bench.document["treatment"]["timeout"] = "10s"
-    bench.start_treated()
-    os.kill(bench.keeper(), signal.SIGSTOP)
-    assert bench.process is not None
-    bench.process.terminate()
-    status, stderr = bench.end()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
-    assert not bench.applied.exists()
-
-
-def test_a_keeper_killed_while_it_applies_does_not_apply_after_the_revert(bench: Bench) -> None:
+def test_a_command_of_a_killed_conductor_does_not_apply_after_the_revert(bench: Bench) -> None:
     gate = bench.directory / "gate"
     os.mkfifo(gate)
     # it would continue after a write into the pipe
@@ -187,9 +148,9 @@ def test_a_keeper_killed_while_it_applies_does_not_apply_after_the_revert(bench:
     )
     bench.start()
     wait_for("the command", lambda: bench.called() == ["apply"])
-    os.kill(bench.keeper(), signal.SIGKILL)
+    os.kill(bench.conductor(), signal.SIGKILL)
     status, stderr = bench.end()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
+    assert status == 1, stderr
     with pytest.raises(OSError, match="No such device"):  # no process reads the pipe
         os.open(gate, os.O_WRONLY | os.O_NONBLOCK)
     assert not bench.applied.exists()
@@ -297,22 +258,24 @@ def test_two_experiments_on_one_server_are_refused(bench: Bench, tmp_path: Path,
 
 def test_after_everything_was_killed_it_is_reverted_by_hand(bench: Bench) -> None:
     bench.start_treated()
-    assert bench.process is not None
-    keeper, recorder = bench.keeper(), bench.recorder()
-    bench.process.send_signal(signal.SIGSTOP)
-    for pid in (keeper, bench.process.pid, recorder):
-        os.kill(pid, signal.SIGKILL)
-    bench.process.communicate()
-    wait_for("their end", lambda: not any(map(alive, (keeper, recorder))))
+    bench.kill_all()
     assert bench.applied.exists()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "analysis")}
-    words = ab("revert", bench.out)
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, bench.called()) == (0, ["apply", "revert"]), done.stderr
+    for _ in range(2):
+        status, stderr = revert(bench.out)
+        assert (status, bench.called()) == (0, ["apply", "revert"]), stderr
+        assert f'loadprint ab: revert: "{bench.document["treatment"]["revert"]}"' in stderr
     assert not bench.applied.exists()
-    again = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    assert (again.returncode, bench.called()) == (0, ["apply", "revert"]), again.stderr
-    assert bench.shown()["reason"] == "everything was killed; reverted and verified, by hand"
+    assert bench.shown()["reason"] == "its process was killed; reverted and verified, by hand"
+
+
+def test_a_running_experiment_is_not_reverted_by_hand(bench: Bench) -> None:
+    bench.start_treated()
+    status, stderr = revert(bench.out)
+    assert (status, bench.called()) == (2, ["apply"]), stderr
+    assert "its experiment is running" in stderr
+    assert bench.process is not None
+    bench.process.terminate()
+    assert bench.end()[0] == 1
 
 
 def test_a_server_that_dies_is_reverted_and_reported(tmp_path: Path) -> None:

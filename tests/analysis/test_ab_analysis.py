@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from loadprint.__main__ import main
-from loadprint.commands.ab import BASELINE, TREATMENT, Result, Window, ab_published, ab_text, fixed_work
+from loadprint.commands.ab import BASELINE, TREATMENT, Result, Window, ab_published, ab_text, conduct
 from loadprint.commands.ab.analysis import About, analyse
 from loadprint.commands.ab.gates import Limits, mix_distance
 from loadprint.commands.ab.inference import carry_over, drift, sign_flip
@@ -233,7 +233,7 @@ def test_an_effect_on_the_throughput_of_a_closed_loop_drops_no_block() -> None:
 
 
 def test_fixed_work_takes_cpu_time() -> None:
-    assert 1e4 < fixed_work.cpu_ns() < 1e9
+    assert 1e4 < conduct.fixed_work_ns() < 1e9
 
 
 def test_another_speed_of_the_machine_excludes_the_block_in_both_variants_alike() -> None:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from loadprint.__main__ import main
 from loadprint.commands.ab import BASELINE, TREATMENT
+from loadprint.commands.ab.ab_plan_text import document
 from loadprint.commands.ab.experiment import Experiment, Guards, load
 from loadprint.commands.ab.guards import Guarding, parse
 from loadprint.commands.ab.schedule import Plan, plan
 from loadprint.errors import InputError
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "docs" / "examples").glob("ab-*.yml"))
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "docs" / "examples").glob("ab-*.yml"))
 DIRTY = next(path for path in EXAMPLES if path.stem == "ab-dirty-pages")
+
+
+Reading = dict[str, Any]
 
 
 def made(**schedule: object) -> Experiment:
@@ -104,7 +113,7 @@ def test_few_blocks_are_warned_of() -> None:
     assert not any("sign-flip" in text for text in plan(made(blocks=6)).warnings)
 
 
-def reading(second: float, rate: float, running: float, aborted: float = 0.0) -> str:
+def reading(second: float, rate: float, running: float, aborted: float = 0.0) -> Reading:
     """The recorder's newest sample `second` s after it started, on two CPUs half busy."""
     values = {
         "Questions": rate * second + 3 * second,
@@ -116,39 +125,79 @@ def reading(second: float, rate: float, running: float, aborted: float = 0.0) ->
     cpu = {"cpu": "all", "user": 100 * second, "idle": 100 * second, **states}
     rows = [{"metric": name, "value": value} for name, value in values.items()]
     probes = {"cpu": {"ok": True, "rows": [cpu]}, "mysql": {"ok": True, "rows": rows}}
-    return json.dumps({"monotonic_ns": 1e9 * second, "probes": probes})
+    return {"monotonic_ns": 1e9 * second, "probes": probes}
 
 
-def judged(guards: Guards, readings: list[str]) -> list[str | None]:
-    guarding = Guarding(guards)
-    return [guarding.reading(parse(text), 100.0 + at) for at, text in enumerate(readings)]
+def guarded(**guards: float) -> Guarding:
+    return Guarding(Guards.model_validate(guards).model_dump(mode="json"))
+
+
+def judged(guarding: Guarding, readings: Sequence[Reading | None]) -> list[str | None]:
+    return [guarding.reading(parse(each), 100.0 + at) for at, each in enumerate(readings)]
 
 
 def test_a_guard_trips_after_so_many_readings_in_a_row() -> None:
     spikes = [reading(t, 500, 90 if t in (3, 5, 6) else 5) for t in range(1, 8)]
-    reasons = judged(Guards(threads_running=50, readings=2), spikes)
+    reasons = judged(guarded(threads_running=50, readings=2), spikes)
     assert [bool(each) for each in reasons] == [False] * 5 + [True] + [False]
     assert reasons[5] == "guard threads_running: 90, above 50, 2 readings in a row"
 
 
 def test_rates_are_those_between_ticks_without_the_recorders_own() -> None:
-    reasons = judged(Guards(queries_per_second_min=501, readings=1), [reading(t, 500, 5) for t in (1, 2)])
+    reasons = judged(guarded(queries_per_second_min=501, readings=1), [reading(t, 500, 5) for t in (1, 2)])
     assert reasons == [None, "guard queries_per_second: 500/s, below 501, 1 reading"]
-    reasons = judged(Guards(error_rate=2, readings=1), [reading(t, 500, 5, aborted=3) for t in (1, 2)])
+    reasons = judged(guarded(error_rate=2, readings=1), [reading(t, 500, 5, aborted=3) for t in (1, 2)])
     assert reasons[1] == "guard error_rate: 3/s, above 2, 1 reading"
-    reasons = judged(Guards(host_cpu=0.4, readings=1), [reading(t, 500, 5) for t in (1, 2)])
+    reasons = judged(guarded(host_cpu=0.4, readings=1), [reading(t, 500, 5) for t in (1, 2)])
     assert reasons[1] == "guard host_cpu: 0.5, above 0.4, 1 reading"
 
 
 def test_a_server_that_falls_silent_trips_though_the_recorder_answers() -> None:
     frozen = [reading(2, 500, 5)] * 14
-    reasons = judged(Guards(silence=10), frozen)
+    reasons = judged(guarded(silence=10), frozen)
     assert [bool(each) for each in reasons] == [False] * 11 + [True] * 3
-    reasons = judged(Guards(silence=3), [reading(1, 500, 5)] + [""] * 5)
+    reasons = judged(guarded(silence=3), [reading(1, 500, 5)] + [None] * 5)
     assert reasons[-1] == "guard silence: no answer of the server for 5 s"
     assert load(DIRTY).guards.silence == 10
 
 
-def test_the_time_of_a_suspended_controller_is_no_silence_of_the_server() -> None:
-    guarding, running = Guarding(Guards(silence=10)), parse(reading(2, 500, 5))
+def test_the_time_of_a_suspended_process_is_no_silence_of_the_server() -> None:
+    guarding, running = guarded(silence=10), parse(reading(2, 500, 5))
     assert [guarding.reading(running, at) for at in (100, 101, 160)] == [None] * 3
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"experiment": 7}', "[" * 100_000])
+def test_another_document_is_not_carried_out(text: str, tmp_path: Path) -> None:
+    done = conducted(text, tmp_path / "run")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "standard input: not a planned experiment" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_it_is_carried_out_without_packages(tmp_path: Path) -> None:
+    """Up to the start of the recorder, after everything is imported; `ab revert` then needs none either."""
+    experiment = made()
+    experiment.server.process = str(os.getpid())
+    given = json.dumps(document(experiment, plan(experiment)) | {"collector": "/absent"})
+    done = conducted(given, tmp_path / "run")
+    assert done.returncode == 2, done.stderr
+    assert "/absent" in done.stderr
+    assert "Traceback" not in done.stderr
+    again = bare("loadprint", "ab", "revert", str(tmp_path / "run"))
+    assert again.returncode == 0, again.stderr
+
+
+def conducted(text: str, run: Path) -> subprocess.CompletedProcess[str]:
+    return bare("loadprint.commands.ab.conduct", str(run), given=text + "\n")
+
+
+def bare(module: str, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a module without site-packages."""
+    return subprocess.run(
+        [sys.executable, "-S", "-P", "-m", module, *words],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "analysis")},
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -1,7 +1,7 @@
 """`loadprint ab`: switches a change on and off on a live server, and measures its effect.
 
-`experiment` → `controller`, with `keeper`, which switches → run directory → `windows` → `gates`,
-`effects` → `Result` → text.
+`experiment` → `schedule` → `start` → `conduct` → run directory → `windows` → `gates`, `effects` → `Result` →
+text.
 """
 
 from loadprint.commands.ab.result import BASELINE, TREATMENT, Check, Effect, Result, Window

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loadprint import options
 from loadprint.errors import InputError
-
-if TYPE_CHECKING:
-    from loadprint.commands.ab.experiment import Experiment
-    from loadprint.commands.ab.schedule import Plan
 
 RUN_STATUS = """exit status of `run`:
   0  complete
@@ -65,22 +61,6 @@ def add(subparsers: Any) -> None:
         metavar="PATH",
         help="the program loadprint-collect (default: this checkout's, else on the PATH)",
     )
-    running.add_argument(
-        "--heartbeat", type=Path, metavar="FILE", help="file that the caller touches; see --heartbeat-timeout"
-    )
-    running.add_argument(
-        "--heartbeat-timeout",
-        type=float,
-        default=60.0,
-        metavar="SECONDS",
-        help="revert and end if the heartbeat file was not touched for SECONDS (default: 60)",
-    )
-    running.add_argument(
-        "--planned",
-        action="store_true",
-        help="the file is the output of `ab plan --format json`; run it without printing figures, "
-        "which needs only Python's standard library",
-    )
     options.add_output(running)
     running.set_defaults(run=run_run)
     showing = verb(
@@ -95,12 +75,7 @@ def add(subparsers: Any) -> None:
         "revert",
         "revert and verify the change of an experiment whose processes were killed",
         "RUN",
-        "run directory; refused if users other than root and the caller can change its commands",
-    )
-    reverting.add_argument(
-        "--yes",
-        action="store_true",
-        help="run the commands although other users can change them; a refusal prints them",
+        "run directory; refused if users other than root and the caller can change it",
     )
     reverting.set_defaults(run=run_revert)
 
@@ -116,47 +91,25 @@ def run_plan(arguments: argparse.Namespace) -> int:
 
 def run_run(arguments: argparse.Namespace) -> int:
     """Run an experiment. Returns 0 if complete, 1 if ended early and reverted, 2 if not reverted."""
-    from loadprint.commands.ab import controller
-    from loadprint.commands.ab.heartbeat import Heartbeat
-    from loadprint.commands.ab.interrupts import say
-
-    loaded, planned = _planned(arguments)
-    for warning in planned.warnings:
-        say(f"warning: {warning}")
-    beat = Heartbeat(arguments.heartbeat, arguments.heartbeat_timeout) if arguments.heartbeat else None
-    outcome = controller.run(loaded, planned, arguments.out, arguments.collector, beat)
-    inconclusive = not arguments.planned and _inconclusive(arguments)
-    say(f"{outcome.reason or 'complete'}; {outcome.revert_result}")
-    if not outcome.reverted:
-        say(f"NOT REVERTED ({outcome.revert_result}). Run by hand, now: {loaded.keeper_commands['revert']}")
-        return 2
-    return 1 if outcome.reason or inconclusive else 0
-
-
-def _planned(arguments: argparse.Namespace) -> tuple[Experiment, Plan]:
-    """Read the experiment. Raises InputError."""
-    if arguments.planned:
-        from loadprint.commands.ab import planned
-
-        return planned.load(arguments.file)
-    from loadprint.commands.ab import experiment, schedule
+    from loadprint.commands.ab import ab_plan_text, ab_text, experiment, schedule, show, start
+    from loadprint.commands.ab.switch import say
+    from loadprint.configuration import collector_binary
 
     loaded = experiment.load(arguments.file)
-    return loaded, schedule.plan(loaded)
-
-
-def _inconclusive(arguments: argparse.Namespace) -> bool:
-    """Print the figures of an experiment that has ended; whether they are inconclusive or unusable."""
-    from loadprint.commands.ab import ab_text, show
-    from loadprint.commands.ab.interrupts import say
-
+    planned = schedule.plan(loaded)
+    for warning in planned.warnings:
+        say(f"warning: {warning}")
+    collector = {"collector": str(collector_binary.find(arguments.collector))}
+    status = start.run(ab_plan_text.document(loaded, planned) | collector, arguments.out)
+    if status == 2:
+        return 2
     try:
         result = show.result(arguments.out)
         options.write(ab_text.RENDERERS[arguments.format](result), arguments.output)
-        return result.verdict == "inconclusive"
-    except (InputError, OSError) as error:  # the outcome is reported in any case
+    except (InputError, OSError) as error:
         say(f"the figures cannot be shown: {error}")
-        return True
+        return 1
+    return 1 if result.verdict == "inconclusive" else status
 
 
 def run_show(arguments: argparse.Namespace) -> int:
@@ -172,9 +125,9 @@ def run_show(arguments: argparse.Namespace) -> int:
 
 def run_revert(arguments: argparse.Namespace) -> int:
     """Revert by hand. Returns 0 if reverted and verified, else 2."""
-    from loadprint.commands.ab.interrupts import say
-    from loadprint.commands.ab.link import revert_by_hand
+    from loadprint.commands.ab import start
+    from loadprint.commands.ab.switch import say
 
-    reverted, message = revert_by_hand(arguments.path, yes=arguments.yes)
+    reverted, message = start.revert(arguments.path)
     say(message if reverted else f"NOT REVERTED: {message}")
     return 0 if reverted else 2

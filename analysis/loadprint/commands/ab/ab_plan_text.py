@@ -6,10 +6,12 @@ import json
 import textwrap
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import Any
 
 from loadprint.commands.ab.experiment import Experiment
 from loadprint.commands.ab.schedule import Plan, deadline
 from loadprint.numbers import brief
+from loadprint.reading.documents import FORMAT_VERSION
 
 
 def text(experiment: Experiment, plan: Plan) -> str:
@@ -21,7 +23,7 @@ def text(experiment: Experiment, plan: Plan) -> str:
         f"{schedule.window:g} s, {plan.flips} flips",
         f"  time      {_clock(plan.seconds)}, plus the time of the commands",
         f"  reverted  after {_clock(deadline(experiment, plan))} at the latest, or "
-        f"{experiment.lease:g} s after the controller is lost",
+        f"{experiment.lease:g} s after its caller is lost",
         f"  smallest  p of a sign-flip test over {schedule.blocks} blocks: {brief(plan.smallest_p, 3)}",
         f"  apply     {experiment.treatment.apply}",
         f"  revert    {experiment.treatment.revert}",
@@ -52,13 +54,18 @@ def text(experiment: Experiment, plan: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_json(experiment: Experiment, plan: Plan) -> str:
-    """Render the resolved experiment and its plan as one JSON object."""
-    whole = {
+def document(experiment: Experiment, plan: Plan) -> dict[str, Any]:
+    """Return what `conduct` carries out: the experiment with its defaults, and its plan."""
+    return {
+        "format_version": FORMAT_VERSION,
         "experiment": experiment.model_dump(mode="json"),
         "plan": asdict(plan) | {"deadline_s": deadline(experiment, plan)},
     }
-    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def as_json(experiment: Experiment, plan: Plan) -> str:
+    """Render `document`."""
+    return json.dumps(document(experiment, plan), indent=1, ensure_ascii=False) + "\n"
 
 
 RENDERERS: dict[str, Callable[[Experiment, Plan], str]] = {"text": text, "json": as_json}

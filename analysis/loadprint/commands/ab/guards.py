@@ -1,18 +1,18 @@
-"""Compares the recorder's newest sample and the output of commands with the limits of the guards."""
+"""Compares the recorder's newest sample and the output of commands with the limits of the guards.
+
+Standard library only, as everything that `conduct` imports.
+"""
 
 from __future__ import annotations
 
-import json
+import math
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from loadprint.commands.ab.result import Check
 from loadprint.numbers import brief
-
-if TYPE_CHECKING:
-    from loadprint.commands.ab.experiment import CommandGuard, Guards
 
 Sample = Mapping[str, float]
 QUESTIONS = "Questions"
@@ -20,15 +20,14 @@ BUSY = ("user", "nice", "system", "irq", "softirq")
 OTHERS = ("idle", "iowait", "steal")  # as everywhere in Loadprint these are not busy
 
 
-def parse(text: str) -> Sample:
+def parse(document: Mapping[str, Any] | None) -> Sample:
     """Return the values of `loadprint-collect record --live`: MySQL's by their names, and these.
 
     `time` (monotonic seconds), `cpu.busy` and `cpu.all` (ticks of all CPUs), `mysql.ok` (1 if the server
-    answered). Empty for an empty text.
+    answered). Empty without a document.
     """
-    if not text:
+    if document is None:
         return {}
-    document = json.loads(text)
     probes = document["probes"]
     sample = {"time": document["monotonic_ns"] / 1e9, "mysql.ok": float(probes["mysql"]["ok"])}
     sample |= {row["metric"]: row["value"] for row in probes["mysql"]["rows"] if row["value"] is not None}
@@ -75,21 +74,21 @@ class _Watch:
 
 
 class Guarding:
-    """Judges readings; the first guard that trips ends the experiment."""
+    """Judges readings; the first guard that trips ends the experiment. `guards`: those of a plan."""
 
-    def __init__(self, guards: Guards) -> None:
-        self.guards = guards
+    def __init__(self, guards: Mapping[str, Any]) -> None:
+        self._readings, self._silence = int(guards["readings"]), float(guards["silence"])
         self._watches = {
-            "threads_running": _Watch("", high=guards.threads_running),
-            "error_rate": _Watch("/s", high=guards.error_rate),
-            "queries_per_second": _Watch("/s", low=guards.queries_per_second_min),
-            "host_cpu": _Watch("", high=guards.host_cpu),
+            "threads_running": _Watch("", high=guards["threads_running"]),
+            "error_rate": _Watch("/s", high=guards["error_rate"]),
+            "queries_per_second": _Watch("/s", low=guards["queries_per_second_min"]),
+            "host_cpu": _Watch("", high=guards["host_cpu"]),
         }
-        self.commands: dict[str, CommandGuard] = dict(guards.commands)
-        if guards.replication_lag is not None:
-            self.commands["replication_lag"] = guards.replication_lag
+        self.commands: dict[str, dict[str, Any]] = dict(guards["commands"])
+        if guards["replication_lag"] is not None:
+            self.commands["replication_lag"] = guards["replication_lag"]
         for name, each in self.commands.items():
-            self._watches[name] = _Watch("", each.max, each.min)
+            self._watches[name] = _Watch("", each["max"], each["min"])
         self._due = dict.fromkeys(self.commands, 0.0)
         self._last: Sample | None = None
         self._read: float | None = None
@@ -98,11 +97,11 @@ class Guarding:
 
     def reading(self, sample: Sample, now: float) -> str | None:
         """Judge one reading taken at `now` (monotonic seconds). Returns the reason to stop, or None."""
-        # limited because the time may be that of a suspended controller: silence needs several readings
-        passed = 0.0 if self._read is None else min(now - self._read, self.guards.silence / 2)
+        # limited because the time may be that of a suspended process: silence needs several readings
+        passed = 0.0 if self._read is None else min(now - self._read, self._silence / 2)
         self._read = now
         self._silent_s = 0.0 if self._fresh(sample) else self._silent_s + passed
-        if self._silent_s > self.guards.silence:
+        if self._silent_s > self._silence:
             return f"guard silence: no answer of the server for {self._silent_s:.0f} s"
         if not sample.get("mysql.ok"):
             return None
@@ -129,21 +128,21 @@ class Guarding:
         for name, guard in self.commands.items():
             if now < self._due[name]:
                 continue
-            self._due[name] = now + guard.every
+            self._due[name] = now + guard["every"]
             try:
                 done = subprocess.run(
-                    ["/bin/sh", "-c", guard.command],
+                    ["/bin/sh", "-c", guard["command"]],
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
-                    timeout=guard.timeout,
+                    timeout=guard["timeout"],
                     check=True,
                     text=True,
                     start_new_session=True,
                 )
                 value = float(done.stdout.strip())
             except (subprocess.SubprocessError, ValueError, OSError):
-                value = float("nan")
-            if value != value:  # noqa: PLR0124  not a number
+                value = math.nan
+            if math.isnan(value):
                 return f"guard {name}: its command printed no number"
             reason = self._judge(name, value)
             if reason:
@@ -166,7 +165,7 @@ class Guarding:
         watch = self._watches[name]
         if value is None or (watch.high is None and watch.low is None):
             return None
-        return watch.judge(name, value, self.guards.readings)
+        return watch.judge(name, value, self._readings)
 
     def _fresh(self, sample: Sample) -> bool:
         """Whether the server has answered since the last reading."""

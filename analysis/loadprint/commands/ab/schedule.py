@@ -77,7 +77,7 @@ def smallest_p(blocks: int) -> float:
 
 
 def deadline(experiment: Experiment, planned: Plan) -> float:
-    """Return the seconds after which the keeper reverts in any case."""
+    """Return the seconds after which the change is reverted in any case."""
     if experiment.deadline is not None:
         return experiment.deadline
     return 2 * planned.seconds + planned.flips * experiment.treatment.timeout + 120

@@ -68,10 +68,10 @@ def result(path: Path) -> Result:
 
 
 def _guards(path: Path) -> tuple[Check, ...]:
-    """Read the checks of the guards, which the controller writes at its end."""
+    """Read the checks of the guards, written at the end."""
     file = path / "load" / "guards.json"
     if not file.is_file():
-        return (Check("guards", "untested", "the controller was killed and did not record them"),)
+        return (Check("guards", "untested", "its process was killed and did not record them"),)
     try:
         listed = read_object(file)["checks"]
         checks = tuple(Check(*(str(check[key]) for key in ("name", "state", "text"))) for check in listed)
@@ -105,7 +105,7 @@ def flips(path: Path) -> Iterator[Flip]:
             elif each.get("what") in ("apply", "revert"):
                 seconds = (int(each["monotonic_ns"]) - begin_ns) / 1e9
                 yield Flip(begin_ns, seconds, each["what"], each["exit"], each["why"])
-        except (ValueError, KeyError, TypeError, AttributeError):  # not a line of the keeper
+        except (ValueError, KeyError, TypeError, AttributeError):  # cut off by a kill
             continue
 
 

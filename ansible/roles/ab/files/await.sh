@@ -1,6 +1,6 @@
 #!/bin/sh
-# await.sh WORK SLICE_S [PID]: updates the heartbeat every second while the playbook's process PID runs (if given), for SLICE_S
-# seconds or until the experiment ends, and prints `exit STATUS`, `gone` (the experiment was killed) or its last message.
+# await.sh WORK SLICE_S [PID]: renews the lease every second while the playbook's process PID runs (if given), for SLICE_S seconds or
+# until the experiment ends, and prints `exit STATUS`, `gone` (the experiment was killed) or its last message.
 work=$1 slice=$2 playbook=${3-}
 alive() {
     kill -0 "$1" 2>/dev/null
@@ -8,9 +8,10 @@ alive() {
 while :; do
     # Ansible's workers keep running when the playbook is killed.
     [ -z "$playbook" ] || alive "$playbook" || exit 1
-    touch "$work/heartbeat"
-    # The pid file appears shortly after the start. A process that ends writes `exit` first.
+    # The pid file appears when the plan has been written. A process that ends writes `exit` first.
     pid=$(cat "$work/pid" 2>/dev/null) || pid=
+    # Open for both: no reader is waited for.
+    [ -z "$pid" ] || echo 1<>"$work/lease"
     if [ -n "$pid" ] && ! alive "$pid" && [ ! -e "$work/exit" ]; then
         echo gone
         exit

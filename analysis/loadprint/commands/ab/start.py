@@ -1,0 +1,81 @@
+"""Starts the process that carries out an experiment on this host, and reverts if it was killed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from loadprint.commands.ab import conduct
+from loadprint.commands.ab.switch import Taken, say
+from loadprint.configuration.checkout import CHECKOUT
+from loadprint.errors import InputError
+from loadprint.printable import printable
+from loadprint.safe_files import require_trusted
+
+RENEW_S = 1.0
+
+
+def run(document: dict[str, Any], out: Path) -> int:
+    """Carry out a plan into the new directory `out`. Returns the exit status of `ab run`.
+
+    Raises InputError if other users can change what `out` names.
+    """
+    _require_trusted(out.parent, "name another directory with --out", create=True, shared=True)
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-m", conduct.__name__, str(out.absolute())],
+        stdin=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
+    )
+    for each in conduct.SIGNALS:
+        signal.signal(each, lambda number, _: child.send_signal(number))
+    assert child.stdin is not None
+    line = json.dumps(document).encode() + b"\n"
+    while True:
+        with suppress(BrokenPipeError):
+            child.stdin.write(line)
+        line = b"\n"
+        with suppress(subprocess.TimeoutExpired):
+            status = child.wait(RENEW_S)
+            break
+    if status >= 0:
+        return status
+    say(f"its process was killed by signal {-status}")
+    if not (out / "run.json").exists():
+        say("before the start; nothing was applied")
+        return 1
+    reverted, message = revert(out)
+    say(message if reverted else f"NOT REVERTED ({message}). Run by hand, now: loadprint ab revert {out}")
+    return 1 if reverted else 2
+
+
+def revert(run: Path) -> tuple[bool, str]:
+    """Revert with the commands of a run directory, unless already reverted, and verify.
+
+    Raises InputError if others can change the directory, if it is none, or if it is being reverted.
+    """
+    for name in ("run.json", "load/experiment.json", "load/switches.jsonl", "load/phases.jsonl"):
+        _require_trusted(run / name, "copy it where only you can write, and check its commands")
+    fix = "give a run directory of `ab run`, or revert the change yourself"
+    try:
+        treatment = json.loads((run / "load" / "experiment.json").read_text(encoding="utf-8"))["treatment"]
+        for name, command in treatment.items():
+            if isinstance(command, str):
+                say(printable(f"{name}: {json.dumps(command, ensure_ascii=False)}"))
+        return conduct.revert(run)
+    except Taken as taken:
+        raise InputError(run, str(taken), "wait for its end") from None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(run, f"its commands cannot be read ({error!r})", fix) from error
+
+
+def _require_trusted(path: Path, fix: str, *, create: bool = False, shared: bool = False) -> None:
+    try:
+        require_trusted(path, create=create, shared=shared, owner=CHECKOUT.stat().st_uid)
+    except OSError as error:
+        raise InputError(error.filename, str(error.strerror), fix) from error
