@@ -311,7 +311,7 @@ def test_many_rows_of_text_are_the_same_as_few(run: Path, monkeypatch: pytest.Mo
 
     def fetched() -> list[list[Any]]:
         store = queries.Store()
-        rows = store.fetch(run / "server" / "ticks.parquet", lambda t: t.select("probe", "reason", "tick"))
+        rows = store.fetch(run / "server" / "ticks.parquet", "SELECT probe, reason, tick FROM t")
         return [column.tolist() for column in rows.values()]
 
     few = fetched()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.sources import SERVER_ENDED, SERVER_RESTARTED
-from loadprint.reading.queries import Store, number
+from loadprint.reading.queries import Store
 
 from .server import CONNECTIONS, Server, record
 
@@ -68,15 +68,12 @@ def test_a_server_that_restarts_is_followed_by_its_pid_file(server: Server, tmp_
     # the threads of the first process are gone: what comes later is of the second one
     tables, store = tmp_path / "run/server", Store()
     lives = store.fetch(
-        tables / "process.parquet", lambda t: t.filter(number(t.pid) == second).agg(tick=number(t.tick.min()))
+        tables / "process.parquet", f"SELECT min(tick)::DOUBLE AS tick FROM t WHERE pid = {second}"
     )
     rows = store.fetch(
         tables / "ebpf_states.parquet",
-        lambda t: (
-            t.filter((t.role == "server") & (t.threads == "connection") & (t.state == "client"))
-            .select(tick=number(t.tick), periods=number(t["count"]))
-            .order_by("tick")
-        ),
+        'SELECT tick::DOUBLE AS tick, "count"::DOUBLE AS periods FROM t'
+        " WHERE role = 'server' AND threads = 'connection' AND state = 'client' ORDER BY tick",
     )
     assert rows["periods"][-1] > rows["periods"][rows["tick"] == lives["tick"][0]][0]
 

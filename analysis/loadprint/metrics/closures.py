@@ -13,13 +13,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import ibis
-
 from loadprint.metrics import thread_states
 from loadprint.metrics.sources import Source
 from loadprint.metrics.sources_ebpf import ends, increases
 from loadprint.reading.columns import NANOSECOND
-from loadprint.reading.queries import number
+from loadprint.reading.queries import doubles
 from loadprint.reading.recording import LOAD, Run
 from loadprint.reading.window import measure_window
 
@@ -146,7 +144,7 @@ def _exchanges(source: Source) -> None:
     """Means of the sampled exchanges × the statements per second."""
     out = source.out
     names = ("exchanges", "network_ns", "overlap_ns")
-    rows = ends(source, EXCHANGES, ("ends",), {name: number(ibis._[name]) for name in names})
+    rows = ends(source, EXCHANGES, ("ends",), doubles(names))
     statements = out.get("load.queries") or out.get("status.Questions")
     # one row at a tick
     measured = next(increases(rows, ("ends",), names), None) if rows is not None else None

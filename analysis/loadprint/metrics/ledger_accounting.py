@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from loadprint.metrics.sources import Source
-from loadprint.reading.queries import number
 
 NOT_ACCOUNTED = (
     "this kernel accounts neither interrupts (CONFIG_IRQ_TIME_ACCOUNTING) nor stolen time (no steal clock): "
@@ -22,5 +21,5 @@ def accounts_stolen(source: Source) -> bool:
     accounting = source.run.fingerprint(source.window.role).get("cpu_accounting") or {}
     if accounting.get("irq_time") == "y":
         return True
-    rows = source.rows("cpu", lambda t: t.filter(t.cpu == "all").select("tick", steal=number(t.steal)))
+    rows = source.rows("cpu", "SELECT tick, steal::DOUBLE AS steal FROM t WHERE cpu = 'all'")
     return rows is not None and bool(np.nanmax(rows["steal"], initial=0.0) > 0)

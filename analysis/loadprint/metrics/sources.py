@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import ibis
-import ibis.expr.types as ir
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +19,7 @@ from loadprint.reading.columns import (
     MICROSECOND,
     NIC_FIELDS,
     NUMBER,
+    PRESSURE,
     STEPS_BACK,
     TCP_METRICS,
     TRANSFER_UNITS,
@@ -30,7 +29,7 @@ from loadprint.reading.columns import (
 )
 from loadprint.reading.counters import Floats
 from loadprint.reading.cpusets import host_cpus
-from loadprint.reading.queries import Columns, Query, Store, by_entity, number
+from loadprint.reading.queries import Columns, Store, among, by_entity, doubles, listed, quote, sums
 from loadprint.reading.recording import Run
 from loadprint.reading.window import Window
 
@@ -54,12 +53,12 @@ class Source:
     store: Store
     out: Quantities
 
-    def rows(self, probe: str, query: Query) -> Columns | None:
-        """Rows of a probe inside the window, ordered by tick; None if it has no table."""
+    def rows(self, probe: str, query: str) -> Columns | None:
+        """Rows of a SELECT from a probe's table `t`, inside the window, by tick; None without a table."""
         path = self.run.table(self.window.role, probe)
         if path is None or probe not in self.window.middle_ns:
             return None
-        return self.store.fetch(path, lambda t: query(t).order_by("tick"), between=self.window.ends(probe))
+        return self.store.fetch(path, f"{query} ORDER BY tick", between=self.window.ends(probe))
 
     def seconds(self, probe: str, ticks: Floats) -> float:
         """Seconds between the reads of the first and the last of `ticks`."""
@@ -83,18 +82,18 @@ class Source:
             self.out.set_resolution(name, size * seconds)
 
     def has(self, probe: str, column: str) -> bool:
-        """Whether the metadata of a probe's table has a column."""
+        """Whether a probe's table has a column."""
         path = self.run.table(self.window.role, probe)
-        return path is not None and column in (self.store.metadata(path).get("columns") or {})
+        return path is not None and column in self.store.columns(path)
 
 
 def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> None:
     """CPU time of a set of CPUs (None: the whole host) as `cpu.<side>.<field>`, in cores."""
     wanted = ["all"] if cpus is None else [str(cpu) for cpu in cpus]
-    sums = {name: number(ibis._[name]).sum() for name in CPU_FIELDS}
     rows = source.rows(
         "cpu",
-        lambda t: t.filter(t.cpu.isin(wanted)).group_by("tick").agg(seen=number(ibis._.count()), **sums),
+        f"SELECT tick, count(*)::DOUBLE AS seen, {listed(sums(CPU_FIELDS))} FROM t"
+        f" WHERE cpu IN {among(wanted)} GROUP BY tick",
     )
     if rows is None or len(rows["tick"]) < 2:
         source.out.mark_missing(f"cpu.{side}", source.window.why_missing("cpu"))
@@ -112,18 +111,13 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> Non
 
 
 def _host_cpus(source: Source) -> float:
-    rows = source.rows(
-        "cpu", lambda t: t.filter(t.cpu != "all").group_by("tick").agg(seen=number(ibis._.count()))
-    )
+    rows = source.rows("cpu", "SELECT tick, count(*)::DOUBLE AS seen FROM t WHERE cpu <> 'all' GROUP BY tick")
     return float(rows["seen"][-1]) if rows is not None and len(rows["seen"]) else float("nan")
 
 
 def host(source: Source) -> None:
     """Context switches, interrupts and forks of the whole host as `host.<field>`."""
-    rows = source.rows(
-        "cpu",
-        lambda t: t.filter(t.cpu == "all").select("tick", **{n: number(ibis._[n]) for n in CPU_HOST_FIELDS}),
-    )
+    rows = source.rows("cpu", f"SELECT tick, {listed(doubles(CPU_HOST_FIELDS))} FROM t WHERE cpu = 'all'")
     if rows is None or len(rows["tick"]) < 2:
         source.out.mark_missing("host", source.window.why_missing("cpu"))
         return
@@ -156,22 +150,15 @@ def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
         source.apply_resolution(probe, "count", f"{probe}.{side}", seconds)
 
 
-def _totals(key: str, side: str, wanted: Sequence[str] | None) -> Query:
+def _totals(key: str, side: str, wanted: Sequence[str] | None) -> str:
     """Sums of all lines over some CPUs, or over all CPUs: the recorder writes one row for each CPU."""
-    count = number(ibis._["count"])
+    whole, part, chosen = f"cpus = {quote(side)}", f"cpus <> {quote(side)}", f"cpus IN {among(wanted or ())}"
     if wanted is None:
-        return lambda t: (
-            t.filter(t[key] == "all")
-            .group_by("tick")
-            .agg(
-                whole=count.max(where=ibis._.cpus == "all"),
-                parts=count.sum(where=ibis._.cpus.re_search(NUMBER)),
-            )
-        )
-    return lambda t: (
-        t.filter((t[key] == "all") & t.cpus.isin(wanted))
-        .group_by("tick")
-        .agg(whole=count.max(where=ibis._.cpus == side), parts=count.sum(where=ibis._.cpus != side))
+        whole, part, chosen = "cpus = 'all'", f"regexp_matches(cpus, {quote(NUMBER)})", "true"
+    return (
+        f'SELECT tick, max("count"::DOUBLE) FILTER ({whole}) AS whole,'
+        f' sum("count"::DOUBLE) FILTER ({part}) AS parts'
+        f" FROM t WHERE {key} = 'all' AND {chosen} GROUP BY tick"
     )
 
 
@@ -211,9 +198,7 @@ def nic(source: Source) -> None:
 def _fixed_table(
     source: Source, probe: str, key: str, units: dict[str, float], name_of: Callable[[str], str] = str
 ) -> None:
-    rows = source.rows(
-        probe, lambda t: t.select("tick", key, **{name: number(ibis._[name]) for name in units})
-    )
+    rows = source.rows(probe, f"SELECT tick, {key}, {listed(doubles(units))} FROM t")
     if rows is None:
         source.out.mark_missing(probe, source.window.why_missing(probe))
         return
@@ -229,9 +214,7 @@ def _fixed_table(
 
 def pressure(source: Source) -> None:
     """Stalled share of time as `pressure.<resource>_<severity>` (1 = always)."""
-    rows = source.rows(
-        "pressure", lambda t: t.select("tick", total=number(t.total_us), kind=t.resource + "_" + t.severity)
-    )
+    rows = source.rows("pressure", PRESSURE)
     if rows is None:
         source.out.mark_missing("pressure", source.window.why_missing("pressure"))
         return
@@ -244,8 +227,7 @@ def pressure(source: Source) -> None:
 def tcp(source: Source) -> None:
     """TCP counters of the host as `tcp.<metric>`."""
     rows = source.rows(
-        "tcp",
-        lambda t: t.filter(t.metric.isin(TCP_METRICS)).select("tick", "metric", value=number(ibis._.value)),
+        "tcp", f"SELECT tick, metric, value::DOUBLE AS value FROM t WHERE metric IN {among(TCP_METRICS)}"
     )
     if rows is None:
         source.out.mark_missing("tcp", source.window.why_missing("tcp"))
@@ -266,17 +248,8 @@ def process(source: Source, hz: float) -> None:
         "minflt": 1.0,
         "majflt": 1.0,
     }
-    rows = source.rows(
-        "process",
-        lambda t: t.select(
-            "tick",
-            "role",
-            pid=number(t.pid),
-            starttime=_start_time(t),
-            rss=number(t.rss),
-            **{n: number(ibis._[n]) for n in units},
-        ),
-    )
+    values = listed({"starttime": _start_time(source)} | doubles(("pid", "rss", *units)))
+    rows = source.rows("process", f"SELECT tick, role, {values} FROM t")
     if rows is None:
         source.out.mark_missing("process", source.window.why_missing("process"))
         return
@@ -298,18 +271,17 @@ def process(source: Source, hz: float) -> None:
             source.out.put(f"process.{role}.rss", float(np.nanmax(series["rss"])) * unit)
 
 
-def _start_time(processes: ir.Table) -> ir.Value:
+def _start_time(source: Source) -> str:
     """Start time of a process; 0 if an imported table has none."""
-    if "starttime" not in processes.columns:
-        return ibis.literal(0.0)
-    return number(processes.starttime).fill_null(0.0)
+    return "coalesce(starttime::DOUBLE, 0.0)" if source.has("process", "starttime") else "0.0::DOUBLE"
 
 
 def reused_pids(source: Source) -> list[tuple[float, float]]:
     """Pid and first tick of every process that got the pid of an earlier one within the window."""
     lives = source.rows(
         "process",
-        lambda t: t.group_by(pid=number(t.pid), starttime=_start_time(t)).agg(tick=number(ibis._.tick.min())),
+        f"SELECT pid::DOUBLE AS pid, {_start_time(source)} AS starttime, min(tick)::DOUBLE AS tick"
+        " FROM t GROUP BY ALL",
     )
     if lives is None:
         return []

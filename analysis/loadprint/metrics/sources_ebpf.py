@@ -6,9 +6,8 @@ entity without a row at the first reading counts from zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-import ibis
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +17,7 @@ from loadprint.reading.columns import EBPF_COUNTERS, EBPF_HISTOGRAMS, NANOSECOND
 from loadprint.reading.counters import increase
 from loadprint.reading.histograms import Histogram, bounds
 from loadprint.reading.histograms import increase as increase_of_counts
-from loadprint.reading.queries import Columns, grouped, number
+from loadprint.reading.queries import Columns, doubles, grouped, listed
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 MIN_VALUES = {"p99": 100, "p999": 10_000}  # for such a quantile
@@ -60,7 +59,7 @@ def programs(source: Source) -> None:
     server's CPUs.
     """
     probe = "ebpf_programs"
-    figures = {name: number(ibis._[name]) for name in ("run_time_ns", "calls")}
+    figures = doubles(("run_time_ns", "calls"))
     keys = ("object", "program", "cpus")
     rows = ends(source, probe, keys, figures)
     if rows is None:
@@ -82,10 +81,10 @@ def programs(source: Source) -> None:
             source.out.put(f"programs.{name}.server_cpu", cores * share)
 
 
-def ends(source: Source, probe: str, keys: Sequence[str], columns: dict[str, ibis.Value]) -> Columns | None:
+def ends(source: Source, probe: str, keys: Sequence[str], columns: Mapping[str, str]) -> Columns | None:
     """Rows of the probe's first and last reading in the window and around resets, ordered by tick.
 
-    None below two readings.
+    `columns` are SQL expressions by name. None below two readings.
     """
     name = probe.removeprefix("ebpf_")
     path = source.run.table(source.window.role, probe)
@@ -95,10 +94,8 @@ def ends(source: Source, probe: str, keys: Sequence[str], columns: dict[str, ibi
         return None
     # the buckets of every reading would take longer than the rest of a comparison
     counts = {name: column for name, column in columns.items() if name != BUCKETS}
-    counts = counts or {"sum": number(ibis._[BUCKETS].sums())}
-    scanned = source.store.fetch(
-        path, lambda t: t.select("tick", *keys, **counts).order_by("tick"), between=(ticks[0], ticks[-1])
-    )
+    counts = counts or {"sum": f"list_sum({BUCKETS})::DOUBLE"}
+    scanned = source.store.fetch(path, _selected(keys, counts), between=(ticks[0], ticks[-1]))
     scanned = _named(scanned, name, keys, ticks[0])
     resets = _resets(scanned, tuple(counts))
     if resets:
@@ -106,8 +103,12 @@ def ends(source: Source, probe: str, keys: Sequence[str], columns: dict[str, ibi
     if BUCKETS not in columns:
         return scanned
     at = sorted({ticks[0], ticks[-1], *(tick for reset in resets for tick in reset)})
-    rows = source.store.fetch(path, lambda t: t.select("tick", *keys, **columns).order_by("tick"), at=at)
+    rows = source.store.fetch(path, _selected(keys, columns), at=at)
     return _named(rows, name, keys, ticks[0])
+
+
+def _selected(keys: Sequence[str], columns: Mapping[str, str]) -> str:
+    return f"SELECT tick, {', '.join(keys)}, {listed(columns)} FROM t ORDER BY tick"
 
 
 def _named(rows: Columns, table: str, keys: Sequence[str], first: int) -> Columns:
@@ -148,8 +149,8 @@ def _counted(rows: Columns, places: NDArray[np.intp], edges: NDArray[np.float64]
 
 
 def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | None, unit: float) -> None:
-    summed = {"total": number(ibis._[total])} if total else {}
-    rows = ends(source, probe, keys, {**summed, "buckets": ibis._.buckets})
+    summed = {"total": f"{total}::DOUBLE"} if total else {}
+    rows = ends(source, probe, keys, {**summed, BUCKETS: BUCKETS})
     path = source.run.table(source.window.role, probe)
     if rows is None or path is None:
         return
@@ -186,8 +187,7 @@ def _round_trips(source: Source) -> None:
     """
     probe = "ebpf_tcp"
     counters, keys = ("retransmits", "opened"), ("port", "side", "peer")
-    figures = {name: number(ibis._[name]) for name in counters}
-    rows = ends(source, probe, keys, {**figures, "buckets": ibis._.buckets})
+    rows = ends(source, probe, keys, {**doubles(counters), BUCKETS: BUCKETS})
     path = source.run.table(source.window.role, probe)
     if rows is None or path is None:
         source.out.mark_missing("tcp_rtt", source.window.why_missing(probe))
@@ -216,7 +216,7 @@ def _round_trips(source: Source) -> None:
 
 def _counters(source: Source, probe: str) -> None:
     keys, fields = EBPF_COUNTERS[probe]
-    rows = ends(source, probe, keys, {field: number(ibis._[field]) for field in fields})
+    rows = ends(source, probe, keys, doubles(fields))
     if rows is None:
         return
     seconds = seconds_between(source, probe)

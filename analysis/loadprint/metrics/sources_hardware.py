@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import ibis
 import numpy as np
 
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources import Source, cpu
-from loadprint.reading.queries import Columns, by_entity, number
+from loadprint.reading.queries import Columns, among, by_entity, doubles, listed, quote
 
 KILOHERTZ, MICROJOULE = 1e3, 1e-6
 CONTROL = "intel-rapl"  # AMD's too; intel-rapl-mmio reads the same counters
@@ -24,10 +23,8 @@ def perf(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     Multiplexed counters are scaled: Δvalue × Δtime enabled / Δtime running (perf_event_open(2)).
     """
     wanted = [EVERYWHERE] if cpus is None else [side, *(str(each) for each in cpus)]
-    fields = {name: number(ibis._[name]) for name in ("value", "enabled_ns", "running_ns")}
-    rows = source.rows(
-        "perf", lambda t: t.filter(t.cpus.isin(wanted)).select("tick", "event", "cpus", **fields)
-    )
+    fields = listed(doubles(("value", "enabled_ns", "running_ns")))
+    rows = source.rows("perf", f"SELECT tick, event, cpus, {fields} FROM t WHERE cpus IN {among(wanted)}")
     if rows is None:
         source.out.mark_missing(f"perf.{side}", source.window.why_missing("perf"))
         return
@@ -64,9 +61,8 @@ def energy(source: Source) -> None:
     """
     rows = source.rows(
         "energy",
-        lambda t: t.filter(t.control == CONTROL).select(
-            "tick", "zone", used=number(t.energy_uj), range=number(t.max_energy_range_uj)
-        ),
+        'SELECT tick, zone, energy_uj::DOUBLE AS used, max_energy_range_uj::DOUBLE AS "range" FROM t'
+        f" WHERE control = {quote(CONTROL)}",
     )
     if rows is None:
         source.out.mark_missing("energy", source.window.why_missing("energy"))
@@ -93,14 +89,10 @@ def energy(source: Source) -> None:
 
 def frequency(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     """Mean and lowest clock of a set of CPUs over the window as `frequency.<side>`, in Hz."""
-    wanted = None if cpus is None else [str(each) for each in cpus]
+    wanted = "" if cpus is None else f" WHERE cpu IN {among(map(str, cpus))}"
     rows = source.rows(
         "frequency",
-        lambda t: (
-            (t if wanted is None else t.filter(t.cpu.isin(wanted)))
-            .group_by("tick")
-            .agg(mean=number(t.khz).mean(), least=number(t.khz).min())
-        ),
+        f"SELECT tick, avg(khz::DOUBLE) AS mean, min(khz::DOUBLE) AS least FROM t{wanted} GROUP BY tick",
     )
     if rows is None or np.isnan(rows["mean"]).all():
         source.out.mark_missing(f"frequency.{side}", source.window.why_missing("frequency"))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import ibis
 import numpy as np
 
 from loadprint.metrics.quantities import Quantities, Quantity
 from loadprint.metrics.sources import Source
 from loadprint.reading.columns import MICROSECOND, NANOSECOND
 from loadprint.reading.counters import increase
-from loadprint.reading.queries import Columns, by_entity, number
+from loadprint.reading.queries import Columns, by_entity, doubles, listed, quote
 
 SOCKET_COUNTERS = ("active_opens", "passive_opens", "retrans_segs")
 EXCEEDED = "_allowance_exceeded"  # ENA: packets queued or dropped because an allowance was used up
@@ -21,8 +20,8 @@ NO_QUOTA = "its control groups have no CPU quota"
 
 def sockets(source: Source, roles: Sequence[str]) -> None:
     """Sockets of each role's network namespace: `sockets.<role>.time_wait` (maximum), opens per second."""
-    counters = {name: number(ibis._[name]) for name in SOCKET_COUNTERS}
-    rows = source.rows("sockets", lambda t: t.select("tick", "role", time_wait=number(t.tcp_tw), **counters))
+    values = listed({"time_wait": "tcp_tw::DOUBLE"} | doubles(SOCKET_COUNTERS))
+    rows = source.rows("sockets", f"SELECT tick, role, {values} FROM t")
     if rows is None:
         source.out.mark_missing("sockets", source.window.why_missing("sockets"))
         return
@@ -45,15 +44,9 @@ def cgroup(source: Source, role: str) -> None:
     """
     rows = source.rows(
         "cgroup",
-        lambda t: t.filter(t.role == role).select(
-            "tick",
-            "path",
-            quota=number(t.quota_us),
-            periods=number(t.nr_periods),
-            throttled=number(t.nr_throttled),
-            us=number(t.throttled_us),
-            ns=number(t.throttled_ns),
-        ),
+        "SELECT tick, path, quota_us::DOUBLE AS quota, nr_periods::DOUBLE AS periods,"
+        " nr_throttled::DOUBLE AS throttled, throttled_us::DOUBLE AS us, throttled_ns::DOUBLE AS ns"
+        f" FROM t WHERE role = {quote(role)}",
     )
     if rows is None:
         source.out.mark_missing("cgroup", source.window.why_missing("cgroup"))
@@ -88,7 +81,7 @@ def allowances(source: Source) -> None:
     """Packets above an instance's network allowances, of all interfaces: `allowance.<which>` per second."""
     rows = source.rows(
         "ethtool",
-        lambda t: t.filter(t.metric.endswith(EXCEEDED)).select("tick", "metric", value=number(t.value)),
+        f"SELECT tick, metric, value::DOUBLE AS value FROM t WHERE ends_with(metric, {quote(EXCEEDED)})",
     )
     if rows is None:
         source.out.mark_missing("allowance", source.window.why_missing("ethtool"))
@@ -107,8 +100,8 @@ def allowances(source: Source) -> None:
 
 def volumes(source: Source) -> None:
     """Time that the limits of cloud volumes throttled I/O: `nvme.<limit>`, seconds per second."""
-    names = {name: number(ibis._[f"{name}_exceeded_us"]) for name in NVME}
-    rows = source.rows("nvme", lambda t: t.select("tick", "controller", **names))
+    names = listed({name: f"{name}_exceeded_us::DOUBLE" for name in NVME})
+    rows = source.rows("nvme", f"SELECT tick, controller, {names} FROM t")
     if rows is None:
         source.out.mark_missing("nvme", source.window.why_missing("nvme"))
         return

@@ -6,7 +6,6 @@ server's counters and are subtracted.
 
 from __future__ import annotations
 
-import ibis
 import numpy as np
 
 from loadprint.metrics.quantities import Quantities
@@ -15,7 +14,7 @@ from loadprint.reading import redo_log
 from loadprint.reading.columns import MILLISECOND
 from loadprint.reading.counters import Floats, increase
 from loadprint.reading.mysql_names import AGES, CAPACITY, COUNTERS, GAUGES, PROBE_TRAFFIC, SUMS
-from loadprint.reading.queries import Columns, by_entity, number
+from loadprint.reading.queries import Columns, among, by_entity
 
 
 def mysql(source: Source) -> None:
@@ -24,10 +23,7 @@ def mysql(source: Source) -> None:
     wanted |= {*PROBE_TRAFFIC.values(), *(name for pair in AGES for name in pair)}
     wanted |= {name for sums in SUMS.values() for names in sums for name in names}
     rows = source.rows(
-        "mysql",
-        lambda t: t.filter(t.metric.isin(sorted(wanted))).select(
-            "tick", "metric", value=number(ibis._.value)
-        ),
+        "mysql", f"SELECT tick, metric, value::DOUBLE AS value FROM t WHERE metric IN {among(sorted(wanted))}"
     )
     if rows is None:
         source.out.mark_missing("mysql", source.window.why_missing("mysql"))

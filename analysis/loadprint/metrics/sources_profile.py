@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import ibis.expr.types as ir
 import numpy as np
 
 from loadprint.errors import InputError
@@ -25,7 +24,7 @@ from loadprint.metrics.quantities import Quantity
 from loadprint.metrics.sources import Source
 from loadprint.reading.bounds import COPY_AGAIN
 from loadprint.reading.call_tree import CYCLES, CallTree, read_call_tree
-from loadprint.reading.queries import Columns, by_entity, number
+from loadprint.reading.queries import Columns, by_entity, quote
 
 NO_TIME = "samples of hardware cycles have no time: they divide the CPU time in /proc"
 
@@ -52,7 +51,15 @@ def read_profile(source: Source) -> Profile | None:
     first, last = source.window.ends("profile")
     tree = read_call_tree(path.with_name("stacks.json"))
     weighted = tree.event == CYCLES
-    query = _cycles_by_node if weighted else _samples_by_node
+    # the norm is the root of the sum of squared cycles; a row's samples are taken as equal
+    cycles_too = (
+        ", sum(cycles::DOUBLE) AS cycles,"
+        " sqrt(sum(cycles::DOUBLE * cycles::DOUBLE / samples::DOUBLE) FILTER (samples > 0)) AS norm"
+    )
+    query = (
+        "SELECT role, stack::DOUBLE AS node, sum(samples::DOUBLE) AS samples"
+        f"{cycles_too if weighted else ''} FROM t GROUP BY ALL ORDER BY role, node"
+    )
     # a row has the samples since the previous tick: those of the first tick are from before the window
     rows = source.store.fetch(path, query, between=(first + 1, last))
     samples, counts, cycles = {}, {}, {}
@@ -64,21 +71,6 @@ def read_profile(source: Source) -> Profile | None:
             scale = math.fsum(cycles[role].values()) / (math.hypot(*chosen["norm"]) ** 2 or 1.0)
             samples[role] = {node: scale * weight for node, weight in cycles[role].items()}
     return Profile(tree, samples, counts, cycles)
-
-
-def _samples_by_node(t: ir.Table) -> ir.Table:
-    summed = t.group_by("role", node=number(t.stack)).agg(samples=number(t.samples).sum())
-    return summed.order_by("role", "node")
-
-
-def _cycles_by_node(t: ir.Table) -> ir.Table:
-    """Samples, cycles, and the root of the sum of squared cycles; a row's samples are taken as equal."""
-    cycles, samples = number(t.cycles), number(t.samples)
-    squares = (cycles * cycles / samples).sum(where=samples > 0)
-    summed = t.group_by("role", node=number(t.stack)).agg(
-        samples=samples.sum(), cycles=cycles.sum(), norm=squares.sqrt()
-    )
-    return summed.order_by("role", "node")
 
 
 def _by_node(path: Path, tree: CallTree, rows: Columns, column: str) -> dict[int, float]:
@@ -149,14 +141,14 @@ def _events(source: Source, role: str, tree: CallTree) -> float | None:
     They are of the part of the window in which the role had processes: a load may start later.
     """
     path = source.run.table(source.window.role, "profile")
-    known = source.rows("process", lambda t: t.filter(t.role == role).select("tick"))
+    known = source.rows("process", f"SELECT tick FROM t WHERE role = {quote(role)}")
     if path is None or known is None or not len(known["tick"]):
         return None
     first, last = int(known["tick"][0]), int(known["tick"][-1])
     column = "cycles" if tree.event == CYCLES else "samples"
     rows = source.store.fetch(
         path,
-        lambda t: t.filter(t.role == role).agg(events=number(t[column]).sum()),
+        f"SELECT sum({column}::DOUBLE) AS events FROM t WHERE role = {quote(role)}",
         between=(first + 1, last),
     )
     seconds = source.seconds("process", np.array([first, last]))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ibis
-
 from loadprint.metrics.sources import Source
 from loadprint.metrics.sources_ebpf import ends, increases, seconds_between
 from loadprint.reading.columns import NANOSECOND
-from loadprint.reading.queries import number
+from loadprint.reading.queries import doubles
 
 PROBE = "ebpf_states"
 KEYS = ("role", "threads", "state")
@@ -22,7 +20,7 @@ def rates(source: Source, role: str) -> dict[str, float] | None:
     The kernel's user and system times are samples: they only divide the time. Empty without such threads;
     None, with the reason, if the states were not recorded.
     """
-    rows = ends(source, PROBE, KEYS, {name: number(ibis._[name]) for name in FIGURES})
+    rows = ends(source, PROBE, KEYS, doubles(FIGURES))
     if rows is None:
         # the quantities that are missing without the states of a role
         names = "ledger." if role == "server" else f"ledger.{role}_threads"

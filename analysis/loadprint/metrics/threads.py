@@ -5,14 +5,12 @@ Of a thread that ended, the last interval is not counted, and a note reports tha
 
 from __future__ import annotations
 
-import ibis
-import ibis.expr.types as ir
 import numpy as np
 
 from loadprint.metrics.sources import Source, reused_pids
 from loadprint.reading.columns import THREAD_UNITS
 from loadprint.reading.counters import rises
-from loadprint.reading.queries import Columns, number
+from loadprint.reading.queries import Columns, listed, sums
 
 
 def threads(source: Source) -> None:
@@ -23,7 +21,7 @@ def threads(source: Source) -> None:
         return
     again = reused_pids(source)
     first, last = source.window.ends("threads")
-    rows = source.store.fetch(path, lambda t: _of_threads(t, again, first), between=(first, last))
+    rows = source.store.fetch(path, _of_threads(again, first), between=(first, last))
     if len(rows["seen"]) == 0:
         source.out.mark_missing("threads", "no thread was read in the window")
         return
@@ -33,20 +31,19 @@ def threads(source: Source) -> None:
         _sum_role(source, role, {name: values[chosen] for name, values in rows.items()}, seconds, end)
 
 
-def _of_threads(t: ir.Table, again: list[tuple[float, float]], first: int) -> ir.Table:
-    """Increase of each thread's counters, and the last tick at which it was read."""
+def _of_threads(again: list[tuple[float, float]], first: int) -> str:
+    """Increase of each thread's counters, and the last tick at which it was read.
+
+    `life` is the number of the process of a row among those with its pid, from 0.
+    """
     entity = ("role", "pid", "tid", "life")
-    risen = rises(t.mutate(life=_life(t, again)), tuple(THREAD_UNITS), entity, ibis.literal(first))
-    sums = {name: number(ibis._[name]).sum() for name in THREAD_UNITS}
-    return risen.group_by(*entity).agg(seen=number(ibis._.tick.max()), **sums).order_by(entity)
-
-
-def _life(threads: ir.Table, again: list[tuple[float, float]]) -> ir.Value:
-    """Number of the process of a row among those with its pid, from 0."""
-    life: ir.Value = ibis.literal(0)
-    for pid, tick in again:
-        life = life + ibis.ifelse((number(threads.pid) == pid) & (threads.tick >= int(tick)), 1, 0)
-    return life
+    lives = [f"(pid = {pid:.0f} AND tick >= {tick:.0f})::INT" for pid, tick in again]
+    table = f"(SELECT *, {' + '.join(['0', *lives])} AS life FROM t)"
+    keys, summed = ", ".join(entity), listed(sums(THREAD_UNITS))
+    return (
+        f"SELECT {keys}, max(tick)::DOUBLE AS seen, {summed}"
+        f" FROM ({rises(table, tuple(THREAD_UNITS), entity, str(first))}) GROUP BY {keys} ORDER BY {keys}"
+    )
 
 
 def _sum_role(source: Source, role: str, rows: Columns, seconds: float, end: float) -> None:

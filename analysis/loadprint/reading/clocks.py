@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.errors import InputError
-from loadprint.reading.queries import Store, number
+from loadprint.reading.queries import Store
 from loadprint.reading.recording import LOAD, Run
 from loadprint.reading.stamps import Exchange, Phase
 
@@ -71,15 +71,9 @@ def segments(path: Path, store: Store) -> list[Segment]:
     """
     rows = store.fetch(
         path,
-        lambda t: (
-            t.group_by(tick=number(t.tick))
-            .agg(
-                start=number(t.start_ns.min()),
-                first=number((t.realtime_ns - t.start_ns).max(where=t.start_ns >= t.intended_ns)),
-                middle=number((t.realtime_ns - t.start_ns).median()),
-            )
-            .order_by("tick")
-        ),
+        "SELECT tick, min(start_ns)::DOUBLE AS start,"
+        " (max(realtime_ns - start_ns) FILTER (start_ns >= intended_ns))::DOUBLE AS first,"
+        " median(realtime_ns - start_ns)::DOUBLE AS middle FROM t GROUP BY tick ORDER BY tick",
     )
     start, apart = rows["start"], np.where(np.isnan(rows["first"]), rows["middle"], rows["first"])
     if not len(apart):

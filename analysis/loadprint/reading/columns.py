@@ -10,6 +10,7 @@ SECTOR = 512  # bytes, for every block size of the device (Documentation/block/s
 VETH = "veth"
 # the supervisor names its end of a veth pair after its process id, which differs in each run
 SUPERVISOR_VETH = re.compile(r"lp\d+n\d+")
+PRESSURE = "SELECT tick, total_us::DOUBLE AS total, resource || '_' || severity AS kind FROM t"
 NUMBER = "^[0-9]+$"  # a CPU in a column `cpus`, not a set of CPUs
 MILLISECOND, MICROSECOND, NANOSECOND = 1e-3, 1e-6, 1e-9
 CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")

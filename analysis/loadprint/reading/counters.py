@@ -19,12 +19,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import ibis
-import ibis.expr.types as ir
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.reading.queries import number
+from loadprint.reading.queries import listed
 
 Floats = NDArray[np.float64]
 WRAPS = (2.0**32, 2.0**64)
@@ -82,18 +80,22 @@ def steps(values: Floats, wraps: Sequence[float] = WRAPS) -> Steps:
     return Steps(np.where(reset, after, amounts), wrapped, reset)
 
 
-def rises(t: ir.Table, columns: Sequence[str], entity: Sequence[str], first: ir.Value | None) -> ir.Table:
-    """Tick, `entity` and the increase of each column since the entity's previous reading.
+def rises(table: str, columns: Sequence[str], entity: Sequence[str], first: str | None) -> str:
+    """Return a SELECT of tick, `entity` and the increase of each column since the entity's previous reading.
 
-    A reading below the previous one is of a successor with the same number, which started at zero. With
-    `first`, the first tick, so did an entity that appears after it.
+    `table` is SQL. A reading below the previous one is of a successor with the same number, which started at
+    zero. With `first`, the first tick, so did an entity that appears after it.
     """
-    over = ibis.window(group_by=list(entity), order_by="tick")
-    risen = {}
-    for name in columns:
-        value = number(t[name])
-        before = value.lag().over(over)
-        step = ibis.ifelse(value < before, value, value - before)
-        born = ibis.null("float64") if first is None else ibis.ifelse(t.tick > first, value, None)
-        risen[name] = ibis.ifelse(before.isnull(), born, step)
-    return t.select("tick", *entity, **risen)
+    keys = ", ".join(entity)
+    read = listed({name: f"{name}::DOUBLE" for name in columns})
+    before = listed({f"{name} before": f"lag({name}::DOUBLE) OVER readings" for name in columns})
+    born = "NULL" if first is None else f"CASE WHEN tick > {first} THEN {{}} END"
+    risen = {
+        name: f'CASE WHEN "{name} before" IS NULL THEN {born.format(name)}'
+        f' WHEN {name} < "{name} before" THEN {name} ELSE {name} - "{name} before" END'
+        for name in columns
+    }
+    return (
+        f"SELECT tick, {keys}, {listed(risen)} FROM (SELECT tick, {keys}, {read}, {before} FROM {table}"
+        f" WINDOW readings AS (PARTITION BY {keys} ORDER BY tick))"
+    )

@@ -1,8 +1,8 @@
-"""Runs queries (Ibis expressions) over a recording's Parquet files in an embedded DuckDB.
+"""Runs SQL over a recording's Parquet files in an embedded DuckDB.
 
-Results are NumPy arrays: Ibis's own conversion through Arrow imports pandas, which takes 0.2 s. Integers
-become doubles: exact up to 2^53, which is 9 PB or 104 days of nanoseconds. Text is made printable. DuckDB's
-memory, the rows of a file and of a result, and the length of texts are bounded.
+Results are NumPy arrays. Integers become doubles: exact up to 2^53, which is 9 PB or 104 days of
+nanoseconds. Text is made printable. DuckDB's memory, the rows of a file and of a result, and the length of
+texts are bounded.
 """
 
 from __future__ import annotations
@@ -10,29 +10,22 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import ibis
-import ibis.expr.types as ir
 import numpy as np
 from numpy.typing import NDArray
-from sqlglot.errors import SqlglotError
 
 from loadprint.errors import InputError
 from loadprint.printable import UNSAFE, printable
-from loadprint.reading import bounds, column_types, documents, shapes, translate, units
-from loadprint.reading.query_key import key_of
+from loadprint.reading import bounds, column_types, documents, shapes, units
 
 Columns = dict[str, NDArray[Any]]
-Query = Callable[[ir.Table], ir.Table]
 Shape = tuple[tuple[str, str], ...]
-Translated = tuple[str, dict[str, str]]  # a query as SQL, and the kind of each column
 
 LARGEST = 1e24  # a million sources that each count to 2^60; larger values are not measurements
-RECORDING = "recording"  # name of the file's table in a query
 TEXT, LIST, OTHER = "text", "list", "other"
 FEW = 50_000  # rows of text that are fetched directly; above it each distinct text is fetched once
 MEMORY = "384MiB"  # of DuckDB; a sort of 20 million rows needs less; beyond it, up to SPILL is on disk
@@ -58,7 +51,6 @@ class Store:
         )
         # every query opens the file
         self._duckdb.execute("SET parquet_metadata_cache = true")
-        self._translated: dict[Hashable, Translated] = {}
         self._shapes: dict[Hashable, Shape] = {}
         self._lengths: dict[Hashable, int] = {}
         self._described: dict[Hashable, Mapping[str, Any] | None] = {}
@@ -66,20 +58,22 @@ class Store:
     def fetch(
         self,
         path: Path,
-        query: Query,
+        query: str,
         *,
         between: tuple[int, int] | None = None,
         at: Sequence[int] | None = None,
     ) -> Columns:
-        """Run `query` over one file: column name → array; null is NaN in numbers and None in text.
+        """Run a SELECT over one file, the table `t`: column name → array; null is NaN or, in text, None.
 
-        `between` selects the ticks from the first to the last of two, `at` the given ones: a query without
-        ticks is equal in all runs and translated once.
+        `between` selects the ticks from the first to the last of two, `at` the given ones.
         Raises InputError if the file is not Parquet or has not all columns of the query.
         """
+        # inlined, so that only the required columns and row groups are decoded
+        head = f"SELECT * FROM read_parquet('{_quoted(path)}'){_ticks(between, at)}"
         try:
-            rows = self._rows(path, *self._sql(path, query, _ticks(between, at)))
-        except (duckdb.Error, ibis.common.exceptions.IbisError, SqlglotError, AttributeError) as error:
+            self._shape(path)
+            rows = self._rows(path, f"WITH t AS NOT MATERIALIZED ({head}) {query}")
+        except duckdb.Error as error:
             raise InputError(path, f"cannot be read ({_first_line(error)})", FIX) from error
         columns = {name: _plain(column) for name, column in rows.items()}
         flaws = (column_types.value_flaw(path.stem, name, column) for name, column in columns.items())
@@ -87,8 +81,10 @@ class Store:
             raise InputError(path, flaw, FIX)
         return columns
 
-    def _rows(self, path: Path, sql: str, kinds: Mapping[str, str]) -> Columns:
+    def _rows(self, path: Path, sql: str) -> Columns:
         """Rows of a query within the bounds. Raises InputError and duckdb.Error."""
+        bound = self._duckdb.sql(sql)
+        kinds = _kinds(zip(bound.columns, map(str, bound.types), strict=True))
         texts = [name for name, kind in kinds.items() if kind == TEXT]
         lists = [name for name, kind in kinds.items() if kind == LIST]
         bounded = [f"left({name}, {bounds.TEXT}) AS {name}" for name in map(_name, texts)]
@@ -130,27 +126,6 @@ class Store:
         coded = self._limited(f"SELECT * REPLACE ({', '.join(codes)}) FROM ({source})", limit)
         return None if coded is None else coded | {text: values[text][coded[text]] for text in texts}
 
-    def _sql(self, path: Path, query: Query, where: str) -> Translated:
-        """A query over a file, translated once for all files of one shape.
-
-        The translation takes ten times as long as the query; most files of a comparison differ only in their
-        path, which is in a WITH before the translated part.
-        """
-        shape, key = self._shape(path), key_of(query)
-        cached = None if key is None else self._translated.get((key, shape))
-        if cached is None:
-            schema = {name: translate.data_type(kind) for name, kind in shape}
-            expression = query(ibis.table(schema, name=RECORDING))
-            cached = translate.sql(expression), _kinds(expression.schema())
-            if key is not None:
-                self._translated[key, shape] = cached
-        translated, kinds = cached
-        source = f"SELECT * FROM read_parquet('{_quoted(path)}'){where}"
-        # inlined, so that only the required columns and row groups are decoded
-        head = f"WITH {RECORDING} AS NOT MATERIALIZED ({source})"
-        rest = translated.removeprefix("WITH ")
-        return (f"{head} {translated}" if rest == translated else f"{head}, {rest}"), kinds
-
     def _shape(self, path: Path) -> Shape:
         """Columns of a file with DuckDB's names of their types."""
         version = _version(path)
@@ -174,7 +149,7 @@ class Store:
     def kinds(self, path: Path) -> dict[str, str]:
         """Kind of each column of a file: TEXT, LIST or OTHER. Raises InputError."""
         self.columns(path)
-        return _kinds(ibis.schema({name: translate.data_type(kind) for name, kind in self._shape(path)}))
+        return _kinds(self._shape(path))
 
     def columns(self, path: Path) -> tuple[str, ...]:
         """Names of a file's columns. Raises InputError."""
@@ -243,9 +218,29 @@ def by_entity(rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
         yield name, {column: values[places] for column, values in rows.items()}
 
 
-def number(column: ir.Value) -> ir.Value:
-    """Cast a column to double, the type of all arithmetic."""
-    return column.cast("float64")
+def doubles(names: Iterable[str]) -> dict[str, str]:
+    """SQL of columns as doubles, the type of all arithmetic, by name."""
+    return {name: f"{_name(name)}::DOUBLE" for name in names}
+
+
+def sums(names: Iterable[str]) -> dict[str, str]:
+    """SQL of the sums of columns, by name."""
+    return {name: f"sum({column})" for name, column in doubles(names).items()}
+
+
+def listed(columns: Mapping[str, str]) -> str:
+    """SQL expressions by name, as the columns of a SELECT."""
+    return ", ".join(f"{sql} AS {_name(name)}" for name, sql in columns.items())
+
+
+def quote(value: str) -> str:
+    """Return a text as SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def among(values: Iterable[str]) -> str:
+    """Texts as SQL, for IN."""
+    return f"({', '.join(map(quote, values)) or 'NULL'})"
 
 
 def _ticks(between: tuple[int, int] | None, at: Sequence[int] | None) -> str:
@@ -265,11 +260,10 @@ def _pattern(path: Path) -> str:
     return "".join(f"[{sign}]" if sign in "[*?" else sign for sign in str(path))
 
 
-def _kinds(schema: ibis.Schema) -> dict[str, str]:
-    """Kind of each column of a query."""
+def _kinds(shape: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Kind of each column of a query, from DuckDB's names of their types."""
     return {
-        name: TEXT if kind.is_string() else LIST if kind.is_array() else OTHER
-        for name, kind in schema.items()
+        name: TEXT if kind == "VARCHAR" else LIST if kind.endswith("[]") else OTHER for name, kind in shape
     }
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import ibis.expr.types as ir
 import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.errors import InputError
 from loadprint.reading.clocks import align
-from loadprint.reading.queries import Store, grouped, number
+from loadprint.reading.queries import Store, grouped
 from loadprint.reading.recording import LOAD, Run
+
+# columns of ticks.parquet with the time of a read, in ns
+STAMPS = 'tick::DOUBLE AS tick, start_ns::DOUBLE AS start, end_ns::DOUBLE AS "end"'
 
 
 @dataclass(frozen=True)
@@ -57,16 +59,7 @@ def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure
     begin, end = _span(run, role, store, phase_name)
     path = run.path / role / "ticks.parquet"
     described = store.metadata(path)
-    rows = store.fetch(
-        path,
-        lambda t: t.select(
-            "probe",
-            "status",
-            "reason",
-            **stamps(t),
-            missed=number(t.missed),
-        ),
-    )
+    rows = store.fetch(path, f"SELECT probe, status, reason, {STAMPS}, missed::DOUBLE AS missed FROM t")
     inside = (rows["start"] >= begin) & (rows["end"] <= end)
     taken = inside & (rows["status"] == "ok")
     if len(set(rows["tick"][taken])) < 2:
@@ -85,18 +78,12 @@ def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure
     )
 
 
-def stamps(t: ir.Table) -> dict[str, ir.Value]:
-    """Columns of ticks.parquet with the time of a read: tick, start and end, in ns."""
-    return {"tick": number(t.tick), "start": number(t.start_ns), "end": number(t.end_ns)}
-
-
 def whole(run: Run, role: str, store: Store) -> tuple[float, float]:
     """Start and end of a recording without a load generator, in ns."""
     path = run.path / role / "ticks.parquet"
-    rows = store.fetch(
-        path, lambda t: t.aggregate(begin=number(t.start_ns.min()), end=number(t.end_ns.max()))
-    )
-    return float(rows["begin"][0]), float(rows["end"][0])
+    query = "SELECT min(start_ns)::DOUBLE AS begin, max(end_ns)::DOUBLE AS ended FROM t"
+    rows = store.fetch(path, query)
+    return float(rows["begin"][0]), float(rows["ended"][0])
 
 
 def _span(run: Run, role: str, store: Store, name: str) -> tuple[float, float]:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.reading.counters import steps
-from loadprint.reading.queries import Store, by_entity
+from loadprint.reading.queries import Store, among, by_entity
 from loadprint.reading.recording import Run
-from loadprint.reading.window import measure_start, stamps
+from loadprint.reading.window import STAMPS, measure_start
 
 Floats = NDArray[np.float64]
 
@@ -86,8 +86,7 @@ def read_axis(run: Run, role: str, store: Store, probes: Sequence[str]) -> Axis 
         return None
     path = run.path / role / "ticks.parquet"
     rows = store.fetch(
-        path,
-        lambda t: t.filter(t.probe.isin(probes)).select("probe", "status", **stamps(t)).order_by("tick"),
+        path, f"SELECT probe, status, {STAMPS} FROM t WHERE probe IN {among(probes)} ORDER BY tick"
     )
     return Axis({probe: _grid(reads, begin) for probe, reads in by_entity(rows, "probe")})
 

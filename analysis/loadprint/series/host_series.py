@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import ibis
 import numpy as np
 
 from loadprint.reading import columns
 from loadprint.reading.columns import MICROSECOND
 from loadprint.reading.cpusets import host_cpus
-from loadprint.reading.queries import by_entity, number
+from loadprint.reading.queries import among, by_entity, doubles, listed, quote, sums
 from loadprint.series.probe_table import SeriesData, Table, is_requested
 
 KIB = 1024.0  # kB in /proc/meminfo
@@ -23,9 +22,9 @@ MEMORY = ("Dirty", "Writeback", "MemAvailable")
 def cpu(table: Table) -> Iterator[SeriesData]:
     """CPU time of a set, in cores; a hole where one of its CPUs went online or offline."""
     wanted = ["all"] if table.cpus is None else [str(cpu) for cpu in table.cpus]
-    sums = {name: number(ibis._[name]).sum() for name in columns.CPU_FIELDS}
     rows = table.rows(
-        lambda t: t.filter(t.cpu.isin(wanted)).group_by("tick").agg(seen=number(ibis._.count()), **sums)
+        f"SELECT tick, count(*)::DOUBLE AS seen, {listed(sums(columns.CPU_FIELDS))} FROM t"
+        f" WHERE cpu IN {among(wanted)} GROUP BY tick"
     )
     if not len(rows["tick"]):
         return
@@ -39,9 +38,7 @@ def cpu(table: Table) -> Iterator[SeriesData]:
 def host(table: Table) -> Iterator[SeriesData]:
     """Context switches, interrupts and forks of the whole host."""
     names = [name for name in columns.CPU_HOST_FIELDS if is_requested(f"host.{name}", table.names)]
-    rows = table.rows(
-        lambda t: t.filter(t.cpu == "all").select("tick", **{n: number(ibis._[n]) for n in names})
-    )
+    rows = table.rows(f"SELECT tick, {listed(doubles(names))} FROM t WHERE cpu = 'all'")
     for name in names:
         yield table.counter(f"host.{name}", rows, name, 1.0)
 
@@ -49,16 +46,14 @@ def host(table: Table) -> Iterator[SeriesData]:
 def interrupts(table: Table) -> Iterator[SeriesData]:
     """Interrupts or softirqs on a set of CPUs; the recorder's sum of the set if it recorded one."""
     key = "line" if table.probe == "interrupts" else "kind"
-    side = table.side  # a query that encloses only text is translated once for all runs
     whole = table.cpus is None or tuple(table.cpus) == host_cpus(table.run, table.role)
-    total = "all" if whole else side
-    wanted = [total, *(str(cpu) for cpu in table.cpus or ())]
+    total = "all" if whole else table.side
+    wanted = f"cpus IN {among([total, *(str(cpu) for cpu in table.cpus or ())])}"
+    if whole:
+        wanted = f"({wanted} OR regexp_matches(cpus, {quote(columns.NUMBER)}))"
     rows = table.rows(
-        lambda t: (
-            t.filter((t[key] == "all") & (t.cpus.isin(wanted) | (whole & t.cpus.re_search(columns.NUMBER))))
-            .group_by("tick", is_sum=t.cpus == total)
-            .agg(count=number(ibis._["count"]).sum())
-        )
+        f'SELECT tick, cpus = {quote(total)} AS is_sum, sum("count"::DOUBLE) AS "count" FROM t'
+        f" WHERE {key} = 'all' AND {wanted} GROUP BY ALL"
     )
     if rows["is_sum"].any():
         rows = {name: values[rows["is_sum"].astype(bool)] for name, values in rows.items()}
@@ -81,7 +76,7 @@ def nic(table: Table) -> Iterator[SeriesData]:
 def _fixed(
     table: Table, key: str, units: dict[str, float], name_of: Callable[[str], str]
 ) -> Iterator[SeriesData]:
-    rows = table.rows(lambda t: t.select("tick", key, **{name: number(ibis._[name]) for name in units}))
+    rows = table.rows(f"SELECT tick, {key}, {listed(doubles(units))} FROM t")
     for entity, of_entity in by_entity(rows, key):
         if all(np.nanmin(of_entity[n], initial=np.inf) >= np.nanmax(of_entity[n], initial=0) for n in units):
             continue  # idle: a host has a dozen such devices
@@ -92,9 +87,7 @@ def _fixed(
 def tcp(table: Table) -> Iterator[SeriesData]:
     """TCP counters of the host."""
     rows = table.rows(
-        lambda t: t.filter(t.metric.isin(columns.TCP_METRICS)).select(
-            "tick", "metric", value=number(ibis._.value)
-        )
+        f"SELECT tick, metric, value::DOUBLE AS value FROM t WHERE metric IN {among(columns.TCP_METRICS)}"
     )
     for metric, of_metric in by_entity(rows, "metric"):
         yield table.counter(f"tcp.{metric.removeprefix('Tcp.')}", of_metric, "value", 1.0)
@@ -102,17 +95,13 @@ def tcp(table: Table) -> Iterator[SeriesData]:
 
 def pressure(table: Table) -> Iterator[SeriesData]:
     """Stalled share of time, 1 = always."""
-    rows = table.rows(
-        lambda t: t.select("tick", total=number(t.total_us), kind=t.resource + "_" + t.severity)
-    )
+    rows = table.rows(columns.PRESSURE)
     for kind, of_kind in by_entity(rows, "kind"):
         yield table.counter(f"pressure.{kind}", of_kind, "total", MICROSECOND)
 
 
 def memory(table: Table) -> Iterator[SeriesData]:
     """Dirty, written-back and available memory of the host, in bytes."""
-    rows = table.rows(
-        lambda t: t.filter(t.metric.isin(MEMORY)).select("tick", "metric", value=number(ibis._.value))
-    )
+    rows = table.rows(f"SELECT tick, metric, value::DOUBLE AS value FROM t WHERE metric IN {among(MEMORY)}")
     for metric, of_metric in by_entity(rows, "metric"):
         yield table.gauge(f"memory.{metric}", of_metric["tick"], of_metric["value"] * KIB)

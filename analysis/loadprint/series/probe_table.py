@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadprint.reading.queries import Columns, Query, Store
+from loadprint.reading.queries import Columns, Store
 from loadprint.reading.recording import Run
 from loadprint.series.axis import Floats, Grid
 
@@ -48,9 +48,9 @@ class Table:
         word = self.probe.removeprefix("ebpf_")
         return None if self.names is None else [n for n in self.names if n.split(".")[0] == word]
 
-    def rows(self, query: Query) -> Columns:
-        """Rows of the table ordered by tick."""
-        return self.store.fetch(self.path, lambda t: query(t).order_by("tick"))
+    def rows(self, query: str) -> Columns:
+        """Rows of a SELECT ordered by tick."""
+        return self.store.fetch(self.path, f"{query} ORDER BY tick")
 
     def counter(
         self, key: str, rows: Columns, column: str, unit: float, *, may_step_back: bool = False

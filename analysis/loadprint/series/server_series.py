@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import ibis
-import ibis.expr.types as ir
 import numpy as np
 
 from loadprint.reading import columns, mysql_names, redo_log
@@ -20,29 +18,23 @@ from loadprint.reading.columns import (
     THREAD_UNITS,
 )
 from loadprint.reading.counters import rises
-from loadprint.reading.queries import Columns, by_entity, number
+from loadprint.reading.queries import Columns, among, by_entity, doubles, listed, sums
 from loadprint.series.probe_table import SeriesData, Table
 
 SWITCHES = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
 PROCESS = ("utime", "stime", "read_bytes", "write_bytes", "minflt", "majflt")
 
 
-def _of_roles(t: ir.Table, roles: Sequence[str] | None) -> ir.Table:
-    return t if roles is None else t.filter(t.role.isin(roles))
+def _of_roles(roles: Sequence[str] | None) -> str:
+    return "t" if roles is None else f"(FROM t WHERE role IN {among(roles)})"
 
 
 def _rises(
-    whole: ir.Table,
-    columns: Sequence[str],
-    entity: Sequence[str],
-    roles: Sequence[str] | None,
-    *,
-    born_at_zero: bool,
-) -> ir.Table:
+    columns: Sequence[str], entity: Sequence[str], roles: Sequence[str] | None, *, born_at_zero: bool
+) -> str:
     """Increase of each column since the entity's previous reading, summed by role and tick."""
-    first = whole.tick.min().as_scalar() if born_at_zero else None
-    risen = rises(_of_roles(whole, roles), columns, entity, first)
-    return risen.group_by("role", "tick").agg(**{name: number(ibis._[name]).sum() for name in columns})
+    risen = rises(_of_roles(roles), columns, entity, "(SELECT min(tick) FROM t)" if born_at_zero else None)
+    return f"SELECT role, tick, {listed(sums(columns))} FROM ({risen}) GROUP BY role, tick"
 
 
 def process(table: Table) -> Iterator[SeriesData]:
@@ -51,9 +43,8 @@ def process(table: Table) -> Iterator[SeriesData]:
     if set(fields) - {"rss"}:
         yield from _process_counters(table)
     if "rss" in fields:
-        roles = table.roles()
         rows = table.rows(
-            lambda t: _of_roles(t, roles).group_by("role", "tick").agg(rss=number(ibis._.rss).sum())
+            f"SELECT role, tick, sum(rss::DOUBLE) AS rss FROM {_of_roles(table.roles())} GROUP BY role, tick"
         )
         unit = columns.page_size(table.run, table.role)
         for role, of_role in by_entity(rows, "role"):
@@ -64,7 +55,7 @@ def _process_counters(table: Table) -> Iterator[SeriesData]:
     entity, roles = ["role", "pid"], table.roles()
     if "starttime" in table.store.columns(table.path):
         entity.append("starttime")
-    rows = table.rows(lambda t: _rises(t, PROCESS, entity, roles, born_at_zero=False))
+    rows = table.rows(_rises(PROCESS, entity, roles, born_at_zero=False))
     for role, of_role in by_entity(rows, "role"):
         of_role["cpu"] = of_role["utime"] + of_role["stime"]
         for name in (*PROCESS, "cpu"):
@@ -79,7 +70,7 @@ def threads(table: Table) -> Iterator[SeriesData]:
     columns = tuple(
         name for name in THREAD_UNITS if name in fields or ("switches" in fields and name in SWITCHES)
     )
-    rows = table.rows(lambda t: _rises(t, columns, ("role", "pid", "tid"), roles, born_at_zero=True))
+    rows = table.rows(_rises(columns, ("role", "pid", "tid"), roles, born_at_zero=True))
     for role, of_role in by_entity(rows, "role"):
         if "switches" in fields:
             of_role["switches"] = of_role[SWITCHES[0]] + of_role[SWITCHES[1]]
@@ -98,9 +89,8 @@ def mysql(table: Table) -> Iterator[SeriesData]:
         for name in names
     }
     wanted |= {name for pair in mysql_names.AGES for name in pair}
-    metrics = sorted(wanted)
     rows = table.rows(
-        lambda t: t.filter(t.metric.isin(metrics)).select("tick", "metric", value=number(ibis._.value))
+        f"SELECT tick, metric, value::DOUBLE AS value FROM t WHERE metric IN {among(sorted(wanted))}"
     )
     series = dict(by_entity(rows, "metric"))
     for name, names in mysql_names.COUNTERS.items():
@@ -131,30 +121,22 @@ def histogram(table: Table) -> Iterator[SeriesData]:
     units = {"sum": NANOSECOND, "count": 1.0}
     fields, roles = table.fields(units), table.roles() if keys[0] == "role" else None
 
-    def chosen(t: ir.Table) -> ir.Table:
-        # summing the buckets of every row takes longer than the rest of the query
-        sources = {"sum": t.sum_ns, "count": t.buckets.sums() if "count" in fields else None}
-        values = {name: number(sources[name]) for name in fields}
-        return _of_roles(t, roles).select("tick", entity=_joined(t, keys), **values)
-
-    rows = table.rows(chosen)
+    # summing the buckets of every row takes longer than the rest of the query
+    sources = {"sum": "sum_ns::DOUBLE", "count": "list_sum(buckets)::DOUBLE"}
+    values = listed({name: sources[name] for name in fields})
+    rows = table.rows(f"SELECT tick, {_joined(keys)} AS entity, {values} FROM {_of_roles(roles)}")
     yield from _entities(table, rows, {name: units[name] for name in fields})
 
 
 def counts(table: Table) -> Iterator[SeriesData]:
     """Counters of an eBPF table's entities."""
     keys, fields = EBPF_COUNTERS[table.probe]
-    rows = table.rows(
-        lambda t: t.select("tick", entity=_joined(t, keys), **{name: number(t[name]) for name in fields})
-    )
+    rows = table.rows(f"SELECT tick, {_joined(keys)} AS entity, {listed(doubles(fields))} FROM t")
     yield from _entities(table, rows, dict.fromkeys(fields, 1.0))
 
 
-def _joined(t: ir.Table, keys: Sequence[str]) -> ir.Value:
-    joined: ir.Value = t[keys[0]]
-    for key in keys[1:]:
-        joined = joined + "." + t[key]
-    return joined
+def _joined(keys: Sequence[str]) -> str:
+    return " || '.' || ".join(keys)
 
 
 def _entities(table: Table, rows: Columns, units: dict[str, float]) -> Iterator[SeriesData]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import ibis
 import numpy as np
 
 from loadprint.errors import InputError
 from loadprint.reading import bounds
-from loadprint.reading.queries import FIX, Columns, Store, number
+from loadprint.reading.queries import FIX, Columns, Store, doubles, listed, sums
 from loadprint.reading.recording import LOAD, Run
 from loadprint.reading.stamps import Phase
 from loadprint.series.axis import Floats
@@ -37,17 +36,9 @@ def intervals(run: Run, store: Store) -> Intervals | None:
     known = store.columns(path)
     counted = tuple(name for name in TOTALS if name in known)
     seen = tuple(name for name in ("monotonic_ns", *STATES) if name in known)
-    rows = store.fetch(
-        path,
-        lambda t: (
-            t.group_by(second=number(t.second))
-            .agg(
-                **{name: number(ibis._[name]).sum() for name in counted},
-                **{name: number(ibis._[name]).max() for name in seen},
-            )
-            .order_by("second")
-        ),
-    )
+    largest = {name: f"max({column})" for name, column in doubles(seen).items()}
+    values = listed({"second": "second::DOUBLE"} | sums(counted) | largest)
+    rows = store.fetch(path, f"SELECT {values} FROM t GROUP BY ALL ORDER BY second")
     _require_in_run(path, rows, measure)
     second = rows.pop("second")
     if not len(second):

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import ibis
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,11 +17,22 @@ from loadprint.errors import InputError
 from loadprint.reading import bounds, documents
 from loadprint.reading.bounds import COPY_AGAIN
 from loadprint.reading.counters import increase, steps
-from loadprint.reading.queries import Columns, Store, grouped, number
+from loadprint.reading.queries import Columns, Store, among, grouped
 from loadprint.reading.recording import Run
+from loadprint.reading.window import STAMPS
 
 ROLE = "server"
 ROWS = ("Innodb_rows_read", "Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted")
+METRICS = (
+    "SELECT metric AS name, tick::DOUBLE AS tick, value::DOUBLE AS value FROM t"
+    " WHERE starts_with(metric, 'Com_') OR starts_with(metric, 'loadprint.')"
+    f" OR metric IN {among(('Questions', 'Threads_connected', *ROWS))}"
+)
+# utime + stime of the server's processes with all threads, in clock ticks (proc(5))
+PROCESS_TIME = (
+    "SELECT 'time' AS name, tick::DOUBLE AS tick, sum(utime + stime)::DOUBLE AS value FROM t"
+    " WHERE role = 'server' GROUP BY ALL"
+)
 NEVER_BUSY = ("idle", "iowait", "steal")
 CPU_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 # texts of the recorder's statements, which have no schema, unlike an application's
@@ -125,8 +134,8 @@ def windows(run: Run, store: Store, cpus: Sequence[int] | None = None, hz: float
     if not complete:
         return []
     stamps = _stamps(run, store)
-    mysql = _readings(run, store, stamps, "mysql", _metrics)
-    process = _readings(run, store, stamps, "process", _process_time)
+    mysql = _readings(run, store, stamps, "mysql", METRICS)
+    process = _readings(run, store, stamps, "process", PROCESS_TIME)
     busy, whole = _cpu(run, store, stamps, cpus)
     digests = _digests(run, store, stamps)
     measure = run.phase("measure")
@@ -199,27 +208,12 @@ def _stamps(run: Run, store: Store) -> dict[str, dict[int, tuple[float, float]]]
     """Return probe → tick → start and end of its read."""
     rows = store.fetch(
         run.path / ROLE / "ticks.parquet",
-        lambda t: t.filter(t.status == "ok").select(
-            "probe", tick=number(t.tick), start=number(t.start_ns), end=number(t.end_ns)
-        ),
+        f"SELECT probe, {STAMPS} FROM t WHERE status = 'ok'",
     )
     stamps: dict[str, dict[int, tuple[float, float]]] = {}
     for probe, tick, start, end in zip(rows["probe"], rows["tick"], rows["start"], rows["end"], strict=True):
         stamps.setdefault(str(probe), {})[int(tick)] = (float(start), float(end))
     return stamps
-
-
-def _metrics(t: Any) -> Any:
-    wanted = ("Questions", "Threads_connected", *ROWS)
-    kept = t.metric.startswith("Com_") | t.metric.startswith("loadprint.") | t.metric.isin(wanted)
-    return t.filter(kept).select(name=t.metric, tick=number(t.tick), value=number(t["value"]))
-
-
-def _process_time(t: Any) -> Any:
-    """Select utime + stime of the server's processes with all threads, in clock ticks (proc(5))."""
-    ours = t.filter(t.role == ROLE).group_by("tick")
-    summed = ours.aggregate(value=number((t.utime + t.stime).sum()))
-    return summed.select(name=ibis.literal("time"), tick=number(summed.tick), value=summed["value"])
 
 
 def _cpu(
@@ -228,14 +222,12 @@ def _cpu(
     """Return the busy time and the total time of the CPUs, in clock ticks."""
     names = ["all"] if cpus is None else [str(cpu) for cpu in cpus]
 
-    def query(states: Sequence[str]) -> Any:
-        def of(t: Any) -> Any:
-            kept = t.filter(t.cpu.isin(names))
-            each = kept.mutate(value=sum((kept[state].fill_null(0) for state in states[1:]), kept[states[0]]))
-            summed = each.group_by("tick").aggregate(value=number(each["value"].sum()))
-            return summed.select(name=ibis.literal("cpu"), tick=number(summed.tick), value=summed["value"])
-
-        return of
+    def query(states: Sequence[str]) -> str:
+        each = " + ".join([states[0], *(f"coalesce({state}, 0)" for state in states[1:])])
+        return (
+            f"SELECT 'cpu' AS name, tick::DOUBLE AS tick, sum({each})::DOUBLE AS value FROM t"
+            f" WHERE cpu IN {among(names)} GROUP BY ALL"
+        )
 
     busy = [state for state in CPU_STATES if state not in NEVER_BUSY]
     return (
@@ -245,12 +237,12 @@ def _cpu(
 
 
 def _readings(
-    run: Run, store: Store, stamps: dict[str, dict[int, tuple[float, float]]], probe: str, query: Any
+    run: Run, store: Store, stamps: dict[str, dict[int, tuple[float, float]]], probe: str, query: str
 ) -> Readings:
     path, at = run.table(ROLE, probe), stamps.get(probe, {})
     if path is None:
         return Readings({})
-    rows: Columns = store.fetch(path, lambda t: query(t).order_by("name", "tick"))
+    rows: Columns = store.fetch(path, f"{query} ORDER BY name, tick")
     stamped = np.array(sorted(at), dtype=float)
     edges = np.array([at[tick] for tick in sorted(at)], dtype=float).reshape(-1, 2)
     series = {}
@@ -270,9 +262,8 @@ def _digests(
         return []
     rows = store.fetch(
         path,
-        lambda t: t.select(
-            "schema", "digest", text=t.digest_text, tick=number(t.tick), count=number(t["count"])
-        ),
+        'SELECT "schema", digest, digest_text AS text, tick::DOUBLE AS tick, "count"::DOUBLE AS "count"'
+        " FROM t",
     )
     reads: dict[int, dict[str, float]] = {tick: {} for tick in at}
     for schema, digest, text, tick, count in zip(

@@ -9,15 +9,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import ibis
 import numpy as np
 
 from loadprint.errors import InputError
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources import Source, process
-from loadprint.reading.queries import Columns, Store, number
+from loadprint.reading.queries import Columns, Store
 from loadprint.reading.recording import Run, check_manifest, open_run
-from loadprint.reading.window import Window
+from loadprint.reading.window import STAMPS, Window
 
 
 @dataclass(frozen=True)
@@ -107,12 +106,7 @@ def as_object(report: RunReport) -> dict[str, Any]:
 def _role(run: Run, role: str, store: Store) -> RoleReport:
     path = run.path / role / "ticks.parquet"
     described = dict(store.metadata(path))
-    rows = store.fetch(
-        path,
-        lambda t: t.select(
-            "probe", "status", "reason", tick=number(t.tick), start=number(t.start_ns), end=number(t.end_ns)
-        ),
-    )
+    rows = store.fetch(path, f"SELECT probe, status, reason, {STAMPS} FROM t")
     if len(rows["tick"]) == 0:
         raise InputError(path, "contains no ticks", "record again")
     cost, reason = _cost(run, role, rows, described, store)
@@ -164,21 +158,14 @@ def _probe(run: Run, role: str, probe: dict[str, Any], rows: Columns, store: Sto
 
 def _failed_scrapes(table: Path, store: Store) -> list[str]:
     """List endpoints that did not answer: as in Prometheus, a failed scrape is recorded as `up` 0."""
-    defaults = {"endpoint": "an endpoint", "text": "no reason recorded"}
+    # an imported table may have neither an endpoint nor a reason
+    known = store.columns(table)
+    endpoint = "endpoint" if "endpoint" in known else "'an endpoint'"
+    why = "text" if "text" in known else "'no reason recorded'"
     rows = store.fetch(
         table,
-        lambda t: (
-            # an imported table may have neither an endpoint nor a reason
-            t.mutate(**{name: ibis.literal(word) for name, word in defaults.items() if name not in t.columns})
-            .filter(ibis._.metric == "up")
-            .group_by("endpoint")
-            .agg(
-                scrapes=number(ibis._.count()),
-                down=number((ibis._.value == 0).sum()),
-                why=ibis._.text.min(),
-            )
-            .order_by("endpoint")
-        ),
+        f"SELECT {endpoint} AS endpoint, count(*)::DOUBLE AS scrapes, sum((value = 0)::INT)::DOUBLE AS down,"
+        f" min({why}) AS why FROM t WHERE metric = 'up' GROUP BY ALL ORDER BY endpoint",
     )
     lines = [
         f"{endpoint} down in {down:.0f} of {scrapes:.0f} scrapes ({why or 'no reason recorded'})"
