@@ -203,12 +203,6 @@ pub struct ProbeOptions {
     /// Sum interrupts over a CPU set: ROLE=LIST, such as server=0-7; may be repeated.
     #[arg(long = "cpuset", value_name = "ROLE=LIST", value_parser = parse_cpuset)]
     pub cpusets: Vec<(String, CpuSet)>,
-    /// Record every interrupt line on every CPU.
-    #[arg(long)]
-    pub full_matrix: bool,
-    /// Record partitions in addition to whole disks.
-    #[arg(long)]
-    pub partitions: bool,
     /// Read threads at every Nth tick and at the last one [default: about once a second].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads_every: Option<u32>,
@@ -250,8 +244,6 @@ impl ProbeOptions {
         Ok(Options {
             processes: self.processes.clone(),
             cpusets: self.cpusets.clone(),
-            full_matrix: self.full_matrix,
-            partitions: self.partitions,
             threads_every: self.threads_every.unwrap_or(once_a_second),
             recorder_pid: std::process::id(),
             symbols: None,

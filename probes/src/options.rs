@@ -17,10 +17,6 @@ pub struct Options {
     pub processes: Vec<ProcessTarget>,
     /// CPU sets for which interrupts and softirqs are summed.
     pub cpusets: Vec<(String, CpuSet)>,
-    /// Record every interrupt line on every CPU, not only the sums.
-    pub full_matrix: bool,
-    /// Record partitions in addition to whole devices.
-    pub partitions: bool,
     /// Probes with [`Cadence::Nth`](crate::Cadence::Nth) are read at every n-th tick.
     pub threads_every: u32,
     /// The recorder itself, watched with the role `recorder`.
@@ -41,8 +37,6 @@ impl Default for Options {
         Self {
             processes: vec![],
             cpusets: vec![],
-            full_matrix: false,
-            partitions: false,
             threads_every: 1,
             recorder_pid: std::process::id(),
             symbols: None,

@@ -146,7 +146,7 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
 }
 
 /// Opens the probe for these named events: summed over each CPU set of `options`, or over all CPUs
-/// if there are no sets; with `full_matrix` also by CPU.
+/// if there are no sets.
 ///
 /// # Errors
 /// [`NotRunning::Unavailable`] if this host cannot count any of them.
@@ -187,14 +187,6 @@ pub fn open_events(
     if counters.iter().all(|counters| counters.on_cpus.is_empty()) {
         let none = "perf: no CPU of the CPU sets is online; name others with --cpuset".to_owned();
         return Err(NotRunning::Unavailable(refusal.unwrap_or(none)));
-    }
-    if options.full_matrix {
-        let each = cpus.iter().filter_map(|cpu| {
-            let cpus = cpu.to_string();
-            let set = cpus.parse().ok()?;
-            Some(Sum { cpus, set })
-        });
-        sums.extend(each);
     }
     Ok(Background::spawn("perf", move |rows| {
         counters

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +12,6 @@ import pytest
 from damage import RICH, ask
 from recordings import BOOT, SECOND, Host, make_run, write_json
 from test_sentences import Case
-
-CASES = 20
 
 
 @pytest.fixture(scope="module")
@@ -27,48 +23,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     for run in made:
         (run / "manifest.json").unlink()
     return made
-
-
-def _changed(table: pa.Table, chance: random.Random) -> Iterator[pa.Table]:
-    """Some ways in which a table may be another one."""
-    name = chance.choice(table.schema.names)
-    place, kind = table.schema.get_field_index(name), table.schema.field(name).type
-
-    def with_column(value: object, kind: pa.DataType) -> pa.Table:
-        return table.set_column(place, name, pa.array([value] * len(table), kind))
-
-    yield table.slice(0, 0)
-    yield table.slice(0, 1)
-    yield pa.table({"x": [1]}).replace_schema_metadata(table.schema.metadata)
-    yield table.replace_schema_metadata(None)
-    yield table.replace_schema_metadata({"loadprint": "{NaN"})
-    yield table.replace_schema_metadata({"loadprint": json.dumps({"probes": 5, "columns": [1]})})
-    yield table.drop_columns([name])
-    yield with_column(None, kind)
-    yield with_column("a", pa.string())
-    yield with_column(float("nan"), pa.float64())
-    yield with_column(1e300, pa.float64())
-    yield with_column(-1, pa.int64())
-    yield with_column([1], pa.list_(pa.int64()))
-    yield with_column({"a": 1}, pa.struct([("a", pa.int64())]))
-    yield pa.concat_tables([table, table])
-    yield table.take(pa.array(range(len(table) - 1, -1, -1)))
-
-
-@pytest.mark.slow
-def test_other_tables(runs: tuple[Path, Path]) -> None:
-    good, bad = runs
-    chance = random.Random(6)
-    paths = sorted(bad.rglob("*.parquet"))
-    for number in range(CASES):
-        path = paths[number % len(paths)]
-        kept = path.read_bytes()
-        pq.write_table(chance.choice(list(_changed(pq.read_table(path), chance))), path)
-        try:
-            ask("compare", good, bad, "--format", "json")
-            ask("inspect", bad, "--format", "json")
-        finally:
-            path.write_bytes(kept)
 
 
 @pytest.mark.parametrize(

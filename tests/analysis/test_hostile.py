@@ -32,6 +32,7 @@ MOST_KIB = 1_000_000_000 // 1024
 WORKERS = 2
 CASES = 160  # two minutes on two cores
 SECONDS = int(os.environ.get("LOADPRINT_FUZZ_SECONDS", "0"))  # of other cases in their place
+FLIPS = 200
 OWNED = "\x1b]0;owned\x07\x1b[2J\u202e\x85"
 
 
@@ -87,6 +88,29 @@ def test_damaged_recordings(tmp_path: Path) -> None:
     said = [worker.communicate()[0] for worker in workers]
     assert said == [""] * WORKERS, "\n".join(said)
     assert [worker.returncode for worker in workers] == [0] * WORKERS
+
+
+@pytest.mark.slow
+def test_a_cut_or_a_flipped_bit_is_refused_or_changes_no_figure(tmp_path: Path) -> None:
+    """By the checksums of the manifest; every file in turn: small ones are met as often as large ones."""
+    good, bad = make_run(tmp_path / "good", RICH), make_run(tmp_path / "bad", RICH)
+    whole, chance = ask("compare", bad, good, "--format", "json").cells, random.Random(1)
+    files = sorted(file for file in bad.rglob("*") if file.is_file())
+    for number in range(FLIPS):
+        file = files[number % len(files)]
+        kept = file.read_bytes()
+        offset = chance.randrange(len(kept))
+        flipped = bytes([kept[offset] ^ 1 << number % 8])
+        for damaged in (kept[:offset], kept[:offset] + flipped + kept[offset + 1 :]):
+            file.write_bytes(damaged)
+            answer = ask("compare", bad, good, "--format", "json")
+            assert answer.status == 2 or (answer.cells == whole and len(damaged) == len(kept)), (file, offset)
+        file.write_bytes(kept)
+
+
+def test_without_a_manifest_the_table_reports_that_files_are_unverified(run: Path) -> None:
+    (run / "manifest.json").unlink()
+    assert "manifest.json is missing" in ask("compare", KEPT / "insert", run).out
 
 
 def test_the_measured_memory_is_that_of_the_process_alone() -> None:

@@ -83,7 +83,7 @@ def _shares(one: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _interrupts(interval: Mapping[str, Any]) -> Seen:
-    """Rows (line, all) and (all, CPU), as the recorder writes without --full-matrix."""
+    """Rows (line, all) and (all, CPU), as the recorder writes."""
     seen: Seen = {}
     for one in _list(interval.get("interrupts")):
         line = "all" if one.get("intr") == "sum" else str(one.get("intr"))

@@ -51,10 +51,6 @@ pub struct Rows {
     /// True if a cell is a text or a list.
     has_others: bool,
     cells: Vec<Cell>,
-    /// The cells of the previous tick.
-    before: Vec<Cell>,
-    /// Counts the ticks, so that a probe can check that the previous cells are its own.
-    readings: u64,
     bytes: Vec<u8>,
     lists: Vec<u64>,
 }
@@ -74,8 +70,6 @@ impl Rows {
         self.differs = false;
         self.has_nulls = false;
         self.has_others = false;
-        self.readings += 1;
-        std::mem::swap(&mut self.cells, &mut self.before);
         self.cells.clear();
         self.bytes.clear();
         self.lists.clear();
@@ -108,40 +102,6 @@ impl Rows {
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
-    }
-
-    /// `(generation, n)`; one tick later it is `(generation, n + 1)` if the previous rows are still
-    /// those of now.
-    #[must_use]
-    pub fn reading(&self) -> (u64, u64) {
-        (self.generation, self.readings)
-    }
-
-    /// Appends the previous tick's `count` rows of the same position, with their cells, `width`
-    /// each. Returns false and appends nothing if there are none, or one of them has a text or a
-    /// list.
-    pub fn again(&mut self, count: usize, width: usize) -> bool {
-        let range = self.len * width..(self.len + count) * width;
-        if self.differs
-            || self.len + count > self.key_ends.len()
-            || self.before.len() != self.key_ends.len() * width
-            || self.cells.len() != range.start
-        {
-            return false;
-        }
-        let before = &self.before[range];
-        let mut has_nulls = false;
-        for cell in before {
-            match cell {
-                Cell::Null => has_nulls = true,
-                Cell::Bits(_) => {}
-                Cell::Text(..) | Cell::List(..) => return false,
-            }
-        }
-        self.cells.extend_from_slice(before);
-        self.has_nulls |= has_nulls;
-        self.len += count;
-        true
     }
 
     /// Begins a row; `entity` has one string per entity column. Its cells follow.
@@ -184,9 +144,8 @@ impl Rows {
     }
 
     /// The only entity string of the previous tick's row at this position.
-    #[must_use]
     #[inline]
-    pub fn expected(&self) -> Option<&[u8]> {
+    fn expected(&self) -> Option<&[u8]> {
         let mut before = self.previous_key()?;
         if let [length, rest @ ..] = before
             && *length < 0x80
@@ -195,14 +154,6 @@ impl Rows {
         }
         let length = varint::take(&mut before)?;
         varint::take_bytes(&mut before, length)
-    }
-
-    /// Begins the previous tick's row at this position; false if there is none.
-    #[inline]
-    pub fn row_again(&mut self) -> bool {
-        let exists = !self.differs && self.len < self.key_ends.len();
-        self.len += usize::from(exists);
-        exists
     }
 
     pub(crate) fn row_encoded(&mut self, key: &[u8]) {
@@ -469,53 +420,6 @@ mod tests {
         let third = fill(&mut rows, &["a", "x", "c"]);
         assert_eq!(rows.entity(2).next(), Some(b"c".as_slice()));
         assert_ne!(fill(&mut Rows::default(), &["a", "x", "c"]), third);
-
-        rows.clear();
-        assert_eq!(rows.expected(), Some(b"a".as_slice()));
-        assert!(rows.row_again() && rows.row_again() && rows.row_again() && !rows.row_again());
-        assert_eq!((rows.generation(), rows.len()), third);
-    }
-
-    #[test]
-    fn again_repeats_rows_with_their_cells() {
-        let mut rows = Rows::default();
-        assert!(!rows.again(1, 1), "there is no previous tick");
-        for (name, value) in [(b"a", Some(1)), (b"b", None), (b"c", Some(3))] {
-            rows.row(&[name]);
-            rows.uint_or_null(value);
-        }
-        let (generation, reading) = rows.reading();
-        rows.clear();
-        assert_eq!(rows.reading(), (generation, reading + 1));
-        assert!(!rows.again(4, 1) && !rows.again(1, 2) && rows.is_empty());
-        assert!(rows.again(2, 1) && rows.has_nulls());
-        rows.row(&[b"c"]);
-        rows.uint(4);
-        let same = [Value::Bits(1), Value::Null, Value::Bits(4)];
-        assert!(same.into_iter().eq((0..3).map(|row| rows.value(row, 0, 1))));
-        assert_eq!(rows.generation(), generation);
-
-        rows.clear();
-        assert!(rows.again(1, 1));
-        rows.row(&[b"x"]);
-        rows.uint(5);
-        assert!(!rows.again(1, 1), "after a changed row no previous rows remain");
-        rows.clear();
-        assert!(rows.again(2, 1) && !rows.again(1, 1));
-        assert_eq!(
-            (rows.value(0, 0, 1), rows.value(1, 0, 1)),
-            (Value::Bits(1), Value::Bits(5))
-        );
-
-        // A tick that failed in the middle does not count as the previous one.
-        rows.clear();
-        rows.row_again();
-        rows.clear();
-        assert!(!rows.again(1, 1));
-        rows.row(&[b"t"]);
-        rows.text(b"t");
-        rows.clear();
-        assert!(!rows.again(1, 1), "texts are not repeated");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Reads `/proc/diskstats`: reads, writes, discards and flushes per block device, time in flight
 //! and queue.
 //!
-//! It records whole devices, device mapper and md, but partitions only on request: their I/O counts
-//! for their disk. RAM and loop devices without any I/O are left out. A time counts on completion:
+//! It records whole devices, device mapper and md, but no partitions: their I/O counts for their
+//! disk. RAM and loop devices without any I/O are left out. A time counts on completion:
 //! requests in flight are not included.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
 use super::MOUNT_PROC;
-use super::lines::Lines;
+use super::fields::each_line;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -137,20 +137,16 @@ static COLUMNS: &[Column] = &[
 struct Disk {
     file: Source,
     host: Host,
-    partitions: bool,
     /// Known names, and whether they are partitions.
     known: HashMap<Vec<u8>, bool>,
-    lines: Lines,
 }
 
-fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
+fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let file = host.source("diskstats", MOUNT_PROC)?;
     Ok(Box::new(Disk {
         file,
         host: host.clone(),
-        partitions: options.partitions,
         known: HashMap::new(),
-        lines: Lines::default(),
     }))
 }
 
@@ -159,12 +155,10 @@ impl Probe for Disk {
         let Self {
             file,
             host,
-            partitions,
             known,
-            lines,
         } = self;
-        let wanted = |name: &[u8]| *partitions || !is_partition(name, host, known);
-        file.parse(|text| parse(text, wanted, lines, rows))
+        let wanted = |name: &[u8]| !is_partition(name, host, known);
+        file.parse(|text| parse(text, wanted, rows))
     }
 }
 
@@ -193,10 +187,9 @@ fn is_partition(name: &[u8], host: &Host, known: &mut HashMap<Vec<u8>, bool>) ->
 pub fn parse(
     file: &[u8],
     mut wanted: impl FnMut(&[u8]) -> bool,
-    lines: &mut Lines,
     rows: &mut Rows,
 ) -> Result<(), ParseError> {
-    lines.parse(file, FIELDS, rows, |cursor, rows| {
+    each_line(file, |cursor| {
         if cursor.uint("major")?.is_some() {
             cursor.need_uint("minor")?;
             let name = cursor

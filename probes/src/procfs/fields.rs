@@ -69,16 +69,6 @@ impl<'a> Cursor<'a> {
         Some(word)
     }
 
-    /// Moves behind `word` and `mark` if they come next.
-    pub fn take(&mut self, word: &[u8], mark: u8) -> bool {
-        let after = self
-            .rest
-            .strip_prefix(word)
-            .and_then(|rest| rest.strip_prefix(&[mark]));
-        self.rest = after.unwrap_or(self.rest);
-        after.is_some()
-    }
-
     /// The rest of this line, trimmed.
     #[must_use]
     pub fn remainder(&self) -> &'a [u8] {
@@ -90,18 +80,6 @@ impl<'a> Cursor<'a> {
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
-    }
-
-    /// This line from the cursor to its end.
-    #[must_use]
-    pub fn line_text(&self) -> &'a [u8] {
-        &self.rest[..memchr(b'\n', self.rest).unwrap_or(self.rest.len())]
-    }
-
-    /// Moves `bytes` forward, which must be `lines` whole lines.
-    pub fn skip_lines(&mut self, bytes: usize, lines: usize) {
-        self.rest = &self.rest[bytes..];
-        self.line += lines as u32;
     }
 
     /// Moves `count` bytes forward, which must be on this line.
@@ -126,30 +104,17 @@ impl<'a> Cursor<'a> {
     /// text.
     #[inline]
     fn short_uint(&mut self) -> Option<u64> {
-        let mut rest = self.rest;
         let mut value = 0u64;
         let mut digits = 0;
-        // Eight bytes at a time while that many remain.
-        while let Some((eight, _)) = rest.split_first_chunk::<8>() {
-            let (count, part) = leading_digits(u64::from_le_bytes(*eight));
-            value = value.wrapping_mul(POWERS[count]).wrapping_add(part);
-            digits += count;
-            rest = &rest[count..];
-            if count < 8 {
+        for byte in self.rest {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
                 break;
             }
+            value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+            digits += 1;
         }
-        if rest.len() < 8 {
-            for byte in rest {
-                let digit = byte.wrapping_sub(b'0');
-                if digit > 9 {
-                    break;
-                }
-                value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
-                digits += 1;
-            }
-            rest = &self.rest[digits..];
-        }
+        let rest = &self.rest[digits..];
         let ends = rest.first().is_none_or(|byte| *byte <= b' ');
         if digits == 0 || digits > 19 || !ends {
             return None;
@@ -218,71 +183,20 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Powers of ten up to the eighth.
-const POWERS: [u64; 9] = [
-    1,
-    10,
-    100,
-    1000,
-    10_000,
-    100_000,
-    1_000_000,
-    10_000_000,
-    100_000_000,
-];
-
-/// The number of leading digits among eight bytes, the first one lowest, and the number that they
-/// form.
+/// Calls `parse` at the beginning of each line of a file; it may stop anywhere in the line.
 ///
-/// It combines pairs of digits in parallel, then pairs of these, then both halves (Lemire, "Number
-/// parsing at a gigabyte per second", Software: Practice and Experience 51, 2021, section 2).
-#[inline]
-fn leading_digits(eight: u64) -> (usize, u64) {
-    const ZEROS: u64 = 0x3030_3030_3030_3030;
-    let digits = eight ^ ZEROS;
-    // The highest bit of each byte that is not a digit: for values of 10 or more, adding 0x76 sets
-    // it.
-    let others =
-        (((digits & 0x7f7f_7f7f_7f7f_7f7f) + 0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
-    let count = others.trailing_zeros() as usize / 8;
-    if count == 0 {
-        return (0, 0);
+/// # Errors
+/// Those of `parse`.
+pub fn each_line(
+    file: &[u8],
+    mut parse: impl FnMut(&mut Cursor<'_>) -> Result<(), ParseError>,
+) -> Result<(), ParseError> {
+    let mut cursor = Cursor::new(file);
+    while !cursor.at_end() {
+        parse(&mut cursor)?;
+        cursor.next_line();
     }
-    // Shifts in leading zeros.
-    let digits = digits << (64 - 8 * count);
-    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
-    let quads = (pairs & 0x00ff_00ff_00ff_00ff)
-        .wrapping_mul(100)
-        .wrapping_add((pairs >> 16) & 0x0000_00ff_0000_00ff);
-    let value = (quads & 0xffff)
-        .wrapping_mul(10_000)
-        .wrapping_add((quads >> 32) & 0xffff);
-    (count, value)
-}
-
-/// The length of the common prefix of two texts.
-#[must_use]
-#[inline]
-pub fn common(text: &[u8], other: &[u8]) -> usize {
-    let (steps, _) = text.as_chunks::<32>();
-    let (others, _) = other.as_chunks::<32>();
-    let same = 32
-        * steps
-            .iter()
-            .zip(others)
-            .take_while(|(one, two)| one == two)
-            .count();
-    let (text, other) = (&text[same..], &other[same..]);
-    let mut offset = 0;
-    while let (Some(one), Some(two)) = (text[offset..].first_chunk(), other[offset..].first_chunk()) {
-        let differ = u64::from_le_bytes(*one) ^ u64::from_le_bytes(*two);
-        if differ != 0 {
-            return same + offset + differ.trailing_zeros() as usize / 8;
-        }
-        offset += 8;
-    }
-    let bytes = text[offset..].iter().zip(&other[offset..]);
-    same + offset + bytes.take_while(|(one, two)| one == two).count()
+    Ok(())
 }
 
 /// A word for an error message: on one line, and cut if it is very long.
@@ -360,17 +274,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn common_prefix_has_any_length() {
-        let text: Vec<u8> = (0..200).collect();
-        for at in 0..text.len() {
-            let mut other = text.clone();
-            other[at] ^= 0x80;
-            assert_eq!((common(&text, &other), common(&text[..at], &text)), (at, at));
-        }
-        assert_eq!(common(&text, &text), text.len());
     }
 
     #[test]

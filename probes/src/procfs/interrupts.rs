@@ -1,5 +1,4 @@
-//! Reads `/proc/interrupts`: sums per line, per CPU and per line over each CPU set; the whole
-//! matrix on request.
+//! Reads `/proc/interrupts`: sums per line, per CPU and per line over each CPU set.
 //!
 //! With 256 CPUs and 2000 lines the file has half a million cells, most of them zero: a zero is
 //! recognised by its eleven bytes and not parsed. The counters of the kernel have 32 bits and wrap.
@@ -13,7 +12,6 @@ use loadprint_recording::schema::text;
 
 use super::MOUNT_PROC;
 use super::fields::Cursor;
-use super::fields::common;
 use super::fields::empty;
 use crate::Host;
 use crate::NotRunning;
@@ -76,7 +74,6 @@ impl Probe for Interrupts {
 #[derive(Debug)]
 pub struct Matrix {
     sets: Vec<(String, CpuSet)>,
-    full: bool,
     described: bool,
     /// The first line of the file, and for each column the number of the CPU and its sets.
     head: Vec<u8>,
@@ -88,21 +85,8 @@ pub struct Matrix {
     line: u32,
 }
 
-/// A cell of a line that never fired on a CPU, and many of them: on a large host most cells are
-/// zero.
+/// A cell of a line that never fired on a CPU: on a large host most cells are zero.
 const ZERO: &[u8; 11] = b"          0";
-const ZEROS: usize = 64;
-const MANY_ZEROS: [u8; ZEROS * ZERO.len()] = many_zeros();
-
-const fn many_zeros() -> [u8; ZEROS * ZERO.len()] {
-    let mut many = [0; ZEROS * ZERO.len()];
-    let mut index = 0;
-    while index < many.len() {
-        many[index] = ZERO[index % ZERO.len()];
-        index += 1;
-    }
-    many
-}
 
 impl Matrix {
     /// A matrix with or without a description after the cells.
@@ -110,7 +94,6 @@ impl Matrix {
     pub fn new(options: &Options, described: bool) -> Self {
         Self {
             sets: options.cpusets.clone(),
-            full: options.full_matrix,
             described,
             head: vec![],
             cpus: vec![],
@@ -219,15 +202,6 @@ impl Matrix {
         let (mut total, mut columns) = (0u64, 0);
         let is_of_host = name == b"ERR" || name == b"MIS";
         while columns < self.cpus.len() {
-            if !self.full {
-                let zeros = common(cursor.rest(), &MANY_ZEROS) / ZERO.len();
-                let zeros = zeros.min(self.cpus.len() - columns);
-                if zeros > 0 {
-                    cursor.skip(zeros * ZERO.len());
-                    columns += zeros;
-                    continue;
-                }
-            }
             let count = if cursor.rest().starts_with(ZERO) {
                 cursor.skip(ZERO.len());
                 0
@@ -241,10 +215,6 @@ impl Matrix {
                 self.members[columns]
                     .iter()
                     .for_each(|&set| self.per_set[set] += count);
-            }
-            if self.full && !is_of_host {
-                rows.row(&[name, self.cpus[columns].1.as_bytes()]);
-                self.cells(count, None, rows);
             }
             total += count;
             columns += 1;

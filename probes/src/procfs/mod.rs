@@ -5,7 +5,6 @@ pub mod cpu;
 pub mod diskstats;
 pub mod fields;
 pub mod interrupts;
-pub mod lines;
 pub mod meminfo;
 pub mod mounts;
 pub mod net_dev;

@@ -10,8 +10,8 @@ use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
 use super::MOUNT_PROC;
+use super::fields::each_line;
 use super::fields::empty;
-use super::lines::Lines;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -95,21 +95,18 @@ const HEADINGS: u32 = 2;
 #[derive(Debug)]
 struct Nic {
     file: Source,
-    lines: Lines,
 }
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     Ok(Box::new(Nic {
         // A name has 15 bytes, and sixteen numbers have at most 20 digits each.
         file: host.source("net/dev", MOUNT_PROC)?.records_below(512),
-        lines: Lines::default(),
     }))
 }
 
 impl Probe for Nic {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        let Self { file, lines } = self;
-        file.parse(|text| parse(text, lines, rows))
+        self.file.parse(|text| parse(text, rows))
     }
 }
 
@@ -122,8 +119,8 @@ impl Probe for Nic {
 ///
 /// # Errors
 /// When there is no interface, or a line does not have sixteen numbers.
-pub fn parse(file: &[u8], lines: &mut Lines, rows: &mut Rows) -> Result<(), ParseError> {
-    lines.parse(file, COLUMNS.len(), rows, |cursor, rows| {
+pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
+    each_line(file, |cursor| {
         if cursor.line() > HEADINGS
             && let Some(name) = cursor.until(b':')
         {

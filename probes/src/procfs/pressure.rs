@@ -8,8 +8,8 @@ use loadprint_recording::schema::Text;
 use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
+use super::fields::each_line;
 use super::fields::empty;
-use super::lines::Lines;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -43,7 +43,7 @@ const FIX: &str =
 
 #[derive(Debug)]
 struct Pressure {
-    files: Vec<(&'static str, Source, Lines)>,
+    files: Vec<(&'static str, Source)>,
 }
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
@@ -51,7 +51,6 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
         Ok((
             resource,
             host.source(&format!("pressure/{resource}"), FIX)?.in_one_read(),
-            Lines::default(),
         ))
     };
     let mut files = vec![file("cpu")?, file("io")?, file("memory")?];
@@ -64,7 +63,7 @@ impl Probe for Pressure {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         self.files
             .iter_mut()
-            .try_for_each(|(resource, file, lines)| file.parse(|text| parse(text, resource, lines, rows)))
+            .try_for_each(|(resource, file)| file.parse(|text| parse(text, resource, rows)))
     }
 }
 
@@ -76,9 +75,9 @@ impl Probe for Pressure {
 ///
 /// # Errors
 /// When there is no line, or a value is not a number.
-pub fn parse(file: &[u8], resource: &str, lines: &mut Lines, rows: &mut Rows) -> Result<(), ParseError> {
+pub fn parse(file: &[u8], resource: &str, rows: &mut Rows) -> Result<(), ParseError> {
     let before = rows.len();
-    lines.parse(file, COLUMNS.len(), rows, |cursor, rows| {
+    each_line(file, |cursor| {
         if let Some(severity) = cursor.word() {
             let mut total = None;
             while let Some(word) = cursor.word() {

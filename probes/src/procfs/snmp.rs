@@ -11,9 +11,8 @@ use loadprint_recording::schema::Unit;
 
 use super::MOUNT_PROC;
 use super::fields::Cursor;
+use super::fields::each_line;
 use super::fields::empty;
-use super::lines::Lines;
-use super::lines::Numbers;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -89,27 +88,6 @@ struct Tcp {
     snmp: Source,
     netstat: Source,
     sockstat: Source,
-    heads: [Heads; 2],
-    lines: Lines,
-}
-
-/// The lines of names of one file at the previous sample. While they do not change, the metrics are
-/// the same.
-#[derive(Debug, Default)]
-pub struct Heads {
-    lines: Vec<Head>,
-    /// The identity of the rows, and the index of the first row of this file.
-    reading: (u64, u64),
-    first_row: usize,
-}
-
-/// A line of names, their number, the numbers below them, and the index of their first row.
-#[derive(Debug, Default)]
-struct Head {
-    names: Vec<u8>,
-    count: usize,
-    start: usize,
-    numbers: Numbers,
 }
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
@@ -120,18 +98,14 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
         snmp,
         netstat,
         sockstat,
-        heads: Default::default(),
-        lines: Lines::default(),
     }))
 }
 
 impl Probe for Tcp {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        let [snmp, netstat] = &mut self.heads;
-        self.snmp.parse(|text| parse(text, snmp, rows))?;
-        self.netstat.parse(|text| parse(text, netstat, rows))?;
-        self.sockstat
-            .parse(|text| parse_sockstat(text, &mut self.lines, rows))
+        self.snmp.parse(|text| parse(text, rows))?;
+        self.netstat.parse(|text| parse(text, rows))?;
+        self.sockstat.parse(|text| parse_sockstat(text, rows))
     }
 }
 
@@ -146,52 +120,23 @@ impl Probe for Tcp {
 ///
 /// # Errors
 /// When the two lines do not match, or a value is not a number.
-pub fn parse(file: &[u8], heads: &mut Heads, rows: &mut Rows) -> Result<(), ParseError> {
+pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
     let before = rows.len();
-    let mut known = std::mem::take(&mut heads.lines);
-    let (generation, reading) = rows.reading();
-    let same_names = heads.first_row == before && heads.reading.0 == generation;
-    // The rows can be reused only from the previous reading.
-    let same_rows = same_names && heads.reading.1 == reading.wrapping_sub(1);
     let mut names = Cursor::new(file);
     while !names.at_end() {
-        let head = names.remainder();
         let mut values = names.clone();
         values.next_line();
         let Some(protocol) = names.until(b':') else { break };
         if values.until(b':') != Some(protocol) {
             return Err(values.error("protocol", "the line of numbers is missing"));
         }
-        let start = rows.len();
-        let line = known.get_mut(heads.lines.len());
-        match line {
-            Some(line)
-                if same_names
-                    && line.names == head
-                    && line.start == start - before
-                    && rows.generation() == generation =>
-            {
-                let mut line = std::mem::take(line);
-                line.numbers.parse(&mut values, line.count, same_rows, rows)?;
-                heads.lines.push(line);
-            }
-            _ => {
-                while let Some(name) = names.word() {
-                    rows.row_joined(&[protocol, b".", name]);
-                    rows.int(values.need_int("value")?);
-                }
-                heads.lines.push(Head {
-                    names: head.to_vec(),
-                    count: rows.len() - start,
-                    start: start - before,
-                    numbers: Numbers::default(),
-                });
-            }
+        while let Some(name) = names.word() {
+            rows.row_joined(&[protocol, b".", name]);
+            rows.int(values.need_int("value")?);
         }
         values.next_line();
         names = values;
     }
-    (heads.reading, heads.first_row) = (rows.reading(), before);
     if rows.len() == before {
         Err(empty("Ip"))
     } else {
@@ -207,8 +152,8 @@ pub fn parse(file: &[u8], heads: &mut Heads, rows: &mut Rows) -> Result<(), Pars
 ///
 /// # Errors
 /// When a name has no number.
-pub fn parse_sockstat(file: &[u8], lines: &mut Lines, rows: &mut Rows) -> Result<(), ParseError> {
-    lines.parse(file, 1, rows, |cursor, rows| {
+pub fn parse_sockstat(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
+    each_line(file, |cursor| {
         if let Some(protocol) = cursor.until(b':') {
             while let Some(name) = cursor.word() {
                 rows.row_joined(&[b"sockstat.", protocol, b".", name]);

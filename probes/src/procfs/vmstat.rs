@@ -9,8 +9,8 @@ use loadprint_recording::schema::Schema;
 use loadprint_recording::schema::Unit;
 
 use super::MOUNT_PROC;
+use super::fields::each_line;
 use super::fields::empty;
-use super::lines::Lines;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -110,21 +110,18 @@ static METRICS: &[Column] = &[
 #[derive(Debug)]
 struct Vmstat {
     file: Source,
-    lines: Lines,
 }
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     Ok(Box::new(Vmstat {
         // A record is a name and a number.
         file: host.source("vmstat", MOUNT_PROC)?.records_below(128),
-        lines: Lines::default(),
     }))
 }
 
 impl Probe for Vmstat {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        let Self { file, lines } = self;
-        file.parse(|text| parse(text, lines, rows))
+        self.file.parse(|text| parse(text, rows))
     }
 }
 
@@ -137,12 +134,9 @@ impl Probe for Vmstat {
 ///
 /// # Errors
 /// When a line has no number, or the file is empty.
-pub fn parse(file: &[u8], lines: &mut Lines, rows: &mut Rows) -> Result<(), ParseError> {
-    lines.parse(file, 1, rows, |cursor, rows| {
-        if rows.expected().is_some_and(|name| cursor.take(name, b' ')) {
-            rows.row_again();
-            rows.int(cursor.need_int("value")?);
-        } else if let Some(name) = cursor.word() {
+pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
+    each_line(file, |cursor| {
+        if let Some(name) = cursor.word() {
             rows.row(&[name]);
             rows.int(cursor.need_int("value")?);
         }

@@ -16,7 +16,6 @@ use loadprint_probes::procfs::cgroup;
 use loadprint_probes::procfs::cpu;
 use loadprint_probes::procfs::diskstats;
 use loadprint_probes::procfs::interrupts::Matrix;
-use loadprint_probes::procfs::lines::Lines;
 use loadprint_probes::procfs::meminfo;
 use loadprint_probes::procfs::mounts;
 use loadprint_probes::procfs::net_dev;
@@ -88,49 +87,39 @@ pub fn elf(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-fn matrix(full_matrix: bool, described: bool) -> Parse {
+fn matrix(described: bool) -> Parse {
     let options = Options {
         cpusets: vec![
             ("server".to_owned(), "0-1".parse().unwrap()),
             ("load".to_owned(), "2-3".parse().unwrap()),
         ],
-        full_matrix,
         ..Options::default()
     };
     let mut matrix = Matrix::new(&options, described);
     Box::new(move |text, rows| text_error(matrix.parse(text, rows)))
 }
 
-/// A parser that reuses the rows of unchanged lines.
-fn by_lines(parse: impl Fn(&[u8], &mut Lines, &mut Rows) -> Result<(), ParseError> + 'static) -> Parse {
-    let mut lines = Lines::default();
-    Box::new(move |text, rows| text_error(parse(text, &mut lines, rows)))
-}
-
-fn two_lines() -> Parse {
-    let mut heads = snmp::Heads::default();
-    Box::new(move |text, rows| text_error(snmp::parse(text, &mut heads, rows)))
+/// A parser of rows.
+fn of_rows(parse: impl Fn(&[u8], &mut Rows) -> Result<(), ParseError> + 'static) -> Parse {
+    Box::new(move |text, rows| text_error(parse(text, rows)))
 }
 
 /// All parsers.
 pub static PARSERS: &[Parser] = &[
-    parser("cpu", 16, || {
-        Box::new(|text, rows| text_error(cpu::parse(text, rows)))
-    }),
-    parser("interrupts", 2, || matrix(false, true)),
-    parser("interrupts_matrix", 2, || matrix(true, true)),
-    parser("softirqs", 1, || matrix(false, false)),
+    parser("cpu", 16, || of_rows(cpu::parse)),
+    parser("interrupts", 2, || matrix(true)),
+    parser("softirqs", 1, || matrix(false)),
     parser("disk", 17, || {
-        by_lines(|text, lines, rows| diskstats::parse(text, |_| true, lines, rows))
+        of_rows(|text, rows| diskstats::parse(text, |_| true, rows))
     }),
-    parser("nic", 16, || by_lines(net_dev::parse)),
-    parser("snmp", 1, two_lines),
-    parser("netstat", 1, two_lines),
-    parser("sockstat", 1, || by_lines(snmp::parse_sockstat)),
-    parser("memory", 1, || by_lines(meminfo::parse)),
-    parser("vmstat", 1, || by_lines(vmstat::parse)),
+    parser("nic", 16, || of_rows(net_dev::parse)),
+    parser("snmp", 1, || of_rows(snmp::parse)),
+    parser("netstat", 1, || of_rows(snmp::parse)),
+    parser("sockstat", 1, || of_rows(snmp::parse_sockstat)),
+    parser("memory", 1, || of_rows(meminfo::parse)),
+    parser("vmstat", 1, || of_rows(vmstat::parse)),
     parser("pressure", 1, || {
-        by_lines(|text, lines, rows| pressure::parse(text, "io", lines, rows))
+        of_rows(|text, rows| pressure::parse(text, "io", rows))
     }),
     parser("process_stat", 10, || {
         Box::new(|text, rows| text_error(process::parse_stat(text, [b"server", b"42"], rows)))

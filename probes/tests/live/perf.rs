@@ -94,7 +94,6 @@ fn faults_and_switches_on_a_cpu_are_counted_there() {
     let cpu = pin();
     let options = Options {
         cpusets: vec![("server".to_owned(), cpu.to_string().parse().unwrap())],
-        full_matrix: true,
         ..Options::default()
     };
     let mut probe = open_events(&Host::default(), &options, &events).unwrap();
@@ -124,11 +123,6 @@ fn faults_and_switches_on_a_cpu_are_counted_there() {
         assert_eq!(
             last[1], last[2],
             "{event}: the kernel's own counters need no turns"
-        );
-        assert_eq!(
-            last,
-            of(&after, event, &cpu.to_string()),
-            "the set has only that CPU"
         );
     }
     // The value of a clock event is the time that it ran; this detects swapped columns.
