@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.statistics.stats import LEVEL
+from loadprint.statistics.student import t_quantile, t_tail
 
 ENUMERATED = 20  # blocks; 2^20 sign patterns take about a second
 DRAWS = 1 << 17
@@ -93,7 +94,5 @@ def _coefficient(y: Floats, columns: Sequence[Floats], which: int) -> Slope | No
     value = float(beta[which])
     if error <= 1e-12:
         return Slope(value, value, value, 0.0 if abs(value) > 1e-12 else 1.0)
-    from scipy.special import stdtr, stdtrit  # noqa: PLC0415  slow to import, not needed for two windows
-
-    half = float(stdtrit(freedom, 0.5 + LEVEL / 2)) * error
-    return Slope(value, value - half, value + half, 2 * float(stdtr(freedom, -abs(value) / error)))
+    half = t_quantile(0.5 + LEVEL / 2, freedom) * error
+    return Slope(value, value - half, value + half, 2 * t_tail(abs(value) / error, freedom))
