@@ -1,7 +1,7 @@
 """Opens files relative to the descriptor of their directory, and checks who can change a path.
 
-For directories that another user may own or write: no link is followed, a FIFO does not block, a
-device is not opened, and renaming a directory redirects no file. `python3 safe_files.py DIRECTORY
+For directories that another user may own or write: no link is followed, and renaming a directory
+redirects no file. `python3 safe_files.py DIRECTORY
 USE [CHECKOUT]` creates a directory for a playbook, and refuses one that other users can change; the
 owner of CHECKOUT may. USE is `own`, or `shared` for a directory in which the playbook creates names
 exclusively: it may be sticky, as /tmp is. Imports only the standard library, because playbooks
@@ -22,16 +22,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# refuses links; does not block on a FIFO without a writer, or on a file with a lease
-SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-MAX_BYTES = 32 << 20  # of a file of a run directory
 MAX_LINKS = 40  # of a path, as in the kernel
 
 
 class Unsafe(OSError):
-    """A path that other users can change, or that is not a regular file; `strerror` has the reason."""
+    """A path that other users can change; `strerror` has the reason."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(errno.EPERM, reason, str(path))
@@ -98,43 +95,11 @@ class Directory:
         except FileExistsError:
             return self.sub(name)
 
-    def regular(self, name: str, flags: int = os.O_RDONLY) -> int:
-        """Open a file. Raises OSError, also for a link, a FIFO or a device."""
-        path = self.path / name
-        with _named(path):
-            # before the open, because opening a device can have side effects
-            _require_regular(path, os.stat(name, dir_fd=self.fd, follow_symlinks=False))
-            descriptor = os.open(name, SAFE | flags, dir_fd=self.fd)
-        try:
-            _require_regular(path, os.fstat(descriptor))
-        except Unsafe:
-            os.close(descriptor)
-            raise
-        return descriptor
-
-    def read(self, name: str, limit: int = MAX_BYTES) -> str:
-        """Return the text of a file of at most `limit` bytes. Raises OSError, as `regular`."""
-        with open(self.regular(name), "rb") as file:
-            content = file.read(limit + 1)
-        if len(content) > limit:
-            raise Unsafe(self.path / name, f"is larger than {limit} bytes")
-        return content.decode(errors="replace")
-
-    def create(self, name: str, mode: int = 0o644, flags: int = 0) -> int:
-        """Create a file and open it for reading and writing. Raises FileExistsError, OSError."""
+    def create(self, name: str, mode: int = 0o644) -> int:
+        """Create a file and open it for writing. Raises FileExistsError, OSError."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         with _named(self.path / name):
-            return os.open(name, SAFE | os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, mode, dir_fd=self.fd)
-
-    def append(self, name: str, mode: int = 0o644) -> int:
-        """Open a file for appending, and create it if it does not exist. Raises OSError."""
-        try:
-            descriptor = self.regular(name, os.O_WRONLY | os.O_APPEND)
-        except FileNotFoundError:
-            return self.create(name, mode, os.O_APPEND)
-        if os.fstat(descriptor).st_nlink != 1:
-            os.close(descriptor)
-            raise Unsafe(self.path / name, "has hard links")
-        return descriptor
+            return os.open(name, flags, mode, dir_fd=self.fd)
 
     def replace(self, name: str, content: str | bytes, mode: int = 0o644) -> None:
         """Write a file in one step; a link of this name is replaced, not followed. Raises OSError."""
@@ -161,11 +126,6 @@ class Directory:
                 os.unlink(name, dir_fd=self.fd)
         # by its path, which may name another directory by now: rmdir removes none with entries
         self.path.rmdir()
-
-
-def _require_regular(path: Path, state: os.stat_result) -> None:
-    if not stat.S_ISREG(state.st_mode):
-        raise Unsafe(path, "is a symbolic link" if stat.S_ISLNK(state.st_mode) else "is not a regular file")
 
 
 def write_private(path: Path, text: str) -> None:
