@@ -69,7 +69,7 @@ class Store:
         Raises InputError if the file is not Parquet or has not all columns of the query.
         """
         # inlined, so that only the required columns and row groups are decoded
-        head = f"SELECT * FROM read_parquet('{_quoted(path)}'){_ticks(between, at)}"
+        head = f"SELECT * FROM read_parquet('{_literal(path)}'){_ticks(between, at)}"
         try:
             self._shape(path)
             rows = self._rows(path, f"WITH t AS NOT MATERIALIZED ({head}) {query}")
@@ -87,10 +87,10 @@ class Store:
         kinds = _kinds(zip(bound.columns, map(str, bound.types), strict=True))
         texts = [name for name, kind in kinds.items() if kind == TEXT]
         lists = [name for name, kind in kinds.items() if kind == LIST]
-        bounded = [f"left({name}, {bounds.TEXT}) AS {name}" for name in map(_name, texts)]
+        bounded = [f"left({name}, {bounds.TEXT}) AS {name}" for name in map(quoted, texts)]
         bounded += [
             f"CASE WHEN len({name}) <= {bounds.BUCKETS_IN_ROW} THEN {name} END AS {name}"
-            for name in map(_name, lists)
+            for name in map(quoted, lists)
         ]
         source = f"SELECT * REPLACE ({', '.join(bounded)}) FROM ({sql})" if bounded else sql
         max_rows = bounds.CELLS // (len(kinds) + len(lists) * bounds.BUCKETS_IN_ROW)
@@ -114,7 +114,7 @@ class Store:
         values: Columns = {}
         codes = []
         for place, text in enumerate(texts):
-            name, kind = _name(text), f"texts_{place}"
+            name, kind = quoted(text), f"texts_{place}"
             distinct = f"SELECT DISTINCT {name} FROM ({source}) WHERE {name} IS NOT NULL ORDER BY 1"
             rows = self._limited(distinct, FEW)
             if rows is None:
@@ -137,7 +137,7 @@ class Store:
             if rows > limit:
                 raise InputError(path, f"{rows:,} rows, more than the limit of {limit:,}", FIX)
             self._lengths[version] = rows
-            described = self._duckdb.execute(f"DESCRIBE SELECT * FROM read_parquet('{_quoted(path)}')")
+            described = self._duckdb.execute(f"DESCRIBE SELECT * FROM read_parquet('{_literal(path)}')")
             shape = tuple((str(name), str(kind)) for name, kind, *_ in described.fetchall())
             described_units = self._metadata(path) or {}
             flaw = column_types.type_flaw(path.stem, shape) or units.unit_flaw(path.stem, described_units)
@@ -220,7 +220,7 @@ def by_entity(rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
 
 def doubles(names: Iterable[str]) -> dict[str, str]:
     """SQL of columns as doubles, the type of all arithmetic, by name."""
-    return {name: f"{_name(name)}::DOUBLE" for name in names}
+    return {name: f"{quoted(name)}::DOUBLE" for name in names}
 
 
 def sums(names: Iterable[str]) -> dict[str, str]:
@@ -230,7 +230,7 @@ def sums(names: Iterable[str]) -> dict[str, str]:
 
 def listed(columns: Mapping[str, str]) -> str:
     """SQL expressions by name, as the columns of a SELECT."""
-    return ", ".join(f"{sql} AS {_name(name)}" for name, sql in columns.items())
+    return ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())
 
 
 def quote(value: str) -> str:
@@ -250,7 +250,7 @@ def _ticks(between: tuple[int, int] | None, at: Sequence[int] | None) -> str:
     return "" if at is None else f" WHERE tick IN ({', '.join(str(int(tick)) for tick in at)})"
 
 
-def _quoted(path: Path) -> str:
+def _literal(path: Path) -> str:
     """A path inside a quoted SQL string."""
     return _pattern(path).replace("'", "''")
 
@@ -267,7 +267,7 @@ def _kinds(shape: Iterable[tuple[str, str]]) -> dict[str, str]:
     }
 
 
-def _name(column: str) -> str:
+def quoted(column: str) -> str:
     """A column's name, quoted for SQL."""
     return '"' + column.replace('"', '""') + '"'
 

@@ -17,7 +17,6 @@ import ibis.expr.types as ir
 
 from loadprint.metrics.derived import Metric
 from loadprint.reading.columns import CPU_FIELDS, DISK_UNITS, NIC_FIELDS
-from loadprint.reading.queries import number
 
 DISK, NIC = "data", "main"  # entity names in the quantities, for any device name
 PROBES = ("cpu", "disk", "nic", "process")
@@ -35,6 +34,11 @@ class Tables:
     sets: ir.Table
     ticks: ir.Table
     probes: Mapping[str, ir.Table]
+
+
+def number(column: ir.Value) -> ir.Value:
+    """Cast a column to double, the type of all arithmetic."""
+    return column.cast("float64")
 
 
 def quantities(tables: Tables, metrics: Sequence[Metric]) -> ir.Table:
