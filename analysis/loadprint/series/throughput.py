@@ -37,8 +37,8 @@ def intervals(run: Run, store: Store) -> Intervals | None:
     counted = tuple(name for name in TOTALS if name in known)
     seen = tuple(name for name in ("monotonic_ns", *STATES) if name in known)
     largest = {name: f"max({column})" for name, column in doubles(seen).items()}
-    values = listed({"second": "second::DOUBLE"} | sums(counted) | largest)
-    rows = store.fetch(path, f"SELECT {values} FROM t GROUP BY ALL ORDER BY second")
+    columns = listed({"second": "second::DOUBLE"} | sums(counted) | largest)
+    rows = store.fetch(path, f"SELECT {columns} FROM t GROUP BY ALL ORDER BY second")
     _require_in_run(path, rows, measure)
     second = rows.pop("second")
     if not len(second):

@@ -135,13 +135,13 @@ class Conductor:
 
     def conduct(self) -> int:
         """Start, run the windows, and revert. Raises InputError if it cannot start."""
-        reason, pauses = "", PAUSES_S
+        reason, alone = "", False
         try:
             self._start()
             for slot in self.slots:
                 self._window(slot)
         except Stop as stop:
-            reason, pauses = str(stop), PAUSES_ALONE_S if isinstance(stop, CallerGone) else PAUSES_S
+            reason, alone = str(stop), isinstance(stop, CallerGone)
             say(f"{reason}; reverting")
         except InputError as error:
             self._end_recorder()
@@ -149,7 +149,9 @@ class Conductor:
             raise
         except Exception as error:  # a defect of this program must not leave the treatment applied
             reason = f"{type(error).__name__}: {error}"
-        reverted, message = self.switch.finish(reason or "the experiment is over", pauses)
+        reverted, message = self.switch.finish(
+            reason or "the experiment is over", PAUSES_ALONE_S if alone else PAUSES_S
+        )
         failed = self._end_recorder()
         reason = reason or failed or ""
         self._close(f"{reason}; {message}" if reason or not reverted else None)
