@@ -31,6 +31,10 @@ class Step(NamedTuple):
     command: str
 
 
+# Nine minutes each.
+HOST_FAULTS = f"{PYTEST} tests/e2e/test_host_faults.py"
+KILLED = "host_that_dies or killed_playbook or second_playbook"
+DISKS = "full_disk or rebooted or costs_one_run"
 CLIENTS = Step("clients of Go and Java", 1800, "workloads/clients/build")
 
 Parts = dict[str, list[Step]]
@@ -112,7 +116,9 @@ FULL: Parts = {
         )
     ],
     "playbooks": [Step("playbooks", 3600, f"{PYTEST} tests/e2e/test_host_playbooks.py")],
-    "host-faults": [Step("faults of hosts", 3600, f"{PYTEST} tests/e2e/test_host_faults.py")],
+    "host-faults": [Step("faults of hosts", 3600, f"{HOST_FAULTS} -k '{KILLED}'")],
+    "disk-faults": [Step("faults of disks", 3600, f"{HOST_FAULTS} -k '{DISKS}'")],
+    "outages": [Step("outages", 3600, f"{HOST_FAULTS} -k 'not ({KILLED} or {DISKS})'")],
     "systems": [
         Step("systems", 3600, f"{PYTEST} tests/e2e/test_host_systems.py tests/e2e/test_qualify_groups.py")
     ],

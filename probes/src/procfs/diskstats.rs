@@ -152,11 +152,7 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
 
 impl Probe for Disk {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        let Self {
-            file,
-            host,
-            known,
-        } = self;
+        let Self { file, host, known } = self;
         let wanted = |name: &[u8]| !is_partition(name, host, known);
         file.parse(|text| parse(text, wanted, rows))
     }
@@ -184,11 +180,7 @@ fn is_partition(name: &[u8], host: &Host, known: &mut HashMap<Vec<u8>, bool>) ->
 ///
 /// # Errors
 /// When a line has fewer fields than the oldest format or a field is not a number.
-pub fn parse(
-    file: &[u8],
-    mut wanted: impl FnMut(&[u8]) -> bool,
-    rows: &mut Rows,
-) -> Result<(), ParseError> {
+pub fn parse(file: &[u8], mut wanted: impl FnMut(&[u8]) -> bool, rows: &mut Rows) -> Result<(), ParseError> {
     each_line(file, |cursor| {
         if cursor.uint("major")?.is_some() {
             cursor.need_uint("minor")?;
