@@ -268,9 +268,17 @@ def write(path: Path, value: dict[str, Any], mode: int = 0o600) -> None:
 def close(run: Path, meta: dict[str, Any], failure: str | None) -> None:
     """Write the end into run.json, and finish the recording. Prints what fails: the change is reverted."""
     status = {"status": "failed" if failure else "complete", "reason": failure}
-    command = [meta["collector"], "finish", str(run)]
     try:
         write(run / "run.json", meta | status | {"ended_realtime_ns": time.time_ns()}, 0o644)
+    except OSError as error:
+        say(str(error))
+    finish(run, meta)
+
+
+def finish(run: Path, meta: dict[str, Any]) -> None:
+    """Write the recording's tables, and the manifest of all files. Prints what fails."""
+    command = [meta["collector"], "finish", str(run)]
+    try:
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
     except OSError as error:
         say(str(error))
@@ -293,6 +301,8 @@ def revert(run: Path) -> tuple[bool, str]:
         meta = json.loads((run / "run.json").read_text(encoding="utf-8"))
         if meta["status"] == "running":
             close(run, meta, f"its process was killed; {message}, by hand")
+        else:
+            finish(run, meta)
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         return reverted, f"{message}; {run}/run.json: {error!r}: the recording was not completed"
     return reverted, message
