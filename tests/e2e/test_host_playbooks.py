@@ -103,7 +103,8 @@ def test_an_experiment_runs_with_the_python_of_the_servers_host(four: Bench) -> 
     assert "queries per CPU-second" in done.stdout, done.stdout
     run = json.loads((out / "run.json").read_text())
     assert run["status"] == "complete", run
-    assert json.loads((out / "load/guards.json").read_text())["reverted"]
+    last = json.loads((out / "load/switches.jsonl").read_text().splitlines()[-1])
+    assert (last["what"], last["exit"]) == ("verify_reverted", 0)
     assert sorted(path.name for path in host.data.iterdir()) == ["ab", "bin", "production"]
     assert not list((host.data / "ab").iterdir())
 
