@@ -29,7 +29,7 @@ from loadprint.reading.columns import (
 )
 from loadprint.reading.counters import Floats
 from loadprint.reading.cpusets import host_cpus
-from loadprint.reading.queries import Columns, Store, among, by_entity, doubles, listed, quote, sums
+from loadprint.reading.queries import Columns, Store, among, by_entity, doubles, listed, metrics, quote, sums
 from loadprint.reading.recording import Run
 from loadprint.reading.window import Window
 
@@ -226,9 +226,7 @@ def pressure(source: Source) -> None:
 
 def tcp(source: Source) -> None:
     """TCP counters of the host as `tcp.<metric>`."""
-    rows = source.rows(
-        "tcp", f"SELECT tick, metric, value::DOUBLE AS value FROM t WHERE metric IN {among(TCP_METRICS)}"
-    )
+    rows = source.rows("tcp", metrics(TCP_METRICS))
     if rows is None:
         source.out.mark_missing("tcp", source.window.why_missing("tcp"))
         return

@@ -14,7 +14,7 @@ from loadprint.reading import redo_log
 from loadprint.reading.columns import MILLISECOND
 from loadprint.reading.counters import Floats, increase
 from loadprint.reading.mysql_names import AGES, CAPACITY, COUNTERS, GAUGES, PROBE_TRAFFIC, SUMS
-from loadprint.reading.queries import Columns, among, by_entity
+from loadprint.reading.queries import Columns, by_entity, metrics
 
 
 def mysql(source: Source) -> None:
@@ -22,9 +22,7 @@ def mysql(source: Source) -> None:
     wanted = {name for names in (*COUNTERS.values(), *GAUGES.values()) for name in names}
     wanted |= {*PROBE_TRAFFIC.values(), *(name for pair in AGES for name in pair)}
     wanted |= {name for sums in SUMS.values() for names in sums for name in names}
-    rows = source.rows(
-        "mysql", f"SELECT tick, metric, value::DOUBLE AS value FROM t WHERE metric IN {among(sorted(wanted))}"
-    )
+    rows = source.rows("mysql", metrics(sorted(wanted)))
     if rows is None:
         source.out.mark_missing("mysql", source.window.why_missing("mysql"))
         return

@@ -69,7 +69,7 @@ class Store:
         Raises InputError if the file is not Parquet or has not all columns of the query.
         """
         # inlined, so that only the required columns and row groups are decoded
-        head = f"SELECT * FROM read_parquet('{_literal(path)}'){_ticks(between, at)}"
+        head = f"SELECT * FROM read_parquet({quote(_pattern(path))}){_ticks(between, at)}"
         try:
             self._shape(path)
             rows = self._rows(path, f"WITH t AS NOT MATERIALIZED ({head}) {query}")
@@ -87,10 +87,10 @@ class Store:
         kinds = _kinds(zip(bound.columns, map(str, bound.types), strict=True))
         texts = [name for name, kind in kinds.items() if kind == TEXT]
         lists = [name for name, kind in kinds.items() if kind == LIST]
-        bounded = [f"left({name}, {bounds.TEXT}) AS {name}" for name in map(quoted, texts)]
+        bounded = [f"left({name}, {bounds.TEXT}) AS {name}" for name in map(identifier, texts)]
         bounded += [
             f"CASE WHEN len({name}) <= {bounds.BUCKETS_IN_ROW} THEN {name} END AS {name}"
-            for name in map(quoted, lists)
+            for name in map(identifier, lists)
         ]
         source = f"SELECT * REPLACE ({', '.join(bounded)}) FROM ({sql})" if bounded else sql
         max_rows = bounds.CELLS // (len(kinds) + len(lists) * bounds.BUCKETS_IN_ROW)
@@ -114,7 +114,7 @@ class Store:
         values: Columns = {}
         codes = []
         for place, text in enumerate(texts):
-            name, kind = quoted(text), f"texts_{place}"
+            name, kind = identifier(text), f"texts_{place}"
             distinct = f"SELECT DISTINCT {name} FROM ({source}) WHERE {name} IS NOT NULL ORDER BY 1"
             rows = self._limited(distinct, FEW)
             if rows is None:
@@ -137,7 +137,7 @@ class Store:
             if rows > limit:
                 raise InputError(path, f"{rows:,} rows, more than the limit of {limit:,}", FIX)
             self._lengths[version] = rows
-            described = self._duckdb.execute(f"DESCRIBE SELECT * FROM read_parquet('{_literal(path)}')")
+            described = self._duckdb.execute(f"DESCRIBE SELECT * FROM read_parquet({quote(_pattern(path))})")
             shape = tuple((str(name), str(kind)) for name, kind, *_ in described.fetchall())
             described_units = self._metadata(path) or {}
             flaw = column_types.type_flaw(path.stem, shape) or units.unit_flaw(path.stem, described_units)
@@ -220,7 +220,7 @@ def by_entity(rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
 
 def doubles(names: Iterable[str]) -> dict[str, str]:
     """SQL of columns as doubles, the type of all arithmetic, by name."""
-    return {name: f"{quoted(name)}::DOUBLE" for name in names}
+    return {name: f"{identifier(name)}::DOUBLE" for name in names}
 
 
 def sums(names: Iterable[str]) -> dict[str, str]:
@@ -230,12 +230,17 @@ def sums(names: Iterable[str]) -> dict[str, str]:
 
 def listed(columns: Mapping[str, str]) -> str:
     """SQL expressions by name, as the columns of a SELECT."""
-    return ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())
+    return ", ".join(f"{sql} AS {identifier(name)}" for name, sql in columns.items())
 
 
 def quote(value: str) -> str:
     """Return a text as SQL."""
     return "'" + value.replace("'", "''") + "'"
+
+
+def metrics(names: Iterable[str]) -> str:
+    """Return a SELECT of the rows of these metrics from a table of metrics."""
+    return f"SELECT tick, metric, value::DOUBLE AS value FROM t WHERE metric IN {among(names)}"
 
 
 def among(values: Iterable[str]) -> str:
@@ -250,11 +255,6 @@ def _ticks(between: tuple[int, int] | None, at: Sequence[int] | None) -> str:
     return "" if at is None else f" WHERE tick IN ({', '.join(str(int(tick)) for tick in at)})"
 
 
-def _literal(path: Path) -> str:
-    """A path inside a quoted SQL string."""
-    return _pattern(path).replace("'", "''")
-
-
 def _pattern(path: Path) -> str:
     """A path with the wildcards of DuckDB escaped."""
     return "".join(f"[{sign}]" if sign in "[*?" else sign for sign in str(path))
@@ -267,8 +267,8 @@ def _kinds(shape: Iterable[tuple[str, str]]) -> dict[str, str]:
     }
 
 
-def quoted(column: str) -> str:
-    """A column's name, quoted for SQL."""
+def identifier(column: str) -> str:
+    """A column's name, identifier for SQL."""
     return '"' + column.replace('"', '""') + '"'
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from loadprint.reading import columns
 from loadprint.reading.columns import MICROSECOND
 from loadprint.reading.cpusets import host_cpus
-from loadprint.reading.queries import among, by_entity, doubles, listed, quote, sums
+from loadprint.reading.queries import among, by_entity, doubles, listed, metrics, quote, sums
 from loadprint.series.probe_table import SeriesData, Table, is_requested
 
 KIB = 1024.0  # kB in /proc/meminfo
@@ -86,9 +86,7 @@ def _fixed(
 
 def tcp(table: Table) -> Iterator[SeriesData]:
     """TCP counters of the host."""
-    rows = table.rows(
-        f"SELECT tick, metric, value::DOUBLE AS value FROM t WHERE metric IN {among(columns.TCP_METRICS)}"
-    )
+    rows = table.rows(metrics(columns.TCP_METRICS))
     for metric, of_metric in by_entity(rows, "metric"):
         yield table.counter(f"tcp.{metric.removeprefix('Tcp.')}", of_metric, "value", 1.0)
 
@@ -102,6 +100,6 @@ def pressure(table: Table) -> Iterator[SeriesData]:
 
 def memory(table: Table) -> Iterator[SeriesData]:
     """Dirty, written-back and available memory of the host, in bytes."""
-    rows = table.rows(f"SELECT tick, metric, value::DOUBLE AS value FROM t WHERE metric IN {among(MEMORY)}")
+    rows = table.rows(metrics(MEMORY))
     for metric, of_metric in by_entity(rows, "metric"):
         yield table.gauge(f"memory.{metric}", of_metric["tick"], of_metric["value"] * KIB)

@@ -18,7 +18,7 @@ from loadprint.reading.columns import (
     THREAD_UNITS,
 )
 from loadprint.reading.counters import rises
-from loadprint.reading.queries import Columns, among, by_entity, doubles, listed, sums
+from loadprint.reading.queries import Columns, among, by_entity, doubles, listed, metrics, sums
 from loadprint.series.probe_table import SeriesData, Table
 
 SWITCHES = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
@@ -89,9 +89,7 @@ def mysql(table: Table) -> Iterator[SeriesData]:
         for name in names
     }
     wanted |= {name for pair in mysql_names.AGES for name in pair}
-    rows = table.rows(
-        f"SELECT tick, metric, value::DOUBLE AS value FROM t WHERE metric IN {among(sorted(wanted))}"
-    )
+    rows = table.rows(metrics(sorted(wanted)))
     series = dict(by_entity(rows, "metric"))
     for name, names in mysql_names.COUNTERS.items():
         rows = next((series[one] for one in names if one in series), {})

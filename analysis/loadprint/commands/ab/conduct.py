@@ -26,6 +26,7 @@ from loadprint.commands.ab.guards import Guarding, parse
 from loadprint.commands.ab.recorder import Recorder, server_pid
 from loadprint.commands.ab.switch import PAUSES_ALONE_S, PAUSES_S, Switch, Taken, say, start_time
 from loadprint.errors import InputError
+from loadprint.safe_files import Directory
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 START_S = 120.0  # for the first answer of the recorder, on a busy host
@@ -39,7 +40,7 @@ class Stop(Exception):
 
 
 class CallerGone(Stop):
-    """The same, with nobody who waits."""
+    """The same; no caller waits for the end."""
 
 
 def fixed_work_ns() -> int:
@@ -259,10 +260,9 @@ class Conductor:
 
 def write(path: Path, value: dict[str, Any], mode: int = 0o600) -> None:
     """Write a JSON document in one step."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
-        file.write(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
-    temporary.replace(path)
+    Directory.open(path.parent).replace(
+        path.name, json.dumps(value, indent=1, ensure_ascii=False) + "\n", mode
+    )
 
 
 def close(run: Path, meta: dict[str, Any], failure: str | None) -> None:

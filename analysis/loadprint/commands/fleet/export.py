@@ -18,7 +18,7 @@ from loadprint.errors import InputError
 from loadprint.metrics.gather import gather
 from loadprint.reading import bounds
 from loadprint.reading.call_tree import read_call_tree
-from loadprint.reading.queries import TEXT, Store, listed, quoted
+from loadprint.reading.queries import TEXT, Store, identifier, listed
 from loadprint.reading.recording import Run, read_object
 from loadprint.reading.sides import every_side, single
 
@@ -128,7 +128,7 @@ def _require_short_texts(path: Path, store: Store) -> None:
     names = tuple(name for name, kind in store.kinds(path).items() if kind == TEXT)
     if not names:
         return
-    sums = {f"c{n}": f"sum(length({quoted(name)}))::DOUBLE" for n, name in enumerate(names)}
+    sums = {f"c{n}": f"sum(length({identifier(name)}))::DOUBLE" for n, name in enumerate(names)}
     lengths = store.fetch(path, f"SELECT {listed(sums)} FROM t")
     if any(column[0] > bounds.EXPORTED for column in lengths.values()):
         what = f"a column contains more than {bounds.EXPORTED // bounds.MIB} MiB of text"
