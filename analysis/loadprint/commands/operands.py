@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from loadprint import temporary
 from loadprint.errors import InputError
 from loadprint.reading.recording import read_object
 from loadprint.reading.sides import Side, side_of, sides_of, single, split
@@ -91,9 +89,7 @@ def _imported(path: Path) -> Side:
     from loadprint.importing.writer import write_run  # noqa: PLC0415  pyarrow is slow to import
 
     imported = sar.load(path)
-    folder = Path(tempfile.mkdtemp(prefix="loadprint-import-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return single(write_run(folder / path.stem, imported))
+    return single(write_run(temporary.directory("loadprint-import-") / path.stem, imported))
 
 
 def _distinct(sides: list[Side]) -> list[Side]:

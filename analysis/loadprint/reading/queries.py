@@ -7,9 +7,6 @@ texts are bounded.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import weakref
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +15,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from loadprint import temporary
 from loadprint.errors import InputError
 from loadprint.printable import UNSAFE, printable
 from loadprint.reading import bounds, column_types, documents, shapes, units
@@ -37,15 +35,13 @@ class Store:
     """An in-memory DuckDB that reads Parquet files in place."""
 
     def __init__(self) -> None:
-        spilled = tempfile.mkdtemp(prefix="loadprint-")
-        weakref.finalize(self, shutil.rmtree, spilled, ignore_errors=True)
         # an unknown table is an error, never a Python variable; no extension is downloaded
         self._duckdb = duckdb.connect(
             config={
                 "python_enable_replacements": False,
                 "autoinstall_known_extensions": False,
                 "memory_limit": MEMORY,
-                "temp_directory": spilled,
+                "temp_directory": str(temporary.directory("loadprint-")),
                 "max_temp_directory_size": SPILL,
             }
         )
