@@ -5,26 +5,12 @@
 //! Intel and AMD processors have them; virtual machines do not. Since Linux 5.10 only root can read
 //! them, because they are a side channel.
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Type;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-
 use super::Attribute;
 use super::TimedReads;
 use super::int_or_null;
 use super::numbered;
 use super::word;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::background::Background;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -36,29 +22,15 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
 
 static ENTITY: &[Text] = &[text("control"), text("zone")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
-static COLUMNS: &[Column] = &[
-    Column::counter(
-        "energy_uj",
-        Unit::Microjoule,
+static COLUMNS: &[Column] = columns! {
+    counter(Microjoule) "energy_uj",
         "energy used; wraps at the zone's range",
-        "/sys/class/powercap/*/energy_uj",
-    )
-    .stored(Type::Int64)
-    .lower(),
-    Column::gauge(
-        "max_energy_range_uj",
-        Unit::Microjoule,
+        "/sys/class/powercap/*/energy_uj", stored(Type::Int64), lower;
+    gauge(Microjoule) "max_energy_range_uj",
         "largest value of the counter, after which it restarts at zero",
-        "/sys/class/powercap/*/max_energy_range_uj",
-    )
-    .stored(Type::Int64),
-    Column::gauge(
-        "read_us",
-        Unit::Microsecond,
-        "duration of the read",
-        "clock of the recorder",
-    ),
-];
+        "/sys/class/powercap/*/max_energy_range_uj", stored(Type::Int64);
+    gauge(Microsecond) "read_us", "duration of the read", "clock of the recorder";
+};
 
 /// The kernel's names of the interfaces to RAPL: by register, and on some laptops through memory.
 const CONTROLS: [&str; 2] = ["intel-rapl:", "intel-rapl-mmio:"];

@@ -9,17 +9,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Schema;
-
 use super::ioctl::Interfaces;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::background::Background;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(

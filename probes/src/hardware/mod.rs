@@ -16,11 +16,8 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use loadprint_recording::clock::monotonic_ns;
-use loadprint_recording::rows::Rows;
 
-use crate::ProbeError;
-use crate::host::ParseError;
-use crate::host::Source;
+use crate::prelude::*;
 use crate::procfs::fields::Cursor;
 
 /// A sysfs attribute with one number. If its device is removed and added again, the file is opened

@@ -4,24 +4,10 @@
 //! requests just look slow. Each read sends a command to the device and needs
 //! CAP_SYS_ADMIN.
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-use rustix::thread::CapabilitySet;
-
 use super::log_page::Controller;
 use super::numbered;
 use super::word;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::background::Background;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -39,28 +25,15 @@ static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
 
 const AMAZON: &str = "NVMe log page D0h of Amazon volumes";
 
-const fn exceeded(name: &'static str, help: &'static str) -> Column {
-    Column::counter(name, Unit::Microsecond, help, AMAZON).lower()
-}
-
-static COLUMNS: &[Column] = &[
-    exceeded(
-        "volume_iops_exceeded_us",
-        "time over the IOPS limit of the volume",
-    ),
-    exceeded(
-        "volume_throughput_exceeded_us",
-        "time over the throughput limit of the volume",
-    ),
-    exceeded(
-        "instance_iops_exceeded_us",
-        "time over the IOPS limit of the instance",
-    ),
-    exceeded(
-        "instance_throughput_exceeded_us",
-        "time over the throughput limit of the instance",
-    ),
-];
+static COLUMNS: &[Column] = columns! {
+    counter(Microsecond) "volume_iops_exceeded_us", "time over the IOPS limit of the volume", AMAZON, lower;
+    counter(Microsecond) "volume_throughput_exceeded_us",
+        "time over the throughput limit of the volume", AMAZON, lower;
+    counter(Microsecond) "instance_iops_exceeded_us",
+        "time over the IOPS limit of the instance", AMAZON, lower;
+    counter(Microsecond) "instance_throughput_exceeded_us",
+        "time over the throughput limit of the instance", AMAZON, lower;
+};
 
 #[derive(Debug)]
 struct Watched {

@@ -6,25 +6,12 @@
 
 use std::borrow::Cow;
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-
 use super::PerformanceTable;
 use super::server::Kind;
 use super::server::Link;
 use super::server::QueryError;
 use super::server::Server;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::background::Background;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -38,13 +25,11 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
 
 static ENTITY: &[Text] = &[text("statements")];
 static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);
-static COLUMNS: &[Column] = &[Column::buckets(
-    "buckets",
-    Unit::Picosecond,
-    "statements by the time they took; the server defines the bounds, and each recording contains them",
-    "performance_schema.events_statements_histogram_global",
-)
-.lower()];
+static COLUMNS: &[Column] = columns! {
+    buckets(Picosecond) "buckets",
+        "statements by the time they took; the server defines the bounds, and each recording contains them",
+        "performance_schema.events_statements_histogram_global", lower;
+};
 
 const BOUNDS: &str = "SELECT BUCKET_NUMBER, BUCKET_TIMER_LOW, BUCKET_TIMER_HIGH \
                       FROM performance_schema.events_statements_histogram_global ORDER BY BUCKET_NUMBER";

@@ -4,9 +4,6 @@
 //! Every source except SHOW GLOBAL STATUS is optional: a source that the server refuses is not read
 //! again, and a row has the reason.
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Schema;
-
 use super::client::Cells;
 use super::client::Failure;
 use super::engine;
@@ -16,13 +13,7 @@ use super::server::Kind;
 use super::server::Link;
 use super::server::RecorderCounts;
 use super::server::Server;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::background::Background;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
