@@ -120,12 +120,10 @@ fn metrics(interface: &str, names: &[String]) -> Vec<String> {
     for name in names {
         let time = times.entry(name).or_insert(0);
         *time += 1;
-        let again = if *time > 1 {
-            format!(" #{time}")
-        } else {
-            String::new()
-        };
-        metrics.push(format!("{interface}.{name}{again}"));
+        metrics.push(match time {
+            1 => format!("{interface}.{name}"),
+            _ => format!("{interface}.{name} #{time}"),
+        });
     }
     metrics
 }

@@ -6,9 +6,9 @@
 //! only the nominal frequency.
 
 use super::Attribute;
-use super::TimedReads;
-use super::int_or_null;
+use super::Sensor;
 use super::numbered;
+use super::sample;
 use crate::prelude::*;
 
 /// The probe's line in the registry.
@@ -24,12 +24,6 @@ static COLUMNS: &[Column] = columns! {
     gauge(Microsecond) "read_us", "duration of the read", "clock of the recorder";
 };
 
-#[derive(Debug)]
-struct Cpu {
-    number: String,
-    frequency: Attribute,
-}
-
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let root = host.sys("devices/system/cpu");
     let path = |cpu: &str| root.join(cpu).join("cpufreq/scaling_cur_freq");
@@ -41,26 +35,13 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
         )));
     }
     // A CPU that is offline has no file; it has one when it comes online.
-    let mut cpus: Vec<_> = names
-        .iter()
-        .map(|name| Cpu {
-            number: name["cpu".len()..].to_owned(),
-            frequency: Attribute::new(path(name)),
-        })
-        .collect();
+    let cpu = |name: &String| Sensor {
+        entity: [name["cpu".len()..].to_owned()],
+        attribute: Attribute::new(path(name)),
+        constant: None,
+    };
+    let mut cpus: Vec<_> = names.iter().map(cpu).collect();
     Ok(Background::spawn("frequency", move |rows| {
         sample(&mut cpus, rows)
     }))
-}
-
-fn sample(cpus: &mut [Cpu], rows: &mut Rows) -> Result<(), ProbeError> {
-    let (mut watch, before) = (TimedReads::default(), rows.len());
-    for cpu in cpus {
-        if let Some((khz, took_us)) = watch.read(&mut cpu.frequency) {
-            rows.row(&[cpu.number.as_bytes()]);
-            int_or_null(khz, rows);
-            rows.uint(took_us);
-        }
-    }
-    watch.end(rows, before)
 }

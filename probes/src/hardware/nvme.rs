@@ -88,18 +88,13 @@ fn amazon_namespace(model: &str) -> Option<u32> {
 }
 
 fn sample(watched: &mut [Watched], rows: &mut Rows) -> Result<(), ProbeError> {
-    for Watched {
-        name,
-        controller,
-        namespace,
-    } in watched
-    {
+    for device in watched {
         // An older device may lack the page.
-        let Some(cells) = controller.amazon_page(*namespace).ok().and_then(parse_amazon) else {
-            continue;
-        };
-        rows.row(&[name.as_bytes()]);
-        cells.iter().for_each(|cell| rows.uint_or_null(*cell));
+        let page = device.controller.amazon_page(device.namespace);
+        if let Some(cells) = page.ok().and_then(parse_amazon) {
+            rows.row(&[device.name.as_bytes()]);
+            cells.iter().for_each(|cell| rows.uint_or_null(*cell));
+        }
     }
     if rows.is_empty() {
         return Err(ProbeError::Source("no NVMe device answers; see dmesg".to_owned()));
@@ -115,27 +110,20 @@ pub fn parse_amazon(page: &[u8]) -> Option<[Option<u64>; 4]> {
     const VOLUME_MAGIC: u64 = 0x3C23_B510;
     const INSTANCE_MAGIC: u64 = 0xEC2C_0D7E;
     let magic = number(page, 0, 4)?;
-    if magic != VOLUME_MAGIC && magic != INSTANCE_MAGIC {
-        return None;
-    }
-    let mut cells = [56, 64, 72, 80].map(|offset| number(page, offset, 8));
-    if magic == INSTANCE_MAGIC {
+    let [volume_iops, volume_throughput, iops, throughput] =
+        [56, 64, 72, 80].map(|offset| number(page, offset, 8));
+    match magic {
+        VOLUME_MAGIC => Some([volume_iops, volume_throughput, iops, throughput]),
         // Instance storage has no volume limits.
-        cells[0] = None;
-        cells[1] = None;
+        INSTANCE_MAGIC => Some([None, None, iops, throughput]),
+        _ => None,
     }
-    Some(cells)
 }
 
 /// A little-endian number of up to eight bytes.
 fn number(page: &[u8], offset: usize, bytes: usize) -> Option<u64> {
-    let field = page.get(offset..offset + bytes)?;
-    Some(
-        field
-            .iter()
-            .rev()
-            .fold(0, |value, byte| value << 8 | u64::from(*byte)),
-    )
+    let field = page.get(offset..offset + bytes)?.iter().rev();
+    Some(field.fold(0, |value, byte| value << 8 | u64::from(*byte)))
 }
 
 #[cfg(test)]

@@ -58,9 +58,7 @@ fn select_statement(columns: &[Column]) -> String {
 }
 
 fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let server = options.mysql.ok_or_else(super::no_server_named)?;
-    server.log_in()?;
-    super::performance_schema(server, TABLE)?;
+    let server = super::server_with(TABLE, options)?;
     let probe = Background::new("mysql_digests", move |rows| read(server, rows));
     Ok(Box::new(probe))
 }
@@ -74,7 +72,7 @@ fn read(server: &'static Server, rows: &mut Rows) -> Result<(), ProbeError> {
         Err(Failure { number: 1054, .. }) => select(&COLUMNS[..COLUMNS.len() - 1]),
         result => result,
     };
-    result.map_err(|failure| ProbeError::Source(format!("{}: {failure}", server.account().describe())))
+    result.map_err(|failure| server.error(&failure))
 }
 
 fn row(rows: &mut Rows, cells: &Cells<'_>) {
@@ -87,9 +85,6 @@ fn row(rows: &mut Rows, cells: &Cells<'_>) {
         None => rows.null(),
     }
     for column in 1..COLUMNS.len() {
-        let cell = cells
-            .get(2 + column)
-            .and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
-        rows.uint_or_null(cell);
+        rows.uint_or_null(cells.number(2 + column));
     }
 }

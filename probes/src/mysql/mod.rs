@@ -19,13 +19,22 @@ use self::server::Kind;
 use self::server::QueryError;
 use self::server::Server;
 use crate::NotRunning;
+use crate::Options;
 
-fn no_server_named() -> NotRunning {
-    NotRunning::Off(
-        "no server is named; name one with --mysql-socket, --mysql-host or --mysql-defaults-file, and --mysql-user and \
-         --mysql-password-file"
-            .to_owned(),
-    )
+/// The server under test, after a login.
+///
+/// # Errors
+/// [`NotRunning`] if none is named, or it refuses the login.
+fn server(options: &Options) -> Result<&'static Server, NotRunning> {
+    let server = options.mysql.ok_or_else(|| {
+        NotRunning::Off(
+            "no server is named; name one with --mysql-socket, --mysql-host or --mysql-defaults-file, and --mysql-user and \
+             --mysql-password-file"
+                .to_owned(),
+        )
+    })?;
+    server.log_in()?;
+    Ok(server)
 }
 
 /// A table of performance_schema and the versions that have it.
@@ -95,13 +104,13 @@ impl TableCheck {
     }
 }
 
-/// Checks that a table of performance_schema can be read. Succeeds if the server does not answer:
-/// it may start later.
+/// The server under test, if the table of performance_schema can be read. A server that does not
+/// answer may start later.
 ///
 /// # Errors
-/// [`NotRunning::Unavailable`] with the reason and the fix.
-fn performance_schema(server: &'static Server, table: PerformanceTable) -> Result<(), NotRunning> {
-    let description = server.account().describe();
+/// Those of [`server`]; [`NotRunning::Unavailable`] with the reason and the fix.
+fn server_with(table: PerformanceTable, options: &Options) -> Result<&'static Server, NotRunning> {
+    let server = server(options)?;
     let check = server.query_once(move |link| {
         let mut enabled = false;
         link.query(Kind::Select, "SELECT @@GLOBAL.performance_schema", |cells| {
@@ -125,10 +134,10 @@ fn performance_schema(server: &'static Server, table: PerformanceTable) -> Resul
         Err(QueryError::NoAnswer(_)) => None,
         Err(QueryError::Refused(failure)) => Some(failure.to_string()),
     };
-    match reason {
-        Some(reason) => Err(NotRunning::Unavailable(format!("{description}: {reason}"))),
-        None => Ok(()),
-    }
+    reason.map_or(Ok(server), |reason| {
+        let description = server.account().describe();
+        Err(NotRunning::Unavailable(format!("{description}: {reason}")))
+    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use super::PerformanceTable;
+use super::client::Failure;
 use super::server::Kind;
 use super::server::Link;
 use super::server::QueryError;
@@ -44,13 +45,8 @@ pub(super) const TABLE: PerformanceTable = PerformanceTable {
 const MAX_BUCKETS: usize = 4096;
 
 fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let server = options.mysql.ok_or_else(super::no_server_named)?;
-    server.log_in()?;
-    super::performance_schema(server, TABLE)?;
-    let bounds = server
-        .query_once(|link| Ok(bounds(link)))
-        .and_then(|bounds| bounds.map_err(QueryError::Refused));
-    let bounds = match bounds {
+    let server = super::server_with(TABLE, options)?;
+    let bounds = match server.query_once(bounds) {
         Ok(bounds) if bounds.len() > 1 => bounds,
         Ok(_) => {
             let empty =
@@ -73,13 +69,10 @@ fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
 }
 
 /// The lower bounds, and infinity for the end of the last bucket.
-fn bounds(link: &mut Link) -> Result<Vec<Option<f64>>, super::client::Failure> {
+fn bounds(link: &mut Link) -> Result<Vec<Option<f64>>, Failure> {
     let mut bounds = vec![];
     link.query(Kind::Select, BOUNDS, |cells| {
-        let low = cells
-            .get(1)
-            .and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
-        bounds.extend(low.map(Some));
+        bounds.extend(cells.number(1).map(Some));
     })?;
     bounds.truncate(MAX_BUCKETS);
     bounds.push(None);
@@ -90,13 +83,8 @@ fn read(server: &'static Server, buckets: &mut [u64], rows: &mut Rows) -> Result
     let mut read = 0;
     let mut is_malformed = false;
     let counted = server.link()?.query(Kind::Select, COUNTS, |cells| {
-        let number = |column| {
-            cells
-                .get(column)
-                .and_then(|text| std::str::from_utf8(text).ok()?.parse::<u64>().ok())
-        };
-        let bucket = number(0).and_then(|index| buckets.get_mut(usize::try_from(index).ok()?));
-        match (bucket, number(1)) {
+        let bucket = cells.number(0).and_then(|index: usize| buckets.get_mut(index));
+        match (bucket, cells.number(1)) {
             (Some(bucket), Some(count)) => {
                 *bucket = count;
                 read += 1;
@@ -104,12 +92,11 @@ fn read(server: &'static Server, buckets: &mut [u64], rows: &mut Rows) -> Result
             _ => is_malformed = true,
         }
     });
-    let description = || server.account().describe();
-    counted.map_err(|failure| ProbeError::Source(format!("{}: {failure}", description())))?;
+    counted.map_err(|failure| server.error(&failure))?;
     if is_malformed || read != buckets.len() {
         return Err(ProbeError::Source(format!(
             "{}: the statement histogram no longer has the {} buckets that it had at the start; restart the recorder",
-            description(),
+            server.account().describe(),
             buckets.len()
         )));
     }
