@@ -9,11 +9,7 @@
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::Mode;
-use rustix::fs::OFlags;
-use rustix::fs::RawDir;
-use rustix::fs::SeekFrom;
-use rustix::fs::seek;
+use rustix::fs;
 
 use super::entities::Entities;
 use super::fields::Cursor;
@@ -131,15 +127,15 @@ impl Process {
     fn list(&mut self, host: &Host) -> Result<(), ProbeError> {
         // The open directory belongs to the process that had the ID when it was opened.
         if let Some(task) = self.task.take()
-            && seek(&task, SeekFrom::Start(0)).is_ok()
+            && fs::seek(&task, fs::SeekFrom::Start(0)).is_ok()
             && self.read_threads(host, task)?
         {
             return Ok(());
         }
         let path = host.proc(&format!("{}/task", self.pid));
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = fs::OFlags::RDONLY | fs::OFlags::DIRECTORY | fs::OFlags::CLOEXEC;
         // A process that does not exist has no rows.
-        if let Ok(task) = rustix::fs::open(path, flags, Mode::empty()) {
+        if let Ok(task) = fs::open(path, flags, fs::Mode::empty()) {
             self.read_threads(host, task)?;
         }
         Ok(())
@@ -149,7 +145,7 @@ impl Process {
     fn read_threads(&mut self, host: &Host, task: OwnedFd) -> Result<bool, ProbeError> {
         let mut any = false;
         let mut buffer = [MaybeUninit::uninit(); 8192];
-        let mut entries = RawDir::new(&task, &mut buffer);
+        let mut entries = fs::RawDir::new(&task, &mut buffer);
         while let Some(Ok(entry)) = entries.next() {
             let name = entry.file_name().to_str().ok();
             if let Some(tid) = name.and_then(|name| name.parse().ok()) {
