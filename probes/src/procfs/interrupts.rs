@@ -76,7 +76,7 @@ pub struct Matrix {
     described: bool,
     /// The first line of the file, and for each column the number of the CPU and its sets.
     head: Vec<u8>,
-    cpus: Vec<(u32, String)>,
+    cpus: Vec<String>,
     members: Vec<Vec<usize>>,
     per_cpu: Vec<u64>,
     per_set: Vec<u64>,
@@ -154,7 +154,7 @@ impl Matrix {
         if self.line == 1 {
             return Err(empty("CPU0"));
         }
-        for ((_, name), count) in self.cpus.iter().zip(&self.per_cpu) {
+        for (name, count) in self.cpus.iter().zip(&self.per_cpu) {
             rows.row(&[b"all", name.as_bytes()]);
             self.cells(*count, None, rows);
         }
@@ -167,24 +167,22 @@ impl Matrix {
             return Ok(());
         }
         let mut words = Cursor::new(head);
-        let mut cpus = vec![];
+        let (mut cpus, mut members) = (vec![], vec![]);
         while let Some(word) = words.word() {
             let number = word.strip_prefix(b"CPU").ok_or_else(|| empty("CPU0"))?;
             let number: u32 = cursor.convert("CPU", number)?;
-            cpus.push((number, number.to_string()));
+            let sets = self.sets.iter().enumerate();
+            let sets = sets.filter(|(_, (_, set))| set.contains(number));
+            members.push(sets.map(|(index, _)| index).collect());
+            cpus.push(number.to_string());
         }
         if cpus.is_empty() {
             return Err(empty("CPU0"));
         }
-        let sets_of = |cpu| {
-            let sets = self.sets.iter().enumerate();
-            let sets = sets.filter(|(_, (_, set))| set.contains(cpu));
-            sets.map(|(index, _)| index).collect()
-        };
-        self.members = cpus.iter().map(|(cpu, _)| sets_of(*cpu)).collect();
         self.per_cpu = vec![0; cpus.len()];
         self.per_set = vec![0; self.sets.len()];
         self.cpus = cpus;
+        self.members = members;
         self.head = head.to_vec();
         Ok(())
     }
