@@ -13,6 +13,7 @@ pub mod host;
 pub mod mysql;
 pub mod options;
 pub mod perf;
+mod prelude;
 pub mod procfs;
 pub mod reference;
 pub mod registry;

@@ -13,27 +13,25 @@ use crate::procfs::cgroup;
 use crate::procfs::cpu;
 use crate::procfs::diskstats;
 use crate::procfs::interrupts;
-use crate::procfs::meminfo;
+use crate::procfs::memory;
 use crate::procfs::net_dev;
 use crate::procfs::pressure;
 use crate::procfs::process;
 use crate::procfs::snmp;
 use crate::procfs::sockets;
-use crate::procfs::softirqs;
 use crate::procfs::threads;
-use crate::procfs::vmstat;
 use crate::scrape;
 
 /// All probes, in the order in which they are read at a tick.
 pub static PROBES: &[ProbeEntry] = &[
     cpu::ENTRY,
     interrupts::ENTRY,
-    softirqs::ENTRY,
+    interrupts::SOFTIRQS_ENTRY,
     diskstats::ENTRY,
     net_dev::ENTRY,
     snmp::ENTRY,
-    meminfo::ENTRY,
-    vmstat::ENTRY,
+    memory::MEMORY_ENTRY,
+    memory::VMSTAT_ENTRY,
     pressure::ENTRY,
     process::ENTRY,
     threads::ENTRY,

@@ -1,9 +1,6 @@
 //! Reads MySQL option files, which the client library would read again, by path, and without the
 //! options of TLS modes and keys (`mysql_read_default_options` of sql-common/client.cc).
 
-use std::ffi::CString;
-use std::ffi::c_char;
-use std::ffi::c_void;
 use std::path::Path;
 use std::path::PathBuf;
 use std::ptr;
@@ -12,6 +9,8 @@ use mysqlclient_sys as sys;
 
 use crate::private_file::Refusal;
 use crate::private_file::read_private;
+use crate::set::set_text;
+use crate::set::set_value;
 
 /// Options about TLS and keys that are read, or that change nothing for a client of one connection.
 /// Any other such option is refused: ignoring it could expose a password.
@@ -143,7 +142,7 @@ impl OptionFile {
     /// Sets the options of a handle that are neither address, account nor TLS.
     ///
     /// # Errors
-    /// If a switch is neither on nor off.
+    /// If a switch is neither on nor off, or a text contains a zero byte.
     ///
     /// # Safety
     /// `mysql` must come from mysql_init and must not be connected yet.
@@ -156,26 +155,18 @@ impl OptionFile {
             ("plugin-dir", option::MYSQL_PLUGIN_DIR),
         ];
         for (name, option) in texts {
-            let Some(text) = self.get(name).and_then(|text| CString::new(text).ok()) else {
-                continue;
-            };
-            // SAFETY: these options take a string and copy it.
-            unsafe { sys::mysql_options(mysql, option, text.as_ptr().cast::<c_void>()) };
+            if let Some(text) = self.get(name) {
+                // SAFETY: these options take a string.
+                unsafe { set_text(mysql, option, text) }?;
+            }
         }
         if self.flag("compress")? == Some(true) {
             // SAFETY: this option takes no value.
             unsafe { sys::mysql_options(mysql, option::MYSQL_OPT_COMPRESS, ptr::null()) };
         }
         if let Some(enabled) = self.flag("enable-cleartext-plugin")? {
-            let enabled = c_char::from(enabled);
-            // SAFETY: this option takes a pointer to a bool, a byte, and copies it.
-            unsafe {
-                sys::mysql_options(
-                    mysql,
-                    option::MYSQL_ENABLE_CLEARTEXT_PLUGIN,
-                    ptr::from_ref(&enabled).cast(),
-                )
-            };
+            // SAFETY: this option takes a bool.
+            unsafe { set_value(mysql, option::MYSQL_ENABLE_CLEARTEXT_PLUGIN, enabled) };
         }
         Ok(())
     }
@@ -218,10 +209,8 @@ fn parse(text: &str, groups: &[&str]) -> Result<Vec<(String, String)>, String> {
 fn setting(name: &str, value: &str) -> (String, String) {
     let name = name.replace('_', "-");
     let name = name.strip_prefix("loose-").unwrap_or(&name);
-    match name
-        .strip_prefix("skip-")
-        .or_else(|| name.strip_prefix("disable-"))
-    {
+    let switch = name.strip_prefix("skip-");
+    match switch.or_else(|| name.strip_prefix("disable-")) {
         Some(switch) => (switch.to_owned(), "0".to_owned()),
         None => (name.to_owned(), unquoted(value)),
     }

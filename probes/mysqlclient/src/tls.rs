@@ -1,16 +1,15 @@
 //! Resolves the options of TLS and of the server's key, from the command line and the option file,
 //! and sets them for a connection.
 
-use std::ffi::CString;
 use std::ffi::c_uint;
-use std::ffi::c_void;
 use std::path::Path;
-use std::ptr;
 
 use mysqlclient_sys as sys;
 
 use crate::option_file::OptionFile;
 use crate::private_file::Refusal;
+use crate::set::set_text;
+use crate::set::set_value;
 
 /// `enum mysql_ssl_mode` of mysql.h.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -211,14 +210,15 @@ impl Tls {
     /// `mysql` must come from mysql_init and must not be connected yet.
     pub unsafe fn set(&self, mysql: *mut sys::MYSQL) -> Result<(), Refusal> {
         use sys::mysql_option as option;
-        let numbers: [(option, c_uint); 2] = [
-            (option::MYSQL_OPT_SSL_MODE, self.mode as c_uint),
-            (option::MYSQL_OPT_LOCAL_INFILE, 0),
-        ];
-        for (option, number) in &numbers {
-            // SAFETY: these options take a pointer to an unsigned int and copy it (C API
-            // reference, mysql_options).
-            unsafe { sys::mysql_options(mysql, *option, ptr::from_ref(number).cast::<c_void>()) };
+        // SAFETY: these options take an unsigned int, the last one a bool.
+        unsafe {
+            set_value(mysql, option::MYSQL_OPT_SSL_MODE, self.mode as c_uint);
+            set_value(mysql, option::MYSQL_OPT_LOCAL_INFILE, 0 as c_uint);
+            set_value(
+                mysql,
+                option::MYSQL_OPT_GET_SERVER_PUBLIC_KEY,
+                self.get_public_key,
+            );
         }
         let tls13 = self
             .cipher
@@ -243,15 +243,11 @@ impl Tls {
             (option::MYSQL_SERVER_PUBLIC_KEY, &self.public_key),
         ];
         for (option, text) in texts {
-            let Some(text) = text else { continue };
-            let text = CString::new(text.as_str())
-                .map_err(|_| Refusal("an option of TLS contains a zero byte".to_owned()))?;
-            // SAFETY: these options take a string and copy it.
-            unsafe { sys::mysql_options(mysql, option, text.as_ptr().cast()) };
+            if let Some(text) = text {
+                // SAFETY: these options take a string.
+                unsafe { set_text(mysql, option, text) }?;
+            }
         }
-        let get = ptr::from_ref(&self.get_public_key).cast::<c_void>();
-        // SAFETY: this option takes a pointer to a bool and copies it.
-        unsafe { sys::mysql_options(mysql, option::MYSQL_OPT_GET_SERVER_PUBLIC_KEY, get) };
         Ok(())
     }
 }

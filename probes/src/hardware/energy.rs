@@ -5,26 +5,12 @@
 //! Intel and AMD processors have them; virtual machines do not. Since Linux 5.10 only root can read
 //! them, because they are a side channel.
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Type;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-
 use super::Attribute;
-use super::TimedReads;
-use super::int_or_null;
+use super::Sensor;
 use super::numbered;
+use super::sample;
 use super::word;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::background::Background;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -36,40 +22,18 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
 
 static ENTITY: &[Text] = &[text("control"), text("zone")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
-static COLUMNS: &[Column] = &[
-    Column::counter(
-        "energy_uj",
-        Unit::Microjoule,
+static COLUMNS: &[Column] = columns! {
+    counter(Microjoule) "energy_uj",
         "energy used; wraps at the zone's range",
-        "/sys/class/powercap/*/energy_uj",
-    )
-    .stored(Type::Int64)
-    .lower(),
-    Column::gauge(
-        "max_energy_range_uj",
-        Unit::Microjoule,
+        "/sys/class/powercap/*/energy_uj", stored(Type::Int64), lower;
+    gauge(Microjoule) "max_energy_range_uj",
         "largest value of the counter, after which it restarts at zero",
-        "/sys/class/powercap/*/max_energy_range_uj",
-    )
-    .stored(Type::Int64),
-    Column::gauge(
-        "read_us",
-        Unit::Microsecond,
-        "duration of the read",
-        "clock of the recorder",
-    ),
-];
+        "/sys/class/powercap/*/max_energy_range_uj", stored(Type::Int64);
+    gauge(Microsecond) "read_us", "duration of the read", "clock of the recorder";
+};
 
 /// The kernel's names of the interfaces to RAPL: by register, and on some laptops through memory.
 const CONTROLS: [&str; 2] = ["intel-rapl:", "intel-rapl-mmio:"];
-
-#[derive(Debug)]
-struct Zone {
-    control: &'static str,
-    name: String,
-    energy: Attribute,
-    range: Option<i64>,
-}
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let mut zones = zones(host);
@@ -79,7 +43,7 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
             host.sys("class/powercap").display()
         )));
     };
-    if let Err(error) = first.energy.read() {
+    if let Err(error) = first.attribute.read() {
         return Err(NotRunning::Unavailable(format!(
             "{error}; run as root or with CAP_DAC_READ_SEARCH, which Linux 5.10 and newer require"
         )));
@@ -89,51 +53,32 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
 
 /// All zones with an energy counter; the name of a zone follows the name of the zone that contains
 /// it.
-fn zones(host: &Host) -> Vec<Zone> {
+fn zones(host: &Host) -> Vec<Sensor<2>> {
     let root = host.sys("class/powercap");
-    let mut zones: Vec<Zone> = vec![];
+    let name = |zone: &str| word(&root.join(zone).join("name")).unwrap_or_else(|| zone.to_owned());
+    let mut zones: Vec<Sensor<2>> = vec![];
     for prefix in CONTROLS {
         for zone in numbered(&root, prefix) {
-            let name = |zone: &str| word(&root.join(zone).join("name")).unwrap_or_else(|| zone.to_owned());
+            let energy = root.join(&zone).join("energy_uj");
+            if !energy.exists() {
+                continue;
+            }
             // `intel-rapl:0:1` is a part of `intel-rapl:0`.
-            let whole = zone
-                .rfind(':')
-                .map(|end| &zone[..end])
-                .filter(|whole| whole.contains(':'));
-            let mut full =
-                whole.map_or_else(|| name(&zone), |whole| format!("{}/{}", name(whole), name(&zone)));
+            let mut full = match zone.rsplit_once(':') {
+                Some((whole, _)) if whole.contains(':') => format!("{}/{}", name(whole), name(&zone)),
+                _ => name(&zone),
+            };
             let control = prefix.trim_end_matches(':');
-            if zones
-                .iter()
-                .any(|known| known.control == control && known.name == full)
-            {
+            if zones.iter().any(|known| known.entity == [control, &full]) {
                 full = format!("{full} ({zone})");
             }
-            let energy = root.join(&zone).join("energy_uj");
-            if energy.exists() {
-                zones.push(Zone {
-                    control,
-                    name: full,
-                    energy: Attribute::new(energy),
-                    range: Attribute::new(root.join(&zone).join("max_energy_range_uj"))
-                        .read()
-                        .unwrap_or(None),
-                });
-            }
+            let mut range = Attribute::new(root.join(&zone).join("max_energy_range_uj"));
+            zones.push(Sensor {
+                entity: [control.to_owned(), full],
+                attribute: Attribute::new(energy),
+                constant: Some(range.read().unwrap_or(None)),
+            });
         }
     }
     zones
-}
-
-fn sample(zones: &mut [Zone], rows: &mut Rows) -> Result<(), ProbeError> {
-    let (mut watch, before) = (TimedReads::default(), rows.len());
-    for zone in zones {
-        if let Some((energy, took_us)) = watch.read(&mut zone.energy) {
-            rows.row(&[zone.control.as_bytes(), zone.name.as_bytes()]);
-            int_or_null(energy, rows);
-            int_or_null(zone.range, rows);
-            rows.uint(took_us);
-        }
-    }
-    watch.end(rows, before)
 }

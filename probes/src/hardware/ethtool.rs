@@ -9,17 +9,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Schema;
-
 use super::ioctl::Interfaces;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::background::Background;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -129,12 +120,10 @@ fn metrics(interface: &str, names: &[String]) -> Vec<String> {
     for name in names {
         let time = times.entry(name).or_insert(0);
         *time += 1;
-        let again = if *time > 1 {
-            format!(" #{time}")
-        } else {
-            String::new()
-        };
-        metrics.push(format!("{interface}.{name}{again}"));
+        metrics.push(match time {
+            1 => format!("{interface}.{name}"),
+            _ => format!("{interface}.{name} #{time}"),
+        });
     }
     metrics
 }

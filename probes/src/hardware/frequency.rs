@@ -5,25 +5,11 @@
 //! (acpi-cppc). `/proc/cpuinfo` reads the same values at the same cost; without cpufreq it prints
 //! only the nominal frequency.
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Type;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-
 use super::Attribute;
-use super::TimedReads;
-use super::int_or_null;
+use super::Sensor;
 use super::numbered;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::background::Background;
+use super::sample;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry =
@@ -32,28 +18,11 @@ pub const ENTRY: ProbeEntry =
 static ENTITY: &[Text] = &[text("cpu")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
 const CPUFREQ: &str = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_cur_freq";
-static COLUMNS: &[Column] = &[
-    Column::gauge(
-        "khz",
-        Unit::Kilohertz,
-        "frequency that the driver measures or requests",
-        CPUFREQ,
-    )
-    .stored(Type::Int64)
-    .higher(),
-    Column::gauge(
-        "read_us",
-        Unit::Microsecond,
-        "duration of the read",
-        "clock of the recorder",
-    ),
-];
-
-#[derive(Debug)]
-struct Cpu {
-    number: String,
-    frequency: Attribute,
-}
+static COLUMNS: &[Column] = columns! {
+    gauge(Kilohertz) "khz",
+        "frequency that the driver measures or requests", CPUFREQ, stored(Type::Int64), higher;
+    gauge(Microsecond) "read_us", "duration of the read", "clock of the recorder";
+};
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let root = host.sys("devices/system/cpu");
@@ -66,26 +35,13 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
         )));
     }
     // A CPU that is offline has no file; it has one when it comes online.
-    let mut cpus: Vec<_> = names
-        .iter()
-        .map(|name| Cpu {
-            number: name["cpu".len()..].to_owned(),
-            frequency: Attribute::new(path(name)),
-        })
-        .collect();
+    let cpu = |name: &String| Sensor {
+        entity: [name["cpu".len()..].to_owned()],
+        attribute: Attribute::new(path(name)),
+        constant: None,
+    };
+    let mut cpus: Vec<_> = names.iter().map(cpu).collect();
     Ok(Background::spawn("frequency", move |rows| {
         sample(&mut cpus, rows)
     }))
-}
-
-fn sample(cpus: &mut [Cpu], rows: &mut Rows) -> Result<(), ProbeError> {
-    let (mut watch, before) = (TimedReads::default(), rows.len());
-    for cpu in cpus {
-        if let Some((khz, took_us)) = watch.read(&mut cpu.frequency) {
-            rows.row(&[cpu.number.as_bytes()]);
-            int_or_null(khz, rows);
-            rows.uint(took_us);
-        }
-    }
-    watch.end(rows, before)
 }

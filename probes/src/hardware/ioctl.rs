@@ -6,10 +6,7 @@ use std::mem;
 use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
 
-use rustix::net::AddressFamily;
-use rustix::net::SocketFlags;
-use rustix::net::SocketType;
-use rustix::net::socket_with;
+use rustix::net;
 
 const GSSET_INFO: u32 = 0x37;
 const GSTRINGS: u32 = 0x1b;
@@ -36,7 +33,12 @@ impl Interfaces {
     /// # Errors
     /// When the kernel refuses it.
     pub fn open() -> io::Result<Self> {
-        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+        let socket = net::socket_with(
+            net::AddressFamily::INET,
+            net::SocketType::DGRAM,
+            net::SocketFlags::CLOEXEC,
+            None,
+        )?;
         Ok(Self { socket })
     }
 
@@ -53,7 +55,8 @@ impl Interfaces {
         if words[1] == 0 {
             return Ok(0);
         }
-        let count = u32::from_ne_bytes(first_word(words[2])) as usize;
+        let [first, second, third, fourth, ..] = words[2].to_ne_bytes();
+        let count = u32::from_ne_bytes([first, second, third, fourth]) as usize;
         if count > MOST {
             return Err(io::Error::other(format!(
                 "the driver reports {count} statistics, more than any driver has"
@@ -72,13 +75,8 @@ impl Interfaces {
         words[0] = pair(GSTRINGS, SS_STATS);
         words[1] = pair(count as u32, 0);
         self.call(interface, &mut words)?;
-        let bytes: Vec<u8> = words
-            .iter()
-            .flat_map(|word| word.to_ne_bytes())
-            .skip(12)
-            .take(count * NAME)
-            .collect();
-        Ok(bytes.chunks_exact(NAME).map(name).collect())
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        Ok(bytes[12..].chunks_exact(NAME).take(count).map(name).collect())
     }
 
     /// The current values.
@@ -118,15 +116,9 @@ impl Interfaces {
 
 /// Packs two consecutive 32-bit fields into one word.
 fn pair(first: u32, second: u32) -> u64 {
-    let mut bytes = [0; 8];
-    bytes[..4].copy_from_slice(&first.to_ne_bytes());
-    bytes[4..].copy_from_slice(&second.to_ne_bytes());
-    u64::from_ne_bytes(bytes)
-}
-
-fn first_word(word: u64) -> [u8; 4] {
-    let bytes = word.to_ne_bytes();
-    [bytes[0], bytes[1], bytes[2], bytes[3]]
+    let [a, b, c, d] = first.to_ne_bytes();
+    let [e, f, g, h] = second.to_ne_bytes();
+    u64::from_ne_bytes([a, b, c, d, e, f, g, h])
 }
 
 /// The name up to its first zero.

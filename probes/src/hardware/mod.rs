@@ -16,11 +16,8 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use loadprint_recording::clock::monotonic_ns;
-use loadprint_recording::rows::Rows;
 
-use crate::ProbeError;
-use crate::host::ParseError;
-use crate::host::Source;
+use crate::prelude::*;
 use crate::procfs::fields::Cursor;
 
 /// A sysfs attribute with one number. If its device is removed and added again, the file is opened
@@ -71,38 +68,46 @@ pub fn parse_number(file: &[u8]) -> Result<Option<i64>, ParseError> {
     Cursor::new(file).need_int("value").map(Some)
 }
 
-/// One sample of many attributes: it times each read, and a read that fails loses only its own
-/// value.
-#[derive(Debug, Default)]
-struct TimedReads {
-    first_error: Option<ProbeError>,
+/// An attribute that has a row at each tick.
+#[derive(Debug)]
+struct Sensor<const ENTITY: usize> {
+    entity: [String; ENTITY],
+    attribute: Attribute,
+    /// The constant cell between value and duration, in a table with one.
+    constant: Option<Option<i64>>,
 }
 
-impl TimedReads {
-    /// Reads the number and measures the time of the read (us); `None` if the attribute does not
-    /// exist.
-    fn read(&mut self, attribute: &mut Attribute) -> Option<(Option<i64>, u64)> {
+/// Appends value and duration (us) of a read of each attribute that exists. A read that fails loses
+/// only its own value.
+fn sample<const ENTITY: usize>(sensors: &mut [Sensor<ENTITY>], rows: &mut Rows) -> Result<(), ProbeError> {
+    let before = rows.len();
+    let mut first_error = None;
+    for sensor in sensors {
         let start = monotonic_ns();
-        let value = attribute.read();
+        let result = sensor.attribute.read();
         let read_us = u64::try_from((monotonic_ns() - start) / 1000).unwrap_or(0);
-        match value {
-            Ok(value) => Some((value, read_us)),
+        let value = match result {
+            Ok(value) => value,
             Err(error) => {
                 let gone = is_gone(&error);
-                self.first_error.get_or_insert(error);
-                (!gone).then_some((None, read_us))
+                first_error.get_or_insert(error);
+                if gone {
+                    continue;
+                }
+                None
             }
+        };
+        rows.row(&sensor.entity.each_ref().map(String::as_bytes));
+        for cell in [Some(value), sensor.constant].into_iter().flatten() {
+            rows.uint_or_null(cell.map(i64::cast_unsigned));
         }
+        rows.uint(read_us);
     }
-
-    /// Returns the first error if no attribute was read.
-    fn end(self, rows: &Rows, before: usize) -> Result<(), ProbeError> {
-        match self.first_error {
-            // Malformed content is always reported: it is a bug of the driver or of the parser.
-            Some(error @ ProbeError::Parse { .. }) => Err(error),
-            Some(error) if rows.len() == before => Err(error),
-            _ => Ok(()),
-        }
+    match first_error {
+        // Malformed content is always reported: it is a bug of the driver or of the parser.
+        Some(error @ ProbeError::Parse { .. }) => Err(error),
+        Some(error) if rows.len() == before => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -112,28 +117,20 @@ fn is_gone(error: &ProbeError) -> bool {
         if matches!(source.raw_os_error(), Some(libc::ENOENT | libc::ENODEV | libc::ENXIO)))
 }
 
-/// Appends a number or null.
-fn int_or_null(value: Option<i64>, rows: &mut Rows) {
-    match value {
-        Some(value) => rows.int(value),
-        None => rows.null(),
-    }
-}
-
 /// The names in a directory that start with `prefix` and a digit, in numeric order; none if the
 /// directory does not exist.
 fn numbered(dir: &Path, prefix: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(dir) else {
         return vec![];
     };
+    let is_numbered = |name: &String| {
+        let rest = name.strip_prefix(prefix);
+        rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
     let names = entries
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok());
-    let digits = |name: &str| {
-        name.strip_prefix(prefix)
-            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    let mut names: Vec<_> = names.filter(|name| digits(name)).collect();
+    let mut names: Vec<_> = names.filter(is_numbered).collect();
     names.sort_by_key(|name| (name.len(), name.clone()));
     names
 }

@@ -4,24 +4,10 @@
 //! requests just look slow. Each read sends a command to the device and needs
 //! CAP_SYS_ADMIN.
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-use rustix::thread::CapabilitySet;
-
 use super::log_page::Controller;
 use super::numbered;
 use super::word;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::background::Background;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -39,28 +25,15 @@ static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
 
 const AMAZON: &str = "NVMe log page D0h of Amazon volumes";
 
-const fn exceeded(name: &'static str, help: &'static str) -> Column {
-    Column::counter(name, Unit::Microsecond, help, AMAZON).lower()
-}
-
-static COLUMNS: &[Column] = &[
-    exceeded(
-        "volume_iops_exceeded_us",
-        "time over the IOPS limit of the volume",
-    ),
-    exceeded(
-        "volume_throughput_exceeded_us",
-        "time over the throughput limit of the volume",
-    ),
-    exceeded(
-        "instance_iops_exceeded_us",
-        "time over the IOPS limit of the instance",
-    ),
-    exceeded(
-        "instance_throughput_exceeded_us",
-        "time over the throughput limit of the instance",
-    ),
-];
+static COLUMNS: &[Column] = columns! {
+    counter(Microsecond) "volume_iops_exceeded_us", "time over the IOPS limit of the volume", AMAZON, lower;
+    counter(Microsecond) "volume_throughput_exceeded_us",
+        "time over the throughput limit of the volume", AMAZON, lower;
+    counter(Microsecond) "instance_iops_exceeded_us",
+        "time over the IOPS limit of the instance", AMAZON, lower;
+    counter(Microsecond) "instance_throughput_exceeded_us",
+        "time over the throughput limit of the instance", AMAZON, lower;
+};
 
 #[derive(Debug)]
 struct Watched {
@@ -115,18 +88,13 @@ fn amazon_namespace(model: &str) -> Option<u32> {
 }
 
 fn sample(watched: &mut [Watched], rows: &mut Rows) -> Result<(), ProbeError> {
-    for Watched {
-        name,
-        controller,
-        namespace,
-    } in watched
-    {
+    for device in watched {
         // An older device may lack the page.
-        let Some(cells) = controller.amazon_page(*namespace).ok().and_then(parse_amazon) else {
-            continue;
-        };
-        rows.row(&[name.as_bytes()]);
-        cells.iter().for_each(|cell| rows.uint_or_null(*cell));
+        let page = device.controller.amazon_page(device.namespace);
+        if let Some(cells) = page.ok().and_then(parse_amazon) {
+            rows.row(&[device.name.as_bytes()]);
+            cells.iter().for_each(|cell| rows.uint_or_null(*cell));
+        }
     }
     if rows.is_empty() {
         return Err(ProbeError::Source("no NVMe device answers; see dmesg".to_owned()));
@@ -142,27 +110,20 @@ pub fn parse_amazon(page: &[u8]) -> Option<[Option<u64>; 4]> {
     const VOLUME_MAGIC: u64 = 0x3C23_B510;
     const INSTANCE_MAGIC: u64 = 0xEC2C_0D7E;
     let magic = number(page, 0, 4)?;
-    if magic != VOLUME_MAGIC && magic != INSTANCE_MAGIC {
-        return None;
-    }
-    let mut cells = [56, 64, 72, 80].map(|offset| number(page, offset, 8));
-    if magic == INSTANCE_MAGIC {
+    let [volume_iops, volume_throughput, iops, throughput] =
+        [56, 64, 72, 80].map(|offset| number(page, offset, 8));
+    match magic {
+        VOLUME_MAGIC => Some([volume_iops, volume_throughput, iops, throughput]),
         // Instance storage has no volume limits.
-        cells[0] = None;
-        cells[1] = None;
+        INSTANCE_MAGIC => Some([None, None, iops, throughput]),
+        _ => None,
     }
-    Some(cells)
 }
 
 /// A little-endian number of up to eight bytes.
 fn number(page: &[u8], offset: usize, bytes: usize) -> Option<u64> {
-    let field = page.get(offset..offset + bytes)?;
-    Some(
-        field
-            .iter()
-            .rev()
-            .fold(0, |value, byte| value << 8 | u64::from(*byte)),
-    )
+    let field = page.get(offset..offset + bytes)?.iter().rev();
+    Some(field.fold(0, |value, byte| value << 8 | u64::from(*byte)))
 }
 
 #[cfg(test)]

@@ -6,15 +6,16 @@ use std::ffi::CString;
 use std::ffi::c_char;
 use std::ffi::c_uint;
 use std::ffi::c_ulong;
-use std::ffi::c_void;
 use std::ptr;
 use std::slice;
+use std::str::FromStr;
 
 use loadprint_mysqlclient::attach_thread;
+use loadprint_mysqlclient::set_text;
+use loadprint_mysqlclient::set_value;
 use mysqlclient_sys as sys;
 
 use super::account::Account;
-use super::account::Refusal;
 use super::wire::Sizes;
 
 /// Timeout for a new connection.
@@ -127,6 +128,11 @@ impl<'a> Cells<'a> {
         (!value.is_null()).then(|| unsafe { slice::from_raw_parts(value.cast(), length as usize) })
     }
 
+    /// The cell of column `index` as a number; `None` if it is not one.
+    pub fn number<T: FromStr>(&self, index: usize) -> Option<T> {
+        str::from_utf8(self.get(index)?).ok()?.parse().ok()
+    }
+
     fn sizes(&self) -> impl Iterator<Item = Option<u64>> {
         let cells = self.values.iter().zip(self.lengths);
         cells.map(|(value, length)| (!value.is_null()).then_some(*length))
@@ -195,39 +201,20 @@ impl Client {
 
     fn set_options(&self, account: &Account) -> Result<(), Failure> {
         use sys::mysql_option as option;
-        let refused = |refusal: Refusal| Failure::local(&refusal.to_string());
-        if let Some(file) = &account.option_file {
-            // SAFETY: the handle is not connected yet.
-            unsafe { file.set(self.mysql) }.map_err(refused)?;
-        }
-        // SAFETY: the handle is not connected yet; the option takes a string and copies it.
-        unsafe {
-            sys::mysql_options(
-                self.mysql,
-                option::MYSQL_SET_CHARSET_NAME,
-                c"utf8mb4".as_ptr().cast(),
-            );
-            account.tls.set(self.mysql).map_err(refused)?;
-        }
-        let numbers = [
-            (option::MYSQL_OPT_CONNECT_TIMEOUT, CONNECT_SECONDS),
-            (option::MYSQL_OPT_READ_TIMEOUT, READ_SECONDS),
-            (option::MYSQL_OPT_WRITE_TIMEOUT, READ_SECONDS),
-        ];
-        for (option, number) in &numbers {
-            // SAFETY: these options take a pointer to an unsigned int and copy it (C API reference,
-            // mysql_options).
-            unsafe { sys::mysql_options(self.mysql, *option, ptr::from_ref(number).cast::<c_void>()) };
-        }
-        // SAFETY: this option takes a pointer to an unsigned long and copies it.
-        unsafe {
-            sys::mysql_options(
-                self.mysql,
-                option::MYSQL_OPT_MAX_ALLOWED_PACKET,
-                ptr::from_ref(&PACKET_BYTES).cast::<c_void>(),
-            )
+        // SAFETY: the handle is not connected yet; these options take a string, unsigned ints and an
+        // unsigned long.
+        let set = unsafe {
+            set_value(self.mysql, option::MYSQL_OPT_CONNECT_TIMEOUT, CONNECT_SECONDS);
+            set_value(self.mysql, option::MYSQL_OPT_READ_TIMEOUT, READ_SECONDS);
+            set_value(self.mysql, option::MYSQL_OPT_WRITE_TIMEOUT, READ_SECONDS);
+            set_value(self.mysql, option::MYSQL_OPT_MAX_ALLOWED_PACKET, PACKET_BYTES);
+            let of_file = account.option_file.as_ref();
+            of_file
+                .map_or(Ok(()), |file| file.set(self.mysql))
+                .and_then(|()| set_text(self.mysql, option::MYSQL_SET_CHARSET_NAME, "utf8mb4"))
+                .and_then(|()| account.tls.set(self.mysql))
         };
-        Ok(())
+        set.map_err(|refusal| Failure::local(&refusal.to_string()))
     }
 
     /// True if a statement has failed because the connection was lost.

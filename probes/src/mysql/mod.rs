@@ -19,13 +19,22 @@ use self::server::Kind;
 use self::server::QueryError;
 use self::server::Server;
 use crate::NotRunning;
+use crate::Options;
 
-fn no_server_named() -> NotRunning {
-    NotRunning::Off(
-        "no server is named; name one with --mysql-socket, --mysql-host or --mysql-defaults-file, and --mysql-user and \
-         --mysql-password-file"
-            .to_owned(),
-    )
+/// The server under test, after a login.
+///
+/// # Errors
+/// [`NotRunning`] if none is named, or it refuses the login.
+fn server(options: &Options) -> Result<&'static Server, NotRunning> {
+    let server = options.mysql.ok_or_else(|| {
+        NotRunning::Off(
+            "no server is named; name one with --mysql-socket, --mysql-host or --mysql-defaults-file, and --mysql-user and \
+             --mysql-password-file"
+                .to_owned(),
+        )
+    })?;
+    server.log_in()?;
+    Ok(server)
 }
 
 /// A table of performance_schema and the versions that have it.
@@ -38,23 +47,35 @@ struct PerformanceTable {
 }
 
 impl PerformanceTable {
-    /// The reason why this version does not have the table; `None` if it has the table.
+    /// Why a server does not return the table, with the fix; `None` if it was read. `read` is `None`
+    /// where performance_schema is off.
     ///
     /// Servers check the privilege before the existence of a table, so error 1142 does not mean
     /// that it exists.
-    fn missing_in(&self, version: u64, is_mariadb: bool) -> Option<String> {
-        let Self { name, since, .. } = self;
-        let since = dotted(*since);
-        if is_mariadb {
-            return (!self.in_mariadb).then(|| {
-                format!("MariaDB has no table performance_schema.{name}; MySQL {since} and later has it")
-            });
+    fn refusal(&self, version: u64, is_mariadb: bool, read: Option<Result<(), Failure>>) -> Option<String> {
+        let name = self.name;
+        let since = dotted(self.since);
+        if is_mariadb && !self.in_mariadb {
+            return Some(format!(
+                "MariaDB has no table performance_schema.{name}; MySQL {since} and later has it"
+            ));
         }
-        let version_text = dotted(version);
-        (version < self.since).then(|| {
-            format!(
-                "MySQL {version_text} has no table performance_schema.{name}; it needs MySQL {since} or later"
-            )
+        if !is_mariadb && version < self.since {
+            let version = dotted(version);
+            return Some(format!(
+                "MySQL {version} has no table performance_schema.{name}; it needs MySQL {since} or later"
+            ));
+        }
+        let Some(read) = read else {
+            return Some(
+                "performance_schema is off; set performance_schema=ON in the configuration of the server"
+                    .to_owned(),
+            );
+        };
+        let failure = read.err()?;
+        Some(match failure.number {
+            1142 | 1044 => format!("{failure}; run GRANT SELECT ON performance_schema.{name} TO the account"),
+            _ => failure.to_string(),
         })
     }
 }
@@ -64,71 +85,31 @@ fn dotted(version: u64) -> String {
     format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100)
 }
 
-/// The response of a server about a table.
-struct TableCheck {
-    enabled: bool,
-    readable: Result<(), Failure>,
-    version: u64,
-    is_mariadb: bool,
-}
-
-impl TableCheck {
-    /// Why the table cannot be read, with the fix; `None` if it can be read.
-    fn refusal(self, table: PerformanceTable) -> Option<String> {
-        if let Some(missing) = table.missing_in(self.version, self.is_mariadb) {
-            return Some(missing);
-        }
-        if !self.enabled {
-            return Some(
-                "performance_schema is off; set performance_schema=ON in the configuration of the server"
-                    .to_owned(),
-            );
-        }
-        let failure = self.readable.err()?;
-        Some(match failure.number {
-            1142 | 1044 => format!(
-                "{failure}; run GRANT SELECT ON performance_schema.{} TO the account",
-                table.name
-            ),
-            _ => failure.to_string(),
-        })
-    }
-}
-
-/// Checks that a table of performance_schema can be read. Succeeds if the server does not answer:
-/// it may start later.
+/// The server under test, if the table of performance_schema can be read. A server that does not
+/// answer may start later.
 ///
 /// # Errors
-/// [`NotRunning::Unavailable`] with the reason and the fix.
-fn performance_schema(server: &'static Server, table: PerformanceTable) -> Result<(), NotRunning> {
-    let description = server.account().describe();
+/// Those of [`server`]; [`NotRunning::Unavailable`] with the reason and the fix.
+fn server_with(table: PerformanceTable, options: &Options) -> Result<&'static Server, NotRunning> {
+    let server = server(options)?;
     let check = server.query_once(move |link| {
         let mut enabled = false;
         link.query(Kind::Select, "SELECT @@GLOBAL.performance_schema", |cells| {
             enabled = cells.get(0) == Some(b"1");
         })?;
         let select = format!("SELECT 1 FROM performance_schema.{} LIMIT 1", table.name);
-        let readable = if enabled {
-            link.query(Kind::Select, &select, |_| {})
-        } else {
-            Ok(())
-        };
-        Ok(TableCheck {
-            enabled,
-            readable,
-            version: link.version(),
-            is_mariadb: link.is_mariadb(),
-        })
+        let read = enabled.then(|| link.query(Kind::Select, &select, |_| {}));
+        Ok(table.refusal(link.version(), link.is_mariadb(), read))
     });
     let reason = match check {
-        Ok(check) => check.refusal(table),
+        Ok(reason) => reason,
         Err(QueryError::NoAnswer(_)) => None,
         Err(QueryError::Refused(failure)) => Some(failure.to_string()),
     };
-    match reason {
-        Some(reason) => Err(NotRunning::Unavailable(format!("{description}: {reason}"))),
-        None => Ok(()),
-    }
+    reason.map_or(Ok(server), |reason| {
+        let description = server.account().describe();
+        Err(NotRunning::Unavailable(format!("{description}: {reason}")))
+    })
 }
 
 #[cfg(test)]
@@ -140,13 +121,8 @@ mod tests {
             number,
             message: "SELECT command denied".to_owned(),
         };
-        let check = TableCheck {
-            enabled: true,
-            readable: Err(failure),
-            version,
-            is_mariadb,
-        };
-        check.refusal(statements::TABLE).unwrap_or_default()
+        let refusal = statements::TABLE.refusal(version, is_mariadb, Some(Err(failure)));
+        refusal.unwrap_or_default()
     }
 
     #[test]

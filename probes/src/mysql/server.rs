@@ -5,7 +5,6 @@ use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::OnceLock;
 use std::sync::PoisonError;
-use std::sync::mpsc::RecvTimeoutError;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
@@ -29,16 +28,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 pub struct Server {
     account: Account,
     link: Mutex<Link>,
-    login: OnceLock<Login>,
-}
-
-/// The result of the login at the start.
-#[derive(Clone, Debug)]
-enum Login {
-    Done,
-    Refused(String),
-    /// The server does not run yet, or hangs.
-    NoAnswer(String),
+    /// The result of the login at the start.
+    login: OnceLock<Result<(), QueryError>>,
 }
 
 /// The statements and bytes of this program, as the server counts them.
@@ -53,7 +44,7 @@ pub struct RecorderCounts {
     /// `Bytes_sent`, without logins.
     pub bytes_sent: u64,
     /// Statements by [`Kind`].
-    pub by_kind: [u64; Kind::ALL.len()],
+    pub by_kind: [u64; Kind::NAMES.len()],
 }
 
 /// The `Com_` counter of the server that counts a statement.
@@ -68,13 +59,13 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds, in the order of [`RecorderCounts::by_kind`].
-    pub const ALL: [Self; 5] = [
-        Self::Select,
-        Self::ShowStatus,
-        Self::ShowVariables,
-        Self::ShowEngineStatus,
-        Self::SetOption,
+    /// The names of the counters.
+    pub const NAMES: [&str; 5] = [
+        "com_select",
+        "com_show_status",
+        "com_show_variables",
+        "com_show_engine_status",
+        "com_set_option",
     ];
 }
 
@@ -129,27 +120,18 @@ impl Server {
     /// # Errors
     /// [`NotRunning::Unavailable`] with the error of the server.
     pub fn log_in(&'static self) -> Result<(), NotRunning> {
-        let first = || {
-            let connect = |link: &mut Link| {
-                Client::connect(&self.account).map(|client| {
-                    link.recorder_counts.connections += 1;
-                    link.client = Some(client);
-                })
-            };
-            let server = self.account.describe();
-            match self.on_thread(connect) {
-                Some(Ok(())) => Login::Done,
-                Some(Err(failure)) if failure.is_refusal() => {
-                    Login::Refused(format!("{server}: {failure}; {}", failure.fix()))
-                }
-                Some(Err(failure)) => Login::NoAnswer(format!("{server}: {failure}")),
-                None => Login::NoAnswer(format!("{server}: no answer within {} s", TIMEOUT.as_secs())),
-            }
-        };
+        let first = || self.on_thread(|link| link.log_in(&self.account));
         match self.login.get_or_init(first) {
-            Login::Refused(reason) => Err(NotRunning::Unavailable(reason.clone())),
-            Login::Done | Login::NoAnswer(_) => Ok(()),
+            Err(QueryError::Refused(failure)) if failure.is_refusal() => Err(NotRunning::Unavailable(
+                format!("{}: {failure}; {}", self.account.describe(), failure.fix()),
+            )),
+            _ => Ok(()),
         }
+    }
+
+    /// The error of a read.
+    pub fn error(&self, failure: &Failure) -> ProbeError {
+        ProbeError::Source(format!("{}: {failure}", self.account.describe()))
     }
 
     /// Runs a query at the start or the end, after [`Server::log_in`].
@@ -160,37 +142,33 @@ impl Server {
         &'static self,
         query: impl FnOnce(&mut Link) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, QueryError> {
-        if let Some(Login::NoAnswer(reason) | Login::Refused(reason)) = self.login.get() {
-            return Err(QueryError::NoAnswer(reason.clone()));
-        }
-        match self.on_thread(query) {
-            Some(answer) => answer.map_err(QueryError::Refused),
-            None => Err(QueryError::NoAnswer(format!(
-                "{}: no answer within {} s",
-                self.account.describe(),
-                TIMEOUT.as_secs()
-            ))),
+        match self.login.get() {
+            Some(Err(QueryError::Refused(failure))) => {
+                Err(QueryError::NoAnswer(self.error(failure).to_string()))
+            }
+            Some(Err(no_answer)) => Err(no_answer.clone()),
+            _ => self.on_thread(query),
         }
     }
 
-    /// Runs `work` on a thread; returns `None` if it takes too long.
+    /// Runs `work` on a thread, for as long as a query may take.
     fn on_thread<T: Send + 'static>(
         &'static self,
-        work: impl FnOnce(&mut Link) -> T + Send + 'static,
-    ) -> Option<T> {
+        work: impl FnOnce(&mut Link) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, QueryError> {
         let (results, received) = sync_channel(1);
         let thread = thread::spawn(move || {
             // Fails if the receiver has timed out.
             drop(results.send(work(&mut self.lock())));
         });
-        match received.recv_timeout(TIMEOUT) {
-            Ok(answer) => {
-                // The thread only detaches from the library and exits.
-                drop(thread.join());
-                Some(answer)
-            }
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        let Ok(answer) = received.recv_timeout(TIMEOUT) else {
+            let server = self.account.describe();
+            let reason = format!("{server}: no answer within {} s", TIMEOUT.as_secs());
+            return Err(QueryError::NoAnswer(reason));
+        };
+        // The thread only detaches from the library and exits.
+        drop(thread.join());
+        answer.map_err(QueryError::Refused)
     }
 
     /// Closes the connection, unless a read is in progress.
@@ -202,7 +180,7 @@ impl Server {
 }
 
 /// The error of a query at the start or the end.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum QueryError {
     /// The server does not answer; the text names it.
     NoAnswer(String),
@@ -211,6 +189,12 @@ pub enum QueryError {
 }
 
 impl Link {
+    fn log_in(&mut self, account: &Account) -> Result<(), Failure> {
+        self.client = Some(Client::connect(account)?);
+        self.recorder_counts.connections += 1;
+        Ok(())
+    }
+
     fn connect(&mut self, account: &Account) -> Result<(), String> {
         if self.client.as_ref().is_some_and(Client::is_lost) {
             self.client = None;
@@ -227,20 +211,13 @@ impl Link {
             }
             pause = *next;
         }
-        match Client::connect(account) {
-            Ok(client) => {
-                self.client = Some(client);
-                self.retry = None;
-                self.recorder_counts.connections += 1;
-                Ok(())
-            }
-            Err(failure) => {
-                let reason = format!("{}: {failure}", account.describe());
-                let next = (2 * pause).min(LONGEST_PAUSE);
-                self.retry = Some((Instant::now() + pause, next, reason.clone()));
-                Err(reason)
-            }
-        }
+        self.retry = None;
+        self.log_in(account).map_err(|failure| {
+            let reason = format!("{}: {failure}", account.describe());
+            let next = (2 * pause).min(LONGEST_PAUSE);
+            self.retry = Some((Instant::now() + pause, next, reason.clone()));
+            reason
+        })
     }
 
     /// True if the server is MariaDB.

@@ -6,25 +6,13 @@
 
 use std::borrow::Cow;
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-
 use super::PerformanceTable;
+use super::client::Failure;
 use super::server::Kind;
 use super::server::Link;
 use super::server::QueryError;
 use super::server::Server;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::background::Background;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -38,13 +26,11 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
 
 static ENTITY: &[Text] = &[text("statements")];
 static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);
-static COLUMNS: &[Column] = &[Column::buckets(
-    "buckets",
-    Unit::Picosecond,
-    "statements by the time they took; the server defines the bounds, and each recording contains them",
-    "performance_schema.events_statements_histogram_global",
-)
-.lower()];
+static COLUMNS: &[Column] = columns! {
+    buckets(Picosecond) "buckets",
+        "statements by the time they took; the server defines the bounds, and each recording contains them",
+        "performance_schema.events_statements_histogram_global", lower;
+};
 
 const BOUNDS: &str = "SELECT BUCKET_NUMBER, BUCKET_TIMER_LOW, BUCKET_TIMER_HIGH \
                       FROM performance_schema.events_statements_histogram_global ORDER BY BUCKET_NUMBER";
@@ -59,13 +45,8 @@ pub(super) const TABLE: PerformanceTable = PerformanceTable {
 const MAX_BUCKETS: usize = 4096;
 
 fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let server = options.mysql.ok_or_else(super::no_server_named)?;
-    server.log_in()?;
-    super::performance_schema(server, TABLE)?;
-    let bounds = server
-        .query_once(|link| Ok(bounds(link)))
-        .and_then(|bounds| bounds.map_err(QueryError::Refused));
-    let bounds = match bounds {
+    let server = super::server_with(TABLE, options)?;
+    let bounds = match server.query_once(bounds) {
         Ok(bounds) if bounds.len() > 1 => bounds,
         Ok(_) => {
             let empty =
@@ -88,13 +69,10 @@ fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
 }
 
 /// The lower bounds, and infinity for the end of the last bucket.
-fn bounds(link: &mut Link) -> Result<Vec<Option<f64>>, super::client::Failure> {
+fn bounds(link: &mut Link) -> Result<Vec<Option<f64>>, Failure> {
     let mut bounds = vec![];
     link.query(Kind::Select, BOUNDS, |cells| {
-        let low = cells
-            .get(1)
-            .and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
-        bounds.extend(low.map(Some));
+        bounds.extend(cells.number(1).map(Some));
     })?;
     bounds.truncate(MAX_BUCKETS);
     bounds.push(None);
@@ -105,13 +83,8 @@ fn read(server: &'static Server, buckets: &mut [u64], rows: &mut Rows) -> Result
     let mut read = 0;
     let mut is_malformed = false;
     let counted = server.link()?.query(Kind::Select, COUNTS, |cells| {
-        let number = |column| {
-            cells
-                .get(column)
-                .and_then(|text| std::str::from_utf8(text).ok()?.parse::<u64>().ok())
-        };
-        let bucket = number(0).and_then(|index| buckets.get_mut(usize::try_from(index).ok()?));
-        match (bucket, number(1)) {
+        let bucket = cells.number(0).and_then(|index: usize| buckets.get_mut(index));
+        match (bucket, cells.number(1)) {
             (Some(bucket), Some(count)) => {
                 *bucket = count;
                 read += 1;
@@ -119,12 +92,11 @@ fn read(server: &'static Server, buckets: &mut [u64], rows: &mut Rows) -> Result
             _ => is_malformed = true,
         }
     });
-    let description = || server.account().describe();
-    counted.map_err(|failure| ProbeError::Source(format!("{}: {failure}", description())))?;
+    counted.map_err(|failure| server.error(&failure))?;
     if is_malformed || read != buckets.len() {
         return Err(ProbeError::Source(format!(
             "{}: the statement histogram no longer has the {} buckets that it had at the start; restart the recorder",
-            description(),
+            server.account().describe(),
             buckets.len()
         )));
     }

@@ -4,10 +4,6 @@
 //! Every source except SHOW GLOBAL STATUS is optional: a source that the server refuses is not read
 //! again, and a row has the reason.
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Schema;
-
-use super::client::Cells;
 use super::client::Failure;
 use super::engine;
 use super::metrics::METRICS;
@@ -16,13 +12,7 @@ use super::server::Kind;
 use super::server::Link;
 use super::server::RecorderCounts;
 use super::server::Server;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::background::Background;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -53,15 +43,6 @@ const CHECKPOINTS: [&[u8]; 3] = [
     b"Innodb_lsn_last_checkpoint",
 ];
 
-/// Names of [`RecorderCounts::by_kind`].
-const RECORDER_KINDS: [&str; Kind::ALL.len()] = [
-    "com_select",
-    "com_show_status",
-    "com_show_variables",
-    "com_show_engine_status",
-    "com_set_option",
-];
-
 #[derive(Debug)]
 struct Status {
     server: &'static Server,
@@ -79,16 +60,11 @@ struct Status {
 struct Source {
     name: &'static str,
     refusal: Option<Failure>,
-    is_unsupported: bool,
 }
 
 impl Source {
     fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            refusal: None,
-            is_unsupported: false,
-        }
+        Self { name, refusal: None }
     }
 
     /// Reads it, unless the server does not support it; drops the rows of a read that fails.
@@ -101,18 +77,16 @@ impl Source {
         rows: &mut Rows,
         read: impl FnOnce(&mut Link, &mut Rows) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        if self.is_unsupported {
+        if self.refusal.as_ref().is_some_and(Failure::is_unsupported) {
             return Ok(());
         }
         let before = rows.len();
-        self.refusal = None;
-        if let Err(failure) = read(link, rows) {
+        self.refusal = read(link, rows).err();
+        if let Some(failure) = &self.refusal {
             rows.truncate(before, WIDTH);
             if link.is_lost() {
-                return Err(failure);
+                return Err(failure.clone());
             }
-            self.is_unsupported = failure.is_unsupported();
-            self.refusal = Some(failure);
         }
         Ok(())
     }
@@ -132,8 +106,7 @@ fn report_refusal(rows: &mut Rows, source: &str, why: &str) {
 }
 
 fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let server = options.mysql.ok_or_else(super::no_server_named)?;
-    server.log_in()?;
+    let server = super::server(options)?;
     let mut status = Status::new(server);
     let monitor = status.monitor.clone();
     let probe = Background::new("mysql", move |rows| status.read(rows));
@@ -159,7 +132,7 @@ impl Status {
     fn read(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         let mut link = self.server.link()?;
         let read = self.read_all(&mut link, rows);
-        read.map_err(|failure| ProbeError::Source(format!("{}: {failure}", self.server.account().describe())))
+        read.map_err(|failure| self.server.error(&failure))
     }
 
     fn read_all(&mut self, link: &mut Link, rows: &mut Rows) -> Result<(), Failure> {
@@ -181,18 +154,14 @@ impl Status {
             METRICS_MYSQL
         };
         self.metrics.read(link, rows, |link, rows| {
-            link.query(Kind::Select, metrics, |cells| {
-                pair(rows, b"innodb_metrics.", cells)
-            })
+            pairs(link, Kind::Select, metrics, b"innodb_metrics.", rows)
         })?;
         if !has_checkpoint {
             self.engine.read(link, rows, engine::read)?;
         }
         if self.reads.is_multiple_of(VARIABLES_EVERY) {
             self.variables.read(link, rows, |link, rows| {
-                link.query(Kind::ShowVariables, VARIABLES, |cells| {
-                    pair(rows, b"variables.", cells)
-                })
+                pairs(link, Kind::ShowVariables, VARIABLES, b"variables.", rows)
             })?;
         }
         self.reads += 1;
@@ -209,12 +178,10 @@ impl Status {
     /// checkpoint age.
     fn read_status(&self, link: &mut Link, rows: &mut Rows) -> Result<bool, Failure> {
         let bytes_sent = link.recorder_counts.bytes_sent;
-        let mut has_checkpoint = false;
-        link.query(Kind::ShowStatus, "SHOW GLOBAL STATUS", |cells| {
-            let name = cells.get(0).unwrap_or_default();
-            has_checkpoint |= CHECKPOINTS.contains(&name);
-            pair(rows, b"", cells);
-        })?;
+        let before = rows.len();
+        pairs(link, Kind::ShowStatus, "SHOW GLOBAL STATUS", b"", rows)?;
+        let mut names = (before..rows.len()).filter_map(|row| rows.entity(row).next());
+        let has_checkpoint = names.any(|name| CHECKPOINTS.contains(&name));
         // The server has counted the statement, but not its response.
         recorder_rows(
             rows,
@@ -227,13 +194,14 @@ impl Status {
     }
 }
 
-/// Appends a name and its value: an integer, or otherwise the text.
-fn pair(rows: &mut Rows, prefix: &[u8], cells: &Cells<'_>) {
-    let (Some(name), value) = (cells.get(0), cells.get(1)) else {
-        return;
-    };
-    rows.row_joined(&[prefix, name]);
-    cell(rows, value);
+/// Appends names and values: an integer, or otherwise the text.
+fn pairs(link: &mut Link, kind: Kind, sql: &str, prefix: &[u8], rows: &mut Rows) -> Result<(), Failure> {
+    link.query(kind, sql, |cells| {
+        if let Some(name) = cells.get(0) {
+            rows.row_joined(&[prefix, name]);
+            cell(rows, cells.get(1));
+        }
+    })
 }
 
 fn cell(rows: &mut Rows, value: Option<&[u8]>) {
@@ -261,7 +229,7 @@ fn recorder_rows(rows: &mut Rows, counts: &RecorderCounts) {
     count("queries", counts.queries);
     count("bytes_received", counts.bytes_received);
     count("bytes_sent", counts.bytes_sent);
-    for (name, number) in RECORDER_KINDS.iter().zip(counts.by_kind) {
+    for (name, number) in Kind::NAMES.iter().zip(counts.by_kind) {
         count(name, number);
     }
 }

@@ -5,33 +5,19 @@
 //! of `cpu.stat` of version 2 makes the kernel add up all CPUs of all groups below, so a separate
 //! thread reads it.
 
-use std::collections::BTreeMap;
+use std::path::Path;
 use std::path::PathBuf;
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-
 use super::MOUNT_PROC;
+use super::entities::Entities;
 use super::fields::Cursor;
+use super::fields::values;
 use super::mounts::Mount;
 use super::mounts::hierarchy;
 use super::mounts::parse_memberships;
 use super::mounts::parse_mounts;
-use super::process::is_gone;
 use super::targets::Targets;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::background::Background;
-use crate::host::ParseError;
-use crate::host::Source;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -44,67 +30,27 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
 
 static ENTITY: &[Text] = &[text("role"), text("path")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
-static COLUMNS: &[Column] = &[
-    Column::counter(
-        "nr_periods",
-        Unit::One,
-        "periods in which a task was runnable",
-        "cpu.stat nr_periods",
-    ),
-    Column::counter(
-        "nr_throttled",
-        Unit::One,
-        "periods that used up the quota",
-        "cpu.stat nr_throttled",
-    )
-    .lower(),
-    Column::counter(
-        "throttled_us",
-        Unit::Microsecond,
-        "time throttled while runnable; version 2",
-        "cpu.stat throttled_usec",
-    )
-    .lower(),
-    Column::counter(
-        "throttled_ns",
-        Unit::Nanosecond,
-        "time throttled while runnable; version 1",
-        "cpu.stat throttled_time",
-    )
-    .lower(),
-    Column::counter(
-        "usage_us",
-        Unit::Microsecond,
-        "CPU time; version 2",
-        "cpu.stat usage_usec",
-    ),
-    Column::gauge(
-        "quota_us",
-        Unit::Microsecond,
-        "CPU time allowed in a period; null without a limit",
-        "cpu.max, cpu.cfs_quota_us",
-    ),
-    Column::gauge(
-        "period_us",
-        Unit::Microsecond,
-        "length of a period",
-        "cpu.max, cpu.cfs_period_us",
-    ),
-    Column::gauge(
-        "memory_bytes",
-        Unit::Byte,
-        "memory used, page cache included",
-        "memory.current, memory.usage_in_bytes",
-    ),
-];
+static COLUMNS: &[Column] = columns! {
+    counter(One) "nr_periods", "periods in which a task was runnable", "cpu.stat nr_periods";
+    counter(One) "nr_throttled", "periods that used up the quota", "cpu.stat nr_throttled", lower;
+    counter(Microsecond) "throttled_us",
+        "time throttled while runnable; version 2", "cpu.stat throttled_usec", lower;
+    counter(Nanosecond) "throttled_ns",
+        "time throttled while runnable; version 1", "cpu.stat throttled_time", lower;
+    counter(Microsecond) "usage_us", "CPU time; version 2", "cpu.stat usage_usec";
+    gauge(Microsecond) "quota_us",
+        "CPU time allowed in a period; null without a limit", "cpu.max, cpu.cfs_quota_us";
+    gauge(Microsecond) "period_us", "length of a period", "cpu.max, cpu.cfs_period_us";
+    gauge(Byte) "memory_bytes", "memory used, page cache included", "memory.current, memory.usage_in_bytes";
+};
 
 /// The keys of `cpu.stat`, in the order of their columns.
-const CPU_STAT: [&[u8]; 5] = [
-    b"nr_periods",
-    b"nr_throttled",
-    b"throttled_usec",
-    b"throttled_time",
-    b"usage_usec",
+const CPU_STAT: [&str; 5] = [
+    "nr_periods",
+    "nr_throttled",
+    "throttled_usec",
+    "throttled_time",
+    "usage_usec",
 ];
 
 #[derive(Debug)]
@@ -112,19 +58,20 @@ struct Cgroups {
     host: Host,
     mounts: Vec<Mount>,
     targets: Targets,
-    members: BTreeMap<u32, Source>,
-    groups: BTreeMap<(String, String), Group>,
+    /// The list of groups of each process.
+    members: Entities<(String, u32), Source>,
+    /// By role and path.
+    groups: Entities<(String, String), Group>,
 }
 
 /// The open files of one group; `None` for a file that the kernel or hierarchy does not have.
 #[derive(Debug, Default)]
 struct Group {
-    /// Whether this sample has found a process of the group.
-    seen: bool,
     cpu_stat: Option<Source>,
     /// Version 2 has quota and period in one file, version 1 in two files.
     cpu_max: Option<Source>,
-    cfs: Option<(Source, Source)>,
+    quota: Option<Source>,
+    period: Option<Source>,
     memory: Option<Source>,
 }
 
@@ -142,64 +89,47 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
         host: host.clone(),
         mounts,
         targets: Targets::new(host, options.with_recorder()),
-        members: BTreeMap::new(),
-        groups: BTreeMap::new(),
+        members: Entities::default(),
+        groups: Entities::default(),
     };
     Ok(Background::spawn("cgroup", move |rows| cgroups.sample(rows)))
 }
 
 impl Cgroups {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        self.groups.values_mut().for_each(|group| group.seen = false);
-        let processes = self.targets.find();
-        self.members
-            .retain(|pid, _| processes.iter().any(|(_, other)| other == pid));
-        for (role, pid) in processes {
-            match self.mark_groups(&role, pid) {
-                Ok(()) => {}
-                Err(error) if is_gone(&error) => {
-                    self.members.remove(&pid);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        self.groups.retain(|_, group| group.seen);
-        for ((role, path), group) in &mut self.groups {
-            group.sample([role.as_bytes(), path.as_bytes()], rows)?;
-        }
-        Ok(())
-    }
-
-    /// Marks the current groups of a process: it may have moved.
-    fn mark_groups(&mut self, role: &str, pid: u32) -> Result<(), ProbeError> {
         let Self {
             host,
             mounts,
+            targets,
             members,
             groups,
-            ..
         } = self;
-        let member = match members.remove(&pid) {
-            Some(member) => member,
-            None => Source::sized(host.proc(&format!("{pid}/cgroup")), 512)?,
-        };
-        let member = members.entry(pid).or_insert(member);
-        let memberships = member.parse(parse_memberships)?;
-        for controller in ["cpu", "memory"] {
-            let Some((mount, path)) = hierarchy(controller, mounts, &memberships) else {
-                continue;
-            };
-            for path in with_parents(path) {
-                let Some(dir) = directory(host, mount, path) else {
-                    break;
-                };
-                let key = (role.to_owned(), path.to_owned());
-                let group = groups.entry(key).or_default();
-                group.seen = true;
-                group.open(controller, &dir);
-            }
+        for process in targets.find() {
+            let list = |(_, pid): &(String, u32)| Source::sized(host.proc(&format!("{pid}/cgroup")), 512);
+            members.find(process, list)?;
         }
-        Ok(())
+        // A process may have moved to other groups.
+        members.sample(rows, COLUMNS.len(), |(role, _), list, _| {
+            let memberships = list.parse(parse_memberships)?;
+            for controller in ["cpu", "memory"] {
+                let Some((mount, path)) = hierarchy(controller, mounts, &memberships) else {
+                    continue;
+                };
+                for path in with_parents(path) {
+                    let Some(dir) = directory(host, mount, path) else {
+                        break;
+                    };
+                    let key = (role.clone(), path.to_owned());
+                    if let Some(group) = groups.find(key, |_| Ok(Group::default()))? {
+                        group.open(controller, &dir);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        groups.sample(rows, COLUMNS.len(), |(role, path), group, rows| {
+            group.sample([role.as_bytes(), path.as_bytes()], rows)
+        })
     }
 }
 
@@ -230,13 +160,14 @@ fn directory(host: &Host, mount: &Mount, path: &str) -> Option<PathBuf> {
 
 impl Group {
     /// Opens the files of one controller that are not open yet.
-    fn open(&mut self, controller: &str, dir: &std::path::Path) {
+    fn open(&mut self, controller: &str, dir: &Path) {
         let file = |name: &str| Source::sized(dir.join(name), 512).ok();
         match controller {
             "cpu" if self.cpu_stat.is_none() => {
                 self.cpu_stat = file("cpu.stat");
                 self.cpu_max = file("cpu.max");
-                self.cfs = file("cpu.cfs_quota_us").zip(file("cpu.cfs_period_us"));
+                self.quota = file("cpu.cfs_quota_us");
+                self.period = file("cpu.cfs_period_us");
             }
             "memory" if self.memory.is_none() => {
                 self.memory = file("memory.current").or_else(|| file("memory.usage_in_bytes"));
@@ -247,41 +178,32 @@ impl Group {
 
     fn sample(&mut self, entity: [&[u8]; 2], rows: &mut Rows) -> Result<(), ProbeError> {
         let cpu = read(&mut self.cpu_stat, parse_cpu_stat)?.unwrap_or_default();
-        let mut limit = read(&mut self.cpu_max, parse_cpu_max)?.unwrap_or_default();
-        if let Some((quota, period)) = &mut self.cfs {
-            // -1 means no limit.
-            let quota = quota.parse(|text| Cursor::new(text).need_int("quota"));
-            let period = period.parse(|text| Cursor::new(text).need_int("period"));
-            limit = (
-                none_if_gone(quota)?.and_then(|quota| quota.try_into().ok()),
-                none_if_gone(period)?.and_then(|period| period.try_into().ok()),
-            );
-        }
-        let memory = read(&mut self.memory, |text| Cursor::new(text).need_uint("memory"))?;
+        let (quota, period) = match read(&mut self.cpu_max, parse_cpu_max)? {
+            Some(limit) => limit,
+            None => (number(&mut self.quota)?, number(&mut self.period)?),
+        };
+        let memory = number(&mut self.memory)?;
         rows.row(&entity);
-        let cells = cpu.into_iter().chain([limit.0, limit.1, memory]);
+        let cells = cpu.into_iter().chain([quota, period, memory]);
         cells.for_each(|cell| rows.uint_or_null(cell));
         Ok(())
     }
 }
 
-/// Reads one file of a group; `None` if it does not exist, or the group was removed.
+/// The number in a file; `None` if it is -1, for no limit, and where [`read`] returns `None`.
+fn number(file: &mut Option<Source>) -> Result<Option<u64>, ProbeError> {
+    let number = read(file, |text| Cursor::new(text).need_int("value"))?;
+    Ok(number.and_then(|number| number.try_into().ok()))
+}
+
+/// Reads one file of a group; `None` if it does not exist, or the group was removed (ENODEV).
 fn read<T>(
     file: &mut Option<Source>,
     parse: impl FnOnce(&[u8]) -> Result<T, ParseError>,
 ) -> Result<Option<T>, ProbeError> {
-    match file {
-        Some(source) => none_if_gone(source.parse(parse)),
-        None => Ok(None),
-    }
-}
-
-/// Maps the error of a removed group (ENODEV) to `None`.
-fn none_if_gone<T>(result: Result<T, ProbeError>) -> Result<Option<T>, ProbeError> {
-    match result {
-        Ok(value) => Ok(Some(value)),
+    match file.as_mut().map(|file| file.parse(parse)).transpose() {
         Err(ProbeError::Read { source, .. }) if source.raw_os_error() == Some(libc::ENODEV) => Ok(None),
-        Err(error) => Err(error),
+        result => result,
     }
 }
 
@@ -298,16 +220,7 @@ fn none_if_gone<T>(result: Result<T, ProbeError>) -> Result<Option<T>, ProbeErro
 /// # Errors
 /// When a value is not a number.
 pub fn parse_cpu_stat(file: &[u8]) -> Result<[Option<u64>; CPU_STAT.len()], ParseError> {
-    let mut cells = [None; CPU_STAT.len()];
-    let mut cursor = Cursor::new(file);
-    while !cursor.at_end() {
-        let word = cursor.word();
-        if let Some(index) = CPU_STAT.iter().position(|name| word == Some(name)) {
-            cells[index] = Some(cursor.need_uint("value")?);
-        }
-        cursor.next_line();
-    }
-    Ok(cells)
+    values(file, CPU_STAT)
 }
 
 /// Parses `cpu.max`: quota (`max` means no limit) and period.

@@ -4,24 +4,11 @@
 //! Values are recorded as printed. According to proc_stat(5), iowait can decrease; idle is sampled
 //! on kernels that account CPU time at the clock tick. CPUs that are offline have no row.
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-
+use super::Files;
 use super::MOUNT_PROC;
-use super::fields::Cursor;
+use super::fields::each_line;
 use super::fields::empty;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::host::ParseError;
-use crate::host::Source;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -35,90 +22,24 @@ static ENTITY: &[Text] = &[text("cpu")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
 const STATES: usize = 10;
 
-static COLUMNS: &[Column] = &[
-    Column::counter(
-        "user",
-        Unit::Tick,
-        "user mode, guests included",
-        "/proc/stat cpu field 1",
-    ),
-    Column::counter(
-        "nice",
-        Unit::Tick,
-        "user mode at low priority",
-        "/proc/stat cpu field 2",
-    ),
-    Column::counter("system", Unit::Tick, "kernel mode", "/proc/stat cpu field 3"),
-    Column::counter(
-        "idle",
-        Unit::Tick,
-        "idle without outstanding I/O",
-        "/proc/stat cpu field 4",
-    ),
-    Column::counter(
-        "iowait",
-        Unit::Tick,
-        "idle with outstanding I/O; can decrease",
-        "/proc/stat cpu field 5",
-    ),
-    Column::counter("irq", Unit::Tick, "hardware interrupts", "/proc/stat cpu field 6"),
-    Column::counter("softirq", Unit::Tick, "soft interrupts", "/proc/stat cpu field 7"),
-    Column::counter(
-        "steal",
-        Unit::Tick,
-        "taken by the hypervisor",
-        "/proc/stat cpu field 8",
-    )
-    .lower(),
-    Column::counter(
-        "guest",
-        Unit::Tick,
-        "guests; included in user",
-        "/proc/stat cpu field 9",
-    ),
-    Column::counter(
-        "guest_nice",
-        Unit::Tick,
-        "niced guests; included in nice",
-        "/proc/stat cpu field 10",
-    ),
-    Column::counter(
-        "ctxt",
-        Unit::One,
-        "context switches of the host",
-        "/proc/stat ctxt",
-    ),
-    Column::counter(
-        "intr",
-        Unit::One,
-        "interrupts serviced",
-        "/proc/stat intr field 1",
-    ),
-    Column::counter(
-        "softirqs",
-        Unit::One,
-        "soft interrupts serviced",
-        "/proc/stat softirq field 1",
-    ),
-    Column::counter(
-        "processes",
-        Unit::One,
-        "processes and threads created",
-        "/proc/stat processes",
-    ),
-    Column::gauge(
-        "procs_running",
-        Unit::One,
-        "tasks running or runnable",
-        "/proc/stat procs_running",
-    ),
-    Column::gauge(
-        "procs_blocked",
-        Unit::One,
-        "tasks blocked on I/O",
-        "/proc/stat procs_blocked",
-    ),
-];
+static COLUMNS: &[Column] = columns! {
+    counter(Tick) "user", "user mode, guests included", "/proc/stat cpu field 1";
+    counter(Tick) "nice", "user mode at low priority", "/proc/stat cpu field 2";
+    counter(Tick) "system", "kernel mode", "/proc/stat cpu field 3";
+    counter(Tick) "idle", "idle without outstanding I/O", "/proc/stat cpu field 4";
+    counter(Tick) "iowait", "idle with outstanding I/O; can decrease", "/proc/stat cpu field 5";
+    counter(Tick) "irq", "hardware interrupts", "/proc/stat cpu field 6";
+    counter(Tick) "softirq", "soft interrupts", "/proc/stat cpu field 7";
+    counter(Tick) "steal", "taken by the hypervisor", "/proc/stat cpu field 8", lower;
+    counter(Tick) "guest", "guests; included in user", "/proc/stat cpu field 9";
+    counter(Tick) "guest_nice", "niced guests; included in nice", "/proc/stat cpu field 10";
+    counter(One) "ctxt", "context switches of the host", "/proc/stat ctxt";
+    counter(One) "intr", "interrupts serviced", "/proc/stat intr field 1";
+    counter(One) "softirqs", "soft interrupts serviced", "/proc/stat softirq field 1";
+    counter(One) "processes", "processes and threads created", "/proc/stat processes";
+    gauge(One) "procs_running", "tasks running or runnable", "/proc/stat procs_running";
+    gauge(One) "procs_blocked", "tasks blocked on I/O", "/proc/stat procs_blocked";
+};
 
 /// The keys of the lines after the CPUs, in the order of their columns.
 const TOTALS: [&[u8]; 6] = [
@@ -130,21 +51,9 @@ const TOTALS: [&[u8]; 6] = [
     b"procs_blocked",
 ];
 
-#[derive(Debug)]
-struct Cpu {
-    stat: Source,
-}
-
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    Ok(Box::new(Cpu {
-        stat: host.source("stat", MOUNT_PROC)?.in_one_read(),
-    }))
-}
-
-impl Probe for Cpu {
-    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        self.stat.parse(|text| parse(text, rows))
-    }
+    let file = host.source("stat", MOUNT_PROC)?.in_one_read();
+    Ok(Box::new(Files::default().with(file, parse)))
 }
 
 /// Parses `/proc/stat` (proc_stat(5), `fs/proc/stat.c`). Old kernels print fewer states; those are
@@ -160,14 +69,13 @@ impl Probe for Cpu {
 /// # Errors
 /// When a value is not a number, or the line `cpu` is missing.
 pub fn parse(stat: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
-    let mut cursor = Cursor::new(stat);
     let mut all: Option<[Option<u64>; STATES]> = None;
     let mut totals = [None; TOTALS.len()];
-    while !cursor.at_end() {
+    each_line(stat, |cursor| {
         match cursor.word() {
-            Some(b"cpu") => all = Some(states(&mut cursor)?),
+            Some(b"cpu") => all = Some(cursor.uints("state", 0)?),
             Some(word) if word.starts_with(b"cpu") => {
-                let states = states(&mut cursor)?;
+                let states: [_; STATES] = cursor.uints("state", 0)?;
                 rows.row(&[&word[3..]]);
                 states.iter().for_each(|state| rows.uint_or_null(*state));
                 rows.nulls(TOTALS.len());
@@ -179,20 +87,11 @@ pub fn parse(stat: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
             }
             None => {}
         }
-        cursor.next_line();
-    }
+        Ok(())
+    })?;
     let all = all.ok_or_else(|| empty("cpu"))?;
     rows.row(&[b"all"]);
-    all.iter()
-        .chain(&totals)
-        .for_each(|value| rows.uint_or_null(*value));
+    let cells = all.iter().chain(&totals);
+    cells.for_each(|value| rows.uint_or_null(*value));
     Ok(())
-}
-
-fn states(cursor: &mut Cursor<'_>) -> Result<[Option<u64>; STATES], ParseError> {
-    let mut states = [None; STATES];
-    for state in &mut states {
-        *state = cursor.uint("state")?;
-    }
-    Ok(states)
 }

@@ -7,23 +7,10 @@
 
 use std::collections::HashMap;
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-
+use super::Files;
 use super::MOUNT_PROC;
 use super::fields::each_line;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::host::ParseError;
-use crate::host::Source;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -39,123 +26,37 @@ const FIELDS: usize = 17;
 /// The number of fields before Linux 4.18; versions before 5.5 print four more.
 const FIELDS_AT_LEAST: usize = 11;
 
-static COLUMNS: &[Column] = &[
-    Column::counter("reads", Unit::One, "reads completed", "/proc/diskstats field 4"),
-    Column::counter(
-        "read_merges",
-        Unit::One,
-        "reads merged before they were queued",
-        "/proc/diskstats field 5",
-    ),
-    Column::counter("read_sectors", Unit::Sector, "read", "/proc/diskstats field 6"),
-    Column::counter(
-        "read_ms",
-        Unit::Millisecond,
-        "time of all reads",
-        "/proc/diskstats field 7",
-    )
-    .lower(),
-    Column::counter("writes", Unit::One, "writes completed", "/proc/diskstats field 8"),
-    Column::counter(
-        "write_merges",
-        Unit::One,
-        "writes merged before they were queued",
-        "/proc/diskstats field 9",
-    ),
-    Column::counter(
-        "write_sectors",
-        Unit::Sector,
-        "written",
-        "/proc/diskstats field 10",
-    ),
-    Column::counter(
-        "write_ms",
-        Unit::Millisecond,
-        "time of all writes",
-        "/proc/diskstats field 11",
-    )
-    .lower(),
-    Column::gauge(
-        "in_flight",
-        Unit::One,
-        "requests in flight",
-        "/proc/diskstats field 12",
-    ),
-    Column::counter(
-        "io_ms",
-        Unit::Millisecond,
-        "time with a request in flight",
-        "/proc/diskstats field 13",
-    ),
-    Column::counter(
-        "weighted_ms",
-        Unit::Millisecond,
-        "time in flight, summed over requests",
-        "/proc/diskstats field 14",
-    )
-    .lower(),
-    Column::counter(
-        "discards",
-        Unit::One,
-        "discards completed",
-        "/proc/diskstats field 15, Linux 4.18",
-    ),
-    Column::counter(
-        "discard_merges",
-        Unit::One,
-        "discards merged",
-        "/proc/diskstats field 16, Linux 4.18",
-    ),
-    Column::counter(
-        "discard_sectors",
-        Unit::Sector,
-        "discarded",
-        "/proc/diskstats field 17, Linux 4.18",
-    ),
-    Column::counter(
-        "discard_ms",
-        Unit::Millisecond,
-        "time of all discards",
-        "/proc/diskstats field 18, Linux 4.18",
-    ),
-    Column::counter(
-        "flushes",
-        Unit::One,
-        "flushes that reached the device",
-        "/proc/diskstats field 19, Linux 5.5",
-    ),
-    Column::counter(
-        "flush_ms",
-        Unit::Millisecond,
-        "time of all flushes",
-        "/proc/diskstats field 20, Linux 5.5",
-    )
-    .lower(),
-];
-
-#[derive(Debug)]
-struct Disk {
-    file: Source,
-    host: Host,
-    /// Known names, and whether they are partitions.
-    known: HashMap<Vec<u8>, bool>,
-}
+static COLUMNS: &[Column] = columns! {
+    counter(One) "reads", "reads completed", "/proc/diskstats field 4";
+    counter(One) "read_merges", "reads merged before they were queued", "/proc/diskstats field 5";
+    counter(Sector) "read_sectors", "read", "/proc/diskstats field 6";
+    counter(Millisecond) "read_ms", "time of all reads", "/proc/diskstats field 7", lower;
+    counter(One) "writes", "writes completed", "/proc/diskstats field 8";
+    counter(One) "write_merges", "writes merged before they were queued", "/proc/diskstats field 9";
+    counter(Sector) "write_sectors", "written", "/proc/diskstats field 10";
+    counter(Millisecond) "write_ms", "time of all writes", "/proc/diskstats field 11", lower;
+    gauge(One) "in_flight", "requests in flight", "/proc/diskstats field 12";
+    counter(Millisecond) "io_ms", "time with a request in flight", "/proc/diskstats field 13";
+    counter(Millisecond) "weighted_ms",
+        "time in flight, summed over requests", "/proc/diskstats field 14", lower;
+    counter(One) "discards", "discards completed", "/proc/diskstats field 15, Linux 4.18";
+    counter(One) "discard_merges", "discards merged", "/proc/diskstats field 16, Linux 4.18";
+    counter(Sector) "discard_sectors", "discarded", "/proc/diskstats field 17, Linux 4.18";
+    counter(Millisecond) "discard_ms", "time of all discards", "/proc/diskstats field 18, Linux 4.18";
+    counter(One) "flushes", "flushes that reached the device", "/proc/diskstats field 19, Linux 5.5";
+    counter(Millisecond) "flush_ms", "time of all flushes", "/proc/diskstats field 20, Linux 5.5", lower;
+};
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let file = host.source("diskstats", MOUNT_PROC)?;
-    Ok(Box::new(Disk {
-        file,
-        host: host.clone(),
-        known: HashMap::new(),
-    }))
-}
-
-impl Probe for Disk {
-    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        let Self { file, host, known } = self;
-        let wanted = |name: &[u8]| !is_partition(name, host, known);
-        file.parse(|text| parse(text, wanted, rows))
-    }
+    let host = host.clone();
+    // Known names, and whether they are partitions.
+    let mut known = HashMap::new();
+    let parse = move |text: &[u8], rows: &mut Rows| {
+        let wanted = |name: &[u8]| !is_partition(name, &host, &mut known);
+        parse(text, wanted, rows)
+    };
+    Ok(Box::new(Files::default().with(file, parse)))
 }
 
 /// Whether a device is a partition: it then has a file `partition` in sysfs, which is looked up
@@ -184,16 +85,8 @@ pub fn parse(file: &[u8], mut wanted: impl FnMut(&[u8]) -> bool, rows: &mut Rows
     each_line(file, |cursor| {
         if cursor.uint("major")?.is_some() {
             cursor.need_uint("minor")?;
-            let name = cursor
-                .word()
-                .ok_or_else(|| cursor.error("name", "the line ends before it"))?;
-            let mut fields = [None; FIELDS];
-            for (index, field) in fields.iter_mut().enumerate() {
-                *field = cursor.uint("field")?;
-                if field.is_none() && index < FIELDS_AT_LEAST {
-                    return Err(cursor.error("field", format!("the line ends after {index} of 11 fields")));
-                }
-            }
+            let name = cursor.need_word("name")?;
+            let fields: [_; FIELDS] = cursor.uints("field", FIELDS_AT_LEAST)?;
             let idle = || fields.iter().all(|field| field.unwrap_or(0) == 0);
             let memory = name.starts_with(b"loop") || name.starts_with(b"ram");
             if !(memory && idle()) && wanted(name) {

@@ -1,5 +1,6 @@
 //! Parses words and numbers of a text file in one pass.
 
+use loadprint_recording::rows::Rows;
 use memchr::memchr;
 
 use crate::host::ParseError;
@@ -67,6 +68,25 @@ impl<'a> Cursor<'a> {
         let word = &self.rest[..end];
         self.rest = &self.rest[end + 1..];
         Some(word)
+    }
+
+    /// [`Cursor::word`], for a format that always has a word.
+    ///
+    /// # Errors
+    /// When the line ends.
+    pub fn need_word(&mut self, item: &'static str) -> Result<&'a [u8], ParseError> {
+        let word = self.word();
+        word.ok_or_else(|| self.error(item, "the line ends before it"))
+    }
+
+    /// The next key of this line: the bytes before a colon or blank; moves behind the colon.
+    pub fn key(&mut self) -> Option<&'a [u8]> {
+        self.skip_blanks();
+        let ends_key = |byte: &u8| *byte <= b' ' || *byte == b':';
+        let end = self.rest.iter().position(ends_key).unwrap_or(self.rest.len());
+        let (key, rest) = self.rest.split_at(end);
+        self.rest = rest.strip_prefix(b":").unwrap_or(rest);
+        (!key.is_empty()).then_some(key)
     }
 
     /// The rest of this line, trimmed.
@@ -163,6 +183,28 @@ impl<'a> Cursor<'a> {
         i64::try_from(value).map_err(|_| self.error(item, format!("{value} is out of range")))
     }
 
+    /// The next `N` numbers; `None` for those after the end of the line.
+    ///
+    /// # Errors
+    /// When the line has fewer than `at_least` words, or one is not a number.
+    pub fn uints<const N: usize>(
+        &mut self,
+        item: &'static str,
+        at_least: usize,
+    ) -> Result<[Option<u64>; N], ParseError> {
+        let mut values = [None; N];
+        for (index, value) in values.iter_mut().enumerate() {
+            *value = match self.uint(item)? {
+                None if index < at_least => {
+                    let reason = format!("the line ends after {index} of {at_least} fields");
+                    return Err(self.error(item, reason));
+                }
+                value => value,
+            };
+        }
+        Ok(values)
+    }
+
     /// `word` as a number of any type.
     ///
     /// # Errors
@@ -205,12 +247,55 @@ pub fn each_line(
     Ok(())
 }
 
+/// The values of the lines `KEY VALUE` or `KEY: VALUE` with these keys; `None` for a missing line.
+///
+/// # Errors
+/// When one of these values is not a number.
+pub fn values<const N: usize>(file: &[u8], keys: [&str; N]) -> Result<[Option<u64>; N], ParseError> {
+    let mut values = [None; N];
+    each_line(file, |cursor| {
+        let key = cursor.key().unwrap_or_default();
+        if let Some(index) = keys.iter().position(|wanted| wanted.as_bytes() == key) {
+            values[index] = Some(cursor.need_uint("value")?);
+        }
+        Ok(())
+    })?;
+    Ok(values)
+}
+
+/// Appends each line `KEY VALUE` or `KEY: VALUE` as a metric; `first` is usually the first key.
+///
+/// # Errors
+/// When a line has no number, or the file is empty.
+pub fn metrics(file: &[u8], first: &'static str, rows: &mut Rows) -> Result<(), ParseError> {
+    each_line(file, |cursor| {
+        if let Some(key) = cursor.key() {
+            rows.row(&[key]);
+            rows.int(cursor.need_int("value")?);
+        }
+        Ok(())
+    })?;
+    not_empty(rows, 0, first)
+}
+
 /// A word for an error message: on one line, and cut if it is very long.
 fn shown(word: &[u8]) -> String {
     const MOST: usize = 40;
     match word.split_at_checked(MOST) {
         Some((start, rest)) if !rest.is_empty() => format!("{}…", start.escape_ascii()),
         _ => word.escape_ascii().to_string(),
+    }
+}
+
+/// Refuses a file after which there are only `before` rows.
+///
+/// # Errors
+/// When it has appended no row.
+pub fn not_empty(rows: &Rows, before: usize, item: &'static str) -> Result<(), ParseError> {
+    if rows.len() > before {
+        Ok(())
+    } else {
+        Err(empty(item))
     }
 }
 

@@ -1,29 +1,17 @@
-//! Reads `/proc/interrupts`: sums per line, per CPU and per line over each CPU set.
+//! Reads `/proc/interrupts` and `/proc/softirqs`: sums per line, per CPU and per line over each CPU
+//! set. Offline CPUs have a column in `/proc/softirqs` too.
 //!
 //! With 256 CPUs and 2000 lines the file has half a million cells, most of them zero: a zero is
 //! recognised by its eleven bytes and not parsed. The counters of the kernel have 32 bits and wrap.
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-
+use super::Files;
 use super::MOUNT_PROC;
 use super::fields::Cursor;
 use super::fields::empty;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::host::ParseError;
-use crate::host::Source;
 use crate::options::CpuSet;
+use crate::prelude::*;
 
-/// The probe's line in the registry.
+/// The line of `interrupts` in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
     "interrupts",
     "interrupts per line, per CPU and per line over each CPU set",
@@ -31,21 +19,26 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     open,
 );
 
+/// The line of `softirqs` in the registry.
+pub const SOFTIRQS_ENTRY: ProbeEntry = ProbeEntry::new(
+    "softirqs",
+    "soft interrupts per kind, per CPU and per kind over each CPU set",
+    &SOFTIRQS_SCHEMA,
+    open_softirqs,
+);
+
 static ENTITY: &[Text] = &[text("line"), text("cpus")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
-static COLUMNS: &[Column] = &[
-    Column::counter(
-        "count",
-        Unit::One,
-        "interrupts; the counter of a CPU wraps at 2^32",
-        "/proc/interrupts",
-    ),
-    Column::info(
-        "description",
-        "chip, trigger and device; only in rows over all CPUs",
-        "/proc/interrupts",
-    ),
-];
+static COLUMNS: &[Column] = columns! {
+    counter(One) "count", "interrupts; the counter of a CPU wraps at 2^32", "/proc/interrupts";
+    info "description", "chip, trigger and device; only in rows over all CPUs", "/proc/interrupts";
+};
+
+static SOFTIRQS_ENTITY: &[Text] = &[text("kind"), text("cpus")];
+static SOFTIRQS_SCHEMA: Schema = Schema::table(SOFTIRQS_ENTITY, SOFTIRQS_COLUMNS);
+static SOFTIRQS_COLUMNS: &[Column] = columns! {
+    counter(One) "count", "soft interrupts; the counter of a CPU wraps at 2^32", "/proc/softirqs";
+};
 
 #[derive(Debug)]
 struct Interrupts {
@@ -54,11 +47,17 @@ struct Interrupts {
 }
 
 fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let file = host.long_source("interrupts", MOUNT_PROC)?;
     Ok(Box::new(Interrupts {
-        file,
+        file: host.long_source("interrupts", MOUNT_PROC)?,
         matrix: Matrix::new(options, true),
     }))
+}
+
+fn open_softirqs(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
+    let file = host.source("softirqs", MOUNT_PROC)?.in_one_read();
+    let mut matrix = Matrix::new(options, false);
+    let parse = move |text: &[u8], rows: &mut Rows| matrix.parse(text, rows);
+    Ok(Box::new(Files::default().with(file, parse)))
 }
 
 impl Probe for Interrupts {
@@ -77,7 +76,7 @@ pub struct Matrix {
     described: bool,
     /// The first line of the file, and for each column the number of the CPU and its sets.
     head: Vec<u8>,
-    cpus: Vec<(u32, String)>,
+    cpus: Vec<String>,
     members: Vec<Vec<usize>>,
     per_cpu: Vec<u64>,
     per_set: Vec<u64>,
@@ -155,7 +154,7 @@ impl Matrix {
         if self.line == 1 {
             return Err(empty("CPU0"));
         }
-        for ((_, name), count) in self.cpus.iter().zip(&self.per_cpu) {
+        for (name, count) in self.cpus.iter().zip(&self.per_cpu) {
             rows.row(&[b"all", name.as_bytes()]);
             self.cells(*count, None, rows);
         }
@@ -168,28 +167,22 @@ impl Matrix {
             return Ok(());
         }
         let mut words = Cursor::new(head);
-        let mut cpus = vec![];
+        let (mut cpus, mut members) = (vec![], vec![]);
         while let Some(word) = words.word() {
             let number = word.strip_prefix(b"CPU").ok_or_else(|| empty("CPU0"))?;
             let number: u32 = cursor.convert("CPU", number)?;
-            cpus.push((number, number.to_string()));
+            let sets = self.sets.iter().enumerate();
+            let sets = sets.filter(|(_, (_, set))| set.contains(number));
+            members.push(sets.map(|(index, _)| index).collect());
+            cpus.push(number.to_string());
         }
         if cpus.is_empty() {
             return Err(empty("CPU0"));
         }
-        let sets = || self.sets.iter().enumerate();
-        self.members = cpus
-            .iter()
-            .map(|(cpu, _)| {
-                sets()
-                    .filter(|(_, (_, set))| set.contains(*cpu))
-                    .map(|(index, _)| index)
-                    .collect()
-            })
-            .collect();
         self.per_cpu = vec![0; cpus.len()];
         self.per_set = vec![0; self.sets.len()];
         self.cpus = cpus;
+        self.members = members;
         self.head = head.to_vec();
         Ok(())
     }

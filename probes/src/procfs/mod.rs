@@ -3,19 +3,54 @@
 pub mod cgroup;
 pub mod cpu;
 pub mod diskstats;
+mod entities;
 pub mod fields;
 pub mod interrupts;
-pub mod meminfo;
+pub mod memory;
 pub mod mounts;
 pub mod net_dev;
 pub mod pressure;
 pub mod process;
 pub mod snmp;
 pub mod sockets;
-pub mod softirqs;
 pub mod targets;
 pub mod threads;
-pub mod vmstat;
+
+use std::fmt;
+
+use crate::prelude::*;
 
 /// The fix for a file under `/proc` that cannot be opened.
 pub(crate) const MOUNT_PROC: &str = "mount /proc, or set its path with --proc-root";
+
+type Parse = Box<dyn FnMut(&[u8], &mut Rows) -> Result<(), ParseError>>;
+
+/// A probe that reads and parses whole files at each tick.
+#[derive(Default)]
+struct Files(Vec<(Source, Parse)>);
+
+impl Files {
+    /// The same probe, which also reads `file`.
+    fn with(
+        mut self,
+        file: Source,
+        parse: impl FnMut(&[u8], &mut Rows) -> Result<(), ParseError> + 'static,
+    ) -> Self {
+        self.0.push((file, Box::new(parse)));
+        self
+    }
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files = self.0.iter().map(|(file, _)| file);
+        formatter.debug_list().entries(files).finish()
+    }
+}
+
+impl Probe for Files {
+    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
+        let mut files = self.0.iter_mut();
+        files.try_for_each(|(file, parse)| file.parse(|text| parse(text, rows)))
+    }
+}

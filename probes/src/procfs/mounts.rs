@@ -1,6 +1,6 @@
 //! Finds the control groups of a process (`/proc/self/mountinfo`, `/proc/PID/cgroup`).
 
-use super::fields::Cursor;
+use super::fields::each_line;
 use crate::host::ParseError;
 
 /// A mounted hierarchy of control groups.
@@ -25,40 +25,38 @@ pub struct Mount {
 /// When a line does not have the fields of the format.
 pub fn parse_mounts(file: &[u8]) -> Result<Vec<Mount>, ParseError> {
     let mut mounts = vec![];
-    let mut cursor = Cursor::new(file);
-    while !cursor.at_end() {
-        if !cursor.remainder().is_empty() {
-            for _ in 0..3 {
-                need(&mut cursor, "device")?;
-            }
-            let root = unescape(need(&mut cursor, "root")?);
-            let point = unescape(need(&mut cursor, "mount point")?);
-            // Optional fields come before the dash.
-            while need(&mut cursor, "-")? != b"-" {}
-            let kind = need(&mut cursor, "type")?;
-            need(&mut cursor, "source")?;
-            let options = cursor.word().unwrap_or_default();
-            let controllers = match kind {
-                b"cgroup" => {
-                    let names = options.split(|byte| *byte == b',');
-                    Some(Some(
-                        names
-                            .map(|name| String::from_utf8_lossy(name).into_owned())
-                            .collect(),
-                    ))
-                }
-                b"cgroup2" => Some(None),
-                _ => None,
-            };
-            mounts.extend(controllers.map(|controllers| Mount {
+    each_line(file, |cursor| {
+        if cursor.remainder().is_empty() {
+            return Ok(());
+        }
+        for _ in 0..3 {
+            cursor.need_word("device")?;
+        }
+        let root = unescape(cursor.need_word("root")?);
+        let point = unescape(cursor.need_word("mount point")?);
+        // Optional fields come before the dash.
+        while cursor.need_word("-")? != b"-" {}
+        let kind = cursor.need_word("type")?;
+        cursor.need_word("source")?;
+        let options = cursor.word().unwrap_or_default();
+        if kind == b"cgroup" || kind == b"cgroup2" {
+            mounts.push(Mount {
                 root,
                 point,
-                controllers,
-            }));
+                controllers: (kind == b"cgroup").then(|| names(options)),
+            });
         }
-        cursor.next_line();
-    }
+        Ok(())
+    })?;
     Ok(mounts)
+}
+
+/// The words of a list.
+fn names(list: &[u8]) -> Vec<String> {
+    let names = list.split(|byte| *byte == b',').filter(|name| !name.is_empty());
+    names
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect()
 }
 
 /// One line of `/proc/PID/cgroup`.
@@ -81,28 +79,25 @@ pub struct Membership {
 /// When a line lacks one of its two colons, or the path is not absolute.
 pub fn parse_memberships(file: &[u8]) -> Result<Vec<Membership>, ParseError> {
     let mut memberships = vec![];
-    let mut cursor = Cursor::new(file);
-    while !cursor.at_end() {
-        if !cursor.remainder().is_empty() {
-            let number = cursor
-                .until(b':')
-                .ok_or_else(|| cursor.error("hierarchy", "no `:`"))?;
-            cursor.convert::<u32>("hierarchy", number)?;
-            let names = cursor
-                .until(b':')
-                .ok_or_else(|| cursor.error("controllers", "no second `:`"))?;
-            let names = names.split(|byte| *byte == b',').filter(|name| !name.is_empty());
-            let controllers = names
-                .map(|name| String::from_utf8_lossy(name).into_owned())
-                .collect();
-            let path = String::from_utf8_lossy(cursor.remainder()).into_owned();
-            if !path.starts_with('/') {
-                return Err(cursor.error("path", "it does not start with `/`"));
-            }
-            memberships.push(Membership { controllers, path });
+    each_line(file, |cursor| {
+        if cursor.remainder().is_empty() {
+            return Ok(());
         }
-        cursor.next_line();
-    }
+        let number = cursor.until(b':');
+        let number = number.ok_or_else(|| cursor.error("hierarchy", "no `:`"))?;
+        cursor.convert::<u32>("hierarchy", number)?;
+        let controllers = cursor.until(b':');
+        let controllers = controllers.ok_or_else(|| cursor.error("controllers", "no second `:`"))?;
+        let path = String::from_utf8_lossy(cursor.remainder()).into_owned();
+        if !path.starts_with('/') {
+            return Err(cursor.error("path", "it does not start with `/`"));
+        }
+        memberships.push(Membership {
+            controllers: names(controllers),
+            path,
+        });
+        Ok(())
+    })?;
     Ok(memberships)
 }
 
@@ -113,32 +108,19 @@ pub fn hierarchy<'a>(
     mounts: &'a [Mount],
     memberships: &'a [Membership],
 ) -> Option<(&'a Mount, &'a str)> {
-    let first = memberships
-        .iter()
-        .find(|member| member.controllers.iter().any(|name| name == controller));
-    let is_first = |mount: &&Mount| {
-        mount
-            .controllers
-            .as_ref()
-            .is_some_and(|names| names.iter().any(|name| name == controller))
-    };
-    match first {
-        Some(member) => mounts
-            .iter()
-            .find(is_first)
-            .map(|mount| (mount, member.path.as_str())),
-        None => {
-            let member = memberships.iter().find(|member| member.controllers.is_empty())?;
-            let mount = mounts.iter().find(|mount| mount.controllers.is_none())?;
-            Some((mount, member.path.as_str()))
+    let has = |names: &[String]| names.iter().any(|name| name == controller);
+    let of_first = memberships.iter().find(|member| has(&member.controllers));
+    let (member, mount) = match of_first {
+        Some(member) => {
+            let is_first = |mount: &&Mount| mount.controllers.as_deref().is_some_and(has);
+            (member, mounts.iter().find(is_first)?)
         }
-    }
-}
-
-fn need<'a>(cursor: &mut Cursor<'a>, item: &'static str) -> Result<&'a [u8], ParseError> {
-    cursor
-        .word()
-        .ok_or_else(|| cursor.error(item, "the line ends before it"))
+        None => (
+            memberships.iter().find(|member| member.controllers.is_empty())?,
+            mounts.iter().find(|mount| mount.controllers.is_none())?,
+        ),
+    };
+    Some((mount, &member.path))
 }
 
 /// Decodes the octal escapes of blanks and backslashes in paths.
@@ -146,22 +128,10 @@ fn unescape(word: &[u8]) -> String {
     let mut text = Vec::with_capacity(word.len());
     let mut rest = word;
     while let Some((&byte, after)) = rest.split_first() {
-        let octal = after
-            .get(..3)
-            .filter(|digits| byte == b'\\' && digits.iter().all(|digit| (b'0'..b'8').contains(digit)));
-        match octal {
-            Some(digits) => {
-                let value = digits
-                    .iter()
-                    .fold(0u32, |value, digit| value * 8 + u32::from(digit - b'0'));
-                text.push(value as u8);
-                rest = &after[3..];
-            }
-            None => {
-                text.push(byte);
-                rest = after;
-            }
-        }
+        let digits = after.get(..3).filter(|_| byte == b'\\');
+        let octal = digits.and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 8).ok());
+        text.push(octal.unwrap_or(byte));
+        rest = if octal.is_some() { &after[3..] } else { after };
     }
     String::from_utf8_lossy(&text).into_owned()
 }

@@ -2,24 +2,11 @@
 //!
 //! `lo` counts every byte twice, as received and as sent.
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-
+use super::Files;
 use super::MOUNT_PROC;
 use super::fields::each_line;
-use super::fields::empty;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::host::ParseError;
-use crate::host::Source;
+use super::fields::not_empty;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -32,82 +19,32 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
 static ENTITY: &[Text] = &[text("interface")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
 
-static COLUMNS: &[Column] = &[
-    Column::counter("rx_bytes", Unit::Byte, "received", "/proc/net/dev field 1"),
-    Column::counter(
-        "rx_packets",
-        Unit::One,
-        "packets received",
-        "/proc/net/dev field 2",
-    ),
-    Column::counter("rx_errors", Unit::One, "receive errors", "/proc/net/dev field 3").lower(),
-    Column::counter(
-        "rx_drops",
-        Unit::One,
-        "received and dropped",
-        "/proc/net/dev field 4",
-    )
-    .lower(),
-    Column::counter("rx_fifo", Unit::One, "receive overruns", "/proc/net/dev field 5").lower(),
-    Column::counter("rx_frame", Unit::One, "framing errors", "/proc/net/dev field 6").lower(),
-    Column::counter(
-        "rx_compressed",
-        Unit::One,
-        "compressed packets received",
-        "/proc/net/dev field 7",
-    ),
-    Column::counter(
-        "rx_multicast",
-        Unit::One,
-        "multicast packets received",
-        "/proc/net/dev field 8",
-    ),
-    Column::counter("tx_bytes", Unit::Byte, "sent", "/proc/net/dev field 9"),
-    Column::counter("tx_packets", Unit::One, "packets sent", "/proc/net/dev field 10"),
-    Column::counter("tx_errors", Unit::One, "send errors", "/proc/net/dev field 11").lower(),
-    Column::counter(
-        "tx_drops",
-        Unit::One,
-        "dropped before they were sent",
-        "/proc/net/dev field 12",
-    )
-    .lower(),
-    Column::counter("tx_fifo", Unit::One, "send overruns", "/proc/net/dev field 13").lower(),
-    Column::counter("tx_collisions", Unit::One, "collisions", "/proc/net/dev field 14").lower(),
-    Column::counter(
-        "tx_carrier",
-        Unit::One,
-        "carrier losses",
-        "/proc/net/dev field 15",
-    )
-    .lower(),
-    Column::counter(
-        "tx_compressed",
-        Unit::One,
-        "compressed packets sent",
-        "/proc/net/dev field 16",
-    ),
-];
+static COLUMNS: &[Column] = columns! {
+    counter(Byte) "rx_bytes", "received", "/proc/net/dev field 1";
+    counter(One) "rx_packets", "packets received", "/proc/net/dev field 2";
+    counter(One) "rx_errors", "receive errors", "/proc/net/dev field 3", lower;
+    counter(One) "rx_drops", "received and dropped", "/proc/net/dev field 4", lower;
+    counter(One) "rx_fifo", "receive overruns", "/proc/net/dev field 5", lower;
+    counter(One) "rx_frame", "framing errors", "/proc/net/dev field 6", lower;
+    counter(One) "rx_compressed", "compressed packets received", "/proc/net/dev field 7";
+    counter(One) "rx_multicast", "multicast packets received", "/proc/net/dev field 8";
+    counter(Byte) "tx_bytes", "sent", "/proc/net/dev field 9";
+    counter(One) "tx_packets", "packets sent", "/proc/net/dev field 10";
+    counter(One) "tx_errors", "send errors", "/proc/net/dev field 11", lower;
+    counter(One) "tx_drops", "dropped before they were sent", "/proc/net/dev field 12", lower;
+    counter(One) "tx_fifo", "send overruns", "/proc/net/dev field 13", lower;
+    counter(One) "tx_collisions", "collisions", "/proc/net/dev field 14", lower;
+    counter(One) "tx_carrier", "carrier losses", "/proc/net/dev field 15", lower;
+    counter(One) "tx_compressed", "compressed packets sent", "/proc/net/dev field 16";
+};
 
 /// Lines before the first interface.
 const HEADINGS: u32 = 2;
 
-#[derive(Debug)]
-struct Nic {
-    file: Source,
-}
-
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    Ok(Box::new(Nic {
-        // A name has 15 bytes, and sixteen numbers have at most 20 digits each.
-        file: host.source("net/dev", MOUNT_PROC)?.records_below(512),
-    }))
-}
-
-impl Probe for Nic {
-    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        self.file.parse(|text| parse(text, rows))
-    }
+    // A name has 15 bytes, and sixteen numbers have at most 20 digits each.
+    let file = host.source("net/dev", MOUNT_PROC)?.records_below(512);
+    Ok(Box::new(Files::default().with(file, parse)))
 }
 
 /// Parses `/proc/net/dev` (proc_pid_net(5), `net/core/net-procfs.c`); the first two lines are
@@ -131,9 +68,5 @@ pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
         }
         Ok(())
     })?;
-    if rows.is_empty() {
-        Err(empty("interface"))
-    } else {
-        Ok(())
-    }
+    not_empty(rows, 0, "interface")
 }

@@ -1,23 +1,10 @@
 //! Reads `/proc/pressure`: time in which some or all tasks waited for CPU, I/O or memory (pressure
 //! stall information).
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-
+use super::Files;
 use super::fields::each_line;
-use super::fields::empty;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::host::ParseError;
-use crate::host::Source;
+use super::fields::not_empty;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -30,41 +17,24 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
 static ENTITY: &[Text] = &[text("resource"), text("severity")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
 
-static COLUMNS: &[Column] = &[Column::counter(
-    "total_us",
-    Unit::Microsecond,
-    "time stalled since boot",
-    "/proc/pressure total",
-)
-.lower()];
+static COLUMNS: &[Column] = columns! {
+    counter(Microsecond) "total_us", "time stalled since boot", "/proc/pressure total", lower;
+};
 
 const FIX: &str =
     "it needs Linux 4.20 with CONFIG_PSI, and psi=1 on the kernel command line if it is off by default";
 
-#[derive(Debug)]
-struct Pressure {
-    files: Vec<(&'static str, Source)>,
-}
-
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let file = |resource| {
-        Ok((
-            resource,
-            host.source(&format!("pressure/{resource}"), FIX)?.in_one_read(),
-        ))
-    };
-    let mut files = vec![file("cpu")?, file("io")?, file("memory")?];
-    // Only Linux 6.1 and newer with CONFIG_IRQ_TIME_ACCOUNTING have it.
-    files.extend(file("irq"));
-    Ok(Box::new(Pressure { files }))
-}
-
-impl Probe for Pressure {
-    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        self.files
-            .iter_mut()
-            .try_for_each(|(resource, file)| file.parse(|text| parse(text, resource, rows)))
+    let mut files = Files::default();
+    for resource in ["cpu", "io", "memory", "irq"] {
+        match host.source(&format!("pressure/{resource}"), FIX) {
+            Ok(file) => files = files.with(file.in_one_read(), move |text, rows| parse(text, resource, rows)),
+            // Only Linux 6.1 and newer with CONFIG_IRQ_TIME_ACCOUNTING have it.
+            Err(_) if resource == "irq" => {}
+            Err(unavailable) => return Err(unavailable),
+        }
     }
+    Ok(Box::new(files))
 }
 
 /// Parses one file of `/proc/pressure` (Documentation/accounting/psi.rst).
@@ -81,11 +51,8 @@ pub fn parse(file: &[u8], resource: &str, rows: &mut Rows) -> Result<(), ParseEr
         if let Some(severity) = cursor.word() {
             let mut total = None;
             while let Some(word) = cursor.word() {
-                let Some(equals) = memchr::memchr(b'=', word) else {
-                    continue;
-                };
-                if &word[..equals] == b"total" {
-                    total = Some(cursor.convert("total", &word[equals + 1..])?);
+                if let Some(number) = word.strip_prefix(b"total=") {
+                    total = Some(cursor.convert("total", number)?);
                 }
             }
             rows.row(&[resource.as_bytes(), severity]);
@@ -93,9 +60,5 @@ pub fn parse(file: &[u8], resource: &str, rows: &mut Rows) -> Result<(), ParseEr
         }
         Ok(())
     })?;
-    if rows.len() == before {
-        Err(empty("some"))
-    } else {
-        Ok(())
-    }
+    not_empty(rows, before, "some")
 }

@@ -4,23 +4,12 @@
 //! Metrics have the names of nstat(8) with a dot: `Tcp.RetransSegs`, `TcpExt.TCPTimeouts`; sockets
 //! as `sockstat.TCP.tw`.
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Unit;
-
+use super::Files;
 use super::MOUNT_PROC;
 use super::fields::Cursor;
 use super::fields::each_line;
-use super::fields::empty;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::host::ParseError;
-use crate::host::Source;
+use super::fields::not_empty;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -32,86 +21,79 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
 
 static SCHEMA: Schema = Schema::metrics(METRICS);
 
-const fn count(name: &'static str, help: &'static str, source: &'static str) -> Column {
-    Column::counter(name, Unit::One, help, source)
-}
-
 const SNMP: &str = "/proc/net/snmp";
 const NETSTAT: &str = "/proc/net/netstat";
 const SOCKSTAT: &str = "/proc/net/sockstat";
 
-static METRICS: &[Column] = &[
-    count("Ip.InReceives", "packets received", SNMP),
-    count("Ip.OutRequests", "packets sent by local protocols", SNMP),
-    count("Tcp.ActiveOpens", "connections opened by this host", SNMP),
-    count("Tcp.PassiveOpens", "connections accepted", SNMP),
-    count("Tcp.AttemptFails", "connections that failed to open", SNMP).lower(),
-    count("Tcp.EstabResets", "connections reset", SNMP).lower(),
-    Column::gauge("Tcp.CurrEstab", Unit::One, "connections open", SNMP),
-    count("Tcp.InSegs", "segments received", SNMP),
-    count("Tcp.OutSegs", "segments sent, without retransmits", SNMP),
-    count("Tcp.RetransSegs", "segments retransmitted", SNMP).lower(),
-    count("Tcp.InErrs", "bad segments received", SNMP).lower(),
-    count("Tcp.OutRsts", "resets sent", SNMP),
-    count("Udp.InDatagrams", "datagrams received", SNMP),
-    count("Udp.OutDatagrams", "datagrams sent", SNMP),
-    count("TcpExt.TW", "sockets that left TIME_WAIT by its timer", NETSTAT),
-    count(
-        "TcpExt.ListenOverflows",
-        "connections dropped, queue full",
-        NETSTAT,
-    )
-    .lower(),
-    count("TcpExt.ListenDrops", "connections dropped", NETSTAT).lower(),
-    count("TcpExt.DelayedACKs", "delayed acknowledgements sent", NETSTAT),
-    count("TcpExt.TCPTimeouts", "retransmission timeouts", NETSTAT).lower(),
-    count("TcpExt.TCPLostRetransmit", "retransmits lost", NETSTAT).lower(),
-    count("TcpExt.TCPFastRetrans", "fast retransmits", NETSTAT).lower(),
-    count("TcpExt.TCPAutoCorking", "small writes that were corked", NETSTAT),
-    count("TcpExt.TCPOrigDataSent", "data segments sent", NETSTAT),
-    Column::counter("IpExt.InOctets", Unit::Byte, "received", NETSTAT),
-    Column::counter("IpExt.OutOctets", Unit::Byte, "sent", NETSTAT),
-    Column::gauge("sockstat.TCP.inuse", Unit::One, "TCP sockets in use", SOCKSTAT),
-    Column::gauge(
-        "sockstat.TCP.orphan",
-        Unit::One,
-        "TCP sockets without a process",
-        SOCKSTAT,
-    ),
-    Column::gauge("sockstat.TCP.tw", Unit::One, "TCP sockets in TIME_WAIT", SOCKSTAT),
-    Column::gauge("sockstat.TCP.alloc", Unit::One, "TCP sockets allocated", SOCKSTAT),
-    Column::gauge("sockstat.TCP.mem", Unit::Page, "memory of TCP sockets", SOCKSTAT),
-];
-
-#[derive(Debug)]
-struct Tcp {
-    snmp: Source,
-    netstat: Source,
-    sockstat: Source,
-}
+static METRICS: &[Column] = columns! {
+    counter(One) "Ip.InReceives", "packets received", SNMP;
+    counter(One) "Ip.OutRequests", "packets sent by local protocols", SNMP;
+    counter(One) "Tcp.ActiveOpens", "connections opened by this host", SNMP;
+    counter(One) "Tcp.PassiveOpens", "connections accepted", SNMP;
+    counter(One) "Tcp.AttemptFails", "connections that failed to open", SNMP, lower;
+    counter(One) "Tcp.EstabResets", "connections reset", SNMP, lower;
+    gauge(One) "Tcp.CurrEstab", "connections open", SNMP;
+    counter(One) "Tcp.InSegs", "segments received", SNMP;
+    counter(One) "Tcp.OutSegs", "segments sent, without retransmits", SNMP;
+    counter(One) "Tcp.RetransSegs", "segments retransmitted", SNMP, lower;
+    counter(One) "Tcp.InErrs", "bad segments received", SNMP, lower;
+    counter(One) "Tcp.OutRsts", "resets sent", SNMP;
+    counter(One) "Udp.InDatagrams", "datagrams received", SNMP;
+    counter(One) "Udp.OutDatagrams", "datagrams sent", SNMP;
+    counter(One) "TcpExt.TW", "sockets that left TIME_WAIT by its timer", NETSTAT;
+    counter(One) "TcpExt.ListenOverflows", "connections dropped, queue full", NETSTAT, lower;
+    counter(One) "TcpExt.ListenDrops", "connections dropped", NETSTAT, lower;
+    counter(One) "TcpExt.DelayedACKs", "delayed acknowledgements sent", NETSTAT;
+    counter(One) "TcpExt.TCPTimeouts", "retransmission timeouts", NETSTAT, lower;
+    counter(One) "TcpExt.TCPLostRetransmit", "retransmits lost", NETSTAT, lower;
+    counter(One) "TcpExt.TCPFastRetrans", "fast retransmits", NETSTAT, lower;
+    counter(One) "TcpExt.TCPAutoCorking", "small writes that were corked", NETSTAT;
+    counter(One) "TcpExt.TCPOrigDataSent", "data segments sent", NETSTAT;
+    counter(Byte) "IpExt.InOctets", "received", NETSTAT;
+    counter(Byte) "IpExt.OutOctets", "sent", NETSTAT;
+    gauge(One) "sockstat.TCP.inuse", "TCP sockets in use", SOCKSTAT;
+    gauge(One) "sockstat.TCP.orphan", "TCP sockets without a process", SOCKSTAT;
+    gauge(One) "sockstat.TCP.tw", "TCP sockets in TIME_WAIT", SOCKSTAT;
+    gauge(One) "sockstat.TCP.alloc", "TCP sockets allocated", SOCKSTAT;
+    gauge(Page) "sockstat.TCP.mem", "memory of TCP sockets", SOCKSTAT;
+};
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let snmp = host.source("net/snmp", MOUNT_PROC)?.in_one_read();
-    let netstat = host.source("net/netstat", MOUNT_PROC)?.in_one_read();
-    let sockstat = host.source("net/sockstat", MOUNT_PROC)?.in_one_read();
-    Ok(Box::new(Tcp {
-        snmp,
-        netstat,
-        sockstat,
-    }))
+    let file = |name| Ok(host.source(name, MOUNT_PROC)?.in_one_read());
+    let files = Files::default()
+        .with(file("net/snmp")?, parse)
+        .with(file("net/netstat")?, parse)
+        .with(file("net/sockstat")?, parse_sockstat);
+    Ok(Box::new(files))
 }
 
-impl Probe for Tcp {
-    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        self.snmp.parse(|text| parse(text, rows))?;
-        self.netstat.parse(|text| parse(text, rows))?;
-        self.sockstat.parse(|text| parse_sockstat(text, rows))
-    }
+/// Parses `/proc/net/snmp` or `/proc/net/netstat`.
+///
+/// # Errors
+/// Those of [`each_column`], and when the file is empty.
+pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
+    let before = rows.len();
+    each_column(file, |protocol, name, value| {
+        rows.row_joined(&[protocol, b".", name]);
+        rows.int(value);
+    })?;
+    not_empty(rows, before, "Ip")
 }
 
-/// Parses `/proc/net/snmp` or `/proc/net/netstat` (`net/ipv4/proc.c`; meanings in RFC 1213 and
-/// Documentation/networking/snmp_counter.rst): a line of names, then a line of numbers, each after
-/// the protocol.
+/// Parses `/proc/net/sockstat`.
+///
+/// # Errors
+/// Those of [`each_pair`].
+pub fn parse_sockstat(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
+    each_pair(file, |protocol, name, value| {
+        rows.row_joined(&[b"sockstat.", protocol, b".", name]);
+        rows.int(value);
+    })
+}
+
+/// Calls `take` with protocol, name and value of each column of `snmp` or `netstat`
+/// (`net/ipv4/proc.c`; meanings in RFC 1213 and Documentation/networking/snmp_counter.rst): a line of
+/// names, then a line of numbers, each after the protocol.
 ///
 /// ```text
 /// Tcp: RtoAlgorithm RtoMin RtoMax MaxConn …
@@ -120,8 +102,7 @@ impl Probe for Tcp {
 ///
 /// # Errors
 /// When the two lines do not match, or a value is not a number.
-pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
-    let before = rows.len();
+pub fn each_column(file: &[u8], mut take: impl FnMut(&[u8], &[u8], i64)) -> Result<(), ParseError> {
     let mut names = Cursor::new(file);
     while !names.at_end() {
         let mut values = names.clone();
@@ -131,20 +112,16 @@ pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
             return Err(values.error("protocol", "the line of numbers is missing"));
         }
         while let Some(name) = names.word() {
-            rows.row_joined(&[protocol, b".", name]);
-            rows.int(values.need_int("value")?);
+            take(protocol, name, values.need_int("value")?);
         }
         values.next_line();
         names = values;
     }
-    if rows.len() == before {
-        Err(empty("Ip"))
-    } else {
-        Ok(())
-    }
+    Ok(())
 }
 
-/// Parses `/proc/net/sockstat` (`net/ipv4/proc.c`): alternating names and numbers.
+/// Calls `take` with protocol, name and value of each pair of `sockstat` or `sockstat6`
+/// (`net/ipv4/proc.c`, `net/ipv6/proc.c`).
 ///
 /// ```text
 /// TCP: inuse 4 orphan 0 tw 2 alloc 5 mem 1
@@ -152,12 +129,11 @@ pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
 ///
 /// # Errors
 /// When a name has no number.
-pub fn parse_sockstat(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
+pub fn each_pair(file: &[u8], mut take: impl FnMut(&[u8], &[u8], i64)) -> Result<(), ParseError> {
     each_line(file, |cursor| {
         if let Some(protocol) = cursor.until(b':') {
             while let Some(name) = cursor.word() {
-                rows.row_joined(&[b"sockstat.", protocol, b".", name]);
-                rows.int(cursor.need_int("value")?);
+                take(protocol, name, cursor.need_int("value")?);
             }
         }
         Ok(())

@@ -5,29 +5,14 @@
 //! that opens connections faster than TIME_WAIT releases their ports runs out of ports; these
 //! metrics show it.
 
-use std::collections::BTreeMap;
 use std::fs;
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-use rustix::thread::CapabilitySet;
-
 use super::MOUNT_PROC;
-use super::fields::Cursor;
-use super::process::is_gone;
+use super::entities::Entities;
+use super::snmp::each_column;
+use super::snmp::each_pair;
 use super::targets::Targets;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::host::ParseError;
-use crate::host::Source;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -46,79 +31,55 @@ const SOCKSTAT: &str = "/proc/PID/net/sockstat";
 const SOCKSTAT6: &str = "/proc/PID/net/sockstat6";
 const SNMP: &str = "/proc/PID/net/snmp Tcp";
 
-const fn sockets(name: &'static str, help: &'static str, source: &'static str) -> Column {
-    Column::gauge(name, Unit::One, help, source)
-}
+static COLUMNS: &[Column] = columns! {
+    gauge(One) "tcp_inuse", "TCP sockets in use, without those in TIME_WAIT", SOCKSTAT;
+    gauge(One) "tcp_orphan", "TCP sockets without a process, of the whole host", SOCKSTAT;
+    gauge(One) "tcp_tw", "TCP sockets in TIME_WAIT", SOCKSTAT, lower;
+    gauge(One) "tcp_alloc", "TCP sockets allocated, of the whole host", SOCKSTAT;
+    gauge(Page) "tcp_mem", "memory of TCP sockets, of the whole host", SOCKSTAT;
+    gauge(One) "udp_inuse", "UDP sockets in use", SOCKSTAT;
+    gauge(One) "tcp6_inuse", "TCP sockets of IPv6 in use", SOCKSTAT6;
+    counter(One) "active_opens", "connections opened from this namespace", SNMP;
+    counter(One) "passive_opens", "connections accepted", SNMP;
+    counter(One) "attempt_fails", "connections that failed to open", SNMP, lower;
+    counter(One) "estab_resets", "connections that were reset", SNMP, lower;
+    gauge(One) "curr_estab", "connections established", SNMP;
+    counter(One) "in_segs", "segments received", SNMP;
+    counter(One) "out_segs", "segments sent, without retransmits", SNMP;
+    counter(One) "retrans_segs", "segments retransmitted", SNMP, lower;
+};
 
-const fn count(name: &'static str, help: &'static str) -> Column {
-    Column::counter(name, Unit::One, help, SNMP)
-}
-
-static COLUMNS: &[Column] = &[
-    sockets(
-        "tcp_inuse",
-        "TCP sockets in use, without those in TIME_WAIT",
-        SOCKSTAT,
-    ),
-    sockets(
-        "tcp_orphan",
-        "TCP sockets without a process, of the whole host",
-        SOCKSTAT,
-    ),
-    sockets("tcp_tw", "TCP sockets in TIME_WAIT", SOCKSTAT).lower(),
-    sockets("tcp_alloc", "TCP sockets allocated, of the whole host", SOCKSTAT),
-    Column::gauge(
-        "tcp_mem",
-        Unit::Page,
-        "memory of TCP sockets, of the whole host",
-        SOCKSTAT,
-    ),
-    sockets("udp_inuse", "UDP sockets in use", SOCKSTAT),
-    sockets("tcp6_inuse", "TCP sockets of IPv6 in use", SOCKSTAT6),
-    count("active_opens", "connections opened from this namespace"),
-    count("passive_opens", "connections accepted"),
-    count("attempt_fails", "connections that failed to open").lower(),
-    count("estab_resets", "connections that were reset").lower(),
-    Column::gauge("curr_estab", Unit::One, "connections established", SNMP),
-    count("in_segs", "segments received"),
-    count("out_segs", "segments sent, without retransmits"),
-    count("retrans_segs", "segments retransmitted").lower(),
-];
-
-/// Protocol and key of `sockstat`, in the order of their columns.
-const WORDS: [(&[u8], &[u8]); 6] = [
-    (b"TCP", b"inuse"),
-    (b"TCP", b"orphan"),
-    (b"TCP", b"tw"),
-    (b"TCP", b"alloc"),
-    (b"TCP", b"mem"),
-    (b"UDP", b"inuse"),
-];
-
-/// Names in `snmp`, in the order of their columns.
-const NAMES: [&[u8]; 8] = [
-    b"ActiveOpens",
-    b"PassiveOpens",
-    b"AttemptFails",
-    b"EstabResets",
-    b"CurrEstab",
-    b"InSegs",
-    b"OutSegs",
-    b"RetransSegs",
+/// Protocol and name of the values, in the order of their columns.
+const VALUES: [(&str, &str); 15] = [
+    ("TCP", "inuse"),
+    ("TCP", "orphan"),
+    ("TCP", "tw"),
+    ("TCP", "alloc"),
+    ("TCP", "mem"),
+    ("UDP", "inuse"),
+    ("TCP6", "inuse"),
+    ("Tcp", "ActiveOpens"),
+    ("Tcp", "PassiveOpens"),
+    ("Tcp", "AttemptFails"),
+    ("Tcp", "EstabResets"),
+    ("Tcp", "CurrEstab"),
+    ("Tcp", "InSegs"),
+    ("Tcp", "OutSegs"),
+    ("Tcp", "RetransSegs"),
 ];
 
 #[derive(Debug)]
 struct Sockets {
     host: Host,
     targets: Targets,
-    open: BTreeMap<(String, String), Files>,
+    /// By role and namespace.
+    open: Entities<(String, String), Files>,
 }
 
 /// The files of one namespace. An open file keeps the namespace alive, so all are closed when its
 /// processes have exited.
 #[derive(Debug)]
 struct Files {
-    seen: bool,
     sockstat: Source,
     sockstat6: Option<Source>,
     snmp: Source,
@@ -129,138 +90,85 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     Ok(Box::new(Sockets {
         host: host.clone(),
         targets: Targets::new(host, options.with_recorder()),
-        open: BTreeMap::new(),
+        open: Entities::default(),
     }))
 }
 
 impl Probe for Sockets {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        self.open.values_mut().for_each(|files| files.seen = false);
         for (role, pid) in self.targets.find() {
-            self.find(role, pid)?;
+            // The namespace can change while the process runs.
+            let key = (role, namespace(&self.host, pid));
+            self.open.find(key, |_| Files::open(&self.host, pid))?;
         }
-        self.open.retain(|_, files| files.seen);
-        self.open.iter_mut().try_for_each(|((role, namespace), files)| {
-            files.sample([role.as_bytes(), namespace.as_bytes()], rows)
-        })
+        self.open
+            .sample(rows, COLUMNS.len(), |(role, namespace), files, rows| {
+                let cells = files.read()?;
+                rows.row(&[role.as_bytes(), namespace.as_bytes()]);
+                cells.iter().for_each(|cell| rows.uint_or_null(*cell));
+                Ok(())
+            })
     }
 }
 
-impl Sockets {
-    /// Opens the files of the current namespace of a process, which can change while the process
-    /// runs.
-    fn find(&mut self, role: String, pid: u32) -> Result<(), ProbeError> {
-        let path = |name: &str| self.host.proc(&format!("{pid}/net/{name}"));
-        // `net:[4026531840]`; unreadable for processes of other users.
-        let link = fs::read_link(self.host.proc(&format!("{pid}/ns/net"))).unwrap_or_default();
-        let namespace = link.to_string_lossy();
-        let namespace = namespace
-            .strip_prefix("net:[")
-            .and_then(|rest| rest.strip_suffix(']'))
-            .unwrap_or("?");
-        let key = (role, namespace.to_owned());
-        if let Some(files) = self.open.get_mut(&key) {
-            files.seen = true;
-            return Ok(());
-        }
-        let files = Source::sized(path("sockstat"), 1024).and_then(|sockstat| {
-            Ok(Files {
-                seen: true,
-                sockstat: sockstat.in_one_read(),
-                // A kernel without IPv6 does not have the file.
-                sockstat6: Source::sized(path("sockstat6"), 1024)
-                    .ok()
-                    .map(Source::in_one_read),
-                snmp: Source::open(path("snmp"))?.in_one_read(),
-            })
-        });
-        match files {
-            Ok(files) => {
-                self.open.insert(key, files);
-                Ok(())
-            }
-            Err(error) if is_gone(&error) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
+/// The network namespace of a process; `?` for processes of other users, where it is unreadable.
+fn namespace(host: &Host, pid: u32) -> String {
+    // `net:[4026531840]`
+    let link = fs::read_link(host.proc(&format!("{pid}/ns/net"))).unwrap_or_default();
+    let text = link.to_string_lossy();
+    let number = text.strip_prefix("net:[").and_then(|rest| rest.strip_suffix(']'));
+    number.unwrap_or("?").to_owned()
 }
 
 impl Files {
-    fn sample(&mut self, entity: [&[u8]; 2], rows: &mut Rows) -> Result<(), ProbeError> {
-        let four = self.sockstat.parse(|text| parse_sockstat(text, &WORDS))?;
-        let six = match &mut self.sockstat6 {
-            Some(file) => file.parse(|text| parse_sockstat(text, &[(b"TCP6", b"inuse")]))?,
-            None => [None],
+    fn open(host: &Host, pid: u32) -> Result<Self, ProbeError> {
+        let file = |name: &str, size| {
+            let path = host.proc(&format!("{pid}/net/{name}"));
+            Source::sized(path, size).map(Source::in_one_read)
         };
-        let snmp = self.snmp.parse(parse_snmp)?;
-        rows.row(&entity);
-        four.iter()
-            .chain(&six)
-            .chain(&snmp)
-            .for_each(|cell| rows.uint_or_null(*cell));
-        Ok(())
+        Ok(Self {
+            sockstat: file("sockstat", 1024)?,
+            // A kernel without IPv6 does not have the file.
+            sockstat6: file("sockstat6", 1024).ok(),
+            snmp: file("snmp", 4096)?,
+        })
+    }
+
+    fn read(&mut self) -> Result<Cells, ProbeError> {
+        let mut cells = [None; VALUES.len()];
+        self.sockstat.parse(|text| parse_sockstat(text, &mut cells))?;
+        if let Some(file) = &mut self.sockstat6 {
+            file.parse(|text| parse_sockstat(text, &mut cells))?;
+        }
+        self.snmp.parse(|text| parse_snmp(text, &mut cells))?;
+        Ok(cells)
     }
 }
 
-/// Parses the values of the `wanted` keys of `sockstat` or `sockstat6` (`net/ipv4/proc.c`,
-/// `net/ipv6/proc.c`).
-///
-/// ```text
-/// TCP: inuse 4 orphan 0 tw 2 alloc 5 mem 1
-/// ```
+/// The values of one namespace; `None` for those that the kernel does not print.
+pub type Cells = [Option<u64>; VALUES.len()];
+
+/// Parses `sockstat` or `sockstat6`.
 ///
 /// # Errors
-/// When a name has no number.
-pub fn parse_sockstat<const N: usize>(
-    file: &[u8],
-    wanted: &[(&[u8], &[u8]); N],
-) -> Result<[Option<u64>; N], ParseError> {
-    let mut cells = [None; N];
-    let mut cursor = Cursor::new(file);
-    while !cursor.at_end() {
-        if let Some(protocol) = cursor.until(b':') {
-            while let Some(name) = cursor.word() {
-                let value = cursor.need_uint("value")?;
-                if let Some(index) = wanted.iter().position(|word| *word == (protocol, name)) {
-                    cells[index] = Some(value);
-                }
-            }
-        }
-        cursor.next_line();
-    }
-    Ok(cells)
+/// Those of [`each_pair`].
+pub fn parse_sockstat(file: &[u8], cells: &mut Cells) -> Result<(), ParseError> {
+    each_pair(file, |protocol, name, value| set(cells, protocol, name, value))
 }
 
-/// Parses the values of `NAMES` in the two lines `Tcp:` of `snmp` (`net/ipv4/proc.c`).
-///
-/// ```text
-/// Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens …
-/// Tcp: 1 200 120000 -1 3 …
-/// ```
+/// Parses `snmp`.
 ///
 /// # Errors
-/// When the numbers of names and values differ, or a value is not a number.
-pub fn parse_snmp(file: &[u8]) -> Result<[Option<u64>; NAMES.len()], ParseError> {
-    let mut cells = [None; NAMES.len()];
-    let mut names = Cursor::new(file);
-    while !names.at_end() {
-        if names.until(b':') == Some(b"Tcp") {
-            let mut values = names.clone();
-            values.next_line();
-            if values.until(b':') != Some(b"Tcp") {
-                return Err(values.error("Tcp", "the line of names has no line of values"));
-            }
-            while let Some(name) = names.word() {
-                let value = values.need_int("value")?;
-                if let Some(index) = NAMES.iter().position(|wanted| *wanted == name) {
-                    cells[index] = u64::try_from(value).ok();
-                }
-            }
-            return Ok(cells);
-        }
-        names.next_line();
+/// Those of [`each_column`].
+pub fn parse_snmp(file: &[u8], cells: &mut Cells) -> Result<(), ParseError> {
+    each_column(file, |protocol, name, value| set(cells, protocol, name, value))
+}
+
+fn set(cells: &mut Cells, protocol: &[u8], name: &[u8], value: i64) {
+    let of_value = |(of, key): &(&str, &str)| of.as_bytes() == protocol && key.as_bytes() == name;
+    if let Some(index) = VALUES.iter().position(of_value) {
+        cells[index] = value.try_into().ok();
     }
-    Ok(cells)
 }
 
 #[cfg(test)]

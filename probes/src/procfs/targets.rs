@@ -60,45 +60,43 @@ impl Targets {
 
     /// Role and ID of every process that exists, without duplicates.
     pub fn find(&mut self) -> Vec<(String, u32)> {
-        let mut names = self
-            .targets
-            .iter()
-            .filter(|target| matches!(target.find, Find::Name(..)))
-            .peekable();
-        let is_due = names.peek().is_some() && self.samples.is_multiple_of(WALK_EVERY);
-        let is_missing = names.any(|target| self.named.iter().all(|(role, _)| *role != target.role));
-        let has_exited = self
-            .named
-            .iter()
-            .any(|(_, pid)| !self.host.proc(&format!("{pid}/stat")).exists());
-        if is_due || is_missing || has_exited {
+        if self.is_walk_due() {
             self.named = self.walk();
         }
         self.samples = self.samples.wrapping_add(1);
-        let mut processes = vec![];
+        let mut processes = self.named.clone();
         for target in &self.targets {
-            match &target.find {
+            let found = match &target.find {
                 Find::Pid(pid) => {
                     let directories = self.directories.as_mut();
-                    let exists = directories.is_none_or(|directories| exists(&self.host, directories, *pid));
-                    processes.extend(exists.then(|| (target.role.clone(), *pid)));
+                    let exists = directories.is_none_or(|known| exists(&self.host, known, *pid));
+                    exists.then_some(*pid).into_iter().collect()
                 }
-                Find::Cgroup(path) => {
-                    let group = self.host.sys("fs/cgroup").join(path);
-                    processes.extend(members(&group).into_iter().map(|pid| (target.role.clone(), pid)));
-                }
+                Find::Cgroup(path) => members(&self.host.sys("fs/cgroup").join(path)),
                 Find::PidFile(path) => {
                     let text = read_pid_file(path).unwrap_or_default();
-                    processes.extend(text.trim().parse().map(|pid| (target.role.clone(), pid)));
+                    text.trim().parse().into_iter().collect()
                 }
-                Find::Name(..) => {}
-            }
+                Find::Name(..) => vec![],
+            };
+            processes.extend(found.into_iter().map(|pid| (target.role.clone(), pid)));
         }
-        processes.extend(self.named.iter().cloned());
         self.add_descendants(&mut processes);
         processes.sort();
         processes.dedup();
         processes
+    }
+
+    /// Whether the next sample looks for processes by name.
+    fn is_walk_due(&self) -> bool {
+        let names = || {
+            let by_name = |target: &&ProcessTarget| matches!(target.find, Find::Name(..));
+            self.targets.iter().filter(by_name)
+        };
+        let is_missing = |target: &ProcessTarget| self.named.iter().all(|(role, _)| *role != target.role);
+        let has_exited = |(_, pid): &(String, u32)| !self.host.proc(&format!("{pid}/stat")).exists();
+        let is_due = names().next().is_some() && self.samples.is_multiple_of(WALK_EVERY);
+        is_due || names().any(is_missing) || self.named.iter().any(has_exited)
     }
 
     /// Adds all descendants of the processes of each role with `tree`.
@@ -106,16 +104,11 @@ impl Targets {
         let mut next = 0;
         while let Some((role, pid)) = processes.get(next).cloned() {
             next += 1;
-            if self
-                .targets
-                .iter()
-                .any(|target| target.tree && target.role == role)
-            {
+            let is_tree = |target: &ProcessTarget| target.tree && target.role == role;
+            if self.targets.iter().any(is_tree) {
                 let children = self.children(pid).into_iter();
-                let new: Vec<_> = children
-                    .map(|child| (role.clone(), child))
-                    .filter(|child| !processes.contains(child))
-                    .collect();
+                let children = children.map(|child| (role.clone(), child));
+                let new: Vec<_> = children.filter(|child| !processes.contains(child)).collect();
                 processes.extend(new);
             }
         }
@@ -124,27 +117,17 @@ impl Targets {
     /// The children of every thread of a process (`/proc/PID/task/TID/children`, proc_pid_task(5));
     /// none if it has exited.
     fn children(&self, pid: u32) -> Vec<u32> {
-        let Ok(threads) = fs::read_dir(self.host.proc(&format!("{pid}/task"))) else {
-            return vec![];
-        };
-        let lists = threads
-            .flatten()
-            .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-        lists
-            .flat_map(|list| {
-                list.split_ascii_whitespace()
-                    .filter_map(|pid| pid.parse().ok())
-                    .collect::<Vec<u32>>()
-            })
+        let threads = fs::read_dir(self.host.proc(&format!("{pid}/task")));
+        let threads = threads.into_iter().flatten().flatten();
+        threads
+            .flat_map(|thread| numbers(&thread.path().join("children")))
             .collect()
     }
 
     fn walk(&self) -> Vec<(String, u32)> {
-        let Ok(entries) = fs::read_dir(self.host.proc("")) else {
-            return vec![];
-        };
+        let entries = fs::read_dir(self.host.proc(""));
         let mut processes = vec![];
-        for entry in entries.flatten() {
+        for entry in entries.into_iter().flatten().flatten() {
             let name = entry.file_name();
             let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
                 continue;
@@ -161,6 +144,13 @@ impl Targets {
         }
         processes
     }
+}
+
+/// The process IDs in a file; none if it does not exist.
+fn numbers(path: &Path) -> Vec<u32> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let words = text.split_ascii_whitespace();
+    words.filter_map(|word| word.parse().ok()).collect()
 }
 
 /// True while the first process with this ID exists. Its directory in `/proc` is open: after the
@@ -190,13 +180,9 @@ fn read_pid_file(path: &Path) -> io::Result<String> {
 /// The processes of a control group and of the groups below it (cgroups(7)); none if the group does
 /// not exist.
 fn members(group: &Path) -> Vec<u32> {
-    let list = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-    // 0 is a process in another pid namespace.
-    let mut processes: Vec<u32> = list
-        .lines()
-        .filter_map(|pid| pid.parse().ok())
-        .filter(|pid| *pid > 0)
-        .collect();
+    let mut processes = numbers(&group.join("cgroup.procs"));
+    // A process in another pid namespace.
+    processes.retain(|pid| *pid > 0);
     let below = fs::read_dir(group).into_iter().flatten().flatten();
     for entry in below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
         processes.extend(members(&entry.path()));

@@ -6,34 +6,17 @@
 //! used. A thread that starts and exits between two samples has no row; the last values of a thread
 //! are those of its last sample.
 
-use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-use rustix::fs::Mode;
-use rustix::fs::OFlags;
-use rustix::fs::RawDir;
-use rustix::fs::SeekFrom;
-use rustix::fs::seek;
-use rustix::thread::CapabilitySet;
+use rustix::fs;
 
+use super::entities::Entities;
 use super::fields::Cursor;
-use super::process::is_gone;
+use super::fields::each_line;
+use super::fields::empty;
 use super::targets::Targets;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::host::ParseError;
-use crate::host::Source;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -50,66 +33,35 @@ static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
 
 const STATUS: &str = "/proc/PID/task/TID/status";
 
-static COLUMNS: &[Column] = &[
-    Column::info("comm", "the thread's name", STATUS),
-    Column::counter(
-        "voluntary_ctxt_switches",
-        Unit::One,
-        "switches because it blocked",
-        STATUS,
-    ),
-    Column::counter(
-        "nonvoluntary_ctxt_switches",
-        Unit::One,
-        "switches because it was preempted",
-        STATUS,
-    )
-    .lower(),
-    Column::counter(
-        "on_cpu_ns",
-        Unit::Nanosecond,
-        "time on a CPU",
-        "/proc/PID/task/TID/schedstat field 1",
-    ),
-    Column::counter(
-        "run_delay_ns",
-        Unit::Nanosecond,
-        "time runnable and waiting for a CPU",
-        "/proc/PID/task/TID/schedstat field 2",
-    )
-    .lower(),
-    Column::counter(
-        "timeslices",
-        Unit::One,
-        "times that it was put on a CPU",
-        "/proc/PID/task/TID/schedstat field 3",
-    ),
-];
+static COLUMNS: &[Column] = columns! {
+    info "comm", "the thread's name", STATUS;
+    counter(One) "voluntary_ctxt_switches", "switches because it blocked", STATUS;
+    counter(One) "nonvoluntary_ctxt_switches", "switches because it was preempted", STATUS, lower;
+    counter(Nanosecond) "on_cpu_ns", "time on a CPU", "/proc/PID/task/TID/schedstat field 1";
+    counter(Nanosecond) "run_delay_ns",
+        "time runnable and waiting for a CPU", "/proc/PID/task/TID/schedstat field 2", lower;
+    counter(One) "timeslices", "times that it was put on a CPU", "/proc/PID/task/TID/schedstat field 3";
+};
 
 #[derive(Debug)]
 struct Threads {
     host: Host,
     targets: Targets,
-    /// The processes of the last sample, in the order of their rows.
-    open: Vec<Process>,
+    open: Entities<(String, u32), Process>,
 }
 
 #[derive(Debug)]
 struct Process {
-    role: String,
-    pid: u32,
-    pid_text: String,
+    pid: String,
     /// The open directory of its threads.
     task: Option<OwnedFd>,
-    threads: BTreeMap<u32, Thread>,
+    threads: Entities<u32, Thread>,
 }
 
 #[derive(Debug)]
 struct Thread {
     status: Source,
     schedstat: Option<Source>,
-    /// Whether this sample has found it in the directory.
-    seen: bool,
     tid: String,
     /// The values of `schedstat` when `status` was read.
     schedstat_then: [u64; 3],
@@ -143,80 +95,49 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     Ok(Box::new(Threads {
         host: host.clone(),
         targets,
-        open: vec![],
+        open: Entities::default(),
     }))
 }
 
 impl Probe for Threads {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        let mut before = std::mem::take(&mut self.open);
-        for (role, pid) in self.targets.find() {
-            let known = before
-                .iter()
-                .position(|process| process.role == role && process.pid == pid);
-            let mut process = match known {
-                Some(index) => before.swap_remove(index),
-                None => Process::new(role, pid),
+        let Self { host, targets, open } = self;
+        for process in targets.find() {
+            let new = |(_, pid): &(String, u32)| {
+                Ok(Process {
+                    pid: pid.to_string(),
+                    task: None,
+                    threads: Entities::default(),
+                })
             };
-            let listed = process.list(&self.host);
-            self.open.push(process);
-            listed?;
+            open.find(process, new)?;
         }
-        let mut failed = None;
-        for process in &mut self.open {
-            let Process {
-                role,
-                pid_text,
-                threads,
-                ..
-            } = process;
-            threads.retain(|_, thread| {
-                let before = rows.len();
-                let Err(error) = thread.sample([role.as_bytes(), pid_text.as_bytes()], rows) else {
-                    return true;
-                };
-                rows.truncate(before, COLUMNS.len());
-                if !is_gone(&error) {
-                    failed = Some(error);
-                }
-                false
-            });
-        }
-        failed.map_or(Ok(()), Err)
+        open.sample(rows, COLUMNS.len(), |(role, _), process, rows| {
+            process.list(host)?;
+            let Process { pid, threads, .. } = process;
+            threads.sample(rows, COLUMNS.len(), |_, thread, rows| {
+                thread.sample([role.as_bytes(), pid.as_bytes()], rows)
+            })
+        })
     }
 }
 
 impl Process {
-    fn new(role: String, pid: u32) -> Self {
-        Self {
-            role,
-            pid,
-            pid_text: pid.to_string(),
-            task: None,
-            threads: BTreeMap::new(),
-        }
-    }
-
-    /// Opens new threads and closes those that have exited.
+    /// Finds its threads.
     fn list(&mut self, host: &Host) -> Result<(), ProbeError> {
-        self.threads.values_mut().for_each(|thread| thread.seen = false);
         // The open directory belongs to the process that had the ID when it was opened.
-        let is_alive = match self.task.take() {
-            Some(task) if seek(&task, SeekFrom::Start(0)).is_ok() => self.read_threads(host, task)?,
-            _ => false,
-        };
-        if !is_alive {
-            let path = host.proc(&format!("{}/task", self.pid));
-            // A process that does not exist has no rows.
-            if let Ok(task) = rustix::fs::open(
-                path,
-                OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-                Mode::empty(),
-            ) {
-                self.read_threads(host, task)?;
-            }
+        if let Some(task) = self.task.take()
+            && fs::seek(&task, fs::SeekFrom::Start(0)).is_ok()
+            && self.read_threads(host, task)?
+        {
+            return Ok(());
         }
-        self.threads.retain(|_, thread| thread.seen);
+        let path = host.proc(&format!("{}/task", self.pid));
+        let flags = fs::OFlags::RDONLY | fs::OFlags::DIRECTORY | fs::OFlags::CLOEXEC;
+        // A process that does not exist has no rows.
+        if let Ok(task) = fs::open(path, flags, fs::Mode::empty()) {
+            self.read_threads(host, task)?;
+        }
         Ok(())
     }
 
@@ -224,23 +145,13 @@ impl Process {
     fn read_threads(&mut self, host: &Host, task: OwnedFd) -> Result<bool, ProbeError> {
         let mut any = false;
         let mut buffer = [MaybeUninit::uninit(); 8192];
-        let mut entries = RawDir::new(&task, &mut buffer);
+        let mut entries = fs::RawDir::new(&task, &mut buffer);
         while let Some(Ok(entry)) = entries.next() {
             let name = entry.file_name().to_str().ok();
-            let Some(tid) = name.and_then(|name| name.parse::<u32>().ok()) else {
-                continue;
-            };
-            any = true;
-            if let Some(thread) = self.threads.get_mut(&tid) {
-                thread.seen = true;
-                continue;
-            }
-            match Thread::open(host, self.pid, tid) {
-                Ok(thread) => {
-                    self.threads.insert(tid, thread);
-                }
-                Err(error) if is_gone(&error) => {}
-                Err(error) => return Err(error),
+            if let Some(tid) = name.and_then(|name| name.parse().ok()) {
+                any = true;
+                self.threads
+                    .find(tid, |tid| Thread::open(host, &self.pid, *tid))?;
             }
         }
         self.task = any.then_some(task);
@@ -249,7 +160,7 @@ impl Process {
 }
 
 impl Thread {
-    fn open(host: &Host, pid: u32, tid: u32) -> Result<Self, ProbeError> {
+    fn open(host: &Host, pid: &str, tid: u32) -> Result<Self, ProbeError> {
         // Servers have hundreds of threads: the buffers have the usual sizes of these files.
         let file = |name: &str, buffer| Source::sized(host.proc(&format!("{pid}/task/{tid}/{name}")), buffer);
         // A kernel without CONFIG_SCHED_INFO has no schedstat; its columns are then null.
@@ -257,7 +168,6 @@ impl Thread {
         Ok(Self {
             status: file("status", 2048)?.in_one_read(),
             schedstat,
-            seen: true,
             tid: tid.to_string(),
             schedstat_then: [0; 3],
             status_then: None,
@@ -310,13 +220,12 @@ impl Thread {
 /// # Errors
 /// When the name is missing, or a count is not a number.
 pub fn parse_status(file: &[u8]) -> Result<Status, ParseError> {
-    let mut cursor = Cursor::new(file);
     let (mut name, mut voluntary, mut nonvoluntary) = (None, None, None);
-    while !cursor.at_end() {
+    each_line(file, |cursor| {
         // Only three of about sixty lines are used.
         let may_be = matches!(cursor.rest().first(), Some(b'N' | b'v' | b'n'));
         match may_be.then(|| cursor.until(b':')).flatten() {
-            Some(b"Name") => name = Some(cursor.remainder()),
+            Some(b"Name") => name = Some(cursor.remainder().to_vec()),
             Some(b"voluntary_ctxt_switches") => {
                 voluntary = Some(cursor.need_uint("voluntary_ctxt_switches")?)
             }
@@ -325,11 +234,11 @@ pub fn parse_status(file: &[u8]) -> Result<Status, ParseError> {
             }
             _ => {}
         }
-        cursor.next_line();
-    }
-    let name = name.ok_or_else(|| cursor.error("Name", "the file has no such line"))?;
+        Ok(())
+    })?;
+    let name = name.ok_or_else(|| empty("Name"))?;
     Ok(Status {
-        name: name.to_vec(),
+        name,
         voluntary,
         nonvoluntary,
     })

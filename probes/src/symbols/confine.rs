@@ -3,22 +3,8 @@
 use std::env::consts::ARCH;
 use std::io;
 
-use rustix::process::Gid;
-use rustix::process::Resource;
-use rustix::process::Rlimit;
-use rustix::process::Signal;
-use rustix::process::Uid;
-use rustix::process::geteuid;
-use rustix::process::getpid;
-use rustix::process::set_parent_process_death_signal;
-use rustix::process::setrlimit;
-use rustix::thread::CapabilitySet;
-use rustix::thread::CapabilitySets;
-use rustix::thread::set_capabilities;
-use rustix::thread::set_no_new_privs;
-use rustix::thread::set_thread_groups;
-use rustix::thread::set_thread_res_gid;
-use rustix::thread::set_thread_res_uid;
+use rustix::process;
+use rustix::thread;
 use seccompiler::BpfProgram;
 use seccompiler::SeccompAction;
 use seccompiler::SeccompCmpArgLen;
@@ -97,41 +83,41 @@ fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
 /// When the kernel refuses any part: then nothing may be read.
 pub fn confine() -> io::Result<()> {
     let limits = [
-        (Resource::As, MEMORY),
-        (Resource::Cpu, CPU),
-        (Resource::Core, 0),
-        (Resource::Fsize, 0),
+        (process::Resource::As, MEMORY),
+        (process::Resource::Cpu, CPU),
+        (process::Resource::Core, 0),
+        (process::Resource::Fsize, 0),
     ];
     for (resource, limit) in limits {
         let limit = Some(limit);
-        setrlimit(
+        process::setrlimit(
             resource,
-            Rlimit {
+            process::Rlimit {
                 current: limit,
                 maximum: limit,
             },
         )?;
     }
-    if geteuid().is_root() {
+    if process::geteuid().is_root() {
         let (first, count) = USERS;
-        let id = first + getpid().as_raw_nonzero().get().cast_unsigned() % count;
-        let (user, group) = (Uid::from_raw(id), Gid::from_raw(id));
-        set_thread_groups(&[])?;
-        set_thread_res_gid(group, group, group)?;
-        set_thread_res_uid(user, user, user)?;
+        let id = first + process::getpid().as_raw_nonzero().get().cast_unsigned() % count;
+        let (user, group) = (process::Uid::from_raw(id), process::Gid::from_raw(id));
+        thread::set_thread_groups(&[])?;
+        thread::set_thread_res_gid(group, group, group)?;
+        thread::set_thread_res_uid(user, user, user)?;
     }
-    let none = CapabilitySet::empty();
-    set_capabilities(
+    let none = thread::CapabilitySet::empty();
+    thread::set_capabilities(
         None,
-        CapabilitySets {
+        thread::CapabilitySets {
             effective: none,
             permitted: none,
             inheritable: none,
         },
     )?;
     // After the change of the user, which resets it.
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    set_no_new_privs(true)?;
+    process::set_parent_process_death_signal(Some(process::Signal::KILL))?;
+    thread::set_no_new_privs(true)?;
     let filter = filter().map_err(io::Error::other)?;
     seccompiler::apply_filter(&filter).map_err(io::Error::other)
 }

@@ -20,28 +20,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 use std::time::Instant;
 
-use rustix::event::PollFd;
-use rustix::event::PollFlags;
-use rustix::event::Timespec;
-use rustix::event::poll;
+use rustix::event;
 use rustix::io::Errno;
-use rustix::net::RecvAncillaryBuffer;
-use rustix::net::RecvAncillaryMessage;
-use rustix::net::RecvFlags;
-use rustix::net::SendAncillaryBuffer;
-use rustix::net::SendAncillaryMessage;
-use rustix::net::SendFlags;
-use rustix::net::recvmsg;
-use rustix::net::sendmsg;
-use rustix::process::Pid;
-use rustix::process::Signal;
-use rustix::process::WaitOptions;
-use rustix::process::kill_process;
-use rustix::process::waitpid;
+use rustix::net;
+use rustix::process;
+use rustix::thread;
 use rustix::thread::CapabilitySet;
-use rustix::thread::CapabilitySets;
-use rustix::thread::capabilities;
-use rustix::thread::set_capabilities;
 
 use super::MAX_REPLY;
 use super::MAX_REQUEST;
@@ -81,11 +65,11 @@ struct Helper {
 #[must_use]
 pub fn run(proc: &Path) -> ExitCode {
     let serve = || -> io::Result<()> {
-        let has = capabilities(None)?;
+        let has = thread::capabilities(None)?;
         let kept = has.permitted & NEEDED;
-        set_capabilities(
+        thread::set_capabilities(
             None,
-            CapabilitySets {
+            thread::CapabilitySets {
                 effective: kept,
                 permitted: kept,
                 inheritable: CapabilitySet::empty(),
@@ -267,15 +251,15 @@ fn send(socket: &UnixStream, reply: &Reply, files: &[File]) -> io::Result<()> {
     let bytes = reply.to_bytes();
     let borrowed: Vec<BorrowedFd<'_>> = files.iter().map(AsFd::as_fd).collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let mut ancillary = net::SendAncillaryBuffer::new(&mut space);
     if !borrowed.is_empty() {
-        ancillary.push(SendAncillaryMessage::ScmRights(&borrowed));
+        ancillary.push(net::SendAncillaryMessage::ScmRights(&borrowed));
     }
-    let sent = sendmsg(
+    let sent = net::sendmsg(
         socket,
         &[IoSlice::new(&bytes)],
         &mut ancillary,
-        SendFlags::NOSIGNAL,
+        net::SendFlags::NOSIGNAL,
     )?;
     (&*socket).write_all(&bytes[sent..])
 }
@@ -307,9 +291,10 @@ fn in_child(
             drop(of_child);
             let received = receive(&socket, recorder);
             // It may have ended.
-            let _killed = Pid::from_raw(child).map(|child| kill_process(child, Signal::KILL));
+            let _killed = process::Pid::from_raw(child)
+                .map(|child| process::kill_process(child, process::Signal::KILL));
             // A child that is blocked in an open cannot end yet: it is reaped after a later request.
-            while let Ok(Some(_)) = waitpid(None, WaitOptions::NOHANG) {}
+            while let Ok(Some(_)) = process::waitpid(None, process::WaitOptions::NOHANG) {}
             received
         }
     }
@@ -321,15 +306,15 @@ fn receive(socket: &UnixStream, recorder: &UnixStream) -> io::Result<Result<(Rep
     let (mut bytes, mut files) = (vec![], vec![]);
     let mut buffer = vec![0; 1 << 18];
     loop {
-        let left =
-            Timespec::try_from(until.saturating_duration_since(Instant::now())).map_err(io::Error::other)?;
+        let left = event::Timespec::try_from(until.saturating_duration_since(Instant::now()))
+            .map_err(io::Error::other)?;
         let mut ready = [
-            PollFd::new(socket, PollFlags::IN),
-            PollFd::new(recorder, PollFlags::empty()),
+            event::PollFd::new(socket, event::PollFlags::IN),
+            event::PollFd::new(recorder, event::PollFlags::empty()),
         ];
-        match poll(&mut ready, Some(&left)) {
+        match event::poll(&mut ready, Some(&left)) {
             Ok(0) => return Ok(Err(format!("reading took more than {} s", DEADLINE.as_secs()))),
-            Ok(_) if ready[1].revents().contains(PollFlags::HUP) => {
+            Ok(_) if ready[1].revents().contains(event::PollFlags::HUP) => {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
             Ok(_) => {}
@@ -337,15 +322,15 @@ fn receive(socket: &UnixStream, recorder: &UnixStream) -> io::Result<Result<(Rep
             Err(error) => return Err(error.into()),
         }
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let message = recvmsg(
+        let mut ancillary = net::RecvAncillaryBuffer::new(&mut space);
+        let message = net::recvmsg(
             socket,
             &mut [IoSliceMut::new(&mut buffer)],
             &mut ancillary,
-            RecvFlags::CMSG_CLOEXEC,
+            net::RecvFlags::CMSG_CLOEXEC,
         )?;
         for each in ancillary.drain() {
-            if let RecvAncillaryMessage::ScmRights(received) = each {
+            if let net::RecvAncillaryMessage::ScmRights(received) = each {
                 files.extend(received);
             }
         }

@@ -42,11 +42,11 @@ pub fn parse(text: &[u8]) -> Result<Vec<Mapping>, ParseError> {
     let mut mappings = vec![];
     let mut cursor = Cursor::new(text);
     while !cursor.at_end() && mappings.len() < MAX_MAPPINGS {
-        let range = cursor.word().unwrap_or_default();
-        let mut ends = range.splitn(2, |byte| *byte == b'-');
-        let (start, end) = (ends.next().unwrap_or_default(), ends.next().unwrap_or_default());
-        let start = hexadecimal(start).ok_or_else(|| cursor.error("address", "not a range of addresses"))?;
-        let end = hexadecimal(end).ok_or_else(|| cursor.error("address", "not a range of addresses"))?;
+        let start = cursor.until(b'-').and_then(hexadecimal);
+        let end = cursor.word().and_then(hexadecimal);
+        let (Some(start), Some(end)) = (start, end) else {
+            return Err(cursor.error("address", "not a range of addresses"));
+        };
         let permissions = cursor.word().unwrap_or_default();
         if permissions.get(2) == Some(&b'x') {
             let offset = cursor.word().and_then(hexadecimal);

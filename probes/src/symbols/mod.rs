@@ -32,10 +32,7 @@ use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
-use rustix::event::PollFd;
-use rustix::event::PollFlags;
-use rustix::event::Timespec;
-use rustix::event::poll;
+use rustix::event;
 use rustix::io::Errno;
 use serde::Deserialize;
 use serde::Serialize;
@@ -129,17 +126,10 @@ impl Reply {
 
     /// The further bytes as pairs of numbers.
     pub fn pairs(&self) -> Vec<(u32, u32)> {
-        let (pairs, _) = self.data.as_chunks::<8>();
-        let number = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .rev()
-                .fold(0, |sum, byte| sum << 8 | u32::from(*byte))
-        };
-        pairs
-            .iter()
-            .map(|pair| (number(&pair[..4]), number(&pair[4..])))
-            .collect()
+        let (numbers, _) = self.data.as_chunks::<4>();
+        let (pairs, _) = numbers.as_chunks::<2>();
+        let pairs = pairs.iter().map(|pair| pair.map(u32::from_le_bytes));
+        pairs.map(Into::into).collect()
     }
 
     fn to_bytes(&self) -> Vec<u8> {
@@ -155,27 +145,22 @@ impl Reply {
     /// # Errors
     /// When it is longer than any reply.
     fn take(bytes: &mut Vec<u8>) -> Result<Option<Self>, String> {
-        let Some((head, rest)) = bytes.split_first_chunk::<8>() else {
+        let (&[json, data, ..], _) = bytes.as_chunks::<4>() else {
             return Ok(None);
         };
-        let [json, data] = [&head[..4], &head[4..]].map(|length| {
-            let length = length
-                .iter()
-                .rev()
-                .fold(0u32, |sum, byte| sum << 8 | u32::from(*byte));
-            length as usize
-        });
+        let [json, data] = [json, data].map(|length| u32::from_le_bytes(length) as usize);
         if json > MAX_REPLY || data > MAX_REPLY {
             return Err("an answer is too long".to_owned());
         }
-        if rest.len() < json + data {
+        let end = 8 + json + data;
+        let Some(body) = bytes.get(8..end) else {
             return Ok(None);
-        }
-        let reply = Self {
-            json: rest[..json].to_vec(),
-            data: rest[json..json + data].to_vec(),
         };
-        bytes.drain(..8 + json + data);
+        let reply = Self {
+            json: body[..json].to_vec(),
+            data: body[json..].to_vec(),
+        };
+        bytes.drain(..end);
         Ok(Some(reply))
     }
 }
@@ -312,7 +297,7 @@ impl Client {
             match self.socket.write(rest) {
                 Ok(written) => rest = &rest[written..],
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if !wait(&self.socket, PollFlags::OUT, until) {
+                    if !wait(&self.socket, event::PollFlags::OUT, until) {
                         return Err("the helper that reads symbols does not respond".to_owned());
                     }
                 }
@@ -334,7 +319,7 @@ impl Client {
                 Ok(0) => return Err("the helper that reads symbols has ended".to_owned()),
                 Ok(length) => self.received.extend(&buffer[..length]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if !wait(&self.socket, PollFlags::IN, until) {
+                    if !wait(&self.socket, event::PollFlags::IN, until) {
                         return Ok(None);
                     }
                 }
@@ -363,14 +348,11 @@ impl Drop for Client {
 }
 
 /// Waits until `file` is ready or `until` has passed; returns whether it is ready.
-fn wait(file: impl AsFd, events: PollFlags, until: Instant) -> bool {
+fn wait(file: impl AsFd, events: event::PollFlags, until: Instant) -> bool {
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(left).unwrap_or(Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        });
-        match poll(&mut [PollFd::new(&file, events)], Some(&timeout)) {
+        let timeout = event::Timespec::try_from(left).unwrap_or_default();
+        match event::poll(&mut [event::PollFd::new(&file, events)], Some(&timeout)) {
             Err(Errno::INTR) => {}
             ready => return ready.is_ok_and(|ready| ready > 0),
         }

@@ -14,17 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::path::PathBuf;
 
-use rustix::fs::AtFlags;
-use rustix::fs::FileType;
-use rustix::fs::Mode;
-use rustix::fs::OFlags;
-use rustix::fs::ResolveFlags;
-use rustix::fs::Statx;
-use rustix::fs::StatxFlags;
-use rustix::fs::makedev;
-use rustix::fs::open;
-use rustix::fs::openat2;
-use rustix::fs::statx;
+use rustix::fs;
 
 use super::Mapping;
 
@@ -32,11 +22,11 @@ use super::Mapping;
 const MAX_FILE: u64 = 8 << 30;
 /// Where packages install debug files.
 const DEBUG_DIRECTORY: &str = "usr/lib/debug";
-const PATH: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+const PATH: fs::OFlags = fs::OFlags::PATH.union(fs::OFlags::CLOEXEC);
 
 /// Opens `/proc/PID/NAME`, such as `maps` or `exe`.
 pub fn of_process(proc: &Path, pid: u32, name: &str) -> io::Result<File> {
-    let handle = open(proc.join(pid.to_string()).join(name), PATH, Mode::empty())?;
+    let handle = fs::open(proc.join(pid.to_string()).join(name), PATH, fs::Mode::empty())?;
     for_reading(proc, &handle, |_| true)
 }
 
@@ -48,7 +38,7 @@ pub fn of_process(proc: &Path, pid: u32, name: &str) -> io::Result<File> {
 pub fn of_mapping(proc: &Path, pid: u32, mapping: &Mapping) -> io::Result<File> {
     let of_process = proc.join(pid.to_string());
     let range = format!("map_files/{:x}-{:x}", mapping.start, mapping.end);
-    let exact = open(of_process.join(range), PATH, Mode::empty());
+    let exact = fs::open(of_process.join(range), PATH, fs::Mode::empty());
     match exact {
         Ok(handle) => return for_reading(proc, &handle, |_| true),
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(error.into()),
@@ -59,12 +49,12 @@ pub fn of_mapping(proc: &Path, pid: u32, mapping: &Mapping) -> io::Result<File> 
         of_process.join(format!("root{}", mapping.name)),
         mapping.name.clone().into(),
     ];
-    let is_mapped = |stat: &Statx| {
-        let device = makedev(stat.stx_dev_major, stat.stx_dev_minor);
+    let is_mapped = |stat: &fs::Statx| {
+        let device = fs::makedev(stat.stx_dev_major, stat.stx_dev_minor);
         stat.stx_ino == mapping.inode && Some(device) == device_of(&mapping.device)
     };
     let found = paths.into_iter().find_map(|path| {
-        let handle = open(path, PATH, Mode::empty()).ok()?;
+        let handle = fs::open(path, PATH, fs::Mode::empty()).ok()?;
         for_reading(proc, &handle, is_mapped).ok()
     });
     found.ok_or_else(|| exact.err().map_or(ErrorKind::NotFound.into(), io::Error::from))
@@ -78,10 +68,10 @@ pub fn debug_files(proc: &Path, pid: u32, path: &str, build_id: &str, link: Opti
     let roots = [proc.join(format!("{pid}/root")), proc.join("self/root")];
     let roots = roots
         .into_iter()
-        .filter_map(|root| open(root, PATH, Mode::empty()).ok());
+        .filter_map(|root| fs::open(root, PATH, fs::Mode::empty()).ok());
     let open_below = |root: &OwnedFd, path: &Path| {
         // The links of the root do not leave it.
-        let handle = openat2(root, path, PATH, Mode::empty(), ResolveFlags::IN_ROOT)?;
+        let handle = fs::openat2(root, path, PATH, fs::Mode::empty(), fs::ResolveFlags::IN_ROOT)?;
         for_reading(proc, &handle, |_| true)
     };
     let mut files = vec![];
@@ -113,24 +103,28 @@ fn debug_paths(path: &str, build_id: &str, link: Option<&OsStr>) -> Vec<PathBuf>
 
 /// Opens a regular file of a usual size. Another file, such as a device, can have effects when it is
 /// opened; a lease of another process (fcntl(2)) would block it.
-fn for_reading(proc: &Path, handle: impl AsFd, is_wanted: impl FnOnce(&Statx) -> bool) -> io::Result<File> {
+fn for_reading(
+    proc: &Path,
+    handle: impl AsFd,
+    is_wanted: impl FnOnce(&fs::Statx) -> bool,
+) -> io::Result<File> {
     let handle = handle.as_fd();
-    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    let stat = statx(handle, "", flags, StatxFlags::BASIC_STATS)?;
-    let is_regular = FileType::from_raw_mode(stat.stx_mode.into()) == FileType::RegularFile;
+    let flags = fs::AtFlags::EMPTY_PATH | fs::AtFlags::STATX_DONT_SYNC;
+    let stat = fs::statx(handle, "", flags, fs::StatxFlags::BASIC_STATS)?;
+    let is_regular = fs::FileType::from_raw_mode(stat.stx_mode.into()) == fs::FileType::RegularFile;
     if !is_regular || stat.stx_size > MAX_FILE || !is_wanted(&stat) {
         return Err(io::Error::other("not a regular file of a usual size"));
     }
     let path = proc.join(format!("self/fd/{}", handle.as_raw_fd()));
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    Ok(open(path, flags, Mode::empty())?.into())
+    let flags = fs::OFlags::RDONLY | fs::OFlags::NONBLOCK | fs::OFlags::CLOEXEC | fs::OFlags::NOCTTY;
+    Ok(fs::open(path, flags, fs::Mode::empty())?.into())
 }
 
 /// Parses the device of a mapping, `08:01`.
 fn device_of(text: &str) -> Option<u64> {
     let (major, minor) = text.split_once(':')?;
     let number = |digits| u32::from_str_radix(digits, 16).ok();
-    Some(makedev(number(major)?, number(minor)?))
+    Some(fs::makedev(number(major)?, number(minor)?))
 }
 
 #[cfg(test)]
@@ -164,7 +158,7 @@ mod tests {
 
     #[test]
     fn device_has_a_major_and_a_minor_number() {
-        assert_eq!(device_of("fe:10"), Some(makedev(254, 16)));
+        assert_eq!(device_of("fe:10"), Some(fs::makedev(254, 16)));
         assert_eq!(device_of("fe"), None);
     }
 }

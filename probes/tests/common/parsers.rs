@@ -16,7 +16,7 @@ use loadprint_probes::procfs::cgroup;
 use loadprint_probes::procfs::cpu;
 use loadprint_probes::procfs::diskstats;
 use loadprint_probes::procfs::interrupts::Matrix;
-use loadprint_probes::procfs::meminfo;
+use loadprint_probes::procfs::memory;
 use loadprint_probes::procfs::mounts;
 use loadprint_probes::procfs::net_dev;
 use loadprint_probes::procfs::pressure;
@@ -24,7 +24,6 @@ use loadprint_probes::procfs::process;
 use loadprint_probes::procfs::snmp;
 use loadprint_probes::procfs::sockets;
 use loadprint_probes::procfs::threads;
-use loadprint_probes::procfs::vmstat;
 use loadprint_probes::symbols::MAX_NAME;
 use loadprint_probes::symbols::demangle::demangle;
 use loadprint_probes::symbols::elf::Elf;
@@ -68,6 +67,14 @@ fn of_row(parse: impl Fn(&[u8], &mut Rows) -> Result<(), ParseError> + 'static) 
     Box::new(move |text, rows| {
         rows.row(&[b"all"]);
         text_error(parse(text, rows))
+    })
+}
+
+/// A parser of some cells of a row of sockets.
+fn of_cells(parse: impl Fn(&[u8], &mut sockets::Cells) -> Result<(), ParseError> + 'static) -> Parse {
+    Box::new(move |text, rows| {
+        let mut parsed = sockets::Cells::default();
+        cells(parse(text, &mut parsed).map(|()| parsed), rows)
     })
 }
 
@@ -116,8 +123,8 @@ pub static PARSERS: &[Parser] = &[
     parser("snmp", 1, || of_rows(snmp::parse)),
     parser("netstat", 1, || of_rows(snmp::parse)),
     parser("sockstat", 1, || of_rows(snmp::parse_sockstat)),
-    parser("memory", 1, || of_rows(meminfo::parse)),
-    parser("vmstat", 1, || of_rows(vmstat::parse)),
+    parser("memory", 1, || of_rows(memory::parse_meminfo)),
+    parser("vmstat", 1, || of_rows(memory::parse_vmstat)),
     parser("pressure", 1, || {
         of_rows(|text, rows| pressure::parse(text, "io", rows))
     }),
@@ -138,17 +145,8 @@ pub static PARSERS: &[Parser] = &[
     parser("schedstat", 3, || {
         Box::new(|text, rows| cells(threads::parse_schedstat(text).map(|ran| ran.map(Some)), rows))
     }),
-    parser("sockets_snmp", 8, || {
-        Box::new(|text, rows| cells(sockets::parse_snmp(text), rows))
-    }),
-    parser("sockets_sockstat", 2, || {
-        Box::new(|text, rows| {
-            cells(
-                sockets::parse_sockstat(text, &[(b"TCP", b"inuse"), (b"TCP", b"tw")]),
-                rows,
-            )
-        })
-    }),
+    parser("sockets_snmp", 15, || of_cells(sockets::parse_snmp)),
+    parser("sockets_sockstat", 15, || of_cells(sockets::parse_sockstat)),
     parser("cgroup_cpu_stat", 5, || {
         Box::new(|text, rows| cells(cgroup::parse_cpu_stat(text), rows))
     }),
