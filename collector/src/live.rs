@@ -1,9 +1,11 @@
 //! The newest sample of some probes as one JSON document, for programs that watch a recording.
 
+use std::fs;
 use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::Context;
-use loadprint_recording::files::RunFile;
+use loadprint_recording::files;
 use loadprint_recording::journal::Status;
 use loadprint_recording::rows::Value;
 use loadprint_recording::schema::Type;
@@ -17,7 +19,7 @@ use crate::outcome::Outcome;
 /// The file, which is removed when the recording ends.
 #[derive(Debug)]
 pub struct Live {
-    file: RunFile,
+    file: PathBuf,
     probes: Vec<String>,
     is_ours: bool,
     has_failed: bool,
@@ -29,8 +31,10 @@ impl Live {
     /// # Errors
     /// When the directory of the file cannot be opened.
     pub fn new(path: &Path, probes: &[String]) -> anyhow::Result<Self> {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+        fs::read_dir(dir.unwrap_or(Path::new("."))).with_context(|| format!("--live: {}", path.display()))?;
         Ok(Self {
-            file: RunFile::at(path).context("--live")?,
+            file: path.to_owned(),
             probes: probes.to_vec(),
             is_ours: false,
             has_failed: false,
@@ -52,7 +56,7 @@ impl Live {
             "realtime_ns": realtime_ns,
             "probes": probes,
         });
-        match self.file.publish(document.to_string().as_bytes()) {
+        match files::publish(&self.file, document.to_string().as_bytes()) {
             Ok(()) => self.is_ours = true,
             Err(error) if !self.has_failed => {
                 self.has_failed = true;
@@ -67,7 +71,7 @@ impl Drop for Live {
     fn drop(&mut self) {
         // A recorder that ended before its first tick leaves the file of another program alone.
         if self.is_ours {
-            drop(self.file.remove());
+            drop(fs::remove_file(&self.file));
         }
     }
 }

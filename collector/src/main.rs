@@ -37,7 +37,7 @@ use cli::Command;
 use cli::FingerprintOptions;
 use loadprint_probes::Host;
 use loadprint_probes::symbols::helper;
-use loadprint_recording::files::Directory;
+use loadprint_recording::files;
 
 fn main() -> ExitCode {
     let result = match Cli::try_parse() {
@@ -104,13 +104,13 @@ fn finish(run: &Path) -> anyhow::Result<()> {
             run.display()
         );
     }
-    let dir = Directory::open(run)?;
-    sadc::move_files_to_roles(&dir)?;
+    files::require_trusted(run)?;
+    sadc::move_files_to_roles(run)?;
     for role in loadprint_recording::finish::run(run)? {
         println!("{}", record::summary(&role));
-        if standalone_run::write_run_json(&dir, &role)? {
+        if standalone_run::write_run_json(run, &role)? {
             // The manifest was written before this file.
-            loadprint_recording::manifest::write(&dir)?;
+            loadprint_recording::manifest::write(run)?;
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use loadprint_recording::files::RunFile;
+use loadprint_recording::files;
 
 /// The path of the file, if one was requested. Dropping it removes the file.
 #[derive(Debug)]
@@ -19,9 +19,7 @@ impl PidFile {
     pub fn write(&self) -> anyhow::Result<()> {
         let Some(path) = &self.0 else { return Ok(()) };
         let text = format!("{}\n", std::process::id());
-        RunFile::at(path)
-            .and_then(|file| file.write(text.as_bytes()))
-            .context("cannot write the pid file")
+        files::write(path, text.as_bytes()).context("cannot write the pid file")
     }
 }
 

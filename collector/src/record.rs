@@ -11,7 +11,7 @@ use loadprint_probes::options::Find;
 use loadprint_probes::procfs::targets::Targets;
 use loadprint_recording::FORMAT_VERSION;
 use loadprint_recording::clock;
-use loadprint_recording::files::Directory;
+use loadprint_recording::files;
 use loadprint_recording::finish;
 use loadprint_recording::finish::Finished;
 use loadprint_recording::finish::JOURNAL;
@@ -19,7 +19,6 @@ use loadprint_recording::journal::End;
 use loadprint_recording::journal::Ended;
 use loadprint_recording::journal::Header;
 use loadprint_recording::journal::Writer;
-use loadprint_recording::json::write_atomic;
 use loadprint_recording::manifest;
 use loadprint_recording::staging::StagingDir;
 
@@ -60,22 +59,21 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
         .as_deref()
         .map(|path| Live::new(path, &options.live_probes));
     let live = live.transpose()?;
-    let created = Directory::create(&options.out).and_then(|run| Ok((run.make(&options.role)?, run)));
-    let (role, run) =
-        created.with_context(|| format!("{}: cannot create the run directory", role_dir.display()))?;
+    files::create_directory(&role_dir)
+        .with_context(|| format!("{}: cannot create the run directory", role_dir.display()))?;
     let dir = journal_dir(
         &host,
         &role_dir,
         options.journal_dir.as_deref(),
         options.data_dir.as_deref(),
     );
-    let staging = StagingDir::new(&role, &dir).context("cannot create the journal directory")?;
-    let sadc = Sadc::start(options, &role, &staging);
+    let staging = StagingDir::new(&role_dir, &dir).context("cannot create the journal directory")?;
+    let sadc = Sadc::start(options, &role_dir, &staging);
     probe_options.processes.extend(sadc.target());
     warn_of_absent_processes(&host, &probe_options);
     let probes = open_probes(&options.probes, &host, &probe_options)?;
     let facts = facts(options, &host, &probe_options, &dir, &sadc);
-    write_atomic(&role.file("fingerprint.json"), &facts)?;
+    files::write_json(&role_dir.join("fingerprint.json"), &facts)?;
     let interval_ns = i64::try_from(options.interval.as_nanos())?;
     let header = header(options, interval_ns, &probes)?;
     let journal = Writer::create(&staging.file(JOURNAL)?, &header)?;
@@ -106,17 +104,17 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     }) {
         eprintln!("loadprint-collect: warning: {error}");
     }
-    let finished = finish::journal(&role).with_context(|| {
+    let finished = finish::journal(&role_dir).with_context(|| {
         format!(
             "the journal is kept; fix the cause, then run: loadprint-collect finish {}",
             options.out.display()
         )
     })?;
     for RecordedFile { name, content } in files {
-        role.file(name).write(&content)?;
+        files::write(&role_dir.join(name), &content)?;
     }
-    standalone_run::write_run_json(&run, &finished)?;
-    manifest::write(&run)?;
+    standalone_run::write_run_json(&options.out, &finished)?;
+    manifest::write(&options.out)?;
     drop(pid_file);
     eprintln!("{}", summary(&finished));
     Ok(())

@@ -19,10 +19,9 @@ use std::time::Instant;
 
 use loadprint_probes::options::Find;
 use loadprint_probes::options::ProcessTarget;
-use loadprint_recording::files::Directory;
+use loadprint_recording::files;
 use loadprint_recording::staging;
 use loadprint_recording::staging::StagingDir;
-use rustix::fs::FileType;
 use rustix::process::Pid;
 use rustix::process::Signal;
 use rustix::process::getppid;
@@ -58,13 +57,13 @@ struct Running {
     child: Child,
     program: PathBuf,
     interval_s: u64,
-    role: Directory,
+    role: PathBuf,
 }
 
 impl Sadc {
     /// Starts `sadc` if the options request it, with its data file in `staging`. A failure is a
     /// warning and is recorded.
-    pub fn start(options: &RecordOptions, role: &Directory, staging: &StagingDir) -> Self {
+    pub fn start(options: &RecordOptions, role: &Path, staging: &StagingDir) -> Self {
         if !options.with_sysstat {
             return Self { process: None };
         }
@@ -73,14 +72,14 @@ impl Sadc {
         let process = find_program(options.sadc.as_deref()).and_then(|program| {
             let file = staging
                 .file(FILE)
-                .and_then(|file| file.create())
+                .and_then(|path| files::create(&path))
                 .map_err(|error| error.to_string())?;
             let child = spawn(&program, interval_s, file)
                 .map_err(|error| format!("{}: {error}", program.display()))?;
             Ok(Running {
                 child,
                 interval_s,
-                role: role.clone(),
+                role: role.to_owned(),
                 program,
             })
         });
@@ -225,11 +224,9 @@ fn spawn(program: &Path, interval_s: u64, file: File) -> io::Result<Child> {
 ///
 /// # Errors
 /// At the first file that cannot be moved; it stays in place.
-pub fn move_files_to_roles(run: &Directory) -> loadprint_recording::Result<()> {
-    for (name, kind) in run.entries()? {
-        if kind == FileType::Directory {
-            staging::move_to_role(&run.sub(&name)?, FILE)?;
-        }
-    }
-    Ok(())
+pub fn move_files_to_roles(run: &Path) -> loadprint_recording::Result<()> {
+    let roles = files::subdirectories(run)?;
+    roles
+        .iter()
+        .try_for_each(|role| staging::move_to_role(role, FILE))
 }

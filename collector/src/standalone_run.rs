@@ -2,15 +2,14 @@
 //! it starts the recorder.
 
 use std::fs;
-use std::io::BufReader;
+use std::path::Path;
 
 use anyhow::Context;
 use loadprint_recording::FORMAT_VERSION;
 use loadprint_recording::clock;
-use loadprint_recording::files::Directory;
+use loadprint_recording::files;
 use loadprint_recording::finish::Finished;
 use loadprint_recording::journal::Ended;
-use loadprint_recording::json::write_atomic;
 use serde_json::Value;
 use serde_json::json;
 
@@ -19,16 +18,16 @@ use serde_json::json;
 ///
 /// # Errors
 /// When `fingerprint.json` cannot be read or `run.json` cannot be written.
-pub fn write_run_json(run: &Directory, finished: &Finished) -> anyhow::Result<bool> {
-    let file = run.file("run.json");
+pub fn write_run_json(run: &Path, finished: &Finished) -> anyhow::Result<bool> {
+    let file = run.join("run.json");
     if file.exists() {
         return Ok(false);
     }
-    let fingerprint = run.sub(&finished.role)?.file("fingerprint.json");
-    let context = || format!("{}: cannot be read", fingerprint.path().display());
-    let fingerprint: Value =
-        serde_json::from_reader(BufReader::new(fingerprint.open()?)).with_context(context)?;
-    let full_path = fs::canonicalize(run.path()).unwrap_or_else(|_| run.path().to_owned());
+    let path = run.join(&finished.role).join("fingerprint.json");
+    let context = || format!("{}: cannot be read", path.display());
+    let text = fs::read(&path).with_context(context)?;
+    let fingerprint: Value = serde_json::from_slice(&text).with_context(context)?;
+    let full_path = run.canonicalize().unwrap_or_else(|_| run.to_owned());
     let is_torn = matches!(finished.ended, Ended::Torn);
     let document = json!({
         "format_version": FORMAT_VERSION,
@@ -43,6 +42,6 @@ pub fn write_run_json(run: &Directory, finished: &Finished) -> anyhow::Result<bo
         "started_realtime_ns": finished.started_realtime_ns,
         "ended_realtime_ns": (!is_torn).then(clock::realtime_ns),
     });
-    write_atomic(&file, &document)?;
+    files::write_json(&file, &document)?;
     Ok(true)
 }

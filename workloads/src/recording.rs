@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::Context;
 use anyhow::Result;
@@ -11,8 +12,7 @@ use anyhow::bail;
 use hdrhistogram::Histogram;
 use loadprint_recording::FORMAT_VERSION;
 use loadprint_recording::clock;
-use loadprint_recording::files::Directory;
-use loadprint_recording::json::write_atomic;
+use loadprint_recording::files;
 use loadprint_recording::manifest;
 use loadprint_recording::phases::PhaseLog;
 use serde_json::Value as Json;
@@ -35,8 +35,8 @@ enum ClockLog {
 
 /// An open run directory.
 pub struct Recording {
-    run: Directory,
-    load: Directory,
+    run: PathBuf,
+    load: PathBuf,
     phases: PhaseLog,
     clock: ClockLog,
     boot_id: String,
@@ -52,14 +52,14 @@ impl Recording {
     /// If it cannot be created or contains results.
     pub fn create(run: &Path, types: &'static [&'static str]) -> Result<Self> {
         refuse_results(run)?;
-        let run = Directory::create(run).context("--out")?;
-        let load = run.make("load").context("--out")?;
+        let load = run.join("load");
+        files::create_directory(&load).context("--out")?;
         let boot_id = clock::boot_id()?;
         Ok(Self {
-            series: Series::new(types, load.file("latency.hlog")),
-            phases: PhaseLog::create(&load.file("phases.jsonl"), &boot_id)?,
+            series: Series::new(types, load.join("latency.hlog")),
+            phases: PhaseLog::create(&load.join("phases.jsonl"), &boot_id)?,
             clock: ClockLog::Empty,
-            run,
+            run: run.to_owned(),
             load,
             boot_id,
             started_ns: clock::realtime_ns(),
@@ -78,16 +78,16 @@ impl Recording {
 
     /// Appends a line to `clock.jsonl`, which the first one creates.
     pub fn write_clock(&mut self, at: &str, reading: ClockReading) -> Result<()> {
-        let file = self.load.file("clock.jsonl");
+        let file = self.load.join("clock.jsonl");
         if matches!(self.clock, ClockLog::Empty) {
-            self.clock = ClockLog::Open(file.create()?);
+            self.clock = ClockLog::Open(files::create(&file)?);
         }
         let ClockLog::Open(log) = &mut self.clock else {
             return Ok(());
         };
         let line = format!("{}\n", reading.to_json(at, &self.boot_id));
         log.write_all(line.as_bytes())
-            .with_context(|| file.path().display().to_string())
+            .with_context(|| file.display().to_string())
     }
 
     /// Writes no further line to `clock.jsonl`.
@@ -107,15 +107,15 @@ impl Recording {
 
     /// Writes `server.json`.
     pub fn write_server(&self, server: &Json) -> Result<()> {
-        Ok(write_atomic(&self.load.file("server.json"), server)?)
+        Ok(files::write_json(&self.load.join("server.json"), server)?)
     }
 
     /// Writes the series and the result.
     pub fn write_result(&mut self, result: &Json) -> Result<()> {
-        let throughput = self.load.file("throughput.parquet");
+        let throughput = self.load.join("throughput.parquet");
         let unseen = |name: &str| result[name].is_null();
         self.series.finish(&throughput, &self.boot_id, unseen)?;
-        Ok(write_atomic(&self.load.file("result.json"), result)?)
+        Ok(files::write_json(&self.load.join("result.json"), result)?)
     }
 
     /// Writes the series and the result of an external generator; `kind` is the transaction type of
@@ -126,29 +126,28 @@ impl Recording {
         seconds: &[ReportedInterval],
         kind: &str,
     ) -> Result<()> {
-        let throughput = self.load.file("throughput.parquet");
+        let throughput = self.load.join("throughput.parquet");
         reported::write(&throughput, seconds, kind, &self.boot_id)?;
-        Ok(write_atomic(&self.load.file("result.json"), result)?)
+        Ok(files::write_json(&self.load.join("result.json"), result)?)
     }
 
     /// Writes the latency histogram of an external generator for a window (CLOCK_REALTIME).
     pub fn write_histogram(&self, histogram: &Histogram<u64>, kind: &str, window: (i64, i64)) -> Result<()> {
-        reported::write_histogram(&self.load.file("latency.hlog"), histogram, kind, window)
+        reported::write_histogram(&self.load.join("latency.hlog"), histogram, kind, window)
     }
 
     /// Writes `run.json` and the manifest, unless an orchestrator or a recorder has written
     /// `run.json`.
     pub fn finish(&self, info: &RunInfo<'_>) -> Result<()> {
-        let file = self.run.file("run.json");
+        let file = self.run.join("run.json");
         if file.exists() {
             return Ok(());
         }
         let id = self
             .run
-            .path()
             .file_name()
             .map(|name| name.to_string_lossy().into_owned());
-        write_atomic(
+        files::write_json(
             &file,
             &json!({
                 "format_version": FORMAT_VERSION,
@@ -207,47 +206,4 @@ pub struct RunInfo<'a> {
     pub server: &'a Json,
     /// Why the run failed.
     pub reason: Option<&'a str>,
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    #[test]
-    fn links_in_a_run_directory_are_replaced() {
-        let dir = tempfile::tempdir().unwrap();
-        let (run, kept) = (dir.path().join("run"), dir.path().join("kept"));
-        fs::create_dir_all(run.join("load")).unwrap();
-        fs::write(&kept, "kept").unwrap();
-        for name in ["phases.jsonl", "server.json", ".server.json.tmp", "latency.hlog"] {
-            symlink(&kept, run.join("load").join(name)).unwrap();
-        }
-        let mut recording = Recording::create(&run, &["transaction"]).unwrap();
-        recording.start_phase("measure").unwrap();
-        recording.write_server(&json!({})).unwrap();
-        let histogram = Histogram::new(3).unwrap();
-        recording
-            .write_histogram(&histogram, "transaction", (0, 1))
-            .unwrap();
-        assert_eq!(fs::read_to_string(&kept).unwrap(), "kept");
-        for name in ["phases.jsonl", "server.json", "latency.hlog"] {
-            assert!(
-                fs::symlink_metadata(run.join("load").join(name))
-                    .unwrap()
-                    .is_file()
-            );
-        }
-
-        let other = dir.path().join("other");
-        fs::create_dir(&other).unwrap();
-        symlink(run.join("load"), other.join("load")).unwrap();
-        let error = Recording::create(&other, &[]).err().unwrap();
-        assert!(
-            format!("{error:#}").contains("other/load: a symbolic link"),
-            "{error:#}"
-        );
-    }
 }

@@ -6,6 +6,8 @@ pub mod reported;
 use std::fs::File;
 use std::io::BufWriter;
 use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use std::time::SystemTime;
@@ -24,7 +26,7 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 use hdrhistogram::serialization::interval_log::Tag;
 use loadprint_recording::FORMAT_VERSION;
-use loadprint_recording::files::RunFile;
+use loadprint_recording::files;
 use loadprint_recording::table::write_table;
 use serde_json::Map;
 use serde_json::Value as Json;
@@ -94,7 +96,7 @@ pub struct Series {
 
 impl Series {
     /// For these transaction types; histograms are written to `latency_log`.
-    pub fn new(types: &'static [&'static str], latency_log: RunFile) -> Self {
+    pub fn new(types: &'static [&'static str], latency_log: PathBuf) -> Self {
         Self {
             types,
             rows: Vec::new(),
@@ -126,12 +128,7 @@ impl Series {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn finish(
-        &mut self,
-        throughput: &RunFile,
-        boot_id: &str,
-        unseen: impl Fn(&str) -> bool,
-    ) -> Result<()> {
+    pub fn finish(&mut self, throughput: &Path, boot_id: &str, unseen: impl Fn(&str) -> bool) -> Result<()> {
         self.log.finish()?;
         // Sorted by entity, as every table of the format; the sort is stable.
         self.rows.sort_by_key(|row| row.kind);
@@ -221,7 +218,7 @@ pub fn metadata(boot_id: &str) -> Json {
 /// relative to the start of the phase.
 #[derive(Debug)]
 struct LatencyLog {
-    to: RunFile,
+    to: PathBuf,
     /// Opened at the first interval.
     file: Option<BufWriter<File>>,
 }
@@ -231,18 +228,18 @@ fn span(ns: i64) -> Duration {
 }
 
 impl LatencyLog {
-    fn new(to: RunFile) -> Self {
+    fn new(to: PathBuf) -> Self {
         Self { to, file: None }
     }
 
     fn write(&mut self, text: &[u8]) -> Result<()> {
         let file = match self.file.take() {
             Some(file) => file,
-            None => BufWriter::new(self.to.create()?),
+            None => BufWriter::new(files::create(&self.to)?),
         };
         let file = self.file.insert(file);
         file.write_all(text)
-            .with_context(|| format!("{}", self.to.path().display()))
+            .with_context(|| format!("{}", self.to.display()))
     }
 
     fn add(&mut self, interval: &Interval, types: &[&str]) -> Result<()> {
@@ -279,9 +276,7 @@ impl LatencyLog {
 
     fn finish(&mut self) -> Result<()> {
         match &mut self.file {
-            Some(file) => file
-                .flush()
-                .with_context(|| format!("{}", self.to.path().display())),
+            Some(file) => file.flush().with_context(|| format!("{}", self.to.display())),
             None => Ok(()),
         }
     }

@@ -15,7 +15,6 @@ use arrow_array::types::Int64Type;
 use arrow_array::types::UInt32Type;
 use arrow_schema::DataType;
 use arrow_schema::Schema;
-use loadprint_recording::files::RunFile;
 use loadprint_recording::table::Layout;
 use loadprint_recording::table::read_meta;
 use loadprint_recording::table::write_stream;
@@ -38,8 +37,7 @@ fn rewrite(path: &Path) {
     let batches = read
         .iter()
         .map(|batch| Ok(RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec()).unwrap()));
-    let file = RunFile::at(path).unwrap();
-    write_stream(&file, &read_meta(path).unwrap(), layout, &schema, batches).unwrap();
+    write_stream(path, &read_meta(path).unwrap(), layout, &schema, batches).unwrap();
 }
 
 /// The schema as the recorder declares it: ticks and entities are required.

@@ -1,416 +1,255 @@
-//! Opens the files of a run directory relative to its descriptor, without following links.
+//! Creates and replaces the files of a run directory, and refuses a directory that another user can
+//! change.
 //!
-//! A run directory may come from another user, or another user may be able to write into it. No
-//! link leads out of it, a FIFO does not block, and a device is not opened.
+//! A user who can change the directory could plant a link, and root would write to its target.
+//! [`require_trusted`] checks this once, when a run directory is opened; files are then opened by
+//! their paths.
 
-use std::ffi::OsStr;
-use std::ffi::OsString;
+use std::env;
 use std::fs;
 use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::io::Write;
-use std::os::fd::AsFd;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Component;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use rustix::fs::AtFlags;
-use rustix::fs::CWD;
-use rustix::fs::Dir;
-use rustix::fs::FileType;
-use rustix::fs::Mode;
 use rustix::fs::OFlags;
-use rustix::fs::Stat;
-use rustix::fs::fstat;
-use rustix::fs::mkdirat;
-use rustix::fs::openat;
-use rustix::fs::renameat;
-use rustix::fs::statat;
-use rustix::fs::unlinkat;
-use rustix::io::Errno;
+use rustix::process::geteuid;
+use serde::Serialize;
+use serde_json::to_string_pretty;
 
 use crate::At;
 use crate::Error;
 use crate::Result;
 
-/// Refuses links and does not block on a FIFO without a writer; [`RunFile::regular`] checks the
-/// type of the opened file.
-const SAFE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
-const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+const GROUP_WRITES: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
+const STICKY: u32 = 0o1000;
 
-/// An open directory; the path is for messages.
-#[derive(Clone, Debug)]
-pub struct Directory {
-    handle: Arc<OwnedFd>,
-    path: PathBuf,
+/// Creates a directory and its parents if they do not exist; root refuses one that another user can
+/// change.
+///
+/// # Errors
+/// When it cannot be created, and those of [`require_trusted`].
+pub fn create_directory(path: &Path) -> Result<()> {
+    let existing = path.ancestors().find(|dir| dir.exists());
+    require_unchangeable(existing.unwrap_or(Path::new(".")), existing != Some(path))?;
+    fs::create_dir_all(path).at(path)?;
+    require_trusted(path)
 }
 
-/// A name in an open directory; the file need not exist.
-#[derive(Clone, Debug)]
-pub struct RunFile {
-    dir: Directory,
-    name: OsString,
+/// Refuses, for root, a directory that another user can change or redirect: each component of its
+/// path must belong to root, to the user of sudo, or to the owner of this program, who can run any
+/// code as root. Parents may be sticky, such as /tmp.
+///
+/// # Errors
+/// The first component that another user can change.
+pub fn require_trusted(path: &Path) -> Result<()> {
+    require_unchangeable(path, false)
 }
 
-impl Directory {
-    /// Opens a directory on the command line; links in its path are followed.
-    ///
-    /// # Errors
-    /// When it does not exist, is not a directory or is not readable.
-    pub fn open(path: &Path) -> Result<Self> {
-        let named = if path.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            path
-        };
-        Self::at(CWD, named, path, DIRECTORY)
+fn require_unchangeable(path: &Path, may_be_sticky: bool) -> Result<()> {
+    if !geteuid().is_root() {
+        return Ok(());
     }
-
-    /// Opens a directory on the command line; creates it and its parents if they do not exist.
-    ///
-    /// # Errors
-    /// When it cannot be created or opened.
-    pub fn create(path: &Path) -> Result<Self> {
-        fs::create_dir_all(path).at(path)?;
-        Self::open(path)
-    }
-
-    /// Opens a subdirectory; refuses a link.
-    ///
-    /// # Errors
-    /// When it does not exist, is not a directory, or `name` is not a plain name.
-    pub fn sub(&self, name: impl AsRef<OsStr>) -> Result<Self> {
-        let file = self.file(name);
-        let path = file.path();
-        let name = file.plain_name()?;
-        Self::at(&self.handle, name, &path, DIRECTORY | OFlags::NOFOLLOW).map_err(|error| match error {
-            // With O_NOFOLLOW and O_DIRECTORY the kernel reports a link as "not a directory".
-            _ if file.kind() == Some(FileType::Symlink) => Error::format(&path, LINK),
-            error => error,
-        })
-    }
-
-    /// Opens a subdirectory; creates it if it does not exist.
-    ///
-    /// # Errors
-    /// As [`Directory::sub`], and when it cannot be created.
-    pub fn make(&self, name: impl AsRef<OsStr>) -> Result<Self> {
-        let file = self.file(name);
-        match mkdirat(&self.handle, file.plain_name()?, Mode::from_raw_mode(0o777)) {
-            Ok(()) | Err(Errno::EXIST) => self.sub(&file.name),
-            failed => failed.at(&file.path()).and_then(|()| self.sub(&file.name)),
+    let id = |variable| env::var(variable).ok()?.parse().ok();
+    let program = fs::metadata("/proc/self/exe").ok();
+    let owner = program.map(|program| (program.uid(), program.gid()));
+    let users = [Some(0), id("SUDO_UID"), owner.map(|(user, _)| user)];
+    let groups = [Some(0), id("SUDO_GID"), owner.map(|(_, group)| group)];
+    let real = path.canonicalize().at(path)?;
+    for dir in real.ancestors() {
+        let stat = dir.metadata().at(dir)?;
+        let is_writable = stat.mode() & OTHERS_WRITE != 0
+            || (stat.mode() & GROUP_WRITES != 0 && !groups.contains(&Some(stat.gid())));
+        let is_sticky = stat.mode() & STICKY != 0 && (may_be_sticky || dir != real);
+        if !users.contains(&Some(stat.uid())) || (is_writable && !is_sticky) {
+            let (uid, gid, mode) = (stat.uid(), stat.gid(), stat.mode() & 0o7777);
+            let message = format!(
+                "other users can change it (user {uid}, group {gid}, mode {mode:o}); choose a directory that only root or you can change"
+            );
+            return Err(Error::format(dir, message));
         }
     }
-
-    /// A file in this directory.
-    #[must_use]
-    pub fn file(&self, name: impl AsRef<OsStr>) -> RunFile {
-        RunFile {
-            dir: self.clone(),
-            name: name.as_ref().to_owned(),
-        }
-    }
-
-    /// The file at a relative path such as `server/cpu.parquet`; its directories are opened without
-    /// following links.
-    ///
-    /// # Errors
-    /// When a directory of the path cannot be opened, or the path leaves this directory.
-    pub fn find(&self, relative: &Path) -> Result<RunFile> {
-        let mut dir = self.clone();
-        for part in relative.parent().unwrap_or(Path::new("")).components() {
-            dir = dir.sub(part)?;
-        }
-        Ok(dir.file(relative.file_name().unwrap_or_default()))
-    }
-
-    /// Names and types of the entries, sorted; links are not followed.
-    ///
-    /// # Errors
-    /// When the directory cannot be read.
-    pub fn entries(&self) -> Result<Vec<(OsString, FileType)>> {
-        let mut entries = Vec::new();
-        for entry in Dir::read_from(&self.handle).at(&self.path)? {
-            let entry = entry.at(&self.path)?;
-            let name = OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
-            if name == "." || name == ".." {
-                continue;
-            }
-            let kind = match entry.file_type() {
-                FileType::Unknown => self.stat(&name).map_or(FileType::Unknown, |stat| kind(&stat)),
-                kind => kind,
-            };
-            entries.push((name, kind));
-        }
-        entries.sort_by(|(left, _), (right, _)| left.cmp(right));
-        Ok(entries)
-    }
-
-    /// The path.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Owner, mode, device and inode of the directory.
-    pub(crate) fn directory_stat(&self) -> Result<Stat> {
-        fstat(&self.handle).at(&self.path)
-    }
-
-    pub(crate) fn handle(&self) -> &OwnedFd {
-        &self.handle
-    }
-
-    fn stat(&self, name: impl AsRef<OsStr>) -> rustix::io::Result<Stat> {
-        statat(&self.handle, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW)
-    }
-
-    fn at(dir: impl AsFd, name: &Path, path: &Path, flags: OFlags) -> Result<Self> {
-        let handle = openat(dir, name, flags, Mode::empty()).at(path)?;
-        Ok(Self {
-            handle: Arc::new(handle),
-            path: path.to_owned(),
-        })
-    }
+    Ok(())
 }
 
-const LINK: &str = "a symbolic link, which a run directory must not contain; remove it, or copy the run again from the host that recorded it";
-
-fn kind(stat: &Stat) -> FileType {
-    FileType::from_raw_mode(stat.st_mode)
+/// The subdirectories, sorted; not links to directories.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn subdirectories(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).at(dir)? {
+        let entry = entry.at(dir)?;
+        if entry.file_type().at(&entry.path())?.is_dir() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
-impl RunFile {
-    /// A file on the command line; links in the path of its directory are followed, but it must not
-    /// be a link itself.
-    ///
-    /// # Errors
-    /// When its directory cannot be opened.
-    pub fn at(path: &Path) -> Result<Self> {
-        let dir = Directory::open(path.parent().unwrap_or(Path::new("")))?;
-        Ok(dir.file(path.file_name().unwrap_or_default()))
-    }
+/// Creates an empty file for writing; an existing entry is removed first and never written to.
+///
+/// # Errors
+/// When the entry cannot be removed or the file cannot be created.
+pub fn create(path: &Path) -> Result<File> {
+    create_new(path, 0o666)
+}
 
-    /// The path.
-    #[must_use]
-    pub fn path(&self) -> PathBuf {
-        self.dir.path.join(&self.name)
-    }
+/// Opens a file for appending; creates it if it does not exist.
+///
+/// # Errors
+/// When it is a symbolic link or is not writable.
+pub fn append(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options
+        .append(true)
+        .create(true)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    options.open(path).at(path)
+}
 
-    /// True if an entry of this name exists.
-    #[must_use]
-    pub fn exists(&self) -> bool {
-        self.kind().is_some()
-    }
+/// Replaces a file in one step: `fill` writes a temporary file, which is synced and renamed.
+///
+/// # Errors
+/// Those of `fill`, and when the file cannot be created or renamed; the previous file stays
+/// unchanged.
+pub fn replace<T>(path: &Path, fill: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
+    rename_new(path, 0o666, |file| {
+        let value = fill(file)?;
+        file.sync_all().at(path)?;
+        Ok(value)
+    })
+}
 
-    /// The type of the entry.
-    pub(crate) fn kind(&self) -> Option<FileType> {
-        Some(kind(&self.dir.stat(&self.name).ok()?))
-    }
+/// Replaces a file by one with these bytes.
+///
+/// # Errors
+/// As [`replace`].
+pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    replace(path, |file| file.write_all(bytes).at(path))
+}
 
-    /// Opens the file for reading.
-    ///
-    /// # Errors
-    /// When it does not exist, is not a regular file, or is not readable.
-    pub fn open(&self) -> Result<File> {
-        self.regular(OFlags::RDONLY)
-    }
+/// As [`write`], readable by its owner only and not synced: it is read while the writer runs.
+///
+/// # Errors
+/// As [`replace`].
+pub fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
+    rename_new(path, 0o600, |file| file.write_all(bytes).at(path))
+}
 
-    /// Opens the file for appending; creates it if it does not exist.
-    ///
-    /// # Errors
-    /// When it is not a regular file, has hard links, or is not writable.
-    pub fn append(&self) -> Result<File> {
-        let file = match self.regular(OFlags::WRONLY | OFlags::APPEND) {
-            Err(Error::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => self.create_new(0o666)?,
-            opened => opened?,
-        };
-        let stat = fstat(&file).at(&self.path())?;
-        if stat.st_nlink != 1 {
-            let message = "has hard links; remove it or choose another file";
-            return Err(Error::format(&self.path(), message));
-        }
-        Ok(file)
-    }
+/// Replaces a file by `value` as indented JSON with a final newline.
+///
+/// # Errors
+/// As [`replace`], and when the value cannot be converted to JSON.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let text = to_string_pretty(value).map_err(|error| Error::format(path, error))?;
+    write(path, format!("{text}\n").as_bytes())
+}
 
-    /// Creates an empty file for writing; an existing entry is removed first and never written to.
-    ///
-    /// # Errors
-    /// When the entry cannot be removed or the file cannot be created.
-    pub fn create(&self) -> Result<File> {
-        self.remove_if_exists()?;
-        self.create_new(0o666)
-    }
+/// True for the temporary names of [`replace`].
+pub(crate) fn is_temporary(name: &str) -> bool {
+    name.starts_with('.') && name.ends_with(".tmp")
+}
 
-    /// Replaces the file in one step: `fill` writes a temporary file, which is synced and renamed.
-    ///
-    /// # Errors
-    /// Those of `fill`, and when the file cannot be created or renamed; the previous file stays
-    /// unchanged.
-    pub fn replace<T>(&self, fill: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
-        self.rename_new(0o666, |file| {
-            let value = fill(file)?;
-            file.sync_all().at(&self.path())?;
-            Ok(value)
-        })
+fn rename_new<T>(path: &Path, mode: u32, fill: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.tmp"));
+    let renamed = create_new(&temporary, mode).and_then(|mut file| {
+        let value = fill(&mut file)?;
+        fs::rename(&temporary, path).at(path)?;
+        Ok(value)
+    });
+    if renamed.is_err() {
+        // A partial file is useless; it may not exist.
+        drop(fs::remove_file(&temporary));
     }
+    renamed
+}
 
-    /// Replaces the file by one with these bytes.
-    ///
-    /// # Errors
-    /// As [`RunFile::replace`].
-    pub fn write(&self, bytes: &[u8]) -> Result<()> {
-        self.replace(|file| file.write_all(bytes).at(&self.path()))
+fn create_new(path: &Path, mode: u32) -> Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).at(path),
+        _ => {}
     }
-
-    /// As [`RunFile::write`], readable by its owner only and not synced: it is read while the writer runs.
-    ///
-    /// # Errors
-    /// As [`RunFile::replace`].
-    pub fn publish(&self, bytes: &[u8]) -> Result<()> {
-        self.rename_new(0o600, |file| file.write_all(bytes).at(&self.path()))
-    }
-
-    fn rename_new<T>(&self, mode: u32, fill: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
-        let temporary = self.dir.file(format!(".{}.tmp", self.name.to_string_lossy()));
-        let plain = self.plain_name()?;
-        let renamed = (|| {
-            temporary.remove_if_exists()?;
-            let value = fill(&mut temporary.create_new(mode)?)?;
-            renameat(&self.dir.handle, &temporary.name, &self.dir.handle, plain).at(&self.path())?;
-            Ok(value)
-        })();
-        if renamed.is_err() {
-            // A partial file is useless; it may not exist.
-            drop(temporary.remove_if_exists());
-        }
-        renamed
-    }
-
-    /// Removes the entry; a link itself, not its target.
-    ///
-    /// # Errors
-    /// When it does not exist or cannot be removed.
-    pub fn remove(&self) -> Result<()> {
-        unlinkat(&self.dir.handle, self.plain_name()?, AtFlags::empty()).at(&self.path())
-    }
-
-    fn remove_if_exists(&self) -> Result<()> {
-        match self.remove() {
-            Err(Error::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        }
-    }
-
-    fn create_new(&self, mode: u32) -> Result<File> {
-        let flags = SAFE | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let file = openat(
-            &self.dir.handle,
-            self.plain_name()?,
-            flags,
-            Mode::from_raw_mode(mode),
-        );
-        Ok(file.at(&self.path())?.into())
-    }
-
-    fn regular(&self, flags: OFlags) -> Result<File> {
-        let (path, name) = (self.path(), self.plain_name()?);
-        let require = |stat: Stat| match kind(&stat) {
-            FileType::RegularFile => Ok(()),
-            FileType::Symlink => Err(Error::format(&path, LINK)),
-            _ => Err(Error::format(
-                &path,
-                "not a regular file; remove it, or copy the run again from the host that recorded it",
-            )),
-        };
-        // Before openat, because opening a device can have side effects; after it, because the
-        // entry may have been replaced.
-        require(self.dir.stat(name).at(&path)?)?;
-        let file = openat(&self.dir.handle, name, SAFE | flags, Mode::empty()).at(&path)?;
-        require(fstat(&file).at(&path)?)?;
-        Ok(file.into())
-    }
-
-    /// The name, if it has no directory: names also come from manifests and journals.
-    fn plain_name(&self) -> Result<&Path> {
-        let name = Path::new(&self.name);
-        let mut parts = name.components();
-        match (parts.next(), parts.next()) {
-            (Some(Component::Normal(only)), None) if only == self.name => Ok(name),
-            _ => {
-                let message = format!("`{}` is not a file name in a run directory", name.display());
-                Err(Error::format(&self.dir.path, message))
-            }
-        }
-    }
+    let mut options = OpenOptions::new();
+    options
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path)
+        .at(path)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::chown;
     use std::os::unix::fs::symlink;
 
-    use rustix::fs::mknodat;
+    use serde_json::json;
 
     use super::*;
 
     #[test]
-    fn links_fifos_and_paths_are_not_opened() {
-        let outside = tempfile::tempdir().unwrap();
-        let secret = outside.path().join("secret");
-        fs::write(&secret, "secret").unwrap();
+    fn a_failed_write_keeps_the_previous_file() {
         let dir = tempfile::tempdir().unwrap();
-        symlink(&secret, dir.path().join("link")).unwrap();
-        symlink(outside.path(), dir.path().join("role")).unwrap();
-        mknodat(CWD, dir.path().join("fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
-        let run = Directory::open(dir.path()).unwrap();
-        for (name, expected) in [
-            ("link", "link: a symbolic link, "),
-            ("fifo", "fifo: not a regular file; "),
-            ("../secret", "`../secret` is not a file name"),
-            ("..", "`..` is not a file name"),
-            ("", "`` is not a file name"),
-        ] {
-            for error in [
-                run.file(name).open().unwrap_err(),
-                run.file(name).append().unwrap_err(),
-            ] {
-                assert!(error.to_string().contains(expected), "{name}: {error}");
-            }
-        }
-        for path in ["role/secret", "../secret", "/etc/passwd"] {
-            assert!(run.find(Path::new(path)).is_err(), "{path}");
-        }
-        let error = run.make("role").unwrap_err().to_string();
-        assert!(error.contains("role: a symbolic link, "), "{error}");
+        let path = dir.path().join("run.json");
+        write_json(&path, &json!({"status": "running"})).unwrap();
+        write_json(&path, &json!({"status": "complete"})).unwrap();
+        let expected = "{\n  \"status\": \"complete\"\n}\n";
+        assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+
+        let failed: Result<()> = replace(&path, |_| Err(Error::format(&path, "interrupted")));
+        assert!(failed.is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]
-    fn a_written_file_replaces_a_link_and_keeps_its_target() {
+    fn a_link_is_replaced_and_its_target_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let (kept, run) = (
-            dir.path().join("kept"),
-            Directory::create(&dir.path().join("run")).unwrap(),
-        );
+        let kept = dir.path().join("kept");
         fs::write(&kept, "kept").unwrap();
-        for name in ["phases.jsonl", "run.json", ".run.json.tmp"] {
-            symlink(&kept, run.path().join(name)).unwrap();
+        for name in ["created", "written", ".written.tmp", "appended"] {
+            symlink(&kept, dir.path().join(name)).unwrap();
         }
-        run.file("phases.jsonl")
-            .create()
-            .unwrap()
-            .write_all(b"new")
-            .unwrap();
-        run.file("run.json").write(b"new").unwrap();
+        let file = |name| dir.path().join(name);
+        create(&file("created")).unwrap().write_all(b"new").unwrap();
+        write(&file("written"), b"new").unwrap();
+        assert!(append(&file("appended")).is_err());
         assert_eq!(fs::read_to_string(&kept).unwrap(), "kept");
-        for name in ["phases.jsonl", "run.json"] {
-            assert_eq!(fs::read_to_string(run.path().join(name)).unwrap(), "new");
-            assert!(!run.path().join(name).is_symlink());
+        assert!(!file("created").is_symlink() && !file("written").is_symlink());
+    }
+
+    #[test]
+    fn root_refuses_a_directory_that_another_user_can_change() {
+        if !geteuid().is_root() {
+            return;
         }
-        fs::hard_link(&kept, run.path().join("canary.jsonl")).unwrap();
-        assert!(run.file("canary.jsonl").append().is_err());
-        assert_eq!(run.entries().unwrap().len(), 3);
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path().join("user/run");
+        create_directory(&run).unwrap();
+        let user = dir.path().join("user");
+        for (mode, is_trusted) in [(0o755, true), (0o1777, true), (0o777, false)] {
+            fs::set_permissions(&user, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(require_trusted(&run).is_ok(), is_trusted, "{mode:o}");
+        }
+        fs::set_permissions(&user, Permissions::from_mode(0o755)).unwrap();
+        chown(&user, Some(65534), Some(65534)).unwrap();
+        assert!(create_directory(&user.join("new")).is_err() && !user.join("new").exists());
+        let error = require_trusted(&run).unwrap_err().to_string();
+        assert!(
+            error.contains("/user: other users can change it (user 65534"),
+            "{error}"
+        );
+        symlink(&user, dir.path().join("link")).unwrap();
+        assert!(require_trusted(&dir.path().join("link/run")).is_err());
     }
 }

@@ -9,7 +9,6 @@ pub mod files;
 pub mod finish;
 pub mod histogram;
 pub mod journal;
-pub mod json;
 pub mod manifest;
 pub mod phases;
 pub mod rows;

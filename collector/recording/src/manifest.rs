@@ -1,36 +1,31 @@
-//! Writes and verifies `manifest.json`: size and CRC-32C of every file of a run directory. It is
-//! the last file written.
+//! Writes `manifest.json`: size and CRC-32C of every file of a run directory. It is the last file
+//! written.
 //!
 //! It does not contain journals: they are still growing or wait for `finish`.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::io::ErrorKind;
+use std::fs;
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use rustix::fs::FileType;
-use serde::Deserialize;
 use serde::Serialize;
 
 use crate::At;
-use crate::Error;
 use crate::FORMAT_VERSION;
 use crate::Result;
-use crate::files::Directory;
-use crate::files::RunFile;
-use crate::json;
+use crate::files;
 
 /// The file's name in the run directory.
-pub const NAME: &str = "manifest.json";
+const NAME: &str = "manifest.json";
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize)]
 struct Manifest {
     format_version: u32,
     files: BTreeMap<String, Entry>,
 }
 
-#[derive(Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[derive(Serialize)]
 struct Entry {
     bytes: u64,
     crc32c: String,
@@ -40,65 +35,33 @@ struct Entry {
 ///
 /// # Errors
 /// When a file cannot be read or the manifest cannot be written.
-pub fn write(run: &Directory) -> Result<()> {
+pub fn write(run: &Path) -> Result<()> {
     let mut files = BTreeMap::new();
     walk(run, "", &mut files)?;
-    json::write_atomic(
-        &run.file(NAME),
-        &Manifest {
-            format_version: FORMAT_VERSION,
-            files,
-        },
-    )
+    let manifest = Manifest {
+        format_version: FORMAT_VERSION,
+        files,
+    };
+    files::write_json(&run.join(NAME), &manifest)
 }
 
-/// Compares `run_dir` with its manifest; returns one line per file that differs or is missing.
-///
-/// Files that the manifest does not list are ignored.
-///
-/// # Errors
-/// When the manifest or a file cannot be read.
-pub fn verify(run_dir: &Path) -> Result<Vec<String>> {
-    let run = Directory::open(run_dir)?;
-    let path = run_dir.join(NAME);
-    let text = io::read_to_string(run.file(NAME).open()?).at(&path)?;
-    let manifest: Manifest = serde_json::from_str(&text).map_err(|error| Error::format(&path, error))?;
-    let mut wrong = Vec::new();
-    for (name, expected) in &manifest.files {
-        match run.find(Path::new(name)).and_then(|file| summarize(&file)) {
-            Ok(actual) if actual == *expected => {}
-            Ok(actual) => wrong.push(format!(
-                "{name}: {} bytes, crc32c {}; the manifest has {} bytes, crc32c {}",
-                actual.bytes, actual.crc32c, expected.bytes, expected.crc32c
-            )),
-            Err(Error::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => {
-                wrong.push(format!("{name}: missing"));
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(wrong)
-}
-
-fn walk(dir: &Directory, prefix: &str, files: &mut BTreeMap<String, Entry>) -> Result<()> {
-    for (entry, kind) in dir.entries()? {
-        let name = entry.to_string_lossy();
+fn walk(dir: &Path, prefix: &str, files: &mut BTreeMap<String, Entry>) -> Result<()> {
+    for entry in fs::read_dir(dir).at(dir)? {
+        let entry = entry.at(dir)?;
+        let (path, kind) = (entry.path(), entry.file_type().at(dir)?);
+        let name = entry.file_name().to_string_lossy().into_owned();
         let relative = format!("{prefix}{name}");
-        if kind == FileType::Directory {
-            walk(&dir.sub(&entry)?, &format!("{relative}/"), files)?;
-        } else if kind == FileType::RegularFile
-            && relative != NAME
-            && name != "journal"
-            && !json::is_temporary(&name)
-        {
-            files.insert(relative, summarize(&dir.file(&entry))?);
+        if kind.is_dir() {
+            walk(&path, &format!("{relative}/"), files)?;
+        } else if kind.is_file() && relative != NAME && name != "journal" && !files::is_temporary(&name) {
+            files.insert(relative, summarize(&path)?);
         }
     }
     Ok(())
 }
 
-fn summarize(file: &RunFile) -> Result<Entry> {
-    let (path, mut file) = (&*file.path(), file.open()?);
+fn summarize(path: &Path) -> Result<Entry> {
+    let mut file = File::open(path).at(path)?;
     let mut buffer = vec![0; 64 * 1024];
     let (mut bytes, mut crc) = (0, 0);
     loop {
@@ -116,41 +79,22 @@ fn summarize(file: &RunFile) -> Result<Entry> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]
-    fn verify_names_changed_and_missing_files() {
+    fn the_manifest_has_all_files_except_itself_and_journals() {
         let dir = tempfile::tempdir().unwrap();
         let run = dir.path();
         fs::create_dir(run.join("load")).unwrap();
         fs::write(run.join("load/result.json"), "123456789").unwrap();
-        fs::write(run.join("run.json"), "{}").unwrap();
         fs::write(run.join("load/journal"), "growing").unwrap();
-        write(&Directory::open(run).unwrap()).unwrap();
-        assert_eq!(verify(run).unwrap(), Vec::<String>::new());
+        fs::write(run.join(".run.json.tmp"), "partial").unwrap();
+        write(run).unwrap();
+        write(run).unwrap();
+        let text = fs::read_to_string(run.join(NAME)).unwrap();
+        let manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
         // The check value of CRC-32C is that of "123456789".
-        assert!(fs::read_to_string(run.join(NAME)).unwrap().contains("e3069283"));
-
-        fs::write(run.join("load/journal"), "grown").unwrap();
-        assert_eq!(verify(run).unwrap(), Vec::<String>::new());
-        fs::write(run.join("load/result.json"), "12345678").unwrap();
-        fs::remove_file(run.join("run.json")).unwrap();
-        let wrong = verify(run).unwrap();
-        assert_eq!(wrong.len(), 2, "{wrong:?}");
-        assert!(wrong[0].starts_with("load/result.json: 8 bytes"), "{wrong:?}");
-        assert_eq!(wrong[1], "run.json: missing");
-    }
-
-    #[test]
-    fn the_error_names_a_missing_manifest() {
-        let dir = tempfile::tempdir().unwrap();
-        assert!(
-            verify(dir.path())
-                .unwrap_err()
-                .to_string()
-                .contains("manifest.json")
-        );
+        let expected = serde_json::json!({"load/result.json": {"bytes": 9, "crc32c": "e3069283"}});
+        assert_eq!(manifest["files"], expected);
     }
 }

@@ -1,6 +1,7 @@
 //! Writes Parquet tables with the metadata key `loadprint` under a temporary name, syncs and
-//! renames them; reads them back for verification.
+//! renames them.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ use serde_json::Value;
 use crate::At;
 use crate::Error;
 use crate::Result;
-use crate::files::RunFile;
+use crate::files;
 
 /// The metadata key of every table.
 pub const METADATA_KEY: &str = "loadprint";
@@ -74,17 +75,17 @@ impl Layout {
 /// `loadprint`.
 ///
 /// # Errors
-/// When there is no batch, the schemas differ, or the file cannot be written; the previous `file`
+/// When there is no batch, the schemas differ, or the file cannot be written; the previous file
 /// then stays.
-pub fn write_table(file: &RunFile, meta: &Value, batches: &[RecordBatch]) -> Result<()> {
+pub fn write_table(path: &Path, meta: &Value, batches: &[RecordBatch]) -> Result<()> {
     let first = batches
         .first()
-        .ok_or_else(|| Error::format(&file.path(), "no rows to write"))?;
+        .ok_or_else(|| Error::format(path, "no rows to write"))?;
     let rows = batches.iter().cloned().map(Ok);
     let layout = Layout::Long {
         group: Layout::NUMBERS,
     };
-    write_stream(file, meta, layout, &first.schema(), rows).map(drop)
+    write_stream(path, meta, layout, &first.schema(), rows).map(drop)
 }
 
 /// Writes batches one by one, so that the table need not fit into memory; returns the number of
@@ -93,15 +94,14 @@ pub fn write_table(file: &RunFile, meta: &Value, batches: &[RecordBatch]) -> Res
 /// # Errors
 /// As [`write_table`], and those of the iterator.
 pub fn write_stream(
-    file: &RunFile,
+    path: &Path,
     meta: &Value,
     layout: Layout,
     schema: &SchemaRef,
     batches: impl IntoIterator<Item = Result<RecordBatch>>,
 ) -> Result<u64> {
-    let path = &*file.path();
     let failed = |error: ParquetError| parquet_error(path, error);
-    file.replace(|file| {
+    files::replace(path, |file| {
         // The Arrow copy of the schema would double the footer; Parquet's types are sufficient.
         let options = ArrowWriterOptions::new()
             .with_properties(properties(schema, meta, layout))
@@ -120,28 +120,12 @@ pub fn write_stream(
     })
 }
 
-/// Reads a whole table and counts its rows; decompresses and decodes every page.
-///
-/// # Errors
-/// When the file is not a readable table.
-pub fn count_rows(file: &RunFile) -> Result<u64> {
-    let path = &*file.path();
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file.open()?)
-        .and_then(ParquetRecordBatchReaderBuilder::build)
-        .map_err(|error| parquet_error(path, error))?;
-    let mut rows = 0;
-    for batch in reader {
-        rows += batch.map_err(|error| Error::format(path, error))?.num_rows() as u64;
-    }
-    Ok(rows)
-}
-
 /// The JSON document under the key `loadprint`.
 ///
 /// # Errors
 /// When the file is not a table or does not have this key.
 pub fn read_meta(path: &Path) -> Result<Value> {
-    let file = RunFile::at(path)?.open()?;
+    let file = File::open(path).at(path)?;
     let reader =
         ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| parquet_error(path, error))?;
     let pairs = reader.metadata().file_metadata().key_value_metadata();
@@ -209,43 +193,7 @@ fn parquet_error(path: &Path, error: ParquetError) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::ArrayRef;
-    use arrow_array::StringArray;
-    use arrow_array::UInt32Array;
-    use arrow_array::UInt64Array;
-    use serde_json::json;
-
-    use std::fs::File;
-
     use super::*;
-
-    fn batch() -> RecordBatch {
-        let columns: [(&str, ArrayRef); 3] = [
-            ("tick", Arc::new(UInt32Array::from(vec![0, 1, 2]))),
-            ("device", Arc::new(StringArray::from(vec!["vda", "vda", "vda"]))),
-            (
-                "reads",
-                Arc::new(UInt64Array::from(vec![Some(u64::MAX), None, Some(3)])),
-            ),
-        ];
-        RecordBatch::try_from_iter(columns).unwrap()
-    }
-
-    #[test]
-    fn a_table_round_trips_with_metadata_and_nulls() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("disk.parquet");
-        let meta = json!({"format_version": 1, "probe": "disk"});
-        let file = RunFile::at(&path).unwrap();
-        write_table(&file, &meta, &[batch(), batch()]).unwrap();
-        assert_eq!(count_rows(&file).unwrap(), 6);
-        assert_eq!(read_meta(&path).unwrap(), meta);
-
-        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
-        assert_eq!(*reader.schema().field(2).data_type(), DataType::UInt64);
-        let first = reader.build().unwrap().next().unwrap().unwrap();
-        assert_eq!(first.slice(0, 3).columns(), batch().columns());
-    }
 
     #[test]
     fn a_long_recording_of_lists_has_few_row_groups() {
@@ -256,22 +204,5 @@ mod tests {
         // Twenty histograms of two minutes, of an hour, and of an hour at 100 Hz.
         let counts = [120, 3600, 360_000].map(|ticks| groups(20 * ticks, 20));
         assert_eq!(counts, [1, 282, 4096]);
-    }
-
-    #[test]
-    fn the_error_names_a_truncated_table() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("disk.parquet");
-        let file = RunFile::at(&path).unwrap();
-        write_table(&file, &json!({}), &[batch()]).unwrap();
-        let length = path.metadata().unwrap().len();
-        File::options()
-            .write(true)
-            .open(&path)
-            .unwrap()
-            .set_len(length / 2)
-            .unwrap();
-        let error = count_rows(&file).unwrap_err();
-        assert!(error.to_string().contains("disk.parquet: "), "{error}");
     }
 }

@@ -23,7 +23,7 @@ use clap::ValueEnum;
 use loadprint_probes::options::CpuSet;
 use loadprint_recording::FORMAT_VERSION;
 use loadprint_recording::clock;
-use loadprint_recording::files::RunFile;
+use loadprint_recording::files;
 use serde::Serialize;
 use serde_json::json;
 
@@ -139,8 +139,6 @@ fn append(path: &Path, record: &Record) -> anyhow::Result<()> {
     }
     let mut line = serde_json::to_vec(record)?;
     line.push(b'\n');
-    let mut file = RunFile::at(path)
-        .and_then(|file| file.append())
-        .context("cannot append the result")?;
+    let mut file = files::append(path).context("cannot append the result")?;
     file.write_all(&line).with_context(context)
 }

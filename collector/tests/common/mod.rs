@@ -25,6 +25,7 @@ use arrow_array::Array;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
+use loadprint_recording::manifest;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 pub fn collect(arguments: &[&str]) -> Command {
@@ -42,15 +43,14 @@ pub struct Recorder(pub Option<Child>);
 impl Recorder {
     /// Starts `record --out RUN …` and waits for the pid file, which appears after the first tick.
     pub fn start(run: &Path, arguments: &[&str]) -> Self {
+        Self::launch(collect(&["record"]).args(arguments), run)
+    }
+
+    /// The same with a prepared `command`.
+    pub fn launch(command: &mut Command, run: &Path) -> Self {
         let pid_file = run.with_extension("pid");
-        let mut command = collect(&[
-            "record",
-            "--out",
-            run.to_str().unwrap(),
-            "--pid-file",
-            pid_file.to_str().unwrap(),
-        ]);
-        let mut recorder = Self(Some(command.args(arguments).spawn().unwrap()));
+        command.arg("--out").arg(run).arg("--pid-file").arg(&pid_file);
+        let mut recorder = Self(Some(command.spawn().unwrap()));
         wait_for("the pid file", || {
             let ended = recorder.0.as_mut().unwrap().try_wait().unwrap();
             assert!(ended.is_none(), "the recorder ended: {ended:?}");
@@ -136,6 +136,14 @@ pub fn ticks_of(batch: &RecordBatch) -> Vec<u32> {
         .as_primitive::<UInt32Type>()
         .values()
         .to_vec()
+}
+
+/// The manifest has the current files of the run, with their sizes and checksums.
+pub fn assert_manifest(run: &Path) {
+    let read = || fs::read_to_string(run.join("manifest.json")).unwrap();
+    let recorded = read();
+    manifest::write(run).unwrap();
+    assert_eq!(recorded, read());
 }
 
 pub fn stderr(output: &Output) -> String {

@@ -7,10 +7,11 @@ use std::os::unix::fs::chown;
 use std::path::Path;
 
 use crate::common::Recorder;
+use crate::common::assert_manifest;
+use crate::common::collect;
 use crate::common::read;
 use crate::common::stderr;
 use crate::common::strings;
-use loadprint_recording::manifest;
 use tempfile::tempdir;
 
 const TERM: i32 = 15;
@@ -78,9 +79,9 @@ fn every_thread_keeps_only_the_capabilities_of_later_reads() {
     assert_keeps(&recorder, DAC_READ_SEARCH);
 }
 
-/// A recorder of root keeps the capability to write into a run directory of another user.
+/// A recorder of root keeps the capability to write into a run directory of the user of sudo.
 #[test]
-fn a_run_directory_of_another_user_is_finished() {
+fn a_run_directory_of_the_user_of_sudo_is_finished() {
     let dir = tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let run = dir.path().join("run");
@@ -91,12 +92,13 @@ fn a_run_directory_of_another_user_is_finished() {
     for path in [&run, &run.join("load"), &result] {
         chown(path, Some(4711), Some(4711)).unwrap();
     }
-    let recorder = Recorder::start(&run, &["--interval", "20ms"]);
+    let mut command = collect(&["record", "--interval", "20ms"]);
+    let recorder = Recorder::launch(command.env("SUDO_UID", "4711"), &run);
     assert_keeps(&recorder, DAC_OVERRIDE | DAC_READ_SEARCH | SYS_PTRACE);
     recorder.signal(TERM);
     let output = recorder.wait();
     assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(manifest::verify(&run).unwrap(), Vec::<String>::new());
+    assert_manifest(&run);
     let probes = strings(&read(run.join("server/ticks.parquet")), "probe");
     assert!(probes.contains(&"cpu".to_owned()), "{probes:?}");
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use crate::common::Recorder;
+use crate::common::assert_manifest;
 use crate::common::copy_program;
 use crate::common::read;
 use crate::common::stderr;
@@ -16,7 +17,6 @@ use crate::common::strings;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use loadprint_recording::manifest;
 use rustix::process::Pid;
 use rustix::process::Signal;
 use rustix::process::getppid;
@@ -245,7 +245,7 @@ fn recording_is_whole_when_the_helper_that_reads_symbols_is_killed() {
     recorder.signal(15);
     let output = recorder.wait();
     assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(manifest::verify(&run).unwrap(), Vec::<String>::new());
+    assert_manifest(&run);
     let stacks: Value = serde_json::from_slice(&fs::read(run.join("server/stacks.json")).unwrap()).unwrap();
     let frames = stacks["frames"].as_array().unwrap();
     let names: Vec<_> = frames.iter().filter_map(|frame| frame[1].as_str()).collect();

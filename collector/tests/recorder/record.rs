@@ -11,6 +11,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 
 use crate::common::Recorder;
+use crate::common::assert_manifest;
 use crate::common::collect;
 use crate::common::read;
 use crate::common::stderr;
@@ -19,7 +20,6 @@ use crate::common::ticks_of;
 use crate::common::wait_for;
 use loadprint_recording::journal::Frame;
 use loadprint_recording::journal::Reader;
-use loadprint_recording::manifest;
 use loadprint_recording::table::read_meta;
 use tempfile::tempdir;
 
@@ -60,7 +60,7 @@ fn sigterm_finishes_the_recording() {
 
     let server = run.join("server");
     assert!(!server.join("journal").exists() && !run.with_extension("pid").exists());
-    assert_eq!(manifest::verify(&run).unwrap(), Vec::<String>::new());
+    assert_manifest(&run);
     let meta = read_meta(&server.join("ticks.parquet")).unwrap();
     assert_eq!(
         (meta["ended"].as_str(), meta["torn_bytes"].as_u64()),
@@ -149,7 +149,7 @@ fn a_killed_recorder_loses_no_tick_of_the_journal() {
         assert_eq!(rows, meta["ticks"].as_u64().unwrap() as usize);
         let again = collect(&["finish", run.to_str().unwrap()]).output().unwrap();
         assert!(again.status.success() && again.stdout.is_empty());
-        assert_eq!(manifest::verify(&run).unwrap(), Vec::<String>::new());
+        assert_manifest(&run);
     }
 }
 

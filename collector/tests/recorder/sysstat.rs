@@ -5,12 +5,12 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::Recorder;
+use crate::common::assert_manifest;
 use crate::common::collect;
 use crate::common::read;
 use crate::common::stderr;
 use crate::common::strings;
 use crate::common::wait_for;
-use loadprint_recording::manifest;
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -76,7 +76,7 @@ fn its_file_is_in_the_run_and_its_process_is_watched() {
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(has_ended(sadc));
     assert!(intervals(&file) >= 2);
-    assert_eq!(manifest::verify(&run).unwrap(), Vec::<String>::new());
+    assert_manifest(&run);
     assert!(
         fs::read_to_string(run.join("manifest.json"))
             .unwrap()
@@ -113,7 +113,7 @@ fn it_ends_with_a_killed_recorder_and_finish_moves_its_file() {
     let finished = collect(&["finish", run.to_str().unwrap()]).output().unwrap();
     assert!(finished.status.success(), "{}", stderr(&finished));
     assert!(!file.is_symlink() && intervals(&file) >= 1);
-    assert_eq!(manifest::verify(&run).unwrap(), Vec::<String>::new());
+    assert_manifest(&run);
     assert_eq!(fs::read_dir(&memory).unwrap().count(), 0);
 }
 

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::Command;
 use std::process::Output;
 
+use crate::common::assert_manifest;
 use crate::common::copy_program;
 use crate::common::stderr;
-use loadprint_recording::manifest;
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -54,10 +54,7 @@ fn an_unprivileged_user_records_the_readable_sources() {
     ];
     let output = as_nobody(dir.path(), &record);
     assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(
-        manifest::verify(&dir.path().join("run")).unwrap(),
-        Vec::<String>::new()
-    );
+    assert_manifest(&dir.path().join("run"));
 
     let listed = as_nobody(dir.path(), &["probes", "--format", "json", "--process", "init=1"]);
     assert!(listed.status.success(), "{}", stderr(&listed));

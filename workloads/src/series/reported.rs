@@ -2,6 +2,7 @@
 //! of the native series. A row lasts from the end of the previous row, or from the start of the
 //! window, to its own time. Columns without a report are null.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use std::time::SystemTime;
@@ -21,7 +22,7 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 use hdrhistogram::serialization::interval_log::Tag;
 use loadprint_recording::clock;
-use loadprint_recording::files::RunFile;
+use loadprint_recording::files;
 use loadprint_recording::table::write_table;
 use serde_json::Value as Json;
 
@@ -158,7 +159,7 @@ fn shrink(rows: &mut [ReportedInterval], column: &str, sum: u64, total: u64) {
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn write(file: &RunFile, intervals: &[ReportedInterval], kind: &str, boot_id: &str) -> Result<()> {
+pub fn write(path: &Path, intervals: &[ReportedInterval], kind: &str, boot_id: &str) -> Result<()> {
     let numbers = (0u32..).take(intervals.len());
     let ints = |of: fn(&ReportedInterval) -> i64| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values(intervals.iter().map(of)))
@@ -180,7 +181,7 @@ pub fn write(file: &RunFile, intervals: &[ReportedInterval], kind: &str, boot_id
     let mut about = metadata(boot_id);
     // The intervals vary; their ends are in the rows.
     about["interval_ns"] = Json::Null;
-    write_table(file, &about, &[batch])?;
+    write_table(path, &about, &[batch])?;
     Ok(())
 }
 
@@ -189,7 +190,7 @@ pub fn write(file: &RunFile, intervals: &[ReportedInterval], kind: &str, boot_id
 /// # Errors
 /// If the file cannot be written.
 pub fn write_histogram(
-    file: &RunFile,
+    path: &Path,
     histogram: &Histogram<u64>,
     kind: &str,
     window: (i64, i64),
@@ -209,7 +210,7 @@ pub fn write_histogram(
         .begin_log_with(&mut text, &mut serializer)?;
     let written = log.write_histogram(histogram, Duration::ZERO, length, Tag::new(kind));
     written.map_err(|error| anyhow!("latency log: {error:?}"))?;
-    Ok(file.write(&text)?)
+    Ok(files::write(path, &text)?)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Writes `ticks.parquet`: times and status of each read, one row per probe and tick, sorted by
 //! (probe, tick).
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
@@ -13,14 +14,12 @@ use arrow_schema::Field;
 use arrow_schema::Schema;
 use serde_json::json;
 
-use super::Survey;
+use super::Finished;
+use super::for_each_tick;
 use super::metadata;
 use crate::Error;
 use crate::Result;
-use crate::files::RunFile;
-use crate::journal::Ended;
-use crate::journal::Frame;
-use crate::journal::Reader;
+use crate::journal::Header;
 use crate::journal::Section;
 use crate::journal::Stamp;
 use crate::table;
@@ -38,52 +37,39 @@ struct Stamps {
     reason: Vec<Option<String>>,
 }
 
-/// Writes the table to `file`; returns its number of rows.
-pub(super) fn write(file: &RunFile, journal: &RunFile, survey: &Survey) -> Result<u64> {
-    let header = &survey.header;
-    let path = &*file.path();
+/// Writes the table to `path`; returns its number of rows.
+pub(super) fn write(path: &Path, journal: &Path, header: &Header, finished: &Finished) -> Result<u64> {
     let mut meta = metadata(header, "ticks", json!("table"), json!(["probe"]));
     meta["probes"] = header
         .probes
         .iter()
         .map(|probe| json!({"name": probe.name, "status": probe.status, "reason": probe.reason}))
         .collect();
-    meta["ticks"] = json!(survey.ticks);
-    meta["missed"] = json!(survey.missed);
-    meta["torn_bytes"] = json!(survey.torn_bytes);
-    meta["ended"] = json!(survey.end.as_ref().map_or(Ended::Torn, |end| end.ended));
+    meta["ticks"] = json!(finished.ticks);
+    meta["missed"] = json!(finished.missed);
+    meta["torn_bytes"] = json!(finished.torn_bytes);
+    meta["ended"] = json!(finished.ended);
     let batches = header.probes.iter().enumerate().map(|(index, probe)| {
-        let stamps = collect(journal, index)?;
-        stamps
-            .batch(&probe.name)
-            .map_err(|error| Error::format(path, error))
+        let batch = collect(journal, index)?.batch(&probe.name);
+        batch.map_err(|error| Error::format(path, error))
     });
-    table::write_stream(
-        file,
-        &meta,
-        Layout::for_series(survey.ticks as usize, 1, false),
-        &Arc::new(schema()),
-        batches,
-    )
+    let layout = Layout::for_series(finished.ticks as usize, 1, false);
+    table::write_stream(path, &meta, layout, &Arc::new(schema()), batches)
 }
 
-fn collect(journal: &RunFile, probe: usize) -> Result<Stamps> {
+fn collect(journal: &Path, probe: usize) -> Result<Stamps> {
     let mut stamps = Stamps::default();
-    let mut reader = Reader::of(journal)?;
-    while let Some(frame) = reader.next_frame()? {
-        let Frame::Tick(mut tick) = frame else { continue };
-        let stamp = tick.stamp;
+    for_each_tick(journal, |mut tick| {
         let mut first = true;
         while let Some(section) = tick.next_section() {
-            let malformed =
-                |()| Error::format(&journal.path(), format!("tick {} cannot be decoded", stamp.tick));
-            let section = section.map_err(malformed)?;
+            let section = section.ok()?;
             if section.probe == probe {
-                stamps.push(&stamp, &section, first);
+                stamps.push(&tick.stamp, &section, first);
             }
             first = false;
         }
-    }
+        Some(())
+    })?;
     Ok(stamps)
 }
 

@@ -1,6 +1,7 @@
 //! Reads a journal frame by frame. The first frame with a wrong checksum ends it; the bytes from
 //! there on are counted as torn.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::BufReader;
 use std::io::ErrorKind;
@@ -18,7 +19,6 @@ use crate::At;
 use crate::Error;
 use crate::FORMAT_VERSION;
 use crate::Result;
-use crate::files::RunFile;
 
 /// An open journal.
 #[derive(Debug)]
@@ -44,21 +44,13 @@ pub enum Frame<'a> {
 }
 
 impl Reader {
-    /// Opens the journal at `path`, which must not be a link, and reads its header.
-    ///
-    /// # Errors
-    /// As [`Reader::of`].
-    pub fn open(path: &Path) -> Result<Self> {
-        Self::of(&RunFile::at(path)?)
-    }
-
-    /// Opens the journal `file` and reads its header.
+    /// Opens the journal at `path` and reads its header.
     ///
     /// # Errors
     /// When the file cannot be read, is not a journal, has another version, or its header is
-    /// damaged.
-    pub fn of(file: &RunFile) -> Result<Self> {
-        let (path, file) = (&*file.path(), file.open()?);
+    /// damaged or forged.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).at(path)?;
         let total = file.metadata().at(path)?.len();
         let mut file = BufReader::with_capacity(256 * 1024, file);
         let mut magic = Vec::new();
@@ -91,6 +83,14 @@ impl Reader {
                 header.format_version
             );
             return Err(Error::format(path, message));
+        }
+        // The names of tables come from here.
+        let is_plain = |name: &str| Path::new(name).file_name() == Some(OsStr::new(name));
+        if let Some(probe) = header.probes.iter().find(|probe| !is_plain(&probe.name)) {
+            return Err(Error::format(
+                path,
+                format!("`{}` is not a file name", probe.name),
+            ));
         }
         let valid = (MAGIC.len() + 8 + payload.len()) as u64;
         Ok(Self {

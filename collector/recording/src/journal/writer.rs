@@ -19,7 +19,7 @@ use super::varint;
 use crate::At;
 use crate::Error;
 use crate::Result;
-use crate::files::RunFile;
+use crate::files;
 use crate::rows::Rows;
 use crate::schema::Schema;
 
@@ -44,8 +44,7 @@ impl Writer {
     ///
     /// # Errors
     /// When the file cannot be written, or a probe has more than [`Schema::MAX_COLUMNS`] columns.
-    pub fn create(file: &RunFile, header: &Header) -> Result<Self> {
-        let path = &*file.path();
+    pub fn create(path: &Path, header: &Header) -> Result<Self> {
         for probe in &header.probes {
             if probe.schema.columns.len() > Schema::MAX_COLUMNS {
                 return Err(Error::format(
@@ -58,7 +57,7 @@ impl Writer {
         put_json(&mut frame, b'H', path, header)?;
         let mut start = MAGIC.to_vec();
         start.extend_from_slice(&frame);
-        let file = file.replace(|file| {
+        let file = files::replace(path, |file| {
             file.write_all(&start).at(path)?;
             file.try_clone().at(path)
         })?;

@@ -5,7 +5,6 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use loadprint_recording::files::RunFile;
 use loadprint_recording::journal::End;
 use loadprint_recording::journal::Ended;
 use loadprint_recording::journal::Header;
@@ -143,7 +142,7 @@ pub fn random_rows(random: &mut Random, schema: &Schema, rows: &mut Rows) {
 /// the end frame.
 pub fn write_journal(path: &Path, ticks: u32) -> Vec<u64> {
     let length = || path.metadata().unwrap().len();
-    let mut writer = Writer::create(&RunFile::at(path).unwrap(), &header(&schemas())).unwrap();
+    let mut writer = Writer::create(path, &header(&schemas())).unwrap();
     let mut random = Random::new(1);
     let mut ends = vec![length()];
     for tick in 0..ticks {
@@ -162,7 +161,8 @@ pub fn write_journal(path: &Path, ticks: u32) -> Vec<u64> {
             }
             rows.text(device.as_bytes());
         }
-        writer.probe(0, Status::Ok, (stamp.start_ns, stamp.start_ns + 10), "", &rows);
+        let at = |place: i64| (stamp.start_ns + 10 * place, stamp.start_ns + 10 * place + 10);
+        writer.probe(0, Status::Ok, at(0), "", &rows);
         rows.clear();
         rows.row(&[b"Dirty"]);
         rows.int(77);
@@ -170,25 +170,13 @@ pub fn write_journal(path: &Path, ticks: u32) -> Vec<u64> {
         rows.row(&[b"version"]);
         rows.null();
         rows.text(b"9.7.4");
-        writer.probe(
-            1,
-            Status::Ok,
-            (stamp.start_ns + 10, stamp.start_ns + 20),
-            "",
-            &rows,
-        );
+        writer.probe(1, Status::Ok, at(1), "", &rows);
         rows.clear();
         rows.row(&[b"vda"]);
         rows.list(&[value, 2 * value, 0]);
         rows.uint(5 * value);
         let status = if tick == 2 { Status::Failed } else { Status::Ok };
-        writer.probe(
-            2,
-            status,
-            (stamp.start_ns + 20, stamp.start_ns + 30),
-            "no such device",
-            &rows,
-        );
+        writer.probe(2, status, at(2), "no such device", &rows);
         writer.commit().unwrap();
         ends.push(length());
     }

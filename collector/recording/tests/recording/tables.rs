@@ -12,7 +12,6 @@ use arrow_array::types::Float64Type;
 use arrow_array::types::Int64Type;
 use arrow_array::types::UInt32Type;
 use arrow_array::types::UInt64Type;
-use loadprint_recording::files::Directory;
 use loadprint_recording::finish;
 use loadprint_recording::table::read_meta;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -22,7 +21,7 @@ use tempfile::tempdir;
 fn recorded(ticks: u32) -> TempDir {
     let dir = tempdir().unwrap();
     write_journal(&dir.path().join("journal"), ticks);
-    finish::journal(&Directory::open(dir.path()).unwrap()).unwrap();
+    finish::journal(dir.path()).unwrap();
     dir
 }
 
@@ -35,6 +34,11 @@ fn read(path: &Path) -> RecordBatch {
         .next()
         .unwrap()
         .unwrap()
+}
+
+fn names(batch: &RecordBatch) -> Vec<String> {
+    let schema = batch.schema();
+    schema.fields().iter().map(|field| field.name().clone()).collect()
 }
 
 fn strings(batch: &RecordBatch, column: &str) -> Vec<Option<String>> {
@@ -50,27 +54,11 @@ fn strings(batch: &RecordBatch, column: &str) -> Vec<Option<String>> {
 fn a_table_is_sorted_by_entity_and_tick_and_keeps_its_types() {
     let dir = recorded(70);
     let table = read(&dir.path().join("disk.parquet"));
-    let names: Vec<_> = table
-        .schema()
-        .fields()
-        .iter()
-        .map(|field| field.name().clone())
-        .collect();
-    assert_eq!(
-        names,
-        ["tick", "device", "queue", "reads", "cutime", "avg10", "model"]
-    );
+    let expected = ["tick", "device", "queue", "reads", "cutime", "avg10", "model"];
+    assert_eq!(names(&table), expected);
     let devices = strings(&table, "device");
-    assert!(
-        devices[..70]
-            .iter()
-            .all(|device| device.as_deref() == Some("dm-0"))
-    );
-    assert!(
-        devices[70..]
-            .iter()
-            .all(|device| device.as_deref() == Some("vda"))
-    );
+    let is_sorted = |row: usize| devices[row].as_deref() == Some(["dm-0", "vda"][row / 70]);
+    assert!((0..140).all(is_sorted));
     let ticks = table.column(0).as_primitive::<UInt32Type>();
     assert!((0..140).all(|row| ticks.value(row) as usize == row % 70));
     let reads = table.column(3).as_primitive::<UInt64Type>();
@@ -86,13 +74,7 @@ fn a_table_is_sorted_by_entity_and_tick_and_keeps_its_types() {
 fn an_open_key_set_has_values_or_texts() {
     let dir = recorded(3);
     let table = read(&dir.path().join("memory.parquet"));
-    let names: Vec<_> = table
-        .schema()
-        .fields()
-        .iter()
-        .map(|field| field.name().clone())
-        .collect();
-    assert_eq!(names, ["metric", "tick", "value", "text"]);
+    assert_eq!(names(&table), ["metric", "tick", "value", "text"]);
     assert_eq!(table.column(2).as_primitive::<Int64Type>().value(0), 77);
     assert!(table.column(2).is_null(3));
     assert_eq!(strings(&table, "text")[3].as_deref(), Some("9.7.4"));
@@ -119,33 +101,21 @@ fn histograms_have_bounds_and_a_failed_tick_has_no_row() {
 }
 
 #[test]
-fn row_groups_of_a_long_table_of_lists_have_statistics_of_ticks() {
-    let dir = recorded(600);
-    let groups = |name: &str| -> Vec<(i64, bool)> {
-        let file = File::open(dir.path().join(name)).unwrap();
+fn long_tables_of_lists_have_row_groups_with_statistics_of_ticks() {
+    let groups = |ticks, name: &str| -> Vec<(i64, bool)> {
+        let file = File::open(recorded(ticks).path().join(name)).unwrap();
         let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
         let groups = reader.metadata().row_groups().iter();
         groups
             .map(|group| (group.num_rows(), group.column(0).statistics().is_some()))
             .collect()
     };
-    assert_eq!(groups("latency.parquet"), [(256, true), (256, true), (87, true)]);
-    assert_eq!(groups("disk.parquet"), [(1200, true)]);
-    let table = read(&dir.path().join("latency.parquet"));
-    let ticks = table.column(0).as_primitive::<UInt32Type>();
     assert_eq!(
-        ticks.values().to_vec(),
-        (0..600).filter(|&tick| tick != 2).collect::<Vec<_>>()
+        groups(600, "latency.parquet"),
+        [(256, true), (256, true), (87, true)]
     );
-}
-
-#[test]
-fn a_short_table_of_lists_is_one_row_group_without_statistics() {
-    let dir = recorded(200);
-    let file = File::open(dir.path().join("latency.parquet")).unwrap();
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
-    assert_eq!(reader.metadata().num_row_groups(), 1);
-    assert!(reader.metadata().row_group(0).column(0).statistics().is_none());
+    assert_eq!(groups(600, "disk.parquet"), [(1200, true)]);
+    assert_eq!(groups(200, "latency.parquet"), [(199, false)]);
 }
 
 #[test]
@@ -155,13 +125,8 @@ fn the_table_ticks_contains_times_failures_and_the_end() {
     let table = read(&path);
     assert_eq!(table.num_rows(), 15);
     let (status, reason) = (strings(&table, "status"), strings(&table, "reason"));
-    assert_eq!(
-        status
-            .iter()
-            .filter(|status| status.as_deref() == Some("failed"))
-            .count(),
-        1
-    );
+    let failed = status.iter().filter(|status| status.as_deref() == Some("failed"));
+    assert_eq!(failed.count(), 1);
     assert_eq!(
         (status[12].as_deref(), reason[12].as_deref()),
         (Some("failed"), Some("no such device"))
