@@ -152,10 +152,11 @@ def _write_table(path: Path, table: ImportedTable, imported: Imported) -> None:
     _store(path, pa.table(arrays).select(order), imported, **described, **{key: meanings})
 
 
-def _array(given: Sequence[Any] | Array | None, length: int, missing: pa.DataType) -> Array:
+def _array(given: Sequence[Any] | Array | None, length: int, missing: Any) -> Array:
     """The values of a column; `missing` is the type of one without values."""
     if given is None:
-        return pa.nulls(length, missing)
+        empty: Array = pa.nulls(length, missing)
+        return empty
     if isinstance(given, pa.Array):
         return given
     try:
