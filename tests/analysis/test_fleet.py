@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import recordings
 from loadprint.__main__ import main
-from loadprint.commands.fleet import dataset, engines, export, expressions, fleet_table
+from loadprint.commands.fleet import dataset, export, expressions, fleet_table
 from loadprint.commands.fleet.expressions import Tables
 from loadprint.commands.fleet.fleet_pivots import report
 from loadprint.commands.fleet.fleet_table import DEFAULT_METRICS, METRICS, Fleet, Query, fleet
@@ -65,7 +65,7 @@ def exported(runs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def opened(url: str) -> Tables:
-    return engines.on_duckdb(dataset.open_dataset(url))
+    return expressions.on_duckdb(dataset.open_dataset(url))
 
 
 def by_group(result: Fleet, key: str) -> dict[str, fleet_table.Level]:

@@ -14,6 +14,7 @@ from loadprint.__main__ import main
 from loadprint.importing.exposition import samples, series_text
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
+MANY_LABELS = ",".join(f'label{number}="v"' for number in range(100_000))
 
 
 def table(run: Path, probe: str) -> list[dict[str, Any]]:
@@ -77,6 +78,8 @@ def test_the_parser_reads_what_the_recorder_reads() -> None:
             series, _, value = line.rpartition(" ")
             assert repr(sample.value) == repr(float(value))
             assert sorted(series_text(sample.name, sample.labels)) == sorted(series)
+    (counter,) = samples(Path("odd"), '# TYPE a counter\na 1 # {trace="x"} 0.5\n')
+    assert (counter.name, counter.value) == ("a", 1.0)
     odd = r'{"a.b", "c d"="e\\\"\n}, {",f="g"} 1 5' + "\n"
     (sample,) = samples(Path("odd"), odd)
     assert (sample.name, sample.labels) == ("a.b", {"c d": 'e\\"\n}, {', "f": "g"})
@@ -98,6 +101,8 @@ def test_the_parser_reads_what_the_recorder_reads() -> None:
         ("a 1\nb\n", "line 2: `b` is not a sample"),
         ('a{b="c} 1\n', "line 1"),
         ("<html>\n", "line 1"),
+        ("a 1\na " + "9" * 400, "line 2"),
+        (f"a{{{MANY_LABELS}}} 1\n", "line 1"),
     ],
 )
 def test_unusable_files_are_one_line(

@@ -12,8 +12,7 @@ import pytest
 from loadprint.__main__ import main
 from loadprint.commands.inspect.inspect_run import inspect
 from loadprint.errors import InputError
-from loadprint.importing.recorded_tables import LAYOUTS
-from loadprint.importing.values import Imported, ImportedTable
+from loadprint.importing.imported import LAYOUTS, Imported, ImportedTable
 from loadprint.importing.writer import write_run
 
 RECORDER = Path(__file__).parents[2] / "target" / "release" / "loadprint-collect"

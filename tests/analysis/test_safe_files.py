@@ -20,7 +20,7 @@ from loadprint.commands.campaign.execution import open_execution
 from loadprint.commands.fleet import dataset
 from loadprint.configuration.document import DocumentError
 from loadprint.errors import InputError
-from loadprint.importing.values import Imported, ImportedTable
+from loadprint.importing.imported import Imported, ImportedTable
 from loadprint.importing.writer import write_run
 from loadprint.safe_files import Directory, Unsafe, require_trusted, write_output
 

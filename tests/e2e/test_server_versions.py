@@ -137,7 +137,7 @@ ACCOUNTS = (
 
 def advice() -> list[str]:
     """The statements of all fixes that need no value of the host: a server stops at one that it refuses."""
-    fixes = [rule.fix for rule in RULES if isinstance(rule.fix, str) and "SET GLOBAL" in rule.fix]
+    fixes = [rule.fix for rule in RULES if "SET GLOBAL" in rule.fix]
     statements = [each.strip() for fix in fixes for each in fix.split(";")]
     return [each for each in statements if re.fullmatch(r"SET GLOBAL \w+ = (\d+|OFF)", each)]
 

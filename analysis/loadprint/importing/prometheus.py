@@ -8,25 +8,23 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from loadprint.errors import InputError
 from loadprint.importing import exposition, node
-from loadprint.importing.recorded_tables import LAYOUTS
-from loadprint.importing.values import Imported, ImportedTable
+from loadprint.importing.imported import Entity, Imported, ImportedTable, columns_of
 from loadprint.reading import bounds, documents
 from loadprint.reading.units import unit_of
 
 SAVE = 'save the response of /api/v1/query_range, or of /api/v1/query with a range such as {job="node"}[1h]'
 NAMED = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_ ]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)|(?<!\d)(\d{13}|\d{10})(?!\d)")
 OPEN_TABLES = ("memory", "vmstat", "tcp")
+Rows = dict[tuple[Entity, int], dict[str, int | float]]
 
 
-@dataclass(frozen=True)
-class Series:
+class Series(NamedTuple):
     """One series with its values by time (ns since 1970)."""
 
     name: str
@@ -84,20 +82,21 @@ def _all(paths: Sequence[Path]) -> list[Series]:
 
 def _series(path: Path) -> Iterator[Series]:
     text = bounds.read_text(path, bounds.IMPORTED, SAVE)
-    if text.lstrip()[:1] in ("{", "["):
+    start = text.lstrip()[:9]
+    if start[:1] in ("{", "["):
         try:
-            answer = documents.loads(text)
+            return _matrix(path, documents.loads(text))
         except json.JSONDecodeError as error:
             # an exposition can also start with a brace
-            if not text.lstrip().startswith('{"') or text.lstrip().startswith('{"status"'):
+            if start[:2] != '{"' or start == '{"status"':
                 what = f"not JSON at line {error.lineno} column {error.colno} ({error.msg})"
                 raise InputError(path, what, SAVE) from error
         except ValueError as error:
             raise InputError(path, f"not valid JSON of Prometheus: {error}", SAVE) from error
-        else:
-            yield from _matrix(path, answer)
-            return
-    yield from _snapshot(path, text)
+    at = _time(path)
+    # not the timestamp of a sample, which is the time of the exporter's measurement
+    found = exposition.samples(path, text)
+    return (Series(sample.name, sample.labels, {at: sample.value}) for sample in found)
 
 
 def _matrix(path: Path, answer: Any) -> Iterator[Series]:
@@ -108,9 +107,8 @@ def _matrix(path: Path, answer: Any) -> Iterator[Series]:
             raise InputError(path, f"is an error response of Prometheus: {answer.get('error')}", SAVE)
         data = answer.get("data")
         data = data if isinstance(data, dict) else {}
-        kind = data.get("resultType")
-        if kind != "matrix":
-            raise InputError(path, f"has a result of type {kind!r}, not 'matrix'", SAVE)
+        if data.get("resultType") != "matrix":
+            raise InputError(path, f"has a result of type {data.get('resultType')!r}, not 'matrix'", SAVE)
         result = data.get("result") or []
     if not isinstance(result, list):
         raise InputError(path, "is not a list of series", SAVE)
@@ -124,14 +122,6 @@ def _matrix(path: Path, answer: Any) -> Iterator[Series]:
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(place, f"is not a series of a matrix ({error!r})", SAVE) from error
         yield Series(labels.pop("__name__", ""), labels, points)
-
-
-def _snapshot(path: Path, text: str) -> Iterator[Series]:
-    """Series of one point each, at the time in the file's name, else of its last modification."""
-    at = _time(path)
-    for sample in exposition.samples(path, text):
-        # not the timestamp of a sample, which is the time of the exporter's measurement
-        yield Series(sample.name, sample.labels, {at: sample.value})
 
 
 def _time(path: Path) -> int:
@@ -165,7 +155,7 @@ def _instance(series: Iterable[Series], asked: str | None) -> str | None:
 
 
 def _tables(of_host: Sequence[tuple[node.Cell, Series]], ticks: Mapping[int, int]) -> Iterator[ImportedTable]:
-    cells: dict[str, dict[tuple[tuple[str, ...], int], dict[str, int | float]]] = defaultdict(dict)
+    cells: dict[str, Rows] = defaultdict(dict)
     for (table, entity, column, factor), one in of_host:
         for at, value in one.points.items():
             row = cells[table].setdefault((entity, ticks[at]), {})
@@ -173,26 +163,19 @@ def _tables(of_host: Sequence[tuple[node.Cell, Series]], ticks: Mapping[int, int
     if "cpu" in cells:
         _sum_cpus(cells["cpu"])
     for table, rows in cells.items():
-        layout = LAYOUTS.get(table)
-        entities = layout.entity if layout else ("metric",)
-        names = sorted({name for row in rows.values() for name in row})
-        columns: dict[str, list[Any]] = {
-            name: [entity[place] for entity, _ in rows] for place, name in enumerate(entities)
-        }
-        columns |= {name: [row.get(name) for row in rows.values()] for name in names}
         metrics = sorted({entity[0] for entity, _ in rows} if table == "memory" else set())
         meanings = {name: {"unit": unit_of(table, name) or "kB", "kind": "gauge"} for name in metrics}
         yield ImportedTable(
             table,
             [tick for _, tick in rows],
-            columns,
+            columns_of(table, rows),
             shape="metrics" if table in OPEN_TABLES else "table",
             meanings=meanings,
             source="node_exporter",
         )
 
 
-def _sum_cpus(rows: dict[tuple[tuple[str, ...], int], dict[str, int | float]]) -> None:
+def _sum_cpus(rows: Rows) -> None:
     """Add the sums over all CPUs, as in the first line of /proc/stat, at ticks that have every CPU."""
     cpus = {entity for entity, _ in rows if entity != ("all",)}
     for tick in {tick for _, tick in rows}:
@@ -207,19 +190,16 @@ def _sum_cpus(rows: dict[tuple[tuple[str, ...], int], dict[str, int | float]]) -
 
 
 def _scrape(others: Sequence[Series], ticks: Mapping[int, int]) -> ImportedTable:
-    rows = [
-        (one.labels.get("instance", ""), exposition.series_text(one.name, one.labels), ticks[at], value)
-        for one in others
-        for at, value in one.points.items()
-    ]
+    columns: dict[str, list[Any]] = {"tick": [], "endpoint": [], "metric": [], "value": []}
+    for one in others:
+        columns["tick"] += [ticks[at] for at in one.points]
+        columns["endpoint"] += [one.labels.get("instance", "")] * len(one.points)
+        columns["metric"] += [exposition.series_text(one.name, one.labels)] * len(one.points)
+        columns["value"] += one.points.values()
     return ImportedTable(
         "scrape",
-        [tick for _, _, tick, _ in rows],
-        {
-            "endpoint": [endpoint for endpoint, _, _, _ in rows],
-            "metric": [metric for _, metric, _, _ in rows],
-            "value": [value for _, _, _, value in rows],
-        },
+        columns.pop("tick"),
+        columns,
         shape="metrics",
         entity=("endpoint", "metric"),
         source="prometheus",

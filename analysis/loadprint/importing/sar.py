@@ -22,9 +22,7 @@ from typing import Any
 
 from loadprint.errors import InputError
 from loadprint.importing import sar_tables
-from loadprint.importing.readings import Integral
-from loadprint.importing.recorded_tables import LAYOUTS
-from loadprint.importing.values import Imported, ImportedTable
+from loadprint.importing.imported import LAYOUTS, Imported, ImportedTable, columns_of
 from loadprint.reading import bounds, documents
 from loadprint.reading.cpusets import MAX_CPUS
 from loadprint.reading.units import unit_of
@@ -60,14 +58,26 @@ def load(path: Path, sadf: str | None = None) -> Imported:
     host = _host(path, printed, complaint)
     restarts = sorted(_realtime(path, each, "boot") for each in _of(host, "restarts"))
     timeline = _Timeline()
-    made: dict[str, Integral] = {}
+    made: dict[str, sar_tables.Integral] = {}
     for at, seconds, interval in _intervals(path, host):
         begin, end = timeline.follow(path, at, seconds, restarts)
         lasted = (timeline.times[end] - timeline.times[begin]) / SECOND
         for name, seen in sar_tables.tables(interval).items():
-            made.setdefault(name, Integral()).add(begin, end, lasted, seen)
+            made.setdefault(name, sar_tables.Integral(name)).add(begin, end, lasted, seen)
     if not timeline.times:
         raise InputError(path, "contains no interval", "record at least two samples after a restart")
+    comments = [
+        {"at": _utc(_realtime(path, each, "comment")), "text": str(each["comment"].get("com", ""))}
+        for each in _of(host, "comments")
+    ]
+    notes = [f"sadf: {complaint[:MAX_MESSAGE]}"] if complaint else []
+    notes += [f"comment at {each['at']}: {each['text']}" for each in comments]
+    notes += [f"the machine was restarted at {_utc(at)}" for at in restarts]
+    if len(timeline.stretches) > 1:
+        notes.append(
+            f"{len(timeline.stretches)} stretches between restarts: `compare` uses the longest one; "
+            "for another one import the output of `sadf -j -C -s FROM -e TO FILE -- -A`"
+        )
     cpus = _cpus(host) or 1
     return Imported(
         kind="sar",
@@ -75,12 +85,9 @@ def load(path: Path, sadf: str | None = None) -> Imported:
         realtime_ns=timeline.times,
         tables=[_table(name, integral, cpus) for name, integral in made.items()],
         facts=_facts(host),
-        meta={"sar": {"restarts": [_utc(at) for at in restarts], "comments": _comments(path, host)}},
+        meta={"sar": {"restarts": [_utc(at) for at in restarts], "comments": comments}},
         measure=timeline.longest(),
-        notes=[
-            *([f"sadf: {complaint[:MAX_MESSAGE]}"] if complaint else []),
-            *_notes(path, host, restarts, len(timeline.stretches)),
-        ],
+        notes=notes,
     )
 
 
@@ -214,24 +221,6 @@ def _utc(at: int) -> str:
     return datetime.fromtimestamp(at / SECOND, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _comments(path: Path, host: Mapping[str, Any]) -> list[dict[str, str]]:
-    return [
-        {"at": _utc(_realtime(path, each, "comment")), "text": str(each["comment"].get("com", ""))}
-        for each in _of(host, "comments")
-    ]
-
-
-def _notes(path: Path, host: Mapping[str, Any], restarts: list[int], stretches: int) -> list[str]:
-    notes = [f"comment at {each['at']}: {each['text']}" for each in _comments(path, host)]
-    notes += [f"the machine was restarted at {_utc(at)}" for at in restarts]
-    if stretches > 1:
-        notes.append(
-            f"{stretches} stretches between restarts: `compare` uses the longest one; "
-            "for another one import the output of `sadf -j -C -s FROM -e TO FILE -- -A`"
-        )
-    return notes
-
-
 def _facts(host: Mapping[str, Any]) -> dict[str, Any]:
     name, release = host.get("nodename"), host.get("release")
     return {
@@ -247,30 +236,28 @@ def _cpus(host: Mapping[str, Any]) -> int | None:
     return number if type(number) is int and 0 < number < MAX_CPUS else None
 
 
-def _table(name: str, integral: Integral, cpus: int) -> ImportedTable:
-    layout = LAYOUTS.get(name)
-    entity = layout.entity if layout else ("metric",)
-    columns = integral.columns(entity)
-    if layout:
+def _table(name: str, integral: sar_tables.Integral, cpus: int) -> ImportedTable:
+    columns = columns_of(name, integral.rows)
+    ticks = [tick for _, tick in integral.rows]
+    if name in LAYOUTS:
+        entity = LAYOUTS[name].entity
         meanings = {column: _meaning(name, column, cpus) for column in columns if column not in entity}
-        return ImportedTable(name, integral.ticks, columns, "table", entity, meanings)
+        return ImportedTable(name, ticks, columns, "table", entity, meanings)
     kind, other = ("gauge", "kB") if name == "memory" else ("counter", "1")
     meanings = {
         metric: {"unit": unit_of(name, metric) or other, "kind": kind, "help": ""}
         | ({} if kind == "gauge" else {"resolution": f"{sar_tables.PRINTED:g}"})
         for metric in dict.fromkeys(columns["metric"])
     }
-    return ImportedTable(name, integral.ticks, columns, "metrics", entity, meanings, SOURCE)
+    return ImportedTable(name, ticks, columns, "metrics", ("metric",), meanings, SOURCE)
 
 
 def _meaning(table: str, column: str, cpus: int) -> dict[str, str]:
-    if column in OWN_COLUMNS:
-        meaning = dict(OWN_COLUMNS[column])
-    else:
-        unit, kind = LAYOUTS[table].columns[column]
-        meaning = {"unit": unit, "kind": kind}
+    meaning = OWN_COLUMNS.get(column)
+    if meaning is None:
+        meaning = dict(zip(("unit", "kind"), LAYOUTS[table].columns[column], strict=True))
     if meaning["kind"] == "counter":
-        meaning["resolution"] = f"{sar_tables.resolution(table, column, cpus):g}"
+        meaning = {**meaning, "resolution": f"{sar_tables.resolution(table, column, cpus):g}"}
     return {**meaning, "source": SOURCE}
 
 

@@ -15,13 +15,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from loadprint.errors import InputError
-from loadprint.importing.recorded_tables import LAYOUTS
-from loadprint.importing.values import Array, Imported, ImportedTable
+from loadprint.importing.imported import LAYOUTS, Array, Imported, ImportedTable
 from loadprint.reading import bounds
 from loadprint.reading.crc32c import crc32c_file
 from loadprint.reading.documents import FORMAT_VERSION
@@ -30,27 +30,11 @@ from loadprint.safe_files import Directory
 WRITER = "loadprint import"
 ROLE = "server"
 LATEST = (1 << 63) - 1  # ns since 1970
-FACTS = (
-    "host",
-    "boot_id",
-    "kernel",
-    "cmdline",
-    "user_hz",
-    "config_hz",
-    "cpu_accounting",
-    "cpus",
-    "mitigations",
-    "memory",
-    "sysctl",
-    "thp",
-    "governor",
-    "clocksource",
-    "block_devices",
-    "storage",
-    "nics",
-    "virtualisation",
-    "cpusets",
+NAMES = (
+    "host boot_id kernel cmdline user_hz config_hz cpu_accounting cpus mitigations memory sysctl thp governor"
+    " clocksource block_devices storage nics virtualisation cpusets"
 )
+FACTS = dict.fromkeys(NAMES.split())
 
 
 def write_run(out: Path, imported: Imported) -> Path:
@@ -93,7 +77,7 @@ def _write_parts(run: Path, name: str, imported: Imported) -> None:
     for table in imported.tables:
         _write_table(run / ROLE / f"{table.name}.parquet", table, imported)
     _write_ticks(run / ROLE / "ticks.parquet", imported)
-    facts: dict[str, Any] = {**dict.fromkeys(FACTS), **imported.facts}
+    facts: dict[str, Any] = {**FACTS, **imported.facts}
     _write_json(run / ROLE / "fingerprint.json", facts)
     begin, end = imported.realtime_ns[0], imported.realtime_ns[-1]
     first, last = imported.measure or (0, len(imported.realtime_ns) - 1)
@@ -125,18 +109,21 @@ def _write_json(path: Path, value: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _described(name: str, imported: Imported, **more: Any) -> bytes:
+def _store(path: Path, rows: pa.Table, imported: Imported, **described: Any) -> None:
+    """Write a table in the order of its entities, with the recorder's metadata."""
     times = imported.realtime_ns
-    described = {
+    metadata = {
         "format_version": FORMAT_VERSION,
-        "probe": name,
+        "probe": path.stem,
         "role": ROLE,
         "interval_ns": int(median(later - earlier for earlier, later in pairwise(times))),
         "boot_id": None,
         "writer": f"{WRITER} {imported.kind}",
-        **more,
+        **described,
     }
-    return json.dumps(described, ensure_ascii=False).encode()
+    rows = rows.sort_by([(name, "ascending") for name in (*described["entity"], "tick")])
+    encoded = json.dumps(metadata, ensure_ascii=False).encode()
+    pq.write_table(rows.replace_schema_metadata({"loadprint": encoded}), path, compression="zstd")
 
 
 def _write_table(path: Path, table: ImportedTable, imported: Imported) -> None:
@@ -148,79 +135,61 @@ def _write_table(path: Path, table: ImportedTable, imported: Imported) -> None:
         values = [*layout.columns, *(name for name in values if name not in layout.columns)]
         for name, (unit, kind) in layout.columns.items():
             meanings.setdefault(name, {"unit": unit, "kind": kind})
-    arrays: dict[str, Array] = {"tick": pa.array(table.ticks, pa.uint32())}
-    arrays |= {name: pa.array(table.columns[name], pa.string()) for name in entity}
+    arrays: dict[str, Array] = {name: pa.array(table.columns[name], pa.string()) for name in entity}
     for name in values:
-        given = table.columns.get(name)
-        arrays[name] = _array(given, len(table.ticks), text=meanings.get(name, {}).get("kind") == "info")
+        text = meanings.get(name, {}).get("kind") == "info"
+        arrays[name] = _array(table.columns.get(name), len(table.ticks), pa.string() if text else pa.uint64())
+    arrays["tick"] = pa.array(table.ticks, pa.uint32())
+    key = "columns"
+    order = ["tick", *entity, *values]
     if table.shape == "metrics":
-        arrays["tick"] = arrays.pop("tick")
+        key = "metrics"
         order = [*entity, "tick", *values]
-        arrays = {name: arrays[name] for name in order}
-    rows = pa.table(arrays).sort_by([(name, "ascending") for name in (*entity, "tick")])
-    key = "metrics" if table.shape == "metrics" else "columns"
-    more: dict[str, Any] = {"shape": table.shape, "entity": list(entity)}
-    if table.source:
-        more["source"] = table.source
-    if key == "metrics":
-        seen = set(pc.unique(rows["metric"]).to_pylist())
+        seen = set(pc.unique(arrays["metric"]).to_pylist())
         meanings = {name: meaning for name, meaning in meanings.items() if name in seen}
-    described = _described(table.name, imported, **more, **{key: meanings})
-    pq.write_table(rows.replace_schema_metadata({"loadprint": described}), path, compression="zstd")
+    described: dict[str, Any] = {"shape": table.shape, "entity": list(entity)}
+    described |= {"source": table.source} if table.source else {}
+    _store(path, pa.table(arrays).select(order), imported, **described, **{key: meanings})
 
 
-def _array(given: Sequence[Any] | Array | None, length: int, *, text: bool) -> Array:
+def _array(given: Sequence[Any] | Array | None, length: int, missing: Any) -> Array:
+    """The values of a column; `missing` is the type of one without values."""
     if given is None:
-        return pa.nulls(length, pa.string() if text else pa.uint64())
+        empty: Array = pa.nulls(length, missing)
+        return empty
     if isinstance(given, pa.Array):
         return given
     try:
         made: Array = pa.array(given)
     except (pa.ArrowInvalid, OverflowError):  # integers beyond 2^53 mixed with reals
         made = pa.array([None if value is None else float(value) for value in given], pa.float64())
-    if pa.types.is_null(made.type):
-        made = made.cast(pa.string() if text else pa.uint64())
-    return made
+    typed: Array = made.cast(missing) if pa.types.is_null(made.type) else made
+    return typed
 
 
 def _write_ticks(path: Path, imported: Imported) -> None:
     """Write each probe at each tick: `ok` if its table has rows, else `skipped`."""
-    times = imported.realtime_ns
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("tick", "probe", "at", "status", "missed", "reason")
+    times, names = imported.realtime_ns, [table.name for table in imported.tables]
+    read = [ok for table in imported.tables for ok in np.isin(range(len(times)), table.ticks).tolist()]
+    stamps = pa.array(np.tile(np.array(times, np.int64), len(names)))
+    missing = "the imported files have no data of it at this time"
+    columns = {
+        "tick": pa.array(np.tile(np.arange(len(times), dtype=np.uint32), len(names))),
+        "probe": pa.array(np.repeat(names, len(times)), pa.string()),
+        **dict.fromkeys(("intended_ns", "start_ns", "end_ns", "realtime_ns"), stamps),
+        "status": pa.array(["ok" if ok else "skipped" for ok in read], pa.string()),
+        "missed": pa.array(np.zeros(len(read), np.uint32)),
+        "reason": pa.array([None if ok else missing for ok in read], pa.string()),
     }
-    for table in imported.tables:
-        read = set(table.ticks)
-        for tick, at in enumerate(times):
-            ok = tick in read
-            columns["tick"].append(tick)
-            columns["probe"].append(table.name)
-            columns["at"].append(at)
-            columns["status"].append("ok" if ok else "skipped")
-            columns["missed"].append(0)
-            columns["reason"].append(None if ok else "the imported files have no data of it at this time")
-    rows = pa.table(
-        {
-            "tick": pa.array(columns["tick"], pa.uint32()),
-            "probe": pa.array(columns["probe"], pa.string()),
-            **{
-                name: pa.array(columns["at"], pa.int64())
-                for name in ("intended_ns", "start_ns", "end_ns", "realtime_ns")
-            },
-            "status": pa.array(columns["status"], pa.string()),
-            "missed": pa.array(columns["missed"], pa.uint32()),
-            "reason": pa.array(columns["reason"], pa.string()),
-        }
-    ).sort_by([("probe", "ascending"), ("tick", "ascending")])
-    described = _described(
-        "ticks",
+    _store(
+        path,
+        pa.table(columns),
         imported,
         shape="table",
         entity=["probe"],
-        probes=[{"name": table.name, "status": "running", "reason": None} for table in imported.tables],
+        probes=[{"name": name, "status": "running", "reason": None} for name in names],
         ticks=len(times),
         missed=0,
         torn_bytes=0,
         ended="imported",
     )
-    pq.write_table(rows.replace_schema_metadata({"loadprint": described}), path, compression="zstd")

@@ -74,33 +74,23 @@ def run(arguments: argparse.Namespace) -> int:
         for name in ("fingerprint", "data_dir", "cpuset", "load_elsewhere", "server_json", "collector")
         if getattr(arguments, name)
     ]
+    sets, variables = arguments.cpuset, arguments.server_json
+    if arguments.path is not None and live_only:
+        raise InputError(
+            " ".join(live_only), "applies to a live host only", "omit it: the recording contains it"
+        )
     if arguments.path is not None:
-        if live_only:
-            raise InputError(
-                " ".join(live_only), "applies to a live host only", "omit it: the recording contains it"
-            )
         subjects = subject_sources.recorded(arguments.path)
-    elif arguments.fingerprint is not None:
-        if arguments.data_dir:
-            raise InputError(
-                "--data-dir",
-                "is a directory of this host",
-                "give it to `loadprint-collect fingerprint` on the other host",
-            )
-        subjects = [
-            subject_sources.fingerprint_file(arguments.fingerprint, arguments.cpuset, arguments.server_json)
-        ]
+    elif arguments.fingerprint is None:
+        subjects = [subject_sources.live(arguments.collector, arguments.data_dir, sets, variables)]
+    elif arguments.data_dir:
+        fix = "give it to `loadprint-collect fingerprint` on the other host"
+        raise InputError("--data-dir", "is a directory of this host", fix)
     else:
-        subjects = [
-            subject_sources.live(
-                arguments.collector, arguments.data_dir, arguments.cpuset, arguments.server_json
-            )
-        ]
+        subjects = [subject_sources.fingerprint_file(arguments.fingerprint, sets, variables)]
     if arguments.load_elsewhere:
         subjects = [replace(subject, shared_host=False) for subject in subjects]
     report = judge(subjects)
-    options.write(
-        check_text.as_json(report) if arguments.format == "json" else check_text.text(report),
-        arguments.output,
-    )
+    render = check_text.as_json if arguments.format == "json" else check_text.text
+    options.write(render(report), arguments.output)
     return 1 if report.ruined else 0

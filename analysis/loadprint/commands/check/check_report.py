@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from loadprint.commands.check import rules_server
 from loadprint.commands.check.check_rules import RULES, SEVERITIES, Rule
 from loadprint.commands.check.subject import Subject, Unknown
-from loadprint.judging.effective import MIB, mib
 
-POOL_STEP = 128 * MIB  # innodb_buffer_pool_chunk_size: pool sizes are multiples of it
+# word of a fix → its text on this host, and the text where a fact of it is missing
+WORDS: dict[str, tuple[Callable[[Subject], str], str]] = {
+    "{disk}": (lambda subject: str(subject.disk()["name"]), "DISK"),
+    "{mount}": (lambda subject: str(subject.data().get("path")), "MOUNT"),
+    "{pool}": (rules_server.half_of_memory, "half of the memory"),
+    "{redo}": (rules_server.redo_fix, ""),
+    "{interleave}": (rules_server.interleave_fix, ""),
+}
 
 
 @dataclass(frozen=True)
@@ -48,11 +54,9 @@ def judge(subjects: Sequence[Subject]) -> Report:
     for rule in RULES:
         of_rule, reasons = _apply(rule, subjects)
         findings += of_rule
-        if of_rule:
-            continue
-        if len(reasons) == len(subjects):
+        if not of_rule and len(reasons) == len(subjects):
             unknown.append((rule.id, "; ".join(dict.fromkeys(reasons))))
-        else:
+        elif not of_rule:
             passed.append(rule.id)
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return Report(tuple(each.name for each in subjects), tuple(findings), tuple(unknown), tuple(passed))
@@ -83,15 +87,11 @@ def _apply(rule: Rule, subjects: Sequence[Subject]) -> tuple[list[Finding], list
 
 def _fix(rule: Rule, subject: Subject) -> str:
     """Fill this host's names into the fix of a rule."""
-    words = {"disk": "DISK", "mount": "MOUNT", "pool": "half of the memory"}
-    with suppress(Unknown):
-        words["disk"] = str(subject.disk()["name"])
-    with suppress(Unknown):
-        words["mount"] = str(subject.data().get("path"))
-    with suppress(Unknown):
-        half = int(subject.memory_bytes / 2) // POOL_STEP * POOL_STEP
-        words["pool"] = f"{half} ({mib(half)})"
-    fix = rule.fix if isinstance(rule.fix, str) else rule.fix(subject)
-    for name, value in words.items():
-        fix = fix.replace(f"{{{name}}}", value)
+    fix = rule.fix
+    for word, (text, missing) in WORDS.items():
+        if word in fix:
+            try:
+                fix = fix.replace(word, text(subject))
+            except Unknown:
+                fix = fix.replace(word, missing)
     return fix

@@ -29,32 +29,28 @@ def text(report: Report) -> str:
                 f"{', '.join(rules)}: {reason}", WIDTH, initial_indent="  ", subsequent_indent="    "
             )
         lines.append("")
-    counts = [
-        f"{severity} {sum(1 for each in report.findings if each.severity == severity)}"
-        for severity in SEVERITIES
-    ]
-    lines.append(f"{', '.join(counts)}; {len(report.passed)} rules passed, {len(report.unknown)} not checked")
+    found = [finding.severity for finding in report.findings]
+    counts = ", ".join(f"{severity} {found.count(severity)}" for severity in SEVERITIES)
+    lines.append(f"{counts}; {len(report.passed)} rules passed, {len(report.unknown)} not checked")
     return "\n".join(lines) + "\n"
 
 
 def _finding(finding: Finding, subjects: int) -> list[str]:
-    of = (
-        f" (in {len(finding.where)} of {subjects}: {_named(finding.where)})"
-        if len(finding.where) < subjects
-        else ""
+    head = f"{finding.severity:<9}{finding.id}: {finding.evidence}"
+    if len(finding.where) < subjects:
+        head += f" (in {len(finding.where)} of {subjects}: {_named(finding.where)})"
+    inside, below = " " * 11, " " * 16
+    fix = textwrap.TextWrapper(
+        WIDTH,
+        initial_indent=inside,
+        subsequent_indent=below,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
-    head = f"{finding.severity:<9}{finding.id}: {finding.evidence}{of}"
     return [
-        *textwrap.wrap(head, WIDTH, subsequent_indent=" " * 11),
-        *textwrap.wrap(f"why: {finding.why}", WIDTH, initial_indent=" " * 11, subsequent_indent=" " * 16),
-        *textwrap.wrap(
-            f"fix: {finding.fix}",
-            WIDTH,
-            initial_indent=" " * 11,
-            subsequent_indent=" " * 16,
-            break_long_words=False,
-            break_on_hyphens=False,
-        ),
+        *textwrap.wrap(head, WIDTH, subsequent_indent=inside),
+        *textwrap.wrap(f"why: {finding.why}", WIDTH, initial_indent=inside, subsequent_indent=below),
+        *fix.wrap(f"fix: {finding.fix}"),
         "",
     ]
 

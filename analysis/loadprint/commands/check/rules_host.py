@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadprint.commands.check.subject import Subject, Unknown
+from loadprint.commands.check.subject import Subject, Unknown, known
 from loadprint.errors import InputError
 from loadprint.reading.cpusets import cpu_list, parse_cpus
 
@@ -44,7 +44,7 @@ def few_cpus(subject: Subject) -> str | None:
     return f"{online} CPU{'s are threads of one core' if online > 1 else ''}"
 
 
-def few_spare_cpus(subject: Subject) -> str | None:
+def little_room(subject: Subject) -> str | None:
     """Fewer CPUs than server, load, recorder and kernel can use."""
     count = len(subject.cpus())
     return f"{count} CPUs" if subject.shared_host and _cores(subject) > 1 and count < FEW_CPUS else None
@@ -58,19 +58,17 @@ def shared_cores(subject: Subject) -> str | None:
     """CPU sets that overlap, or that contain two threads of one core."""
     if not subject.shared_host:
         return None
-    if subject.server_cpus is None or subject.load_cpus is None:
-        raise Unknown("no CPU sets of server and load: --cpuset server=… --cpuset load=…")
-    if common := set(subject.server_cpus) & set(subject.load_cpus):
+    missing = "no CPU sets of server and load: --cpuset server=… --cpuset load=…"
+    server_cpus, load_cpus = known(subject.server_cpus, missing), known(subject.load_cpus, missing)
+    if common := set(server_cpus) & set(load_cpus):
         return f"CPU {cpu_list(tuple(sorted(common)))} is in both sets"
     cores = {cpu.get("cpu"): (cpu.get("package"), cpu.get("core")) for cpu in subject.cpus()}
-    server_cores = {cores.get(cpu) for cpu in subject.server_cpus} - {None, (None, None)}
-    shared = [cpu for cpu in subject.load_cpus if cores.get(cpu) in server_cores]
-    if not shared:
-        return None
-    return f"load CPU {cpu_list(tuple(shared))} is a thread sibling of a CPU of the server"
+    server_cores = {cores.get(cpu) for cpu in server_cpus} - {None, (None, None)}
+    shared = tuple(cpu for cpu in load_cpus if cores.get(cpu) in server_cores)
+    return f"load CPU {cpu_list(shared)} is a thread sibling of a CPU of the server" if shared else None
 
 
-def quota(subject: Subject) -> str | None:
+def cpu_quota(subject: Subject) -> str | None:
     """A control group that limits CPU time to less than the CPUs."""
     limits = subject.fact("limits")
     used, period = limits.get("cpu_quota_us"), limits.get("cpu_period_us")
@@ -82,11 +80,12 @@ def quota(subject: Subject) -> str | None:
 
 def throttled(subject: Subject) -> str | None:
     """Periods in which the server used up its quota."""
-    if subject.measured is not None and subject.measured.get("cgroup.server.throttled") is None:
-        why = subject.measured.why("cgroup.server.throttled")
-        if "limits its CPU time" in why:
+    try:
+        share = subject.rate("cgroup.server.throttled")
+    except Unknown as unknown:
+        if "limits its CPU time" in str(unknown):
             return None
-    share = subject.rate("cgroup.server.throttled")
+        raise
     return f"throttled in {100 * share:.0f} % of periods" if share > THROTTLED else None
 
 
@@ -106,7 +105,7 @@ def mitigations(subject: Subject) -> str | None:
     return f"booted with {' '.join(off)}" if off else None
 
 
-def huge_pages(subject: Subject) -> str | None:
+def thp(subject: Subject) -> str | None:
     """Transparent huge pages for all processes."""
     return "transparent_hugepage/enabled is always" if subject.fact("thp/enabled") == "always" else None
 
@@ -171,9 +170,8 @@ def recorder_cpus(subject: Subject) -> str | None:
         recorder = set(parse_cpus(subject.fact("recorder/cpus"), "recorder") or ())
     except InputError as error:
         raise Unknown("the recorder's CPU list is not valid") from error
-    if subject.server_cpus is None:
-        raise Unknown("no CPU set of the server was given")
-    shared = recorder & set(subject.server_cpus)
-    if not shared or len(subject.cpus()) <= len(subject.server_cpus):
+    server_cpus = known(subject.server_cpus, "no CPU set of the server was given")
+    shared = recorder & set(server_cpus)
+    if not shared or len(subject.cpus()) <= len(server_cpus):
         return None
     return f"the recorder may run on CPU {cpu_list(tuple(sorted(shared)))} of the server's set"

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from loadprint.commands.check.subject import Subject, Unknown
-from loadprint.judging.effective import (
-    MIB,
-    binlog_at_commit,
-    data_files,
-    mib,
-    query_cache,
-    redo_at_commit,
-    torn_pages,
-)
+from loadprint.commands.check.subject import Subject, known
+from loadprint.judging import effective
+from loadprint.judging.effective import MIB, mib
 from loadprint.numbers import brief
 from loadprint.reading import redo_log
 
 POOL_DEFAULT = 128 * MIB
 SMALL_HOST = 1 << 30  # bytes of memory, for which a pool of 128 MiB may be right
 LARGE_SHARE = 0.85
+POOL_STEP = 128 * MIB  # innodb_buffer_pool_chunk_size: pool sizes are multiples of it
 REDO_ADVISED = 4 << 30
 REDO_DEFAULT = 100 * MIB  # MySQL 8.0.30 and later; two files of 48 MiB before, 96 MiB in MariaDB
 IO_CAPACITY_DEFAULT = 200
@@ -25,14 +19,15 @@ IO_CAPACITY_DEFAULT = 200
 STATEMENTS_PER_TABLE, STATEMENTS_PER_SESSION = 9, 2
 
 
+def _number(subject: Subject, variable: str) -> float:
+    return known(subject.variables().number(variable), f"the server has no {variable}")
+
+
 def _pool(subject: Subject) -> float:
-    size = subject.variables().number("innodb_buffer_pool_size")
-    if size is None:
-        raise Unknown("the server has no innodb_buffer_pool_size")
-    return size
+    return _number(subject, "innodb_buffer_pool_size")
 
 
-def pool_default(subject: Subject) -> str | None:
+def buffer_pool_default(subject: Subject) -> str | None:
     """A buffer pool of the default size on a host with more memory."""
     size, memory = _pool(subject), subject.memory_bytes
     if size > POOL_DEFAULT or memory <= SMALL_HOST:
@@ -42,7 +37,7 @@ def pool_default(subject: Subject) -> str | None:
     return f"{mib(size)} on a host of {memory / (1 << 30):.0f} GiB"
 
 
-def pool_large(subject: Subject) -> str | None:
+def buffer_pool_large(subject: Subject) -> str | None:
     """A buffer pool that takes nearly all memory."""
     share = _pool(subject) / subject.memory_bytes
     return f"{mib(_pool(subject))}, {100 * share:.0f} % of memory" if share > LARGE_SHARE else None
@@ -50,17 +45,15 @@ def pool_large(subject: Subject) -> str | None:
 
 def data_ratio(subject: Subject) -> str | None:
     """Data that fit into the buffer pool."""
-    if subject.data_bytes is None:
-        raise Unknown("the size of the data is not known: the run is not part of a campaign")
-    ratio = subject.data_bytes / _pool(subject)
+    missing = "the size of the data is not known: the run is not part of a campaign"
+    ratio = known(subject.data_bytes, missing) / _pool(subject)
     return f"data : buffer pool is {brief(ratio, 2)}" if ratio < 1 else None
 
 
 def redo_small(subject: Subject) -> str | None:
     """A redo log of the default size."""
-    capacity = redo_log.capacity(subject.variables().variables)
-    if capacity is None:
-        raise Unknown("the size of the redo log was not recorded")
+    missing = "the size of the redo log was not recorded"
+    capacity = known(redo_log.capacity(subject.variables().variables), missing)
     return f"{mib(capacity)} of redo log" if capacity <= REDO_DEFAULT else None
 
 
@@ -78,38 +71,35 @@ def redo_fix(subject: Subject) -> str:
 def durability(subject: Subject) -> str | None:
     """A commit that does not wait for the disk, or a page that a crash can tear."""
     server = subject.variables()
-    at_commit = [text for text in (redo_at_commit(server), binlog_at_commit(server)) if text]
+    at_commit = [
+        text for text in (effective.redo_at_commit(server), effective.binlog_at_commit(server)) if text
+    ]
     evidence = [text for text in at_commit if text not in ("redo synced", "binlog synced", "no binlog")]
-    torn = torn_pages(server)
+    torn = effective.torn_pages(server)
     if torn and not torn.startswith("recovered"):
         evidence.append(f"torn pages {torn}")
-    if data_files(server).endswith("no sync"):
+    if effective.data_files(server).endswith("no sync"):
         evidence.append("data files never synced")
     return "; ".join(evidence) or None
 
 
-def query_cache_on(subject: Subject) -> str | None:
+def query_cache(subject: Subject) -> str | None:
     """A query cache that is in use."""
-    state = query_cache(subject.variables())
+    state = effective.query_cache(subject.variables())
     return state if state != "off" else None
 
 
 def page_cache(subject: Subject) -> str | None:
     """Data files that are read and written through the page cache."""
-    method = data_files(subject.variables())
-    if not method:
-        raise Unknown("the flush method of data files was not recorded")
+    method = effective.data_files(subject.variables())
+    method = known(method or None, "the flush method of data files was not recorded")
     return method if method.startswith("page cache") else None
 
 
 def io_capacity(subject: Subject) -> str | None:
     """Flushing limited to the rate of one rotating disk, on another kind of disk."""
-    limit = subject.variables().number("innodb_io_capacity")
-    if limit is None:
-        raise Unknown("the server has no innodb_io_capacity")
-    if limit > IO_CAPACITY_DEFAULT:
-        return None
-    if subject.disk().get("rotational") and not subject.guest:
+    limit = _number(subject, "innodb_io_capacity")
+    if limit > IO_CAPACITY_DEFAULT or (subject.disk().get("rotational") and not subject.guest):
         return None
     return f"innodb_io_capacity is {limit:.0f}"
 
@@ -129,15 +119,11 @@ def performance_schema(subject: Subject) -> str | None:
     return "performance_schema is on" if subject.variables().on("performance_schema") else None
 
 
-def interleave(subject: Subject) -> str | None:
+def numa_interleave(subject: Subject) -> str | None:
     """A server on several memory nodes with its buffer pool on the first."""
-    if subject.server_cpus is None:
-        raise Unknown("no CPU set of the server was given")
-    used = [node for node in subject.nodes() if node & set(subject.server_cpus)]
-    if len(used) < 2:
-        return None
-    state = subject.variables().on("innodb_numa_interleave")
-    if state:
+    cpus = set(known(subject.server_cpus, "no CPU set of the server was given"))
+    used = [node for node in subject.nodes() if node & cpus]
+    if len(used) < 2 or (state := subject.variables().on("innodb_numa_interleave")):
         return None
     setting = "innodb_numa_interleave is off" if state is False else "its memory is not interleaved"
     return f"the server's CPUs are on {len(used)} memory nodes, {setting}"
@@ -151,12 +137,12 @@ def interleave_fix(subject: Subject) -> str:
 
 def _threads(subject: Subject) -> int:
     threads = subject.result.get("threads")
-    if not isinstance(threads, int):
-        raise Unknown("needs a recording, for the number of connections")
-    return threads
+    return known(
+        threads if isinstance(threads, int) else None, "needs a recording, for the number of connections"
+    )
 
 
-def connections(subject: Subject) -> str | None:
+def max_connections(subject: Subject) -> str | None:
     """Fewer connections allowed than the load opens."""
     threads, allowed = _threads(subject), subject.variables().number("max_connections")
     if allowed is None or allowed >= threads:
@@ -164,17 +150,21 @@ def connections(subject: Subject) -> str | None:
     return f"max_connections {allowed:.0f} for {threads} threads"
 
 
-def prepared(subject: Subject) -> str | None:
+def prepared_statements(subject: Subject) -> str | None:
     """Fewer prepared statements allowed than the sessions may prepare."""
-    threads, limit = _threads(subject), subject.variables().number("max_prepared_stmt_count")
-    if limit is None:
-        raise Unknown("the server has no max_prepared_stmt_count")
+    threads, limit = _threads(subject), _number(subject, "max_prepared_stmt_count")
     if not str(subject.result.get("protocol") or "").startswith("ps"):
         return None
     tables = (subject.result.get("options") or {}).get("tables")
-    if not isinstance(tables, int):
-        raise Unknown("the workload does not report the number of tables with prepared statements")
+    missing = "the workload does not report the number of tables with prepared statements"
+    tables = known(tables if isinstance(tables, int) else None, missing)
     needed = threads * (STATEMENTS_PER_TABLE * tables + STATEMENTS_PER_SESSION)
     if needed <= limit:
         return None
     return f"max_prepared_stmt_count {limit:,.0f} for up to {needed:,} statements of {threads} sessions"
+
+
+def half_of_memory(subject: Subject) -> str:
+    """A size for the buffer pool."""
+    half = int(subject.memory_bytes / 2) // POOL_STEP * POOL_STEP
+    return f"{half} ({mib(half)})"

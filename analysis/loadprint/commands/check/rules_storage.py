@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from loadprint.commands.check.subject import Subject, Unknown
+from loadprint.commands.check.subject import Subject, known
 
 NOT_A_DISK = {
-    "tmpfs": "memory",
-    "ramfs": "memory",
-    "overlay": "a container's layers",
-    "aufs": "a container's layers",
-    "nfs": "a network file system",
-    "nfs4": "a network file system",
-    "cifs": "a network file system",
-    "smb3": "a network file system",
-    "ceph": "a network file system",
-    "glusterfs": "a network file system",
-    "lustre": "a network file system",
-    "9p": "the virtual machine's host",
-    "virtiofs": "the virtual machine's host",
-    "vboxsf": "the virtual machine's host",
-    "drvfs": "the virtual machine's host",
-    "ecryptfs": "an encrypting layer",
+    kind: medium
+    for medium, kinds in {
+        "memory": "tmpfs ramfs",
+        "a container's layers": "overlay aufs",
+        "a network file system": "nfs nfs4 cifs smb3 ceph glusterfs lustre",
+        "the virtual machine's host": "9p virtiofs vboxsf drvfs",
+        "an encrypting layer": "ecryptfs",
+    }.items()
+    for kind in kinds.split()
 }
 COPY_ON_WRITE = ("btrfs", "zfs", "bcachefs", "f2fs", "nilfs2")
 SORTING = ("bfq", "cfq", "anticipatory")
@@ -53,7 +46,7 @@ def os_disk(subject: Subject) -> str | None:
     return f"data and / are on {', '.join(sorted(data & root))}" if data & root else None
 
 
-def scheduler(subject: Subject) -> str | None:
+def io_scheduler(subject: Subject) -> str | None:
     """An I/O scheduler that sorts, on a disk that does not need it."""
     disk = subject.disk()
     kind = disk.get("scheduler")
@@ -77,9 +70,7 @@ def write_cache(subject: Subject) -> str | None:
 
 
 def _options(subject: Subject) -> list[str]:
-    options = subject.data().get("options")
-    if options is None:
-        raise Unknown("mount options of the data directory were not recorded")
+    options = known(subject.data().get("options"), "mount options of the data directory were not recorded")
     return str(options).split(",")
 
 
@@ -97,8 +88,7 @@ def mount_sync(subject: Subject) -> str | None:
 
 def atime(subject: Subject) -> str | None:
     """A file system that writes the time of every read, unlike the kernel's default, relatime."""
-    options = _options(subject)
-    lazy = {"noatime", "relatime", "lazytime", "nodiratime"} & set(options)
+    lazy = {"noatime", "relatime", "lazytime", "nodiratime"} & set(_options(subject))
     return None if lazy else "mounted with strict access times"
 
 

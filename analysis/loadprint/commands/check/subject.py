@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from loadprint.judging.effective import Server
 from loadprint.judging.facts_host import data_disk, data_place
@@ -14,8 +14,18 @@ if TYPE_CHECKING:  # it imports DuckDB, which the check of a live host does not 
     from loadprint.metrics.quantities import Quantities
 
 
+Value = TypeVar("Value")
+
+
 class Unknown(Exception):
     """A rule cannot be applied; `str()` is the reason."""
+
+
+def known(value: Value | None, reason: str) -> Value:
+    """Return the value. Raises Unknown with the reason if it is None."""
+    if value is None:
+        raise Unknown(reason)
+    return value
 
 
 @dataclass(frozen=True)
@@ -38,9 +48,7 @@ class Subject:
         value: Any = self.fingerprint
         for name in path.split("/"):
             value = value.get(name) if isinstance(value, Mapping) else None
-        if value is None:
-            raise Unknown(f"{path.replace('/', '.')} was not recorded, or is not available on this host")
-        return value
+        return known(value, f"{path.replace('/', '.')} was not recorded, or is not available on this host")
 
     def variables(self) -> Server:
         """Return the server's settings. Raises Unknown if there are none."""
@@ -50,16 +58,12 @@ class Subject:
 
     def require_recording(self) -> Quantities:
         """Return the measured quantities. Raises Unknown for a live host."""
-        if self.measured is None:
-            raise Unknown("needs a recording: `loadprint check RUN`")
-        return self.measured
+        return known(self.measured, "needs a recording: `loadprint check RUN`")
 
     def rate(self, name: str) -> float:
         """Return a quantity of the recording. Raises Unknown with the reason if it is missing."""
-        quantity = self.require_recording().get(name)
-        if quantity is None:
-            raise Unknown(self.require_recording().why(name))
-        return quantity.rate
+        measured = self.require_recording()
+        return known(measured.get(name), measured.why(name)).rate
 
     def data(self) -> Mapping[str, Any]:
         """Return the file system of the data. Raises Unknown if no data directory was given."""
@@ -71,10 +75,7 @@ class Subject:
     def disk(self) -> Mapping[str, Any]:
         """Return the disk of the data. Raises Unknown if there is none, or more than one."""
         self.data()
-        disk = data_disk(self.fingerprint)
-        if disk is None:
-            raise Unknown("the data are not on exactly one disk of this host")
-        return disk
+        return known(data_disk(self.fingerprint), "the data are not on exactly one disk of this host")
 
     def cpus(self) -> Sequence[Mapping[str, Any]]:
         """Return the list of CPUs. Raises Unknown."""

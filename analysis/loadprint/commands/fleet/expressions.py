@@ -8,20 +8,21 @@ of the tick, because parts of a distributed table have no order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import NamedTuple
 
 import ibis
 import ibis.expr.types as ir
 
+from loadprint.commands.fleet.dataset import RUNS, SETS, Dataset, require_version
+from loadprint.errors import InputError
 from loadprint.metrics.derived import Metric
 from loadprint.reading.columns import CPU_FIELDS, DISK_UNITS, NIC_FIELDS
 
 DISK, NIC = "data", "main"  # entity names in the quantities, for any device name
 PROBES = ("cpu", "disk", "nic", "process")
-HOST_FIELDS = ("ctxt", "intr")
-PROCESS_FIELDS = ("utime", "stime")
 SET_KEYS = ("run", "host_role", "cpu")
 SIDES = ("server", "load")
 
@@ -36,6 +37,80 @@ class Tables:
     probes: Mapping[str, ir.Table]
 
 
+def on_duckdb(dataset: Dataset) -> Tables:
+    """Open a data set with an embedded DuckDB; docs/fleet.md has another engine. Raises InputError."""
+    require_version(dataset)
+    existing = dataset.tables()
+    for needed in (RUNS, SETS, "ticks"):
+        if needed not in existing:
+            raise InputError(dataset.url, f"has no table `{needed}`", "export the runs again")
+    backend = ibis.duckdb.connect()
+    if "file" not in dataset.filesystem.protocol:
+        backend.con.register_filesystem(dataset.filesystem)
+
+    def table(name: str) -> ir.Table:
+        # partitions are text, even that of a campaign named 2026
+        return backend.read_parquet(
+            dataset.glob(name),
+            table_name=name,
+            hive_partitioning=True,
+            hive_types_autocast=False,
+            union_by_name=True,
+        )
+
+    probes = {probe: table(probe) for probe in PROBES if probe in existing}
+    return Tables(table(RUNS), table(SETS), table("ticks"), probes)
+
+
+class Source(NamedTuple):
+    """Quantities `{prefix}{name}.{field}`: the rows of a probe's table that count, with a column `name`.
+
+    `units` has a factor for each field; None divides ticks by the clock's frequency.
+    """
+
+    probe: str
+    prefix: str
+    names: Sequence[str]
+    units: Mapping[str, float | None]
+    rows: Callable[[ir.Table, ir.Table], ir.Table]
+
+
+def _of_server(name: str, entity: str, value: ir.Value | str) -> Callable[[ir.Table, ir.Table], ir.Table]:
+    """Return the rows of the entity that each run has once, on the server's host."""
+
+    def rows(table: ir.Table, sets: ir.Table) -> ir.Table:
+        del sets
+        return table.filter((ibis._[entity] == value) & (ibis._.host_role == "server")).mutate(
+            name=ibis.literal(name)
+        )
+
+    return rows
+
+
+def _of_cpu_sets(table: ir.Table, sets: ir.Table) -> ir.Table:
+    return table.inner_join(sets.select(*SET_KEYS, name=sets.side), SET_KEYS)
+
+
+def _of_roles(table: ir.Table, sets: ir.Table) -> ir.Table:
+    del sets
+    return table.mutate(name=table.role, start=number(table.starttime).fill_null(0.0))
+
+
+SOURCES = (
+    Source("cpu", "cpu.", SIDES, dict.fromkeys(CPU_FIELDS), _of_cpu_sets),
+    Source("cpu", "", ("host",), {"ctxt": 1.0, "intr": 1.0}, _of_server("host", "cpu", "all")),
+    Source("disk", "disk.", (DISK,), DISK_UNITS, _of_server(DISK, "device", ibis._.data_disk)),
+    Source(
+        "nic",
+        "nic.",
+        (NIC,),
+        dict.fromkeys(NIC_FIELDS, 1.0),
+        _of_server(NIC, "interface", ibis._.interface_of_run),
+    ),
+    Source("process", "process.", SIDES, {"utime": None, "stime": None}, _of_roles),
+)
+
+
 def number(column: ir.Value) -> ir.Value:
     """Cast a column to double, the type of all arithmetic."""
     return column.cast("float64")
@@ -48,26 +123,19 @@ def quantities(tables: Tables, metrics: Sequence[Metric]) -> ir.Table:
     """
     needed = {name for metric in metrics for name in metric.needs}
     parts, stamps = [_generator(tables.runs)], _stamps(tables)
-    for probe, fields, query in (
-        ("cpu", _fields(needed, SIDES, "cpu.{}.", CPU_FIELDS), _cpu),
-        ("cpu", _fields(needed, ("host",), "{}.", HOST_FIELDS), _host),
-        ("disk", _fields(needed, (DISK,), "disk.{}.", DISK_UNITS), _disk),
-        ("nic", _fields(needed, (NIC,), "nic.{}.", NIC_FIELDS), _nic),
-        ("process", _fields(needed, SIDES, "process.{}.", PROCESS_FIELDS), _process),
-    ):
-        if probe in tables.probes and fields:
-            parts.append(
-                query(tables, _in_window(tables.probes[probe], stamps.filter(stamps.probe == probe)), fields)
-            )
+    for source in SOURCES:
+        matching = {
+            name.rpartition(".")[2]
+            for name in needed
+            if name.startswith(tuple(f"{source.prefix}{each}." for each in source.names))
+        }
+        fields = [field for field in source.units if field in matching]
+        if source.probe == "process" and matching:
+            fields = [*source.units]
+        if source.probe in tables.probes and fields:
+            rows = _in_window(tables.probes[source.probe], stamps.filter(stamps.probe == source.probe))
+            parts.append(_rates(source, source.rows(rows, tables.sets), fields))
     return reduce(lambda left, right: left.left_join(right, "run").drop("run_right"), parts, tables.runs)
-
-
-def _fields(needed: set[str], names: Sequence[str], prefix: str, fields: Iterable[str]) -> tuple[str, ...]:
-    """Return the fields that metrics need; of processes, all fields or none."""
-    matching = {name for each in names for name in needed if name.startswith(prefix.format(each))}
-    if prefix.startswith("process"):
-        return tuple(fields) if matching else ()
-    return tuple(field for field in fields if any(name.endswith(f".{field}") for name in matching))
 
 
 def column(quantity: str) -> str:
@@ -126,94 +194,43 @@ def _generator(runs: ir.Table) -> ir.Table:
     return runs.select("run", **rates, **latencies)
 
 
-def _increase(name: str) -> ir.Value:
-    """Return the increase of a counter from the first tick to the last, or null if it was reset."""
-    increase = ibis._[name].argmax(ibis._.tick) - ibis._[name].argmin(ibis._.tick)
-    return ibis.ifelse(increase >= 0, increase, ibis.null("float64"))
-
-
-def _ends(rows: ir.Table, keys: Sequence[str], fields: Sequence[str]) -> ir.Table:
-    """Return the increase of each field and the seconds between the reads, by `keys`."""
-    return rows.group_by(*keys).agg(
-        seconds=(ibis._.middle.argmax(ibis._.tick) - ibis._.middle.argmin(ibis._.tick)) / 1e9,
-        user_hz=ibis._.user_hz.max(),
-        **{name: _increase(name) for name in fields},
-    )
-
-
-def _summed(rows: ir.Table, keys: Sequence[str], fields: Sequence[str]) -> ir.Table:
-    """Add up fields over CPUs within each tick."""
-    return rows.group_by(*keys, "tick").agg(
-        middle=ibis._.middle.max(),
-        user_hz=ibis._.user_hz.max(),
-        **{name: number(ibis._[name]).sum() for name in fields},
-    )
-
-
-def _wide(
-    ends: ir.Table,
-    key: str,
-    names: Sequence[str],
-    quantity: Callable[[str, str], str],
-    values: Mapping[str, ir.Value],
-) -> ir.Table:
-    """Turn a row for each of `names` in column `key` into columns of one row a run."""
+def _rates(source: Source, rows: ir.Table, fields: Sequence[str]) -> ir.Table:
+    """Return a row for each run: increase per second of fields, added up over CPUs and processes."""
+    keys = ("run", "name")
+    rows = rows.mutate(**{field: number(rows[field]) for field in fields})
+    sums = {field: ibis._[field].sum() for field in fields}
+    if source.probe == "process":
+        # the CPU time of each role's processes, over the seconds in which the role had any
+        spans = rows.group_by(*keys).agg(seconds=(ibis._.middle.max() - ibis._.middle.min()) / 1e9)
+        ends = _ends(rows, (*keys, "pid", "start"), fields).group_by(*keys)
+        ends = ends.agg(user_hz=ibis._.user_hz.max(), **sums).inner_join(spans, keys)
+    else:
+        ticks = rows.group_by(*keys, "tick")
+        ticks = ticks.agg(middle=ibis._.middle.max(), user_hz=ibis._.user_hz.max(), **sums)
+        ends = _ends(ticks, keys, fields)
+    values: dict[str, ir.Value] = {}
+    for field in fields:
+        unit = source.units[field]
+        increase = ends[field] / ends.user_hz if unit is None else ends[field] * unit
+        values[field] = increase / ends.seconds
+    if source.probe == "process":
+        values["cpu"] = sum(values.values())
     return ends.group_by("run").agg(
         **{
-            column(quantity(name, field)): value.max(where=ends[key] == name)
-            for name in names
+            column(f"{source.prefix}{name}.{field}"): value.max(where=ends["name"] == name)
+            for name in source.names
             for field, value in values.items()
         }
     )
 
 
-def _cpu(tables: Tables, rows: ir.Table, fields: Sequence[str]) -> ir.Table:
-    chosen = rows.inner_join(tables.sets.select(*SET_KEYS, "side"), SET_KEYS)
-    ends = _ends(_summed(chosen, ("run", "side"), fields), ("run", "side"), fields)
-    values = {name: ends[name] / ends.user_hz / ends.seconds for name in fields}
-    return _wide(ends, "side", SIDES, lambda side, field: f"cpu.{side}.{field}", values)
+def _ends(rows: ir.Table, keys: Sequence[str], fields: Sequence[str]) -> ir.Table:
+    """Return the increase of each field and the seconds between the reads, by `keys`."""
 
+    def increase(name: str) -> ir.Value:
+        return ibis._[name].argmax(ibis._.tick) - ibis._[name].argmin(ibis._.tick)
 
-def _host(tables: Tables, rows: ir.Table, fields: Sequence[str]) -> ir.Table:
-    del tables
-    return _single(rows.filter((rows.cpu == "all") & _of_server(rows)), "host", dict.fromkeys(fields, 1.0))
-
-
-def _disk(tables: Tables, rows: ir.Table, fields: Sequence[str]) -> ir.Table:
-    del tables
-    units = {name: DISK_UNITS[name] for name in fields}
-    return _single(rows.filter((rows.device == rows.data_disk) & _of_server(rows)), f"disk.{DISK}", units)
-
-
-def _nic(tables: Tables, rows: ir.Table, fields: Sequence[str]) -> ir.Table:
-    del tables
-    chosen = rows.filter((rows.interface == rows.interface_of_run) & _of_server(rows))
-    return _single(chosen, f"nic.{NIC}", dict.fromkeys(fields, 1.0))
-
-
-def _of_server(rows: ir.Table) -> ir.BooleanValue:
-    return rows.host_role == "server"
-
-
-def _single(rows: ir.Table, prefix: str, units: Mapping[str, float]) -> ir.Table:
-    """Return the rates of an entity that each run has once."""
-    ends = _ends(rows.mutate(**{name: number(rows[name]) for name in units}), ("run",), tuple(units))
-    rates = {column(f"{prefix}.{name}"): ends[name] * unit / ends.seconds for name, unit in units.items()}
-    return ends.select("run", **rates)
-
-
-def _process(tables: Tables, rows: ir.Table, fields: Sequence[str]) -> ir.Table:
-    """Return the CPU time of each role's processes, over the seconds in which the role had any."""
-    del tables
-    rows = rows.mutate(
-        start=number(rows.starttime).fill_null(0.0), **{name: number(rows[name]) for name in fields}
-    )
-    by_process = _ends(rows, ("run", "role", "pid", "start"), fields)
-    sums = by_process.group_by("run", "role").agg(
-        user_hz=by_process.user_hz.max(), **{name: by_process[name].sum() for name in fields}
-    )
-    spans = rows.group_by("run", "role").agg(seconds=(rows.middle.max() - rows.middle.min()) / 1e9)
-    ends = sums.inner_join(spans, ["run", "role"])
-    values = {name: ends[name] / ends.user_hz / ends.seconds for name in fields}
-    values["cpu"] = sum(values.values())
-    return _wide(ends, "role", SIDES, lambda role, field: f"process.{role}.{field}", values)
+    grown = {name: increase(name) for name in fields}
+    # a counter that was reset has no increase
+    grown = {name: ibis.ifelse(value >= 0, value, ibis.null("float64")) for name, value in grown.items()}
+    return rows.group_by(*keys).agg(seconds=increase("middle") / 1e9, user_hz=ibis._.user_hz.max(), **grown)

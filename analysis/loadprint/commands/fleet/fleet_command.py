@@ -82,7 +82,7 @@ def run_export(arguments: argparse.Namespace) -> int:
 
 def run_fleet(arguments: argparse.Namespace) -> int:
     """Print the table of a fleet."""
-    from loadprint.commands.fleet import dataset, engines, fleet_pivots, fleet_table
+    from loadprint.commands.fleet import dataset, expressions, fleet_pivots, fleet_table
     from loadprint.rendering.render_pivot import RENDERERS
 
     query = fleet_table.Query(
@@ -92,10 +92,9 @@ def run_fleet(arguments: argparse.Namespace) -> int:
         reference=arguments.reference,
         everything=arguments.everything,
     )
-    fleet = fleet_table.fleet(engines.on_duckdb(dataset.open_dataset(arguments.dataset)), query)
-    options.write(
-        RENDERERS[arguments.format](fleet_pivots.report(fleet, arguments.dataset)), arguments.output
-    )
+    tables = expressions.on_duckdb(dataset.open_dataset(arguments.dataset))
+    report = fleet_pivots.report(fleet_table.fleet(tables, query), arguments.dataset)
+    options.write(RENDERERS[arguments.format](report), arguments.output)
     return 0
 
 
