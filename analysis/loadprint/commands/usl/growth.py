@@ -14,7 +14,7 @@ from loadprint.commands.sweep.cells import Cell
 from loadprint.commands.usl.conclusions import number
 from loadprint.metrics.derived_cpu import BUSY
 from loadprint.metrics.gather import Measured
-from loadprint.statistics.rank import rank_correlation
+from loadprint.statistics.several import rank_correlation
 
 GROWS = 1.5  # × from the least to the largest N
 STEADILY = 0.7  # rank correlation with N
