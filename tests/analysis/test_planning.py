@@ -1,4 +1,4 @@
-"""Bootstrap, Student's t and planning against arch and SciPy."""
+"""Bootstrap and planning against arch and SciPy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 from arch.bootstrap import StationaryBootstrap, optimal_block_length
-from loadprint.statistics import bootstrap, planning, stats
+from loadprint.statistics import bootstrap, stats
 from numpy.typing import NDArray
 
 X, Y = [12.1, 12.9, 12.4, 13.3], [11.9, 12.6, 12.5, 12.8]
@@ -22,31 +22,12 @@ def autoregressive(samples: int, autocorrelation: float, seed: int) -> NDArray[n
     return 100 + series
 
 
-def test_the_interval_of_one_side_is_scipys() -> None:
-    result = stats.log_t_interval(X)
-    low, high = scipy.stats.t.interval(0.95, 3, np.mean(np.log(X)), scipy.stats.sem(np.log(X)))
-    assert result.centre == pytest.approx(scipy.stats.gmean(X))
-    assert (result.low, result.high) == pytest.approx((math.exp(low), math.exp(high)))
-    assert stats.log_t_interval(X[:2]).low is None
-
-
 @pytest.mark.parametrize("autocorrelation", [0.0, 0.5, 0.8, -0.4])
 @pytest.mark.parametrize("samples", [15, 60, 200, 600])
 def test_the_block_length_is_archs(samples: int, autocorrelation: float) -> None:
     series = autoregressive(samples, autocorrelation, seed=samples)
     expected = max(1.0, float(optimal_block_length(series)["stationary"].iloc[0]))
     assert bootstrap.block_length(series) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("autocorrelation", [0.0, 0.8])
-def test_resampled_means_spread_as_archs(autocorrelation: float) -> None:
-    """4000 draws a side: the ratio of two such standard deviations has a standard error of 1.6 %."""
-    series = autoregressive(300, autocorrelation, seed=3)
-    block = float(round(bootstrap.block_length(series)))
-    ours = bootstrap.stationary_means(series, block, 4000, np.random.default_rng(1))
-    theirs = StationaryBootstrap(round(block), series, seed=2).apply(np.mean, 4000)[:, 0]
-    assert ours.std() == pytest.approx(theirs.std(), rel=0.1)
-    assert ours.mean() == pytest.approx(series.mean(), abs=6 * ours.std() / math.sqrt(4000))
 
 
 def test_the_spread_is_the_closed_form_of_politis_and_romano() -> None:
@@ -60,26 +41,25 @@ def test_the_spread_is_the_closed_form_of_politis_and_romano() -> None:
 
 def test_noise_is_of_the_size_that_white_noise_has_and_grows_with_memory() -> None:
     white, slow = (autoregressive(600, autocorrelation, seed=5) for autocorrelation in (0.0, 0.8))
-    noise, slower = stats.bootstrap_noise(white), stats.bootstrap_noise(slow)
+    noise, slower = bootstrap.bootstrap_noise(white), bootstrap.bootstrap_noise(slow)
     assert noise is not None
     assert slower is not None
-    assert noise.share == pytest.approx(1.96 * 0.01 / math.sqrt(600), rel=0.2)
-    assert slower.share > 2.5 * noise.share
-    assert noise == stats.bootstrap_noise(white)  # the seed is fixed
+    assert noise == pytest.approx(1.96 * 0.01 / math.sqrt(600), rel=0.2)
+    assert slower > 2.5 * noise
+    assert noise == bootstrap.bootstrap_noise(white)  # the seed is fixed
 
 
 def test_long_series_are_averaged_and_as_noisy() -> None:
     series = autoregressive(3600, 0.5, seed=6)
-    noise = stats.bootstrap_noise(series)
+    noise = bootstrap.bootstrap_noise(series)
     assert noise is not None
-    assert noise.samples == 3600
     expected = 1.96 * StationaryBootstrap(16, series, seed=2).apply(np.mean, 1000).std() / 100
-    assert noise.share == pytest.approx(expected, rel=0.2)
+    assert noise == pytest.approx(expected, rel=0.2)
 
 
 def test_too_short_or_zero_series_have_no_noise() -> None:
-    assert stats.bootstrap_noise(np.ones(9)) is None
-    assert stats.bootstrap_noise(np.zeros(60)) is None
+    assert bootstrap.bootstrap_noise(np.ones(9)) is None
+    assert bootstrap.bootstrap_noise(np.zeros(60)) is None
     assert bootstrap.block_length(np.full(60, 5.0)) == 1.0
 
 
@@ -101,9 +81,6 @@ def test_the_planned_repeats_decide(paired: bool) -> None:
 def test_a_decided_comparison_needs_none_and_an_equal_one_never_ends() -> None:
     assert stats.repeats_to_decide(X, [x / 2 for x in X], paired=True) == 0
     assert stats.repeats_to_decide([1.0, 1.1, 0.9], [1.0, 1.1, 0.9], paired=False) is None
-    many = stats.repeats_to_decide([1.0, 1.1, 0.9], [0.9, 1.1, 1.0], paired=False, tolerance=0.02)
-    assert many is not None
-    assert many > 100
     assert stats.repeats_to_decide([1.0], [2.0], paired=False) is None
     assert stats.repeats_to_decide([1.0, 0.0], [2.0, 1.0], paired=False) is None
 
@@ -118,4 +95,3 @@ def test_what_a_number_of_repeats_would_tell() -> None:
     assert enough is not None
     assert fewer is not None
     assert enough < seen <= fewer
-    assert planning.repeats_for(0.0, 1.0, paired=True) is None

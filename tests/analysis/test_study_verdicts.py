@@ -12,8 +12,7 @@ from loadprint.__main__ import main
 from loadprint.commands.study import study_page, study_text
 from loadprint.commands.study.claim_verdicts import Judged, Verdict
 from loadprint.commands.study.study import Report, judge
-from loadprint.statistics.equivalence import equivalence
-from loadprint.statistics.several import best_candidates, holm, zero_bound
+from loadprint.statistics.several import best_candidates, equivalence, holm, zero_bound
 from loadprint.statistics.stats import Estimate
 from recordings import Host, make_execution
 from scipy import stats as scipy_stats

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import scipy.stats
 from conftest import oltp
 from loadprint.__main__ import main
 from loadprint.commands.operands import resolve
@@ -20,7 +21,7 @@ from loadprint.errors import InputError
 from loadprint.rendering import render_json
 from loadprint.rendering.pivot import Pivot, Report
 from loadprint.rendering.render_pivot import RENDERERS
-from loadprint.statistics import rank
+from loadprint.statistics.several import rank_correlation
 from published import arm_cells, inserts
 from recordings import Host, make_execution
 
@@ -80,9 +81,10 @@ def test_formats_hold_the_same_numbers(as_published: Path) -> None:
 
 
 def test_ranks_share_ties() -> None:
-    assert rank.ranked([10, 30, 20, 20]) == [1, 4, 2.5, 2.5]
-    assert rank.rank_correlation([1, 2, 3, 4], [10, 20, 30, 25]) == pytest.approx(0.8)
-    assert rank.rank_correlation([1, 1, 1], [1, 2, 3]) is None
+    a, b = [10.0, 30, 20, 20, 5], [1.0, 2, 2, 4, 3]
+    assert rank_correlation(a, b) == pytest.approx(scipy.stats.spearmanr(a, b).statistic)
+    assert rank_correlation([1, 2, 3, 4], [10, 20, 30, 25]) == pytest.approx(0.8)
+    assert rank_correlation([1, 1, 1], [1, 2, 3]) is None
 
 
 def driven(name: str, cpu: int, fraction: float | None, k: int) -> Host:

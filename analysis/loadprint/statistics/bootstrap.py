@@ -8,7 +8,6 @@ The mean block length is chosen from the series (Politis & White 2004, corrected
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,39 +21,19 @@ MIN_SAMPLES = 10
 LEVEL = 0.95
 
 
-@dataclass(frozen=True)
-class Noise:
-    """95 % interval of a run's mean from its own seconds, as shares of that mean (low < 0 < high).
+def bootstrap_noise(series: Floats, *, draws: int = DRAWS) -> float | None:
+    """Half of the 95 % interval of a run's mean from its own seconds, as a share of that mean.
 
-    `block` is the mean block length in samples. The interval excludes the differences between runs.
-    """
-
-    low: float
-    high: float
-    block: float
-    samples: int
-
-    @property
-    def share(self) -> float:
-        """Half the width of the interval, as a share of the mean."""
-        return (self.high - self.low) / 2
-
-
-def bootstrap_noise(series: Floats, *, draws: int = DRAWS, seed: int = 1) -> Noise | None:
-    """Noise of an evenly spaced series (samples,); None below ten finite values or for a mean of zero.
-
-    The values on both sides of a gap count as neighbours.
+    Of an evenly spaced series (samples,); None below ten finite values or for a mean of zero. The values on
+    both sides of a gap count as neighbours. The interval excludes the differences between runs.
     """
     series = gaps.known(series)
     if len(series) < MIN_SAMPLES or not float(series.mean()):
         return None
-    samples, width = len(series), -(-len(series) // MAX_SAMPLES)
-    series = series[: samples // width * width].reshape(-1, width).mean(axis=1)
-    mean, block = float(series.mean()), block_length(series)
-    means = stationary_means(series, block, draws, np.random.default_rng(seed))
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) / mean - 1
-    low, high = sorted((float(low), float(high)))
-    return Noise(low, high, block * width, samples)
+    series = gaps.averaged(series, MAX_SAMPLES)
+    means = stationary_means(series, block_length(series), draws, np.random.default_rng(1))
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) / float(series.mean())
+    return abs(float(high) - float(low)) / 2
 
 
 def stationary_means(series: Floats, block: float, draws: int, random: np.random.Generator) -> Floats:
@@ -89,34 +68,19 @@ def block_length(series: Floats) -> float:
     run = max(5, int(math.log10(n)))
     max_lag = min(math.ceil(math.sqrt(n)) + run, n - 2)
     small = 2 * math.sqrt(math.log10(n) / n)
-    covariances, correlations = _autocovariances(centred, max_lag)
-    quiet = np.abs(correlations) < small
+    lags = np.arange(max_lag + 1)
+    products = np.array([centred[lag:] @ centred[: n - lag] for lag in lags])
+    squares = np.cumsum(centred**2)
+    overlapping = np.sqrt(np.maximum(0.0, squares[-1] - squares[lags]) * squares[n - lags - 2])
+    quiet = np.abs(products) <= small * overlapping  # the correlation of the overlapping parts
     last = next((lag for lag in range(max_lag - run + 1) if quiet[lag : lag + run].all()), None)
-    lags = max_lag if last is None else min(2 * max(last, 1), max_lag)
-    k = np.arange(1, lags + 1)
-    window = np.where(k / lags <= 0.5, 1.0, 2 * (1 - k / lags))
-    spectrum = float(covariances[0] + 2 * (window * covariances[1 : lags + 1]).sum())
-    curvature = float(2 * (window * k * covariances[1 : lags + 1]).sum())
+    used = max_lag if last is None else min(2 * max(last, 1), max_lag)
+    k, covariances = lags[1 : used + 1], products / n
+    window = np.where(k / used <= 0.5, 1.0, 2 * (1 - k / used)) * covariances[1 : used + 1]
+    spectrum = float(covariances[0] + 2 * window.sum())
+    curvature = float(2 * (window * k).sum())
     if spectrum == 0:
         return 1.0
     longest = math.ceil(min(3 * math.sqrt(n), n / 3))
     length = ((curvature / spectrum) ** 2 * n) ** (1 / 3)
     return float(min(max(length, 1.0), longest))
-
-
-def _autocovariances(centred: Floats, max_lag: int) -> tuple[Floats, Floats]:
-    """Autocovariances of lags 0 to `max_lag` (÷ n), and correlations of the overlapping parts."""
-    n = len(centred)
-    products = np.array([float(centred[lag:] @ centred[: n - lag]) for lag in range(max_lag + 1)])
-    sizes = np.array(
-        [
-            math.sqrt(
-                float(centred[lag + 1 :] @ centred[lag + 1 :])
-                * float(centred[: -lag - 1] @ centred[: -lag - 1])
-            )
-            for lag in range(max_lag + 1)
-        ]
-    )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        correlations = np.where(sizes > 0, products / sizes, 0.0)
-    return products / n, correlations

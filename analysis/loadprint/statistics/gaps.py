@@ -1,4 +1,4 @@
-"""Removes or fills gaps in a series: values that are not finite are missing.
+"""Removes or fills gaps in a series (values that are not finite are missing), and shortens it.
 
 Values are scaled to about 1 first, so that sums of squares neither overflow nor underflow.
 """
@@ -38,3 +38,10 @@ def filled(series: Floats) -> tuple[Floats, float] | None:
         return None
     places = np.arange(len(values))
     return np.interp(places, places[finite], values[finite]), unit
+
+
+def averaged(series: Floats, most: int) -> Floats:
+    """Samples, the last axis, averaged over equal blocks until there are `most` or fewer."""
+    n = series.shape[-1]
+    width = -(-n // most)
+    return np.asarray(series[..., : n // width * width].reshape(*series.shape[:-1], -1, width).mean(axis=-1))

@@ -1,10 +1,15 @@
-"""Tests several hypotheses together: Holm's step-down test, and which of several sides can be the best."""
+"""Tests several hypotheses together, which of several sides can be the best, equivalence, and ranks."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+
+from loadprint.statistics.stats import Estimate
 
 ERROR = 0.05
 
@@ -43,3 +48,42 @@ def zero_bound(exposure: float, error: float = ERROR / 2) -> float:
     The exact Poisson bound −ln(error) / exposure (Garwood 1936); 3.69 / exposure is that of a 95 % interval.
     """
     return float(-np.log(error) / exposure)
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """`equal`: the whole interval is within the bound; `unequal`: all of it is beyond. Neither: undecided.
+
+    `most` is the largest difference that the interval leaves open, as a share; None without an interval.
+    """
+
+    equal: bool
+    unequal: bool
+    most: float | None
+
+
+def equivalence(ratio: Estimate, bound: float) -> Equivalence:
+    """Compare the 95 % interval of a ratio with 1 / (1 + `bound`) and 1 + `bound`; 0.01 is one percent.
+
+    The interval is within the bound where two one-sided tests at 2.5 % reject both differences
+    (Schuirmann 1987, with the 95 % interval that is printed instead of the usual 90 %).
+    """
+    if ratio.low is None or ratio.high is None or ratio.low <= 0:
+        return Equivalence(equal=False, unequal=False, most=None)
+    most = math.expm1(max(abs(math.log(ratio.low)), abs(math.log(ratio.high))))
+    unequal = ratio.low > 1 + bound or ratio.high < 1 / (1 + bound)
+    return Equivalence(most <= bound * (1 + 1e-12), unequal, most)
+
+
+def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
+    """Spearman's coefficient; None where one of the lists does not vary, or below three values."""
+    x, y = _ranks(a), _ranks(b)
+    if len(x) < 3 or x.std() == 0 or y.std() == 0:
+        return None
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def _ranks(values: Sequence[float]) -> NDArray[np.float64]:
+    """Twice the ranks from 0, ties share their mean rank."""
+    array = np.asarray(values)
+    return np.asarray(((array < array[:, None]) * 2.0 + (array == array[:, None])).sum(axis=1))

@@ -1,6 +1,7 @@
 """Computes means, ratios and differences of runs with their intervals. The unit is the run, not the second.
 
-Intervals are Student's t of log run means: paired within blocks, otherwise Welch's. Pure functions on NumPy.
+Intervals are Student's t of log run means: paired within blocks, otherwise Welch's. At the observed spread
+between runs, plans give the repeats that would decide, and the difference that some repeats would detect.
 """
 
 from __future__ import annotations
@@ -8,35 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
 
-from loadprint.statistics.bootstrap import Noise, bootstrap_noise
-from loadprint.statistics.planning import LARGEST_LOG, detectable_difference, repeats_to_decide
-from loadprint.statistics.student import t_quantile, t_tail
-
-__all__ = [
-    "LEVEL",
-    "MIN_REPEATS",
-    "Estimate",
-    "Noise",
-    "benjamini_hochberg",
-    "bootstrap_noise",
-    "detectable_difference",
-    "difference",
-    "log_t_interval",
-    "ratio",
-    "repeats_to_decide",
-    "t_interval",
-    "t_quantile",
-    "t_tail",
-]
-
+Floats = NDArray[np.float64]
 LEVEL = 0.95
 NORMAL = NormalDist().inv_cdf(0.5 + LEVEL / 2)
-MIN_REPEATS = 3
+MIN_REPEATS, MAX_REPEATS = 3, 1000
+LARGEST_LOG = 700.0  # exp of more overflows a double
 
 
 @dataclass(frozen=True)
@@ -49,7 +33,18 @@ class Estimate:
     p: float | None = None
 
 
-def t_interval(values: Sequence[float] | NDArray[np.float64], *, level: float = LEVEL) -> Estimate:
+def t_tail(t: float, df: float) -> float:
+    """P(T > t) of Student's t for `df` > 0 degrees of freedom, not necessarily an integer."""
+    return float(stdtr(df, -t))
+
+
+@lru_cache(maxsize=4096)
+def t_quantile(p: float, df: float) -> float:
+    """The value t with P(T < t) = `p`, 0 < p < 1, of Student's t."""
+    return float(stdtrit(df, p))
+
+
+def t_interval(values: Sequence[float] | Floats, *, level: float = LEVEL) -> Estimate:
     """Mean of run means with its Student's t interval. No interval below three values, and no `p`."""
     data = np.asarray(values, dtype=float)
     centre = float(data.mean())
@@ -57,13 +52,6 @@ def t_interval(values: Sequence[float] | NDArray[np.float64], *, level: float = 
         return Estimate(centre)
     half = t_quantile(0.5 + level / 2, len(data) - 1.0) * float(data.std(ddof=1)) / math.sqrt(len(data))
     return Estimate(centre, centre - half, centre + half)
-
-
-def log_t_interval(values: Sequence[float], *, level: float = LEVEL) -> Estimate:
-    """Geometric mean of positive run means with the Student's t interval of their logs, as `t_interval`."""
-    logs = t_interval(np.log(np.asarray(values, dtype=float)), level=level)
-    low, high = (None if bound is None else _exp(bound) for bound in (logs.low, logs.high))
-    return Estimate(_exp(logs.centre), low, high)
 
 
 def jackknife(whole: float, without_one: Sequence[float]) -> Estimate:
@@ -93,9 +81,9 @@ def ratio(
     narrower than that of the sampling alone.
     """
     x, y = np.log(np.asarray(side)), np.log(np.asarray(reference))
-    centre, low, high, p = _difference(x, y, paired, -2 * math.log1p(-rounding), sampling)
-    bounds = [None if bound is None else _exp(bound) for bound in (low, high)]
-    return Estimate(_exp(centre), bounds[0], bounds[1], p)
+    log = _difference(x, y, paired, -2 * math.log1p(-rounding), sampling)
+    low, high = (None if bound is None else _exp(bound) for bound in (log.low, log.high))
+    return Estimate(_exp(log.centre), low, high, log.p)
 
 
 def _exp(log: float) -> float:
@@ -108,19 +96,13 @@ def difference(
 ) -> Estimate:
     """Difference of arithmetic means in the unit of the values, with the interval as in `ratio`."""
     x, y = np.asarray(side, dtype=float), np.asarray(reference, dtype=float)
-    return Estimate(*_difference(x, y, paired, 0.0, sampling))
+    return _difference(x, y, paired, 0.0, sampling)
 
 
-def _difference(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    paired: bool,
-    least: float,
-    sampling: float,
-) -> tuple[float, float | None, float | None, float | None]:
+def _difference(x: Floats, y: Floats, paired: bool, least: float, sampling: float) -> Estimate:
     centre = float(x.mean() - y.mean())
     if min(len(x), len(y)) < MIN_REPEATS:
-        return centre, None, None, None
+        return Estimate(centre)
     if paired:
         error, freedom = float(np.std(x - y, ddof=1)) / math.sqrt(len(x)), float(len(x) - 1)
     else:
@@ -133,10 +115,10 @@ def _difference(
     half = max(quantile * error, NORMAL * sampling)
     nothing = 1e-12 * max(1.0, abs(centre))
     if half <= nothing:
-        return centre, centre, centre, 0.0 if centre else 1.0
+        return Estimate(centre, centre, centre, 0.0 if centre else 1.0)
     of_runs = 2 * t_tail(abs(centre) / error, freedom) if error > nothing else 0.0
     of_samples = math.erfc(abs(centre) / sampling / math.sqrt(2)) if sampling else 0.0
-    return centre, centre - half, centre + half, max(of_runs, of_samples)
+    return Estimate(centre, centre - half, centre + half, max(of_runs, of_samples))
 
 
 def benjamini_hochberg(p: Sequence[float], rate: float = 0.05) -> list[bool]:
@@ -148,3 +130,42 @@ def benjamini_hochberg(p: Sequence[float], rate: float = 0.05) -> list[bool]:
     if len(passed):
         rejected[order[: passed[-1] + 1]] = True
     return [bool(flag) for flag in rejected]
+
+
+def repeats_to_decide(side: Sequence[float], reference: Sequence[float], *, paired: bool) -> int | None:
+    """Further repeats per side after which the interval of the ratio excludes 1; 0 where it already does.
+
+    The observed ratio and the observed spread between runs are taken as the true ones. None above a thousand
+    repeats, and where the spread is unknown: a side has fewer than two runs, or a run is 0.
+    """
+    if (variance := _variance(side, reference, paired=paired)) is None:
+        return None
+    distance = abs(float(np.log(side).mean() - np.log(reference).mean()))
+    current = min(len(side), len(reference))
+    for repeats in range(max(current, MIN_REPEATS), MAX_REPEATS + 1):
+        if half_width(variance, repeats, paired=paired) < distance:
+            return repeats - current
+    return None
+
+
+def detectable_difference(
+    side: Sequence[float], reference: Sequence[float], repeats: int, *, paired: bool
+) -> float | None:
+    """Smallest difference, as a share, that this many repeats per side detect; None where it is unknown."""
+    if (variance := _variance(side, reference, paired=paired)) is None:
+        return None
+    return math.expm1(min(LARGEST_LOG, half_width(variance, repeats, paired=paired)))
+
+
+def half_width(variance: float, repeats: int, *, paired: bool) -> float:
+    """Half the width of the interval of a difference of logs, for at least two `repeats` per side."""
+    freedom = float(repeats - 1 if paired else 2 * (repeats - 1))
+    return t_quantile(0.5 + LEVEL / 2, freedom) * math.sqrt(variance / repeats)
+
+
+def _variance(side: Sequence[float], reference: Sequence[float], *, paired: bool) -> float | None:
+    """Variance of one repeat's difference of logs; None where it is unknown."""
+    if min(len(side), len(reference)) < 2 or min(*side, *reference) <= 0:
+        return None
+    x, y = np.log(side), np.log(reference)
+    return float(np.var(x - y, ddof=1) if paired else np.var(x, ddof=1) + np.var(y, ddof=1))

@@ -11,6 +11,7 @@ tests/analysis/simulations measures the false alarms and the power.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.statistics import gaps
-from loadprint.statistics.student import t_quantile
+from loadprint.statistics.stats import t_quantile
 
 Floats = NDArray[np.float64]
 LIMIT = 0.05  # drift over the window, as a share of the mean
@@ -50,127 +51,71 @@ class Trend:
     @property
     def drifts(self) -> bool:
         """Whether either estimate is 5 % of the mean or more and significant."""
-        return bool(_beyond(self.slope, self.slope_low, self.slope_high)) or bool(
-            _beyond(self.thirds, self.thirds_low, self.thirds_high)
-        )
+        return _beyond(*self.worst)
 
     @property
     def worst(self) -> tuple[float, float, float]:
         """Drift and interval of the estimate that finds a drift, else of the slope."""
         slope = (self.slope, self.slope_low, self.slope_high)
-        return (
-            slope if _beyond(*slope) or not self.drifts else (self.thirds, self.thirds_low, self.thirds_high)
-        )
+        thirds = (self.thirds, self.thirds_low, self.thirds_high)
+        return thirds if _beyond(*thirds) and not _beyond(*slope) else slope
 
 
-@dataclass(frozen=True)
-class TrendEstimates:
-    """Results of `trend_estimates`: arrays (series,)."""
-
-    slope: Floats
-    slope_half: Floats
-    thirds: Floats
-    thirds_half: Floats
-    autocorrelation: Floats
-
-    @property
-    def drifts(self) -> NDArray[np.bool_]:
-        """As `Trend.drifts`, for each series."""
-        slope = _beyond(self.slope, self.slope - self.slope_half, self.slope + self.slope_half)
-        thirds = _beyond(self.thirds, self.thirds - self.thirds_half, self.thirds + self.thirds_half)
-        return np.asarray(slope | thirds)
+def _beyond(drift: float, low: float, high: float) -> bool:
+    return abs(drift) >= LIMIT and low * high > 0
 
 
 def trend(series: Floats) -> Trend | None:
     """Trend of an evenly spaced series (samples,), or of repeats (repeats, samples) together.
 
-    None below ten samples, with too many gaps, or where a mean is not positive.
+    None below ten samples, with too many gaps, or where a mean is not positive. The drift is that of the mean
+    of the repeats, each divided by its own mean; noise and autocorrelation come from the residuals of all
+    repeats. Longer series are averaged to at most 119 samples: more do not show a drift better.
     """
-    repeats = [gaps.filled(each) for each in np.atleast_2d(series)]
-    complete = [filled[0] for filled in repeats if filled]
-    if len(complete) < len(repeats) or len(complete[0]) < MIN_SAMPLES:
+    complete = [filled[0] for each in np.atleast_2d(series) if (filled := gaps.filled(each))]
+    if len(complete) < len(np.atleast_2d(series)) or len(complete[0]) < MIN_SAMPLES:
         return None
-    series = np.array(complete)
-    if not (series.mean(axis=1) > 0).all():
+    shares = gaps.averaged(np.array(complete), MAX_SAMPLES)
+    if not (shares.mean(axis=1) > 0).all():
         return None
-    estimates = trend_estimates(series[None])
-    slope, slope_half, thirds, half, autocorrelation = (
-        float(values[0])
-        for values in (
-            estimates.slope,
-            estimates.slope_half,
-            estimates.thirds,
-            estimates.thirds_half,
-            estimates.autocorrelation,
-        )
-    )
-    return Trend(
-        slope=slope,
-        slope_low=slope - slope_half,
-        slope_high=slope + slope_half,
-        thirds=thirds,
-        thirds_low=thirds - half,
-        thirds_high=thirds + half,
-        autocorrelation=autocorrelation,
-        samples=series.shape[1],
-    )
-
-
-def trend_estimates(series: Floats) -> TrendEstimates:
-    """Both estimates for each of (sides, repeats, samples): ten samples or more, positive means.
-
-    The drift is that of the mean of the repeats, each divided by its own mean; noise and autocorrelation come
-    from the residuals of all repeats. Longer series are averaged to at most 119 samples: more do not show a
-    drift better.
-    """
-    shares = averaged(series)
-    shares = shares / shares.mean(axis=2, keepdims=True) - 1
-    repeats, n = shares.shape[1:]
+    shares = shares / shares.mean(axis=1, keepdims=True) - 1
+    repeats, n = shares.shape
     model = _model(n)
     residuals = shares - (shares @ model.curve) @ model.curve.T
-    power = (residuals**2).sum(axis=(1, 2))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        seen = (residuals[..., 1:] * residuals[..., :-1]).sum(axis=(1, 2)) / power
-    flat = power <= 1e-24  # no noise at all
-    autocorrelation = (
-        np.interp(np.where(flat, 0.0, seen), model.seen, AUTOCORRELATIONS) + MARGIN / n / repeats
+    power, autocorrelation = float((residuals**2).sum()), 0.0
+    if power > 1e-24:  # else there is no noise at all
+        seen = float((residuals[:, 1:] * residuals[:, :-1]).sum()) / power
+        seen = float(np.interp(seen, model.seen, AUTOCORRELATIONS)) + MARGIN / n / repeats
+        autocorrelation = min(max(seen, 0.0), float(AUTOCORRELATIONS[-1]))
+    expected, of_slope, of_thirds = (
+        float(np.interp(autocorrelation, AUTOCORRELATIONS, table))
+        for table in (model.power, model.slope, model.thirds)
     )
-    autocorrelation = np.where(flat, 0.0, np.clip(autocorrelation, 0.0, AUTOCORRELATIONS[-1]))
     # of the repeats' mean: from the noise of each, or from what is common to all, such as checkpoint cycles
     # that start with the window
-    common = (residuals.mean(axis=1) ** 2).sum(axis=1)
-    variance = np.maximum(power / repeats**2, common) / np.interp(
-        autocorrelation, AUTOCORRELATIONS, model.power
+    common = float((residuals.mean(axis=0) ** 2).sum())
+    variance = max(power / repeats**2, common) / expected
+    effective = n * (1 - autocorrelation) / (1 + autocorrelation) - model.curve.shape[1]
+    quantile = t_quantile(0.5 + LEVEL / 2, round(repeats * max(effective, 1.5), 1))
+    together = shares.mean(axis=0)
+    slope, slope_half = theil_sen(together) * n, quantile * math.sqrt(variance * of_slope)
+    thirds, half = float(together @ model.contrast), quantile * math.sqrt(variance * of_thirds)
+    return Trend(
+        slope,
+        slope - slope_half,
+        slope + slope_half,
+        thirds,
+        thirds - half,
+        thirds + half,
+        autocorrelation,
+        len(complete[0]),
     )
-    freedom = repeats * np.maximum(
-        n * (1 - autocorrelation) / (1 + autocorrelation) - model.curve.shape[1], 1.5
-    )
-    quantile = np.array([t_quantile(0.5 + LEVEL / 2, round(float(each), 1)) for each in freedom])
-    together = shares.mean(axis=1)
-    return TrendEstimates(
-        slope=theil_sen(together) * n,
-        slope_half=quantile * np.sqrt(variance * np.interp(autocorrelation, AUTOCORRELATIONS, model.slope)),
-        thirds=together @ model.contrast,
-        thirds_half=quantile * np.sqrt(variance * np.interp(autocorrelation, AUTOCORRELATIONS, model.thirds)),
-        autocorrelation=autocorrelation,
-    )
 
 
-def averaged(series: Floats) -> Floats:
-    """Samples, the last axis, averaged over equal blocks until there are 119 or fewer."""
-    n = series.shape[-1]
-    width = -(-n // MAX_SAMPLES)
-    return np.asarray(series[..., : n // width * width].reshape(*series.shape[:-1], -1, width).mean(axis=-1))
-
-
-def theil_sen(series: Floats) -> Floats:
-    """Median of the slopes between all pairs of samples (Sen 1968), per sample, for each row."""
-    i, j = np.triu_indices(series.shape[1], k=1)
-    medians = np.empty(len(series))
-    for begin in range(0, len(series), 100):  # 100 rows of pairs at a time, to limit memory
-        part = series[begin : begin + 100]
-        medians[begin : begin + 100] = np.median((part[:, j] - part[:, i]) / (j - i), axis=1)
-    return medians
+def theil_sen(series: Floats) -> float:
+    """Median of the slopes between all pairs of samples (Sen 1968), per sample."""
+    i, j = np.triu_indices(len(series), k=1)
+    return float(np.median((series[j] - series[i]) / (j - i)))
 
 
 def mser5(series: Floats) -> int | None:
@@ -226,7 +171,3 @@ def _model(n: int) -> _Model:
     return _Model(
         curve, contrast, seen, power, expected(np.outer(line, line)), expected(np.outer(contrast, contrast))
     )
-
-
-def _beyond(drift: Floats | float, low: Floats | float, high: Floats | float) -> NDArray[np.bool_]:
-    return np.asarray((np.abs(drift) >= LIMIT) & (np.asarray(low) * np.asarray(high) > 0))

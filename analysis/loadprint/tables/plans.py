@@ -1,6 +1,6 @@
 """Plans more repeats: which difference in the throughput they would detect, as values of `Table.plans`.
 
-The numbers come from planning.py and bootstrap.py.
+The numbers come from stats.py and bootstrap.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from loadprint.metrics.gather import Measured
 from loadprint.statistics import stats
 from loadprint.statistics.bootstrap import bootstrap_noise
-from loadprint.statistics.planning import half_width
 from loadprint.tables.rows import RowBuilder
 from loadprint.tables.table import Cell, Plan, Row, Versus
 
@@ -24,7 +23,7 @@ BETWEEN, WITHIN = "between runs", "within runs"
 
 def noise(runs: Sequence[Measured]) -> float | None:
     """Within-run noise of a side's operations/s: the mean of its repeats', as a share; or None."""
-    known = [noise.share for run in runs if (noise := bootstrap_noise(run.events_per_second))]
+    known = [share for run in runs if (share := bootstrap_noise(run.events_per_second)) is not None]
     return math.fsum(known) / len(known) if known else None
 
 
@@ -71,5 +70,5 @@ def _best_case(noises: Sequence[float | None], repeats: int) -> tuple[int, float
     if len(known) < 2 or repeats < 1:
         return None
     variance = math.fsum(each**2 for each in known)
-    apart = math.expm1(half_width(variance, stats.MIN_REPEATS, paired=False))
+    apart = math.expm1(stats.half_width(variance, stats.MIN_REPEATS, paired=False))
     return stats.MIN_REPEATS - repeats, apart, WITHIN

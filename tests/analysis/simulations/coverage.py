@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from loadprint.statistics.trend import trend_estimates
+from loadprint.statistics.trend import trend
 
 from simulations import runs, series
 
@@ -57,8 +57,8 @@ def alarms(trials: int) -> None:
 
 def refused(made: series.Floats) -> str:
     """Share of series (trials, seconds) or sides (trials, repeats, seconds) that never settled."""
-    sides = made if made.ndim == 3 else made[:, None]
-    return f"{100 * float(trend_estimates(sides).drifts.mean()):.0f} %"
+    trends = [trend(each) for each in made]
+    return f"{100 * np.mean([each is not None and each.drifts for each in trends]):.0f} %"
 
 
 def steady(trials: int) -> None:

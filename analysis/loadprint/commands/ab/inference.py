@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.statistics.stats import LEVEL
-from loadprint.statistics.student import t_quantile, t_tail
+from loadprint.statistics.stats import LEVEL, t_quantile, t_tail
 
 ENUMERATED = 20  # blocks; 2^20 sign patterns take about a second
 DRAWS = 1 << 17

@@ -55,8 +55,8 @@ def figures(report: Report) -> Iterator[tuple[str, Figure]]:
 
 
 def _panel(each: Scaled) -> Panel:
-    from loadprint.commands.usl.fitted import Fit  # noqa: PLC0415  only sweeps need SciPy
-    from loadprint.commands.usl.panels import panel  # noqa: PLC0415
+    from loadprint.commands.usl.fit import Fit  # noqa: PLC0415  only sweeps need SciPy
+    from loadprint.commands.usl.usl_cells import panel  # noqa: PLC0415
 
     if isinstance(each.fit, Fit):
         return panel(each.fit, each.name, "threads", each.unit)

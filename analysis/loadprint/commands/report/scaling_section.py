@@ -19,11 +19,11 @@ def scaled(swept: Swept | None) -> tuple[Scaled, ...]:
     """One curve for each column of the matrix; none where the thread count is the same."""
     if swept is None:
         return ()
-    from loadprint.commands.usl import points_execution  # noqa: PLC0415  only a sweep needs a fit
+    from loadprint.commands.usl.points import of as points_of  # noqa: PLC0415  only a sweep needs a fit
     from loadprint.commands.usl.usl_summary import summarise  # noqa: PLC0415
 
     try:
-        points = points_execution.of(swept)
+        points = points_of(swept)
     except InputError:
         return ()
     try:
@@ -81,7 +81,7 @@ def packed(each: Scaled, place: int) -> dict[str, Any]:
         "optimum": None,
     }
     if each.fit is not None:
-        from loadprint.commands.usl.panels import panel  # noqa: PLC0415  as above
+        from loadprint.commands.usl.usl_cells import panel  # noqa: PLC0415  as above
 
         drawn = panel(each.fit, each.name, "threads", each.unit)
         data["optimum"] = drawn.optimum

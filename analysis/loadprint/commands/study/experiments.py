@@ -27,7 +27,7 @@ from loadprint.commands.study.side_ratios import at_most, with_interval
 from loadprint.judging.facts_host import described
 from loadprint.reading.recording import open_run, read_object
 from loadprint.statistics import stats
-from loadprint.statistics.equivalence import equivalence
+from loadprint.statistics.several import equivalence
 from loadprint.statistics.stats import Estimate
 
 FOLDER = re.compile(r"/(?:[^\s/'\"]+/)+")  # of a path in a command

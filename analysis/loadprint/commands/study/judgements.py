@@ -30,8 +30,7 @@ from loadprint.commands.study.claim_verdicts import (
 from loadprint.commands.study.observations import Observations, Values
 from loadprint.commands.study.side_ratios import RatioOf, between, ratio_of, with_interval
 from loadprint.statistics import stats
-from loadprint.statistics.rank import rank_correlation
-from loadprint.statistics.several import best_candidates, zero_bound
+from loadprint.statistics.several import best_candidates, rank_correlation, zero_bound
 from loadprint.statistics.stats import Estimate
 
 

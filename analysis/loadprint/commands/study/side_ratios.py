@@ -21,8 +21,7 @@ from loadprint.commands.study.claim_verdicts import (
 )
 from loadprint.commands.study.observations import Observations, Values
 from loadprint.statistics import stats
-from loadprint.statistics.equivalence import equivalence
-from loadprint.statistics.several import holm
+from loadprint.statistics.several import equivalence, holm
 from loadprint.statistics.stats import Estimate
 
 

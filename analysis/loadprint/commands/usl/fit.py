@@ -1,22 +1,23 @@
-"""Fits one column of throughputs by concurrency with every model and draws the conclusions."""
+"""Fits one column of throughputs by concurrency with every curve, and how far the fits can be believed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from loadprint.commands.usl import conclusions, fits, solve
-from loadprint.commands.usl.curves import Floats
-from loadprint.commands.usl.fitted import Fit, Hindcast, LackOfFit, LeftOut, Point
-from loadprint.commands.usl.models import Model
+from loadprint.commands.usl.curves import CURVES, Floats
+from loadprint.commands.usl.models import Model, failed, fit_curve, half_interval
 from loadprint.errors import InputError
 
 LEAST_LEVELS = 3  # two parameters and one degree of freedom
 LEAST_FOR_THREE = 5
 LEAST_FREEDOM = 3  # of the fit that an N is compared with
+OUTLIER = 2.0  # standard errors between one N and the fit of the others
+OFF = 0.10
 LARGEST = 1e100  # squares of it are finite
 FAR = 1000.0  # the concurrency that publications extrapolate to
 TOO_FEW = (
@@ -25,58 +26,155 @@ TOO_FEW = (
 )
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """One sentence. `key` is its subject; a `warning` is printed first."""
+
+    key: str
+    text: str
+    warning: bool = False
+
+
+@dataclass(frozen=True)
+class Point:
+    """A measured point and the headline fit.
+
+    `residual` is predicted / measured − 1. `deleted_t` is the deviation of the point's N from the fit of the
+    others, in standard errors; `reached_at` is the N at which that fit has this throughput.
+    """
+
+    n: float
+    x: float
+    predicted: float | None = None
+    residual: float | None = None
+    deleted_t: float | None = None
+    reached_at: float | None = None
+    outlier: bool = False
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Leave-one-out: peaks and predictions of the headline fit without each N in turn."""
+
+    n: tuple[float, ...]
+    peaks: tuple[float, ...]
+    predictions: tuple[tuple[float, ...], ...]  # per left-out N, in the order of the model's predictions
+
+    def peak_range(self) -> tuple[float, float]:
+        """Least and largest N_max; may be infinite."""
+        return min(self.peaks), max(self.peaks)
+
+    def range_at(self, place: int) -> tuple[float, float]:
+        """Least and largest prediction at one N."""
+        values = [each[place] for each in self.predictions]
+        return min(values), max(values)
+
+
+@dataclass(frozen=True)
+class LackOfFit:
+    """F test of the residuals against the spread of repeats (Draper & Smith, chapter 2)."""
+
+    f: float
+    p: float
+    spread: float  # standard deviation of repeats at one N, in the data's unit
+
+
+@dataclass(frozen=True)
+class Hindcast:
+    """Prediction of the largest N by the fit of the N up to half of it: predicted / measured − 1."""
+
+    up_to: float
+    at: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One column: its points, every fit, and the conclusions.
+
+    `preferred` is the key of the model with the least AICc, None where fewer than two have one. `optimum` is
+    N_max where the data support it. `terms` are the supported terms: contention (σ), coherency (κ).
+    """
+
+    points: tuple[Point, ...]
+    models: tuple[Model, ...]
+    left_out: LeftOut | None
+    lack_of_fit: LackOfFit | None
+    hindcast: Hindcast | None
+    preferred: str | None
+    optimum: float | None = None
+    terms: tuple[str, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+
+    @cached_property
+    def levels(self) -> dict[float, list[Point]]:
+        """The points of each N, in rising order of N."""
+        levels: dict[float, list[Point]] = {}
+        for point in self.points:
+            levels.setdefault(point.n, []).append(point)
+        return levels
+
+    @property
+    def largest(self) -> float:
+        """The largest N measured."""
+        return max(self.levels)
+
+    @property
+    def headline(self) -> Model:
+        """USL; it may have `failed`."""
+        return self.models[0]
+
+    def model(self, key: str) -> Model:
+        """A fit by key. Raises StopIteration where there is no such fit."""
+        return next(model for model in self.models if model.key == key)
+
+
 def fit(
     n: Sequence[float], x: Sequence[float], *, bounded: bool = True, predict: Sequence[float] = ()
 ) -> Fit:
     """Fit throughputs `x` (any unit, > 0) at concurrencies `n` (> 0); repeats are points with equal n.
 
-    `bounded` keeps σ and κ at or above 0. `predict`: the concurrencies of the predictions, else those of
-    `default_predictions`. Raises InputError where no model can be fitted to the points.
+    `bounded` keeps σ and κ at or above 0. `predict`: the concurrencies of the predictions, by default 2, 4
+    and 8 times the largest, and 1000. The result has no conclusions. Raises InputError where no model can be
+    fitted to the points.
     """
-    at, value = np.asarray(n, dtype=float), np.asarray(x, dtype=float)
-    _require(at, value)
-    order = np.lexsort((np.arange(len(at)), at))
-    at, value = at[order], value[order]
-    levels = np.unique(at)
-    predicted_at = tuple(predict) or default_predictions(float(levels[-1]))
+    _require(n, x)
+    order = np.argsort(n, kind="stable")
+    at, value = np.asarray(n, dtype=float)[order], np.asarray(x, dtype=float)[order]
+    levels, predicted_at = len(np.unique(at)), tuple(predict) or _default_predictions(float(at[-1]))
     models = []
-    for key, fitter in fits.FITTERS.items():
-        if len(levels) < LEAST_FOR_THREE and key == "usl":
-            models.append(fits.failed(key, TOO_FEW.format(len(levels))))
+    for key in CURVES:
+        if key == "usl" and levels < LEAST_FOR_THREE:
+            models.append(failed(key, TOO_FEW.format(levels)))
             continue
-        model = fitter(at, value, bounded=bounded)
+        model = fit_curve(key, at, value, bounded=bounded)
         models.append(model if model.failed else replace(model, predictions=model.predict(predicted_at)))
-    headline = models[0]
-    left_out, points = _leave_one_out(at, value, headline, predicted_at, bounded=bounded)
-    unjudged = Fit(
+    scored = [(model.aicc, model.key) for model in models if model.aicc is not None]
+    left_out, points = _leave_one_out(at, value, models[0], predicted_at, bounded=bounded)
+    return Fit(
         points,
         tuple(models),
         left_out,
-        _lack_of_fit(at, value, headline),
+        _lack_of_fit(at, value, models[0]),
         _hindcast(at, value, bounded=bounded),
-        _preferred(models),
-        None,
-        (),
-        (),
+        min(scored)[1] if len(scored) > 1 else None,
     )
-    return conclusions.judged(unjudged)
 
 
-def default_predictions(largest: float) -> tuple[float, ...]:
-    """Concurrencies of the predictions: 2, 4 and 8 times the largest measured, and 1000."""
+def _default_predictions(largest: float) -> tuple[float, ...]:
     multiples = [factor * largest for factor in (2, 4, 8)]
     return (*(each for each in multiples if each < FAR), FAR) if largest < FAR else tuple(multiples[:2])
 
 
-def _require(n: Floats, x: Floats) -> None:
+def _require(n: Sequence[float], x: Sequence[float]) -> None:
     fix = "leave the point out, or measure it again"
-    for at, value in zip(n.tolist(), x.tolist(), strict=True):
+    for at, value in zip(n, x, strict=True):
         if not 0 < at < LARGEST:
             raise InputError(f"N = {at:g}", "is not a concurrency", fix)
         if not 1 / LARGEST < value < LARGEST:
             what = "is not above 0" if value <= 0 else "is out of range"
             raise InputError(f"N = {at:g}", f"throughput {value:g} {what}", fix)
-    levels = len(np.unique(n))
+    levels = len(set(n))
     if levels < LEAST_LEVELS:
         raise InputError(
             "throughput by concurrency",
@@ -85,79 +183,56 @@ def _require(n: Floats, x: Floats) -> None:
         )
 
 
-def _preferred(models: Sequence[Model]) -> str | None:
-    scored = [(model.aicc, model.key) for model in models if model.aicc is not None]
-    return min(scored)[1] if len(scored) > 1 else None
-
-
 def _leave_one_out(
     n: Floats, x: Floats, headline: Model, predicted_at: Sequence[float], *, bounded: bool
 ) -> tuple[LeftOut | None, tuple[Point, ...]]:
     """Fit without each N in turn: the ranges, and each point compared with the fit of the others."""
     if headline.failed:
-        return None, tuple(Point(float(at), float(value), None, None) for at, value in zip(n, x, strict=True))
-    predicted = headline.at(n)
-    without_level: dict[float, Model] = {}
-    deviations: dict[float, tuple[float, float | None]] = {}
+        return None, tuple(map(Point, n.tolist(), x.tolist()))
+    models: dict[float, Model] = {}
+    deviations: dict[float, float] = {}
+    reached: dict[float, float | None] = {}
     for level in np.unique(n).tolist():
-        others = n != level
-        without = fits.usl(n[others], x[others], bounded=bounded)
+        without = fit_curve("usl", n[n != level], x[n != level], bounded=bounded)
         if not without.failed:
-            without_level[level] = without
-            deviations[level] = _deviation(without, level, x[~others])
-    worst = max(deviations, key=lambda level: abs(deviations[level][0]), default=None)
-    if worst is not None and not _is_outlier(
-        without_level[worst], worst, x[n == worst], deviations[worst][0]
-    ):
-        worst = None
-    points = []
-    for at, value, fitted in zip(n.tolist(), x.tolist(), predicted.tolist(), strict=True):
-        deleted, reached = deviations.get(at, (None, None))
-        points.append(Point(at, value, fitted, fitted / value - 1, deleted, reached, at == worst))
-    if not without_level:
-        return None, tuple(points)
-    models = without_level.values()
-    ranges = LeftOut(
-        tuple(without_level),
-        tuple(float(model.peak or math.nan) for model in models),
-        tuple(tuple(model.at(predicted_at).tolist()) for model in models),
+            models[level] = without
+            deviations[level] = _deviation(without, level, x[n == level])
+            reached[level] = _reached(without, float(x[n == level].mean()))
+    worst = max(deviations, key=lambda level: abs(deviations[level]), default=None)
+    if worst is not None:
+        others = models[worst]
+        share = abs(float(x[n == worst].mean()) / float(others.at([worst])[0]) - 1)
+        if abs(deviations[worst]) <= OUTLIER or share <= OFF or others.freedom < LEAST_FREEDOM:
+            worst = None
+    points = tuple(
+        Point(at, value, fitted, fitted / value - 1, deviations.get(at), reached.get(at), at == worst)
+        for at, value, fitted in zip(n.tolist(), x.tolist(), headline.at(n).tolist(), strict=True)
     )
-    return ranges, tuple(points)
+    if not models:
+        return None, points
+    peaks = tuple(float(model.peak or math.nan) for model in models.values())
+    predictions = tuple(tuple(model.at(predicted_at).tolist()) for model in models.values())
+    return LeftOut(tuple(models), peaks, predictions), points
 
 
-def _deviation(without: Model, level: float, measured: Floats) -> tuple[float, float | None]:
-    """Deviation of an N from the fit of the others in standard errors, and where that fit reaches it."""
+def _deviation(without: Model, level: float, measured: Floats) -> float:
+    """Deviation of an N from the fit of the others, in standard errors."""
     mean = float(measured.mean())
-    difference = mean - float(without.at([level])[0])
     half = without.half_width([level])
-    error = 0.0
-    if half is not None and without.rse is not None:
-        of_curve = float(half[0]) / solve.t_quantile(without.freedom)
-        error = math.hypot(of_curve, without.rse / math.sqrt(len(measured)))
+    if half is None or without.rse is None:
+        return 0.0
+    of_curve = float(half[0]) / half_interval(without.freedom)
+    error = math.hypot(of_curve, without.rse / math.sqrt(len(measured)))
     rounding = 1e-9 * mean  # all that an exact fit differs by
-    return (difference / error if error > rounding else 0.0), _reached(without, mean)
-
-
-def _is_outlier(without: Model, level: float, measured: Floats, deleted_t: float) -> bool:
-    """Whether an N deviates from the fit of the others significantly, and by a tenth."""
-    deviation = abs(float(measured.mean()) / float(without.at([level])[0]) - 1)
-    return (
-        abs(deleted_t) > conclusions.OUTLIER
-        and deviation > conclusions.OFF
-        and without.freedom >= LEAST_FREEDOM
-    )
+    return (mean - float(without.at([level])[0])) / error if error > rounding else 0.0
 
 
 def _reached(model: Model, x: float) -> float | None:
     """Smallest N at which a curve has throughput x, from λN = x (1 + σ(N−1) + κN(N−1)); None without one."""
     rate, sigma, kappa = model.values
     a, b, c = kappa * x, (sigma - kappa) * x - rate, (1 - sigma) * x
-    if a == 0:
-        return -c / b if b < 0 and c > 0 else None
     under = b * b - 4 * a * c
-    if under < 0 or b >= 0 or c <= 0:
-        return None
-    return 2 * c / (-b + math.sqrt(under))
+    return 2 * c / (-b + math.sqrt(under)) if under >= 0 and b < 0 < c else None
 
 
 def _hindcast(n: Floats, x: Floats, *, bounded: bool) -> Hindcast | None:
@@ -165,7 +240,7 @@ def _hindcast(n: Floats, x: Floats, *, bounded: bool) -> Hindcast | None:
     near, last = n <= n.max() / 2, n == n.max()
     if len(np.unique(n[near])) < LEAST_FOR_THREE:
         return None
-    early = fits.usl(n[near], x[near], bounded=bounded)
+    early = fit_curve("usl", n[near], x[near], bounded=bounded)
     if early.failed:
         return None
     error = float(early.at(n[last])[0] / x[last].mean()) - 1

@@ -1,4 +1,4 @@
-"""A fit as a plain value: parameters with intervals, goodness of fit, predictions."""
+"""The fit of one curve: parameters with intervals, goodness of fit, predictions."""
 
 from __future__ import annotations
 
@@ -7,17 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from loadprint.commands.usl import curves, solve
-from loadprint.commands.usl.curves import Floats
-
-NAMES = ("lambda", "sigma", "kappa")
-LABELS = {
-    "usl": "USL",
-    "amdahl": "Amdahl (κ = 0)",
-    "saturating": "saturation",
-}
+from loadprint.commands.usl import curves
+from loadprint.commands.usl.curves import CURVES, Floats
+from loadprint.statistics.stats import LEVEL, t_quantile
 
 
 @dataclass(frozen=True)
@@ -75,102 +68,83 @@ class Model:
 
     def at(self, n: Sequence[float] | Floats) -> Floats:
         """Fitted throughput at concurrencies."""
-        curve = curves.saturating if self.key == "saturating" else curves.usl
-        return curve(np.asarray(n, dtype=float), self.values)
+        return CURVES[self.key].value(np.asarray(n, dtype=float), self.values)
 
     def half_width(self, n: Sequence[float] | Floats) -> Floats | None:
         """Half of the 95 % interval of the curve at concurrencies (delta method); None without covariance."""
-        if self.covariance is None or self.freedom < 1:
+        if self.covariance is None:
             return None
-        gradient = curves.saturating_gradient if self.key == "saturating" else curves.usl_gradient
-        slopes = gradient(np.asarray(n, dtype=float), self.values)
+        slopes = CURVES[self.key].gradient(np.asarray(n, dtype=float), self.values)
         variance = np.einsum("ij,jk,ik->i", slopes, np.array(self.covariance), slopes)
-        return np.asarray(solve.t_quantile(self.freedom) * np.sqrt(np.maximum(0, variance)))
+        return np.asarray(half_interval(self.freedom) * np.sqrt(np.maximum(0, variance)))
 
     def predict(self, n: Sequence[float]) -> tuple[Prediction, ...]:
         """Predictions with their intervals."""
-        halves = self.half_width(n)
+        widths = self.half_width(n)
+        halves = [None] * len(n) if widths is None else widths.tolist()
         return tuple(
-            Prediction(float(at), float(value), None if halves is None else float(halves[place]))
-            for place, (at, value) in enumerate(zip(n, self.at(n), strict=True))
+            Prediction(float(at), *each) for at, *each in zip(n, self.at(n).tolist(), halves, strict=True)
         )
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """The solution of a fit: its parameters, and (JᵀJ)⁻¹ of the `estimated` ones.
-
-    `counted`: how many parameters AICc counts, those at a bound among them.
-    """
-
-    parameters: Floats
-    inverse: Floats
-    estimated: tuple[bool, ...]
-    counted: int
+def half_interval(freedom: int) -> float:
+    """Half width of a 95 % interval in standard errors: Student's t, as R's confint for nls."""
+    return t_quantile(0.5 + LEVEL / 2, freedom)
 
 
-def model(key: str, estimate: Estimate, n: Floats, x: Floats) -> Model:
-    """The fit of throughputs `x` at concurrencies `n` as a Model."""
-    usl = key != "saturating"
-    parameters = estimate.parameters
-    curve = curves.usl if usl else curves.saturating
-    rss = float(((x - curve(n, parameters)) ** 2).sum())
-    estimated = np.array(estimate.estimated, dtype=bool)
-    freedom = len(n) - int(estimated.sum())
-    covariance = None
+def failed(key: str, reason: str) -> Model:
+    """A fit without a result, with the reason."""
+    return Model(key, CURVES[key].label, failed=reason)
+
+
+def fit_curve(key: str, n: Floats, x: Floats, *, bounded: bool) -> Model:
+    """Fit throughputs `x` at concurrencies `n` with a curve of CURVES, without predictions."""
+    solution, curve = curves.solve(key, n, x, bounded=bounded), CURVES[key]
+    if isinstance(solution, str):
+        return failed(key, solution)
+    p, free = solution.parameters, np.array(solution.free)
+    rss = float(((x - curve.value(n, p)) ** 2).sum())
+    spread = float(((x - x.mean()) ** 2).sum())
+    freedom = len(n) - int(free.sum())
+    covariance = np.zeros((len(p), len(p)))
     if freedom > 0:
-        covariance = np.zeros((len(estimated), len(estimated)))
-        covariance[np.ix_(estimated, estimated)] = estimate.inverse * rss / freedom
-    sigma, kappa = (float(parameters[1]), float(parameters[2])) if usl else (0.0, 0.0)
-    peak = curves.peak(sigma, kappa) if usl else math.inf
-    limit = float(parameters[0]) if not usl else float(parameters[0]) / sigma if sigma > 0 else math.inf
+        covariance[np.ix_(free, free)] = solution.inverse * rss / freedom
+    parameters = []
+    for place, (name, value) in enumerate(zip(curve.names, p.tolist(), strict=True)):
+        at_bound = curve.free[0][place] and not free[place]
+        parameter = Parameter(name, value, at_bound=bool(at_bound))
+        if freedom > 0 and free[place]:
+            error = math.sqrt(max(0.0, float(covariance[place, place])))
+            half = half_interval(freedom) * error
+            parameter = Parameter(name, value, error, value - half, value + half)
+        parameters.append(parameter)
+    if key == "saturating":
+        peak, limit = math.inf, float(p[0])
+    else:
+        peak, limit = curves.peak(float(p[1]), float(p[2])), float(p[0] / p[1]) if p[1] > 0 else math.inf
     return Model(
         key,
-        LABELS[key],
-        _parameters(NAMES if usl else ("a", "b"), parameters, covariance, estimated, freedom),
-        None if covariance is None else tuple(tuple(map(float, row)) for row in covariance),
+        curve.label,
+        tuple(parameters),
+        tuple(tuple(row) for row in covariance.tolist()) if freedom > 0 else None,
         freedom,
         rss,
         math.sqrt(rss / freedom) if freedom > 0 else None,
-        _r2(x, rss),
-        aicc(rss, len(n), estimate.counted),
+        1 - rss / spread if spread > 0 else None,
+        _aicc(rss, len(n), sum(curve.free[0])),
         peak,
-        float(curve(np.array([peak]), parameters)[0]) if math.isfinite(peak) else limit,
+        float(curve.value(np.array([peak]), p)[0]) if math.isfinite(peak) else limit,
         limit,
     )
 
 
-def _parameters(
-    names: Sequence[str],
-    values: Floats,
-    covariance: Floats | None,
-    estimated: NDArray[np.bool_],
-    freedom: int,
-) -> tuple[Parameter, ...]:
-    out = []
-    for place, (name, value) in enumerate(zip(names, map(float, values), strict=True)):
-        if covariance is None or not estimated[place]:
-            out.append(Parameter(name, value))
-            continue
-        error = math.sqrt(max(0.0, float(covariance[place, place])))
-        half = solve.t_quantile(freedom) * error
-        out.append(Parameter(name, value, error, value - half, value + half))
-    return tuple(out)
-
-
-def _r2(x: Floats, rss: float) -> float | None:
-    spread = float(((x - x.mean()) ** 2).sum())
-    return 1 - rss / spread if spread > 0 else None
-
-
-def aicc(rss: float, points: int, parameters: int) -> float | None:
+def _aicc(rss: float, points: int, parameters: int) -> float | None:
     """Akaike's criterion for small samples (Hurvich & Tsai 1989); the error variance counts as a parameter.
 
-    None with too few points for the number of parameters, or where the fit is exact.
+    Parameters at a bound count too. None with too few points for their number, or where the fit is exact.
     """
     counted = parameters + 1
-    if points - counted - 1 <= 0 or rss <= 0:
+    left = points - counted - 1
+    if left <= 0 or rss <= 0:
         return None
-    return (
-        points * math.log(rss / points) + 2 * counted + 2 * counted * (counted + 1) / (points - counted - 1)
-    )
+    return points * math.log(rss / points) + 2 * counted + 2 * counted * (counted + 1) / left

@@ -1,14 +1,59 @@
-"""Reads throughputs by concurrency from a CSV file or from an execution."""
+"""Reads throughputs by concurrency, column by column: from a CSV file or from an execution."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from loadprint.commands.usl import points_csv, points_execution
-from loadprint.commands.usl.usl_columns import Column, Points
+from loadprint.commands.sweep import cells, sweep_pivots, sweep_text
+from loadprint.commands.sweep.cells import Cell, Swept
 from loadprint.errors import InputError
-from loadprint.reading import bounds
+from loadprint.printable import printable
+from loadprint.reading import bounds, documents
+
+CONCURRENCY = (
+    *("n", "threads", "connections", "clients", "concurrency", "users", "vusers", "virtual users"),
+    *("virtual_users", "load", "terminals", "workers", "processes", "processors", "cpus", "cores"),
+)
+# words in the name of a column that is not a throughput; --column reads it anyway
+OTHER = frozenset(
+    (
+        *("repeat", "run", "block", "seed", "side", "latency", "lat", "response", "time", "duration", "ms"),
+        *("p50", "p90", "p95", "p99", "p999", "error", "errors", "err", "reconnects", "cpu", "util"),
+        *("std", "stddev", "stdev", "sd", "se", "ci", "low", "high", "min", "max"),
+    )
+)
+EMPTY = ("", "-", "n/a", "na", "nan", "null", "none")
+FIX = "give an execution of a campaign with a matrix over threads, such as lookup-scaling"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One curve: concurrencies and throughputs (`unit`), repeats as separate points.
+
+    `cells` are the measurements of an execution at each N; `notes` are remarks on the points.
+    """
+
+    name: str
+    unit: str
+    n: tuple[float, ...]
+    x: tuple[float, ...]
+    cells: Mapping[float, Cell] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Points:
+    """All columns of one source; `concurrency` is the name of N."""
+
+    source: Path
+    title: str
+    concurrency: str
+    columns: tuple[Column, ...]
+    facts: tuple[tuple[str, str], ...] = ()
 
 
 def read(
@@ -22,48 +67,158 @@ def read(
 
     Raises InputError.
     """
-    points = points_execution.read(path) if path.is_dir() else points_csv.read(path, concurrency, columns)
-    chosen = _corrected(_chosen(points, columns), at or {})
-    fits = sum(len(set(column.n)) for column in chosen.columns)
+    points = of(cells.read(path)) if path.is_dir() else _of_file(path, concurrency, columns)
+    known = {column.name: column for column in points.columns}
+    for name in columns:
+        if name not in known:
+            raise InputError(f"--column {name}", f"is not in {path}", f"name one of {', '.join(known)}")
+    chosen = [column for column in points.columns if not columns or column.name in columns]
+    for n, measured in (at or {}).items():
+        if not any(n in column.n for column in chosen):
+            raise InputError(f"--at {n:g}={measured:g}", f"{path} has no N = {n:g}", "name one of its N")
+    facts = points.facts
+    if at:
+        facts += (("N", ", ".join(f"{n:g} corrected to {measured:g}" for n, measured in at.items())),)
+        chosen = [
+            replace(
+                column,
+                n=tuple(at.get(n, n) for n in column.n),
+                cells={at.get(n, n): cell for n, cell in column.cells.items()},
+            )
+            for column in chosen
+        ]
+    fits = sum(len(set(column.n)) for column in chosen)
     if fits > bounds.FITS:
         what = (
             f"has {fits:,} different N in its columns of throughput, more than the limit of {bounds.FITS:,}"
         )
         raise InputError(path, what, "choose a column with --column, or fewer N")
-    return chosen
+    return replace(points, columns=tuple(chosen), facts=facts)
 
 
-def _chosen(points: Points, names: tuple[str, ...]) -> Points:
-    known = [column.name for column in points.columns]
-    for name in names:
-        if name not in known:
-            raise InputError(
-                f"--column {name}", f"is not in {points.source}", f"name one of {', '.join(known)}"
-            )
-    chosen = [column for column in points.columns if not names or column.name in names]
-    return Points(points.source, points.title, points.concurrency, tuple(chosen), points.facts)
+def of(swept: Swept) -> Points:
+    """A column per other dimension of an execution, a point per run.
+
+    Raises InputError where its sides do not differ in threads.
+    """
+    # not the cells that ran at a fixed rate, whose throughput is that rate
+    free = replace(swept, cells=tuple(cell for cell in swept.cells if cell.plan.get("fraction") is None))
+    corner, row, name_of = sweep_pivots.dimensions(free)
+    if corner != "threads":
+        raise InputError(swept.path, "its sides do not differ in threads", FIX)
+    by_column: dict[str, list[tuple[str, Cell]]] = {}
+    for cell in free.cells:
+        by_column.setdefault(name_of(cell), []).append((row(cell), cell))
+    columns = [column for name, of_name in by_column.items() if (column := _of_cells(name, of_name)).n]
+    if not columns:
+        raise InputError(swept.path, "none of its runs counted operations", FIX)
+    return Points(swept.path, sweep_text.title(free), "threads", tuple(columns), sweep_text.facts(free))
 
 
-def _corrected(points: Points, at: Mapping[float, float]) -> Points:
-    for n in at:
-        if not any(n in column.n for column in points.columns):
-            raise InputError(
-                f"--at {n:g}={at[n]:g}", f"{points.source} has no N = {n:g}", "name one of its N"
-            )
-    if not at:
-        return points
-    columns = tuple(
-        Column(
-            column.name,
-            column.unit,
-            tuple(at.get(n, n) for n in column.n),
-            column.x,
-            {at.get(n, n): cell for n, cell in column.cells.items()},
-            column.notes,
-        )
-        for column in points.columns
-    )
-    corrections = ", ".join(f"{n:g} corrected to {measured:g}" for n, measured in at.items())
-    return Points(
-        points.source, points.title, points.concurrency, columns, (*points.facts, ("N", corrections))
-    )
+def _of_cells(name: str, of_name: Sequence[tuple[str, Cell]]) -> Column:
+    points, by_n, bound = [], {}, []
+    for threads, cell in of_name:
+        if not threads.isdigit():
+            raise InputError(f"{name}: threads {threads}", "is not a number", FIX)
+        rates = [rate for run in cell.runs if (rate := cells.operations(run)) is not None]
+        if rates:
+            points += [(float(threads), rate) for rate in rates]
+            by_n[float(threads)] = cell
+            bound += [threads] if cell.client_bound else []
+    note = f"client-bound at N = {', '.join(bound)}: the load generator was the limit, not the server"
+    unit = f"{of_name[0][1].operation.partition(' (')[0]}s/s"
+    n, x = tuple(n for n, _ in points), tuple(x for _, x in points)
+    return Column(name, unit, n, x, by_n, (note,) if bound else ())
+
+
+def _of_file(path: Path, concurrency: str | None, requested: Sequence[str]) -> Points:
+    """Read a file whose first line names its columns; lines that start with # are comments.
+
+    A cell that is empty or n/a was not measured. A column named as a latency, an error or the like is read
+    only if `requested`.
+    """
+    (_, heads), *rows = _lines(path)
+    place = _concurrency(path, heads, concurrency)
+    columns, left_out = [], []
+    for other, name in enumerate(heads):
+        if other == place or not any(_is_number(row[other]) for _, row in rows):
+            continue
+        if name in requested or not OTHER & set(re.split(r"[^a-z0-9]+", name.lower())):
+            columns.append(_column(heads[place], name, [(at, row[place], row[other]) for at, row in rows]))
+        else:
+            left_out.append(name)
+    if not columns:
+        raise InputError(path, f"has no column of throughput next to `{heads[place]}`", "add a named column")
+    fact = ("left out", f"{', '.join(left_out)}: not named as a throughput (--column fits it)")
+    return Points(path, path.name, heads[place], tuple(columns), (fact,) if left_out else ())
+
+
+def _lines(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """The header and the lines below it, each with its place for a message."""
+    text = bounds.read_text(path, bounds.TABLE, "give a CSV file, or the directory of an execution")
+    bounds.require_table(path, text.count("\n"), 1)
+    lines = [(f"{path}:{number}", line) for number, line in enumerate(text.splitlines(), start=1)]
+    lines = [(at, line) for at, line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if len(lines) < 2:
+        fix = "give a CSV file whose first line names columns"
+        raise InputError(path, "has no lines below its header", fix)
+    delimiter = max(",;\t", key=lines[0][1].count)
+    try:
+        reader = csv.reader((line for _, line in lines), delimiter=delimiter, strict=True)
+        parsed = [list(map(printable, line)) for line in reader]
+    except csv.Error as error:
+        raise InputError(path, f"is not a CSV file ({error})", "write it as RFC 4180 describes") from error
+    bounds.require_table(path, len(parsed), len(parsed[0]))
+    for (at, _), row in zip(lines, parsed, strict=False):
+        if len(row) != len(parsed[0]):
+            what = f"has {len(row)} cells where the first line has {len(parsed[0])}"
+            raise InputError(at, what, "complete the line; quote numbers that hold a separator")
+        yield at, [cell.strip() for cell in row]
+
+
+def _concurrency(path: Path, heads: Sequence[str], requested: str | None) -> int:
+    """Which column is the concurrency: the requested one, else the first with a usual name."""
+    lower = [head.lower() for head in heads]
+    wanted = CONCURRENCY if requested is None else (requested.lower(),)
+    for place, head in enumerate(lower):
+        if head in wanted:
+            return place
+    if requested is not None:
+        fix = f"name one of {', '.join(heads)}"
+        raise InputError(f"--concurrency {requested}", f"is not a column of {path}", fix)
+    what = f"has no column of concurrency ({', '.join(heads)})"
+    raise InputError(path, what, "name it with --concurrency NAME")
+
+
+def _column(concurrency: str, name: str, rows: Sequence[tuple[str, str, str]]) -> Column:
+    points, missing = [], 0
+    for place, of_n, of_x in rows:
+        n, x = _number(place, concurrency, of_n), _number(place, name, of_x)
+        if n is None or x is None:
+            missing += 1
+        elif x <= 0:
+            fix = "leave the cell empty if it was not measured"
+            raise InputError(place, f"{name} {of_x} is not a throughput above 0", fix)
+        elif n <= 0:
+            raise InputError(place, f"{n:g} is not a concurrency", "leave the line out")
+        else:
+            points.append((n, x))
+    note = (f"{missing} line{'s' if missing > 1 else ''} without a value left out",) if missing else ()
+    return Column(name, "", tuple(n for n, _ in points), tuple(x for _, x in points), notes=note)
+
+
+def _number(place: str, name: str, text: str) -> float | None:
+    """A number, with or without thousands separators; None for a cell without one."""
+    if text.lower() in EMPTY:
+        return None
+    if not _is_number(text):
+        raise InputError(place, f"{name} {text!r} is not a number", "write it as 1234.5, or leave it empty")
+    return float(text.replace(",", ""))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        value = abs(float(text.replace(",", "")))
+    except ValueError:
+        return False
+    return value == 0 or documents.SMALLEST <= value <= documents.LARGEST

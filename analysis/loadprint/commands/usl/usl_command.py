@@ -60,7 +60,7 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit, print, draw. A poor fit is not a failure."""
-    from loadprint.commands.usl import points, usl_summary, usl_text
+    from loadprint.commands.usl import points, usl_cells, usl_summary, usl_text
 
     predict = _numbers(arguments.predict)
     at = dict(_pair(text) for text in arguments.at)
@@ -69,10 +69,10 @@ def run(arguments: argparse.Namespace) -> int:
     )
     report = usl_summary.summarise(measured, predict=predict, bounded=not arguments.unbounded)
     if arguments.plot is not None:
-        from loadprint.commands.usl.panels import panels
         from loadprint.plotting import scaling_plot
 
-        scaling_plot.write(panels(report), arguments.plot)
+        fitted = [(each.fit, each.name, report.concurrency, each.unit) for each in report.columns if each.fit]
+        scaling_plot.write([usl_cells.panel(*each) for each in fitted], arguments.plot)
     options.write(usl_text.RENDERERS[arguments.format](report), arguments.output)
     return 0
 
