@@ -12,6 +12,7 @@ from loadprint.commands.campaign.campaign_file import load
 from loadprint.commands.campaign.equal_load import resolve
 from loadprint.commands.campaign.execution import Plan, open_execution, order, plan
 from loadprint.configuration.document import DocumentError
+from reads import known
 
 CAMPAIGNS = Path(__file__).parents[2] / "ansible" / "campaigns"
 BASE = """\
@@ -181,8 +182,7 @@ def finish(opened: Plan, run: str, rate: float, status: str = "complete") -> Non
 def test_the_rate_is_a_share_of_the_slower_sides_mean_maximum_and_stays(tmp_path: Path) -> None:
     campaign = load(written(tmp_path, ONE, "point-text", EQUAL))
     opened = open_execution(campaign, "a" * 64, tmp_path)
-    directory = opened.directory
-    assert directory is not None
+    directory = known(opened.directory)
     finish(opened, "b1-point-text-r1", 900)
     with pytest.raises(DocumentError, match="no saturation run of point-ps is complete"):
         resolve(directory, "b1-point-text@50-r1")

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reads import known
 
 PLUGIN = Path(__file__).parents[2] / "ansible" / "callback_plugins" / "loadprint.py"
 
 
 @pytest.fixture(scope="module")
 def plugin() -> Any:
-    spec = importlib.util.spec_from_file_location("progress_plugin", PLUGIN)
-    assert spec is not None
+    spec = known(importlib.util.spec_from_file_location("progress_plugin", PLUGIN))
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
