@@ -206,74 +206,97 @@ def test_the_rows_add_up_to_the_latency_of_each_unit_of_work(tmp_path: Path) -> 
     assert by_operation["unexplained"] == pytest.approx(1e-3)
 
 
-def test_halved_latencies_are_unexplained_at_the_client(tmp_path: Path) -> None:
-    """A manifest that fits cannot hide them: the kernel's times of the client's threads stay."""
-    halved = host(transactions={"all": LATENCY | {"latency_ms": {"mean": 17.5}}})
-    (group, *_) = table(tmp_path / "execution", one=host(), two=halved)
-    assert values(group.rows, 1)["client_unexplained"] == pytest.approx(-1.75 / 2000)
-    assert "-100 % of the latency: this ledger does not close" in notes(group.rows, "client_unexplained", 1)
-    assert not notes(group.rows, "client_unexplained", 0)
-    before, after = values(group.rows, 0), values(group.rows, 1)
-    assert {name for name in before if before[name] != after[name]} == {"latency", "client_unexplained"}
-
-
-def test_an_open_loop_has_a_backlog(tmp_path: Path) -> None:
-    kind = {"count": 2100, "latency_ms": {"mean": 45.0}, "wait_ms_mean": 10.0}
-    found = ledger(tmp_path / "run", host(transactions={"all": kind}, rate=100.0)).values
-    assert found["ledger.latency"].rate == pytest.approx(4.5)
-    assert found["ledger.backlog"].rate == pytest.approx(1.0)
-    assert found["ledger.client_unexplained"].rate == pytest.approx(0.0, abs=1e-9)
-    del kind["wait_ms_mean"]
-    other = ledger(tmp_path / "other", host(transactions={"all": kind}, rate=100.0))
-    reason = "the generator does not report how long its operations waited for a connection"
-    assert {other.why(f"ledger.{name}") for name in ("backlog", "client_unexplained")} == {reason}
-
-
-def test_more_states_than_connections_are_marked(tmp_path: Path) -> None:
-    """Other programs have connections, or a period began before the window."""
-    (group, *_) = table(tmp_path / "execution", one=host(), two=host({**STATES, "client": 2.0}))
-    assert "negative" in notes(group.rows, "not_recorded", 1)
-    assert not notes(group.rows, "not_recorded", 0)
-
-
-def without(name: str, **states_of: Any) -> Callable[[range], Tables]:
-    def rows(ticks: range) -> Tables:
-        return {probe: of for probe, of in states(STATES, **states_of)(ticks).items() if probe != name}
-
-    return rows
-
-
-def test_a_recording_of_an_older_version_has_the_server_only(tmp_path: Path) -> None:
-    old = replace(host(), more=without("ebpf_exchanges"))
-    found = ledger(tmp_path / "run", old)
-    for name in ("client_cpu", "waiting", "client_unexplained", "network", "overlap", "unexplained"):
-        assert found.get(f"ledger.{name}") is None
-        assert "recorded by an older version" in found.why(f"ledger.{name}")
-    assert found.values["ledger.server"].rate == pytest.approx(2.7)
-    (group, *_) = table(tmp_path / "execution", one=old, two=old)
-    assert values(group.rows)["run_queue"] == pytest.approx(0.5 / 2000)
-
-
-def test_a_load_without_states_has_no_sum_but_the_reason(tmp_path: Path) -> None:
-    found = ledger(tmp_path / "run", host(STATES, {}))
-    for name in ("client_cpu", "waiting", "client_unexplained", "unexplained"):
-        assert found.get(f"ledger.{name}") is None
-        assert "no thread of the load waits for one connection" in found.why(f"ledger.{name}")
-    assert found.values["ledger.network"].rate == pytest.approx(NETWORK)
+HALVED = host(transactions={"all": LATENCY | {"latency_ms": {"mean": 17.5}}})
 
 
 @pytest.mark.parametrize(
-    ("exchanges", "reason"),
-    [({"exchanges": 1}, "fewer than 30 exchanges"), ({"ends": "server"}, "the load is on another host")],
+    ("changed", "row", "note"),
+    [
+        # a manifest that fits cannot hide them: the kernel's times of the client's threads stay
+        (HALVED, "client_unexplained", "-100 % of the latency: this ledger does not close"),
+        (host(STATES | {"run queue": 0.1}), "unexplained", "11 % of the latency: this ledger does not close"),
+        # other programs have connections, or a period began before the window
+        (host(STATES | {"client": 2.0}), "not_recorded", "negative"),
+    ],
 )
-def test_without_exchanges_of_both_ends_there_is_no_network(
-    tmp_path: Path, exchanges: dict[str, Any], reason: str
+def test_a_sum_that_does_not_close_is_marked_at_its_end(
+    tmp_path: Path, changed: Host, row: str, note: str
 ) -> None:
-    made = replace(host(), more=states(STATES, **exchanges))
-    found = ledger(tmp_path / "run", made)
-    assert reason in found.why("ledger.network")
-    assert reason in found.why("ledger.unexplained")
+    (group, *_) = table(tmp_path / "execution", one=host(), two=changed)
+    assert note in notes(group.rows, row, 1)
+    assert not notes(group.rows, row, 0)
+    if changed is HALVED:
+        before, after = values(group.rows, 0), values(group.rows, 1)
+        assert {name for name in before if before[name] != after[name]} == {"latency", row}
+
+
+def test_an_open_loop_has_a_backlog(tmp_path: Path) -> None:
+    found = ledger(tmp_path / "run", host(transactions={"all": LATE | {"wait_ms_mean": 10.0}}, rate=100.0))
+    assert found.values["ledger.latency"].rate == pytest.approx(4.5)
+    assert found.values["ledger.backlog"].rate == pytest.approx(1.0)
     assert found.values["ledger.client_unexplained"].rate == pytest.approx(0.0, abs=1e-9)
+
+
+def without(name: str) -> Host:
+    return replace(host(), more=lambda ticks: {n: of for n, of in states(STATES)(ticks).items() if n != name})
+
+
+LATE = {"count": 2100, "latency_ms": {"mean": 45.0}}
+CLOSURES = ("client_cpu", "waiting", "client_unexplained", "unexplained")
+NO_WAIT = "the generator does not report how long its operations waited for a connection"
+NO_MEAN = "the generator did not report the mean latency of its transactions"
+NO_NUMBER = "neither the server nor the generator reports the number of connections"
+FEW, ONE_END = (
+    replace(host(), more=states(STATES, **columns)) for columns in ({"exchanges": 1}, {"ends": "server"})
+)
+# some threads of a pool wait for one client, while it logs in; the client needs none of them
+POOL, LOADED = (
+    replace(host(), variables={"thread_handling": handling})
+    for handling in ("pool-of-threads", "loaded-dynamically")
+)
+BETWEEN_ENDS, OF_SERVER = ("network", "unexplained"), ("user", "server", "unexplained")
+
+
+@pytest.mark.parametrize(
+    ("made", "missing", "reason", "there"),
+    [
+        (without("ebpf_exchanges"), (*CLOSURES, "network"), "recorded by an older version", "server"),
+        (host(STATES, {}), CLOSURES, "no thread of the load waits for one connection", "network"),
+        (FEW, BETWEEN_ENDS, "fewer than 30 exchanges", "client_unexplained"),
+        (ONE_END, BETWEEN_ENDS, "the load is on another host", "client_unexplained"),
+        (host(transactions={}), ("latency", "client_unexplained"), NO_MEAN, "unexplained"),
+        (host(transactions={"all": LATE}, rate=100.0), ("backlog", "client_unexplained"), NO_WAIT, "server"),
+        (host(threads=None), ("not_recorded",), NO_NUMBER, "unexplained"),
+        (host(), ("disk_read_queue",), "probe ebpf_block was not recorded", "server"),
+        (host(), ("round_trip",), "probe ebpf_tcp was not recorded", "server"),
+        (POOL, OF_SERVER, "pool-of-threads", "client_unexplained"),
+        (LOADED, OF_SERVER, "loaded-dynamically", "client_unexplained"),
+        (host({"lock": 1.0}), ("server",), "thread pool", "lock"),
+    ],
+)
+def test_what_is_missing_has_its_reason_and_the_rest_stays(
+    tmp_path: Path, made: Host, missing: tuple[str, ...], reason: str, there: str
+) -> None:
+    found = ledger(tmp_path / "run", made)
+    for name in missing:
+        assert found.get(f"ledger.{name}") is None
+        assert reason in found.why(f"ledger.{name}")
+    assert found.get(f"ledger.{there}") is not None
+
+
+def test_without_a_ledger_the_reason_is_in_its_row_and_in_the_header(tmp_path: Path) -> None:
+    (group, *_) = table(tmp_path / "pool", one=POOL, two=POOL)
+    assert "pool-of-threads" in notes(group.rows, "run_queue")
+    (text,) = (text for label, text in table_of(tmp_path / "pool").facts if label == "no ledger")
+    assert text.startswith("of time: the server has a thread pool")
+    (group,) = table(tmp_path / "none", one=host({}, {}), two=host({}, {}))
+    (row,) = group.rows
+    assert row.view == "all"
+    assert "thread pool" in row.cells[0].notes[0]
+    usual = replace(host(), variables={"thread_handling": "one-thread-per-connection"})
+    assert ledger(tmp_path / "usual", usual).get("ledger.server") is not None
+    other = ledger(tmp_path / "other", with_requests(device="sdb"))
+    assert "no rows of the disks of the server's files" in other.why("ledger.disk_flush")
 
 
 @pytest.mark.parametrize("waits", [None, 0.3, 2.0])
@@ -290,54 +313,12 @@ def test_row_locks_of_the_whole_server_are_not_in_the_sum(tmp_path: Path, waits:
     assert sum(parts) == pytest.approx(total)
 
 
-def test_a_ledger_that_does_not_close_is_marked(tmp_path: Path) -> None:
-    groups = table(tmp_path / "execution", one=host(), two=host({**STATES, "run queue": 0.1}))
-    assert not notes(groups[0].rows, "unexplained")
-    assert "11 % of the latency: this ledger does not close" in notes(groups[0].rows, "unexplained", 1)
-    assert not notes(groups[0].rows, "client_unexplained", 1)
-
-
 def test_small_rows_are_in_the_full_view_only(tmp_path: Path) -> None:
     (first, *others) = table(tmp_path / "execution", one=host(), two=host())
     views = {row.label: row.view for row in first.rows}
     assert views["run queue"] == views["unexplained, between the ends"] == "measured"
     assert views["sleep"] == views["throttled (quota)"] == "all"
     assert {row.view for group in others for row in group.rows} == {"all"}
-
-
-def test_a_server_whose_threads_wait_for_no_client_has_no_rows_but_the_reason(tmp_path: Path) -> None:
-    pool = {"lock": 1.0}
-    made = host({})
-    assert "thread pool" in ledger(tmp_path / "run", made).why("ledger.server")
-    (group,) = table(tmp_path / "execution", one=host({}, {}), two=host({}, {}))
-    (row,) = group.rows
-    assert row.view == "all"
-    assert "thread pool" in row.cells[0].notes[0]
-    other = ledger(tmp_path / "other", host(pool))
-    assert other.values["ledger.lock"].rate == pytest.approx(1.0)
-
-
-def no_ledger(execution: Path) -> list[str]:
-    """The line of the header on missing ledgers."""
-    return [text for label, text in table_of(execution).facts if label == "no ledger"]
-
-
-@pytest.mark.parametrize("handling", ["pool-of-threads", "loaded-dynamically"])
-def test_threads_of_a_pool_are_not_those_of_connections(tmp_path: Path, handling: str) -> None:
-    """Some of them wait for one client: while it logs in."""
-    pool = replace(host(), variables={"thread_handling": handling})
-    found = ledger(tmp_path / "run", pool)
-    for name in ("user", "server", "unexplained"):
-        assert found.get(f"ledger.{name}") is None
-        assert handling in found.why(f"ledger.{name}")
-    # the client needs no threads of the server
-    assert found.values["ledger.client_unexplained"].rate == pytest.approx(0.0, abs=1e-9)
-    (group, *_) = table(tmp_path / "execution", one=pool, two=pool)
-    assert handling in notes(group.rows, "run_queue")
-    (text,) = no_ledger(tmp_path / "execution")
-    assert text.startswith("of time: the server has a thread pool")
-    usual = replace(host(), variables={"thread_handling": "one-thread-per-connection"})
-    assert ledger(tmp_path / "usual", usual).get("ledger.server") is not None
 
 
 def test_a_server_that_ends_in_the_window_has_no_ledger(tmp_path: Path) -> None:
@@ -349,21 +330,6 @@ def test_a_server_that_ends_in_the_window_has_no_ledger(tmp_path: Path) -> None:
     for name in ("ledger.user", "ledger.unexplained", "process.server.cpu"):
         assert found.get(name) is None
         assert "--process server=@FILE" in found.why(name)
-
-
-def test_a_generator_without_latency_leaves_the_states(tmp_path: Path) -> None:
-    found = ledger(tmp_path / "run", host(transactions={}))
-    assert found.get("ledger.server") is not None
-    assert found.get("ledger.unexplained") is not None
-    reason = "the generator did not report the mean latency of its transactions"
-    assert {found.why(f"ledger.{name}") for name in ("latency", "client_unexplained")} == {reason}
-
-
-def test_without_the_number_of_connections_both_sums_close(tmp_path: Path) -> None:
-    found = ledger(tmp_path / "run", host(threads=None))
-    assert found.values["ledger.unexplained"].rate == pytest.approx(0.0, abs=1e-9)
-    unknown = "neither the server nor the generator reports the number of connections"
-    assert found.why("ledger.not_recorded") == unknown
 
 
 def test_without_a_result_of_the_load_the_file_is_named(tmp_path: Path) -> None:
@@ -412,14 +378,6 @@ def test_a_multipath_disk_has_the_requests_of_its_paths(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", with_requests(device="nvme0c1n1"))
     change_json(run / "server/fingerprint.json", storage=[{"role": "redo", "disks": ["nvme0n1"]}])
     assert quantities(run).values["ledger.disk_flush"].rate == pytest.approx(0.04)
-
-
-def test_parts_that_were_not_recorded_have_a_reason(tmp_path: Path) -> None:
-    found = ledger(tmp_path / "plain", host())
-    assert found.why("ledger.disk_read_queue") == "probe ebpf_block was not recorded"
-    assert found.why("ledger.round_trip") == "probe ebpf_tcp was not recorded"
-    other = ledger(tmp_path / "other", with_requests(device="sdb"))
-    assert "no rows of the disks of the server's files" in other.why("ledger.disk_flush")
 
 
 def slower() -> Host:
