@@ -13,6 +13,7 @@ from loadprint.commands.campaign.equal_load import resolve
 from loadprint.commands.campaign.execution import Plan, open_execution, order, plan
 from loadprint.configuration.document import DocumentError
 from reads import known
+from test_campaign import line_of
 
 CAMPAIGNS = Path(__file__).parents[2] / "ansible" / "campaigns"
 BASE = """\
@@ -49,11 +50,6 @@ def written(tmp_path: Path, sides: str, reference: str, more: str = "") -> Path:
     text = BASE.replace("SIDES\n", sides).replace("REFERENCE", reference).replace("MORE\n", more)
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def line_of(path: Path, text: str) -> int:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return next(number for number, line in enumerate(lines, start=1) if text in line)
 
 
 def test_a_matrix_is_one_side_per_combination(tmp_path: Path) -> None:
