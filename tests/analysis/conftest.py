@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from every_table import complete_run
 from recordings import Host, make_execution
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "compare"
@@ -50,6 +51,12 @@ def insert(k: int = 0) -> Host:
         switches=9000 + 100 * k,
         cpus={"0": busy, "1": {"user": 20, "system": 10, "idle": 70}},
     )
+
+
+@pytest.fixture(scope="session")
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with every table and figure; not to be changed."""
+    return complete_run(tmp_path_factory.mktemp("complete") / "run")
 
 
 @pytest.fixture

@@ -1,19 +1,16 @@
-"""Damages recordings, and checks the response of a command to them."""
+"""Checks the response of a command to a recording."""
 
 from __future__ import annotations
 
-import copy
 import io
 import json
 import math
-from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from loadprint.__main__ import main
-from recordings import BOOT, REALTIME, SECOND, Host, make_execution
+from recordings import Host
 
 RICH = Host(
     seconds=6,
@@ -75,46 +72,3 @@ def finite(value: Any) -> None:
         for each in value.values() if isinstance(value, dict) else value:
             finite(each)
     assert not isinstance(value, float) or math.isfinite(value)
-
-
-def light_execution(path: Path) -> Path:
-    """Two sides of two runs without a recorder's tables and manifests: one answer takes little time."""
-    made = make_execution(path, {"a": [RICH, RICH], "b": [RICH, RICH]}, "a")
-    lane = {"cpu": 0, "seconds": 1.0, "on_cpu_seconds": 1.0, "min_ns": 1, "slices_ns": [1, 2, 3, 4]}
-    canary = {
-        "boot_id": BOOT,
-        "begin_monotonic_ns": 1,
-        "begin_realtime_ns": REALTIME,
-        "end_monotonic_ns": SECOND,
-        "parts": [{"name": "cpu", "work": 1, "unit": "x", "lanes": [lane]}],
-    }
-    for run in made.glob("b*"):
-        for table in run.glob("server/*.parquet"):
-            table.unlink()
-        lines = [json.dumps({"label": label, **canary}) + "\n" for label in ("before", "after")]
-        (run / "server" / "canary.jsonl").write_text("".join(lines))
-        (run / "manifest.json").unlink()
-    return made
-
-
-def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Paths to every value of a document, of lists to the first two."""
-    yield at
-    keys = value if isinstance(value, dict) else range(min(len(value), 2)) if isinstance(value, list) else ()
-    for key in keys:
-        yield from places(value[key], (*at, key))
-
-
-def spoiled(document: Any, at: tuple[Any, ...], text: str | None) -> str:
-    """The document as JSON with one value replaced by a text, or taken out."""
-    if not at:
-        return text or ""
-    document = copy.deepcopy(document)
-    parent = document
-    for key in at[:-1]:
-        parent = parent[key]
-    if text is None:
-        del parent[at[-1]]
-        return json.dumps(document)
-    parent[at[-1]] = "@spoiled@"
-    return json.dumps(document).replace('"@spoiled@"', text)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from recordings import Rows
+from recordings import DISK, NIC, Host, Rows, change_json, make_run
 
 METRICS = Path(__file__).parents[2] / "docs" / "metrics.md"
 HEAD = re.compile(r"Shape `(\w+)`, entity (`\w+`(?:, `\w+`)*); ")
@@ -114,3 +114,44 @@ def _value(name: str, kind: str, tick: int, words: tuple[str, ...]) -> Any:
     if name == "buckets":
         return [tick * rate * each for each in (1, 20, 300, 40, 5)]
     return rate * tick + 7
+
+
+RESULT = {
+    "rows": 4000,
+    "retries": 12,
+    "errors": 7,
+    "errors_by_code": {"1213": 5},
+    "rate": 120.0,
+    "achieved_rate": 110.0,
+    "backlog_max": 9,
+    "backlog_end": 3,
+    "details": {"nopm": 5000, "tpm": 9000},
+    "transactions": {
+        kind: {"count": count, "latency_ms": {"mean": 3.5, "p50": 3, "p95": 5, "p99": 8, "max": 20}}
+        for kind, count in (("neword", 11_000), ("payment", 9000))
+    },
+}
+STATUS = (
+    *("Questions", "Queries", "Com_commit", "Com_stmt_prepare", "Com_stmt_execute", "Com_stmt_close"),
+    *("Com_prepare_sql", "Bytes_received", "Bytes_sent"),
+)
+
+
+def complete_host(**changes: Any) -> Host:
+    """A host with every table, whose generator and server report every figure."""
+    host = Host(
+        seconds=40,
+        nics={"veth0": {name: 900 + place for place, name in enumerate(NIC)}},
+        disks={"vda": {name: 300 + place for place, name in enumerate(DISK)}},
+        result=RESULT,
+        grown={name: 80_000 + place for place, name in enumerate(STATUS)},
+        more=every_table,
+    )
+    return replace(host, **changes)
+
+
+def complete_run(path: Path) -> Path:
+    """A run of it, on two CPUs of one core."""
+    run = make_run(path, complete_host())
+    cores = [{"cpu": cpu, "package": 0, "core": 0} for cpu in (0, 1)]
+    return change_json(run / "server/fingerprint.json", cpus={"model": "Test CPU", "list": cores})

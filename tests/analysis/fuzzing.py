@@ -49,9 +49,9 @@ def make_bases(place: Path) -> dict[str, Path]:
     bases["pair"] = make_execution(place / "pair", {"a": [steady] * 3, "b": [steady] * 3}, "a")
     bases["every"] = make_run(place / "every", Host(seconds=4, more=every_table))
     sides = {f"t{n}": [Host(seconds=4, events=100 * n)] for n in (1, 2, 4, 8, 16, 32)}
-    plans = {f"t{n}": {"threads": n, "workload": "x", "cell": {"kind": "x", "threads": n}} for n in (1, 2, 4)}
-    plans |= {
-        f"t{n}": {"threads": n, "workload": "x", "cell": {"kind": "x", "threads": n}} for n in (8, 16, 32)
+    plans = {
+        f"t{n}": {"threads": n, "workload": "x", "cell": {"kind": "x", "threads": n}}
+        for n in (1, 2, 4, 8, 16, 32)
     }
     bases["matrix"] = make_execution(place / "matrix", sides, "t1", plans, {"name": "x"})
     return bases
@@ -167,12 +167,13 @@ def peak_kib() -> int:
     return int(text.partition("VmHWM:")[2].split()[0])
 
 
-def spoil(copy: Path, spoiled: Path, mutation: Mutation, chance: random.Random) -> str:
-    """Spoil a file, most often with a manifest that agrees."""
+def spoil(spoiled: Path, mutation: Mutation, chance: random.Random) -> str:
+    """Spoil a file, most often with a manifest that agrees; a device has no checksum."""
     mutation(spoiled, chance)
     holder = spoiled.parent if (spoiled.parent / "run.json").is_file() else spoiled.parent.parent
-    if spoiled.name not in ("manifest.json", "execution.json") and chance.random() < 0.8:
-        vouch(holder)
+    agrees = spoiled.name not in ("manifest.json", "execution.json") and chance.random() < 0.8
+    if agrees and not spoiled.is_symlink():
+        write_manifest(holder)
     return ""
 
 
@@ -202,16 +203,9 @@ def one(bases: dict[str, Path], number: int, base: str, file: Path, mutation: Mu
         name = f"{number} {mutation.__name__} {base}/{file.relative_to(bases[base])}"
         spoiled = copy / file.relative_to(bases[base])
         chosen = chance.sample(commands(base, copy, bases[base], place / "out"), 2)
-        return apart(name, lambda: spoil(copy, spoiled, mutation, chance)) and apart(
+        return apart(name, lambda: spoil(spoiled, mutation, chance)) and apart(
             name, lambda: asked(chosen, place / "out")
         )
-
-
-def vouch(holder: Path) -> None:
-    """A manifest that agrees with what the run holds; a device has no checksum."""
-    links = [file for file in holder.rglob("*") if file.is_symlink()]
-    if not links:
-        write_manifest(holder)
 
 
 def all_of(first: int, step: int, count: int, seconds: int) -> int:

@@ -7,21 +7,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
-from recordings import FIRST, REALTIME, SECOND, Host, make_run, write_json, write_manifest, write_table
+from recordings import (
+    FIRST,
+    REALTIME,
+    SECOND,
+    Host,
+    change_column,
+    change_json,
+    change_rows,
+    make_run,
+    write_json,
+    write_manifest,
+    write_table,
+)
 
 BOOT = "99999999-8888-7777-6666-555555555551"
 MILLI = 1_000_000
 AHEAD = 300 * SECOND
 MEASURE = FIRST + SECOND // 2  # start of `measure` on the server's monotonic clock
-
-
-def rewrite(path: Path, change: Any) -> None:
-    """Change each row of a Parquet file."""
-    table = pq.read_table(path)
-    rows = [change(row) for row in table.to_pylist()]
-    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
 
 
 def split(path: Path, host: Host | None = None, **meta: Any) -> Path:
@@ -31,8 +35,8 @@ def split(path: Path, host: Host | None = None, **meta: Any) -> Path:
     """
     roles = {"server": {"host": "db1"}, "load": {"host": "load1"}}
     run = make_run(path, host, roles=roles, placement={"verified": True}, **meta)
-    fingerprint = json.loads((run / "server/fingerprint.json").read_text()) | {"cpusets": {}}
-    write_json(run / "server" / "fingerprint.json", fingerprint)
+    change_json(run / "server/fingerprint.json", cpusets={})
+    fingerprint = json.loads((run / "server/fingerprint.json").read_text())
     role = run / "load"
     write_json(role / "fingerprint.json", fingerprint | {"host": "load1", "boot_id": BOOT})
     tables = ("cpu", "process", "threads", "ticks")
@@ -45,7 +49,7 @@ def split(path: Path, host: Host | None = None, **meta: Any) -> Path:
         if name == "ticks":
             rows = [row for row in rows if row["probe"] in tables]
         write_table(role / f"{name}.parquet", rows, described | {"role": "load", "boot_id": BOOT})
-    rewrite(role / "ticks.parquet", lambda row: _later(row, AHEAD))
+    change_rows(role / "ticks.parquet", lambda row: _later(row, AHEAD))
     _stamps(role, BOOT, AHEAD)
     write_manifest(run)
     return run
@@ -73,8 +77,7 @@ def skew(run: Path, seconds: float) -> None:
     by, role = round(seconds * SECOND), run / "load"
     lines = [json.loads(line) for line in (role / "phases.jsonl").read_text().splitlines()]
     write_lines(role / "phases.jsonl", [line | {"realtime_ns": line["realtime_ns"] + by} for line in lines])
-    rewrite(role / "ticks.parquet", lambda row: {**row, "realtime_ns": row["realtime_ns"] + by})
-    write_manifest(run)
+    change_column(role / "ticks.parquet", "realtime_ns", lambda row: row["realtime_ns"] + by)
 
 
 def measure_clock(

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 import random
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from damage import places, spoiled
 
 MANY = 3_000_000  # rows: as many Python objects for each take over 1 GB
 ESCAPES = r'"\u001b]0;owned\u0007\u001b[2J\u202e\u2066\u0085 end"'
@@ -27,6 +27,29 @@ VALUES = (
     *('"' + "long " * 400_000 + '"', "[" * 100_000, "[" * 60 + "]" * 60, "[" + "{}," * 500_000 + "{}]"),
 )
 Mutation = Callable[[Path, random.Random], None]
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Paths to every value of a document, of lists to the first two."""
+    yield at
+    keys = value if isinstance(value, dict) else range(min(len(value), 2)) if isinstance(value, list) else ()
+    for key in keys:
+        yield from places(value[key], (*at, key))
+
+
+def spoiled(document: Any, at: tuple[Any, ...], text: str | None) -> str:
+    """The document as JSON with one value replaced by a text, or taken out."""
+    if not at:
+        return text or ""
+    document = copy.deepcopy(document)
+    parent = document
+    for key in at[:-1]:
+        parent = parent[key]
+    if text is None:
+        del parent[at[-1]]
+        return json.dumps(document)
+    parent[at[-1]] = "@spoiled@"
+    return json.dumps(document).replace('"@spoiled@"', text)
 
 
 def drop(path: Path, chance: random.Random) -> None:

@@ -21,6 +21,7 @@ REALTIME = 1_700_000_000 * SECOND
 FIRST = 1_000 * SECOND  # monotonic stamp of tick 0
 
 Rows = list[dict[str, Any]]
+Tables = dict[str, tuple[Rows, dict[str, Any]]]  # rows and metadata by probe
 CPU = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
 DISK = [
     "reads",
@@ -96,7 +97,7 @@ class Host:
     grown: Mapping[str, int] = field(default_factory=dict)  # status counters, increase in the measure phase
     drive: Mapping[str, Any] = field(default_factory=dict)
     # further probes: name → rows and description, for the ticks
-    more: Callable[[range], dict[str, tuple[Rows, dict[str, Any]]]] | None = None
+    more: Callable[[range], Tables] | None = None
 
 
 def make_run(path: Path, host: Host | None = None, **meta: Any) -> Path:
@@ -146,6 +147,48 @@ def write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value), encoding="utf-8")
 
 
+def change_json(path: Path, **changes: Any) -> Path:
+    """Change keys of a JSON file of a run; returns the run."""
+    write_json(path, json.loads(path.read_text()) | changes)
+    return agreed(path)
+
+
+def change_rows(path: Path, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> Path:
+    """Change or drop the rows of a run's table, whose metadata stay; returns the run."""
+    table = pq.read_table(path)
+    rows = [row for row in map(change, table.to_pylist()) if row is not None]
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+    return agreed(path)
+
+
+def change_column(
+    path: Path, name: str, value: Callable[[dict[str, Any]], Any], kind: pa.DataType | None = None
+) -> Path:
+    """Compute a column of a run's table again from each row, perhaps with another type; returns the run."""
+    table = pq.read_table(path)
+    place = table.schema.get_field_index(name)
+    values = pa.array([value(row) for row in table.to_pylist()], kind or table.schema.field(place).type)
+    pq.write_table(table.set_column(place, name, values), path)
+    return agreed(path)
+
+
+def change_metadata(path: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    """Change the `loadprint` metadata of a run's table in place; returns the run."""
+    table = pq.read_table(path)
+    described = json.loads(table.schema.metadata[b"loadprint"])
+    change(described)
+    pq.write_table(table.replace_schema_metadata({"loadprint": json.dumps(described)}), path)
+    return agreed(path)
+
+
+def agreed(path: Path) -> Path:
+    """Make the manifest, if there is one, agree with a changed file; returns the run."""
+    run = next(parent for parent in path.parents if (parent / "run.json").is_file())
+    if (run / "manifest.json").exists():
+        write_manifest(run)
+    return run
+
+
 def write_table(path: Path, rows: Rows, described: Mapping[str, Any]) -> None:
     """Write rows as one Parquet table with its `loadprint` metadata."""
     table = pa.Table.from_pylist(rows)
@@ -163,7 +206,7 @@ def grown(rates: Mapping[str, int], names: Iterable[str], tick: int, start: int 
     return {name: start + rates.get(name, 0) * tick for name in names}
 
 
-def _probes(host: Host, ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
+def _probes(host: Host, ticks: range) -> Tables:
     table = {"shape": "table"}
     return {
         "cpu": (_cpu(host, ticks), table),

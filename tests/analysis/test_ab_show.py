@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from pathlib import Path
 
 import pytest
 from loadprint.__main__ import main
 from loadprint.commands.ab import show
+from reads import known
 
 ONE_FACTOR = "kind: one factor, quantity: queries_per_cpu_second, other: hidden-index, bound: 0.1"
 KEPT = Path(__file__).parents[1] / "recordings" / "v1" / "hidden-index"
@@ -22,8 +22,7 @@ def copy(tmp_path: Path) -> Path:
 
 def test_the_kept_experiment_gives_its_figures_again() -> None:
     result = show.result(KEPT)
-    headline = result.effect("queries_per_cpu_second")
-    assert headline is not None
+    headline = known(result.effect("queries_per_cpu_second"))
     assert headline.high is not None
     assert result.verdict == "worse"
     assert 0.1 < (headline.ratio or 0) < headline.high < 0.6
@@ -33,14 +32,6 @@ def test_the_kept_experiment_gives_its_figures_again() -> None:
     assert all(150 < (window.queries or 0) < 250 for window in result.windows)
     assert all(check.state == "passed" for check in result.checks if check.name.startswith("guard"))
     assert len(result.flips) == 8
-
-
-def test_it_is_printed_in_every_format(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    for name in ("text", "markdown", "csv", "json"):
-        assert main(["ab", "show", str(KEPT), "--format", name, "-o", str(tmp_path / name)]) == 0
-    assert max(len(line) for line in (tmp_path / "text").read_text(encoding="utf-8").splitlines()) <= 100
-    assert json.loads((tmp_path / "json").read_text(encoding="utf-8"))["verdict"] == "worse"
-    assert capsys.readouterr().out == ""
 
 
 def test_missing_tables_are_reported(copy: Path) -> None:
@@ -92,22 +83,3 @@ def test_fixed_work_is_read_from_the_phases_and_all_blocks_can_be_excluded(
 def test_a_directory_that_is_no_experiment_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ab", "show", str(KEPT.with_name("oltp"))]) == 2
     assert "not an A/B experiment" in capsys.readouterr().err
-
-
-def test_damage_is_a_line_never_a_traceback(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Truncates every file and flips a bit, at random places with a fixed seed; there is no manifest."""
-    (copy / "manifest.json").unlink()
-    draw = random.Random(7)
-    for path in sorted(path for path in copy.rglob("*") if path.is_file() and path.stat().st_size):
-        whole = path.read_bytes()
-        at = draw.randrange(len(whole))
-        flipped = bytearray(whole)
-        flipped[at] ^= 1 << draw.randrange(8)
-        for damaged in (whole[:at], bytes(flipped)):
-            path.write_bytes(damaged)
-            status = main(["ab", "show", str(copy), "--format", "json"])
-            told = capsys.readouterr()
-            assert status in (0, 2), path
-            assert told.err.count("\n") == (1 if status == 2 else 0), path
-            assert "nan" not in told.out.lower(), path
-        path.write_bytes(whole)

@@ -1,16 +1,20 @@
-"""Executions: the order within blocks, the hash, and what is resumed."""
+"""Executions: the order within blocks, the hash, what is resumed, and by one playbook at a time."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from loadprint.commands.campaign.campaign_file import load
 from loadprint.commands.campaign.campaign_model import Campaign
+from loadprint.commands.campaign.control_node import identity_of, is_alive
 from loadprint.commands.campaign.execution import Plan, close_execution, digest, open_execution, order
 from loadprint.configuration.document import DocumentError
+from reads import known
 
 QUICK = Path(__file__).parents[2] / "ansible" / "campaigns" / "quick.yml"
 
@@ -153,3 +157,21 @@ def test_a_complete_execution_gets_more_repeats(campaign: Campaign, tmp_path: Pa
     closed = close_execution(first.directory).document
     assert closed["status"] == "complete"
     assert closed["spent_s"] >= 0
+
+
+def test_an_execution_of_a_running_playbook_is_refused(campaign: Campaign, tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as playbook:
+        open_execution(campaign, "c" * 64, tmp_path, controller=playbook.pid)
+        with pytest.raises(DocumentError, match=f"process {playbook.pid} runs this execution"):
+            open_execution(campaign, "c" * 64, tmp_path, controller=os.getpid())
+        playbook.kill()
+    resumed = open_execution(campaign, "c" * 64, tmp_path, controller=os.getpid())
+    assert any("resumes" in line for line in resumed.messages)
+
+
+def test_another_process_with_the_same_pid_is_not_the_playbook() -> None:
+    identity = known(identity_of(os.getpid()))
+    assert is_alive(identity)
+    assert not is_alive(identity | {"start": identity["start"] - 1})
+    assert not is_alive(identity | {"boot_id": "before the reboot"})
+    assert not is_alive(None)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
+import runpy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-FILE = Path(__file__).parents[2] / "ansible" / "filter_plugins" / "placement.py"
-_spec = importlib.util.spec_from_file_location("placement", FILE)
-assert _spec is not None
-assert _spec.loader is not None
-placement = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(placement)
+ANSIBLE = Path(__file__).parents[2] / "ansible"
+placement = SimpleNamespace(**runpy.run_path(str(ANSIBLE / "filter_plugins/placement.py")))
 
 
 def rows(*cpus: tuple[int, int, int]) -> list[dict[str, Any]]:

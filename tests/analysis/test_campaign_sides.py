@@ -12,6 +12,8 @@ from loadprint.commands.campaign.campaign_file import load
 from loadprint.commands.campaign.equal_load import resolve
 from loadprint.commands.campaign.execution import Plan, open_execution, order, plan
 from loadprint.configuration.document import DocumentError
+from reads import known
+from test_campaign import line_of
 
 CAMPAIGNS = Path(__file__).parents[2] / "ansible" / "campaigns"
 BASE = """\
@@ -48,11 +50,6 @@ def written(tmp_path: Path, sides: str, reference: str, more: str = "") -> Path:
     text = BASE.replace("SIDES\n", sides).replace("REFERENCE", reference).replace("MORE\n", more)
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def line_of(path: Path, text: str) -> int:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return next(number for number, line in enumerate(lines, start=1) if text in line)
 
 
 def test_a_matrix_is_one_side_per_combination(tmp_path: Path) -> None:
@@ -181,8 +178,7 @@ def finish(opened: Plan, run: str, rate: float, status: str = "complete") -> Non
 def test_the_rate_is_a_share_of_the_slower_sides_mean_maximum_and_stays(tmp_path: Path) -> None:
     campaign = load(written(tmp_path, ONE, "point-text", EQUAL))
     opened = open_execution(campaign, "a" * 64, tmp_path)
-    directory = opened.directory
-    assert directory is not None
+    directory = known(opened.directory)
     finish(opened, "b1-point-text-r1", 900)
     with pytest.raises(DocumentError, match="no saturation run of point-ps is complete"):
         resolve(directory, "b1-point-text@50-r1")

@@ -8,20 +8,17 @@ from typing import Any
 
 import pytest
 from damage import ask
-from host_recordings import measure_clock, rewrite, skew, split
+from host_recordings import measure_clock, skew, split
 from loadprint.errors import InputError
-from loadprint.metrics.gather import Measured, gather
+from loadprint.metrics.gather import Measured
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.series.series import run_series
 from loadprint.tables.clocks_line import clocks_text
-from recordings import SECOND, make_run, write_manifest
+from reads import measured
+from recordings import SECOND, change_column, change_rows, make_run
 
 KEYS = ("cpu.server.user", "nic.veth0.tx_bytes", "threads.server.voluntary_ctxt_switches", "load.events")
-
-
-def read(run: Path) -> Measured:
-    return gather(open_run(run), Store())
 
 
 def figures(run: Measured) -> list[float]:
@@ -31,9 +28,7 @@ def figures(run: Measured) -> list[float]:
 def growing(path: Path) -> Path:
     """A run of two hosts whose server works harder every second, so that a wrong window has other figures."""
     run = split(path)
-    rewrite(run / "server" / "nic.parquet", lambda row: {**row, "tx_bytes": 1000 * row["tick"] ** 2})
-    write_manifest(run)
-    return run
+    return change_column(run / "server/nic.parquet", "tx_bytes", lambda row: 1000 * row["tick"] ** 2)
 
 
 @pytest.mark.parametrize("seconds", [4, -4, 12])
@@ -45,7 +40,7 @@ def test_a_wrong_clock_of_the_load_changes_nothing_if_the_offset_was_measured(
     skew(wrong, seconds)
     measure_clock(wrong, ahead=seconds)
 
-    expected, result = read(right), read(wrong)
+    expected, result = measured(right), measured(wrong)
 
     assert figures(result) == pytest.approx(figures(expected), rel=1e-9)
     assert (result.window and result.window.first) == (expected.window and expected.window.first)
@@ -61,12 +56,12 @@ def test_without_a_measured_offset_the_header_and_the_comparability_report_it(tm
     run = growing(tmp_path / "run")
     skew(run, 4)
 
-    assert clocks_text([read(run)]) == (
+    assert clocks_text([measured(run)]) == (
         "the offset between load1 and db1 is not known: clock.jsonl is missing; taken as 0"
     )
-    measured = growing(tmp_path / "measured")
-    measure_clock(measured)
-    comparable = ask("compare", run, measured, "--format", "text").out
+    other = growing(tmp_path / "measured")
+    measure_clock(other)
+    comparable = ask("compare", run, other, "--format", "text").out
     assert "run has no record of the offset between its hosts' clocks" in " ".join(comparable.split())
 
 
@@ -74,7 +69,7 @@ def test_the_drift_is_followed(tmp_path: Path) -> None:
     run = growing(tmp_path / "run")
     measure_clock(run, ahead=-0.0003, drift=50e-6)
 
-    assert clocks_text([read(run)]) == "load1 0.31 ms behind db1 ± 0.2 ms, drift 50 ppm; aligned"
+    assert clocks_text([measured(run)]) == "load1 0.31 ms behind db1 ± 0.2 ms, drift 50 ppm; aligned"
 
 
 @pytest.mark.parametrize("step", [60, -60, -3])
@@ -84,9 +79,9 @@ def test_a_step_of_the_servers_clock_changes_no_rate_and_is_reported(tmp_path: P
     set_clock(stepped, step)
     measure_clock(stepped, server_step=step)
 
-    result = read(stepped)
+    result = measured(stepped)
 
-    assert figures(result) == pytest.approx(figures(read(plain)), rel=1e-9)
+    assert figures(result) == pytest.approx(figures(measured(plain)), rel=1e-9)
     sign = "+" if step > 0 else "−"
     assert clocks_text([result]).endswith(
         f"db1's clock was set by {sign}{abs(step)} s during the run; aligned on the monotonic clock"
@@ -98,9 +93,9 @@ def test_a_step_of_the_loads_clock_changes_no_rate_and_is_reported(tmp_path: Pat
     measure_clock(plain)
     measure_clock(stepped, load_step=60)
 
-    result = read(stepped)
+    result = measured(stepped)
 
-    assert figures(result) == pytest.approx(figures(read(plain)), rel=1e-9)
+    assert figures(result) == pytest.approx(figures(measured(plain)), rel=1e-9)
     assert "load1's clock was set by +60 s during the run" in clocks_text([result])
 
 
@@ -108,10 +103,10 @@ def test_a_step_on_one_host_is_reported(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     set_clock(run, 60)
 
-    assert clocks_text([read(run)]) == (
+    assert clocks_text([measured(run)]) == (
         "db1's clock was set by +60 s during the run; rates are on the monotonic clock"
     )
-    assert clocks_text([read(make_run(tmp_path / "calm"))]) == ""
+    assert clocks_text([measured(make_run(tmp_path / "calm"))]) == ""
 
 
 def test_a_late_read_in_the_background_is_no_step(tmp_path: Path) -> None:
@@ -123,13 +118,12 @@ def test_a_late_read_in_the_background_is_no_step(tmp_path: Path) -> None:
             return {**row, **{name: row[name] - round(1.02 * SECOND) for name in ("start_ns", "end_ns")}}
         return row
 
-    rewrite(run / "server" / "ticks.parquet", late)
-    write_manifest(run)
+    change_rows(run / "server/ticks.parquet", late)
 
     assert run_series(open_run(run), Store(), ["nic"])["nic.veth0.tx_bytes"].seconds[0] == pytest.approx(
         0, abs=0.01
     )
-    assert "was set" not in clocks_text([read(run)])
+    assert "was set" not in clocks_text([measured(run)])
 
 
 def test_a_broken_reading_of_the_clocks_is_refused_with_its_line(tmp_path: Path) -> None:
@@ -148,8 +142,5 @@ def test_a_broken_reading_of_the_clocks_is_refused_with_its_line(tmp_path: Path)
 def set_clock(run: Path, seconds: int) -> None:
     """Set the clock of the server at tick 9."""
     by = seconds * SECOND
-    rewrite(
-        run / "server" / "ticks.parquet",
-        lambda row: {**row, "realtime_ns": row["realtime_ns"] + (by if row["tick"] >= 9 else 0)},
-    )
-    write_manifest(run)
+    path = run / "server/ticks.parquet"
+    change_column(path, "realtime_ns", lambda row: row["realtime_ns"] + (by if row["tick"] >= 9 else 0))

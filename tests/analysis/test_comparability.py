@@ -13,7 +13,7 @@ from loadprint.judging.comparability import Comparability, judge, settings
 from loadprint.judging.effective import Server, effective
 from loadprint.metrics.gather import gather
 from loadprint.reading.queries import Store
-from recordings import Host, make_execution, make_run, write_json, write_manifest
+from recordings import Host, change_json, make_execution, make_run, write_manifest
 
 DURABLE = {
     "innodb_flush_log_at_trx_commit": "1",
@@ -85,18 +85,12 @@ def compared(*words: Path | str) -> Comparability:
 
 def server_of(run: Path, version: str | None = None, **variables: str) -> Path:
     path = run / "load" / "server.json"
-    told = json.loads(path.read_text())
-    told["variables"] = {**told["variables"], **variables}
-    write_json(path, told | ({"version": version} if version else {}))
-    write_manifest(run)
-    return run
+    known = json.loads(path.read_text())["variables"]
+    return change_json(path, variables=known | variables, **({"version": version} if version else {}))
 
 
 def fingerprint_of(run: Path, **facts: Any) -> Path:
-    path = run / "server" / "fingerprint.json"
-    write_json(path, json.loads(path.read_text()) | facts)
-    write_manifest(run)
-    return run
+    return change_json(run / "server/fingerprint.json", **facts)
 
 
 def pair(tmp_path: Path, **variables: str) -> tuple[Path, Path]:
@@ -147,18 +141,9 @@ def test_lists_are_compared_word_by_word_and_only_words_that_both_know(tmp_path:
 
 def test_another_machine_of_the_same_type_is_harmless_and_another_type_is_not(tmp_path: Path) -> None:
     a, b = pair(tmp_path, **DURABLE)
-    fingerprint_of(
-        a,
-        machine_id="1",
-        product_uuid="1",
-        virtualisation={"instance_id": "i-1", "instance_type": "m5.large"},
-    )
-    fingerprint_of(
-        b,
-        machine_id="2",
-        product_uuid="2",
-        virtualisation={"instance_id": "i-2", "instance_type": "m5.large"},
-    )
+    for run, number in ((a, "1"), (b, "2")):
+        instance = {"instance_id": f"i-{number}", "instance_type": "m5.large"}
+        fingerprint_of(run, machine_id=number, product_uuid=number, virtualisation=instance)
     result = compared(a, b)
     assert result.answer == "yes"
     names = ["machine_id", "product_uuid", "virtualisation.instance_id"]

@@ -11,31 +11,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from conftest import insert, oltp
-from loadprint.commands.operands import resolve
 from loadprint.commands.registry import COMMANDS
-from loadprint.comparison.compare_sides import compare
 from loadprint.judging.findings import Verdict
 from loadprint.rendering import render_csv, render_json, render_markdown, render_text
 from loadprint.tables import views
 from loadprint.tables.table import Row, Table, Versus
-from recordings import Host, make_execution, make_run, write_json, write_manifest
+from reads import known, table_of
+from recordings import Host, change_json, change_metadata, change_rows, make_execution, make_run
 
 Golden = Callable[[str, str], None]
 
 
-def table_of(*words: Path | str, reference: str | None = None) -> Table:
-    """The whole comparison; the command applies views to it."""
-    sides, declared = resolve([str(word) for word in words])
-    return compare(sides, reference or declared)
-
-
 def row(table: Table, key: str) -> Row:
-    actual = table.row(key)
-    assert actual is not None
+    actual = known(table.row(key))
     return actual
 
 
@@ -99,15 +89,6 @@ def test_three_sides_take_a_table_each(tmp_path: Path, golden: Golden) -> None:
     golden("three_sides.txt", text)
 
 
-def test_different_operations_have_values_and_no_ratio(execution: Path) -> None:
-    table = table_of(execution)
-    actual = versus(table, "server_cpu_per_operation")
-    assert (actual.kind, actual.centre) == ("none", None)
-    assert "different operations" in "; ".join(actual.notes)
-    assert row(table, "server_cpu_per_operation").cells[0].value == pytest.approx(0.12 / 101, rel=1e-3)
-    assert versus(table, "server_cpu_per_commit").kind == "ratio"
-
-
 def test_the_reference_can_be_named(execution: Path) -> None:
     ahead, back = table_of(execution), table_of(execution, reference="insert")
     a, b = versus(ahead, "statements").centre, versus(back, "statements").centre
@@ -116,32 +97,8 @@ def test_the_reference_can_be_named(execution: Path) -> None:
     assert back.sides[0].name == "oltp"
 
 
-def test_percentages_differ_in_points(execution: Path) -> None:
-    assert versus(table_of(execution), "cpu_server_iowait").points == pytest.approx(-10.0)
-
-
-def test_a_base_of_zero_and_a_zero_repeat(tmp_path: Path) -> None:
-    quiet = [replace(oltp(k), disks={"vda": {"writes": 10}}) for k in (0, 1, 2)]
-    patchy = [
-        replace(oltp(k), disks={"vda": {"writes": 10, "reads": 9 * k, "read_sectors": 8}}) for k in (0, 1, 2)
-    ]
-    table = table_of(make_execution(tmp_path / "x", {"quiet": quiet, "patchy": patchy}, "quiet"))
-    assert versus(table, "disk_vda_read_kb").kind == "inf"
-    assert versus(table, "disk_vda_flushes").kind == "?"
-    back = table_of(tmp_path / "x", reference="patchy")
-    actual = versus(back, "disk_vda_reads")
-    assert actual.kind == "difference"
-    assert actual.centre == pytest.approx(-9.0)
-    wait = row(table, "disk_vda_r_await")
-    assert wait.cells[0].value is None
-    assert "nothing to divide by" in "; ".join(wait.cells[0].notes)
-
-
 def test_missing_repeats_are_listed_with_their_reasons(execution: Path) -> None:
-    failed = execution / "b2-oltp-r2" / "run.json"
-    write_json(
-        failed, json.loads(failed.read_text()) | {"status": "failed", "reason": "the server died: signal 9"}
-    )
+    change_json(execution / "b2-oltp-r2/run.json", status="failed", reason="the server died: signal 9")
     for file in sorted((execution / "b3-oltp-r3").rglob("*"), reverse=True):
         file.unlink() if file.is_file() else file.rmdir()
     table = table_of(execution)
@@ -161,18 +118,10 @@ def test_a_spoiled_repeat_is_missing_and_the_others_are_compared(execution: Path
 
 
 def test_a_missing_probe_says_why(execution: Path) -> None:
-    for run in execution.glob("b*"):
-        path = run / "server" / "ticks.parquet"
-        ticks = pq.read_table(path)
-        kept = pa.Table.from_pylist(
-            [row for row in ticks.to_pylist() if row["probe"] != "threads"], ticks.schema
-        )
-        described = json.loads(ticks.schema.metadata[b"loadprint"])
-        described["probes"] = [
-            {"name": "threads", "status": "unavailable", "reason": "no right to read /proc/900/task"}
-        ]
-        pq.write_table(kept.replace_schema_metadata({"loadprint": json.dumps(described)}), path)
-        write_manifest(run)
+    listed = {"name": "threads", "status": "unavailable", "reason": "no right to read /proc/900/task"}
+    for path in execution.glob("b*/server/ticks.parquet"):
+        change_rows(path, lambda row: None if row["probe"] == "threads" else row)
+        change_metadata(path, lambda described: described.update(probes=[listed]))
     table = table_of(execution)
     switches = row(table, "switches_server")
     assert switches.cells[0].value is None
@@ -226,10 +175,7 @@ def test_settings_that_differ_are_told_material_or_harmless(tmp_path: Path) -> N
 def test_connections_that_share_threads_are_told_and_material(tmp_path: Path) -> None:
     a, b = make_run(tmp_path / "a"), make_run(tmp_path / "b")
     assert "connections" not in dict(table_of(a, b).facts)
-    result = b / "load" / "result.json"
-    shared = {"connections": "multiplexed", "workers": 2}
-    write_json(result, json.loads(result.read_text()) | shared)
-    write_manifest(b)
+    change_json(b / "load/result.json", connections="multiplexed", workers=2)
     facts = dict(table_of(a, b).facts)
     assert facts["connections"] == "a thread; b multiplexed on 2 workers"
     assert facts["differs"] == "load generator: connections thread | multiplexed on 2 workers"
@@ -237,13 +183,11 @@ def test_connections_that_share_threads_are_told_and_material(tmp_path: Path) ->
 
 
 def test_hosts_without_separate_cores_are_not_separated(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        path = make_run(tmp_path / name)
-        fingerprint = json.loads((path / "server" / "fingerprint.json").read_text())
-        fingerprint["cpus"]["list"][1]["core"] = 0
-        write_json(path / "server" / "fingerprint.json", fingerprint)
-        write_manifest(path)
-    actual = verdict(table_of(tmp_path / "a", tmp_path / "b"), "pinned")
+    cores = [{"cpu": cpu, "package": 0, "core": 0} for cpu in (0, 1)]
+    runs = [make_run(tmp_path / name) for name in ("a", "b")]
+    for run in runs:
+        change_json(run / "server/fingerprint.json", cpus={"model": "Test CPU", "list": cores})
+    actual = verdict(table_of(*runs), "pinned")
     assert actual.answer == "not separated"
     assert actual.text.endswith("load CPU 1 is a hardware thread of one of the server's cores")
 

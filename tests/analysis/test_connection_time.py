@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loadprint.commands.operands import resolve
-from loadprint.comparison.compare_sides import compare
 from loadprint.tables.table import Group
+from reads import known, table_of
 from recordings import Host, make_execution
 
 # of 21 s and 4 connections
@@ -22,7 +21,7 @@ def group(path: Path, *results: dict[str, Any]) -> Group | None:
     """The group of two sides, each with one result."""
     sides = {name: [Host(result=result)] for name, result in zip(("one", "two"), results, strict=True)}
     make_execution(path, sides, "one")
-    groups = compare(*resolve([str(path)])).groups
+    groups = table_of(path).groups
     return next((group for group in groups if group.key == "connection_time"), None)
 
 
@@ -31,16 +30,14 @@ def values(shown: Group, column: int = 0) -> dict[str, float | None]:
 
 
 def test_the_types_and_the_rest_are_all_of_the_time(tmp_path: Path) -> None:
-    shown = group(tmp_path / "x", {"transactions": TYPES}, {"transactions": TYPES})
-    assert shown is not None
+    shown = known(group(tmp_path / "x", {"transactions": TYPES}, {"transactions": TYPES}))
     assert values(shown) == pytest.approx({"new_order": 50.0, "payment": 25.0, "between transactions": 25.0})
     assert {row.view for row in shown.rows} == {"measured"}
 
 
 def test_an_open_loop_waits_without_a_connection(tmp_path: Path) -> None:
     late = {kind: {**reported, "wait_ms_mean": 1.0} for kind, reported in TYPES.items()}
-    shown = group(tmp_path / "x", {"transactions": TYPES}, {"transactions": late})
-    assert shown is not None
+    shown = known(group(tmp_path / "x", {"transactions": TYPES}, {"transactions": late}))
     assert values(shown, 1) == pytest.approx(
         {"new_order": 47.5, "payment": 20.0, "between transactions": 32.5}
     )
@@ -48,8 +45,7 @@ def test_an_open_loop_waits_without_a_connection(tmp_path: Path) -> None:
 
 def test_a_type_without_count_or_latency_has_the_reason(tmp_path: Path) -> None:
     odd = TYPES | {"payment": {"count": 4200, "latency_ms": {}}, "delivery": {"count": 0, "latency_ms": {}}}
-    shown = group(tmp_path / "x", {"transactions": odd}, {"transactions": TYPES, "threads": None})
-    assert shown is not None
+    shown = known(group(tmp_path / "x", {"transactions": odd}, {"transactions": TYPES, "threads": None}))
     assert values(shown) == {
         "new_order": pytest.approx(50.0),
         "payment": None,

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from loadprint.commands.operands import resolve
 from loadprint.commands.report.collect import collect
 from loadprint.comparison.compare_sides import compare
-from loadprint.errors import InputError
 from loadprint.metrics import cpu_groups
 from loadprint.metrics.cpu_groups import function_name, group_nodes
-from loadprint.metrics.gather import Measured, gather
 from loadprint.metrics.sources_profile import sampled, share
-from loadprint.reading.call_tree import CallTree, Frame, read_call_tree
-from loadprint.reading.queries import Store
-from loadprint.reading.recording import open_run
+from loadprint.reading.call_tree import CallTree, Frame
 from loadprint.rendering import render_text
 from loadprint.tables import views
 from loadprint.tables.table import Group, Table
@@ -40,9 +34,9 @@ from profiles import (
     make_cycles_run,
     make_profiled_run,
     profiled_execution,
-    write_stacks,
 )
-from recordings import Host, make_execution, write_json, write_manifest
+from reads import known, quantities, table_of
+from recordings import Host, change_column, change_rows, make_execution
 
 
 def tree_of(*stacks: str) -> CallTree:
@@ -54,10 +48,6 @@ def tree_of(*stacks: str) -> CallTree:
 
 def group_of(stack: str) -> str:
     return group_nodes(tree_of(stack)).keys[-1]
-
-
-def measured(path: Path) -> Measured:
-    return gather(open_run(path), Store())
 
 
 @pytest.mark.parametrize(
@@ -127,16 +117,15 @@ def test_every_group_has_patterns_and_one_label() -> None:
 
 def test_a_sample_of_the_cpu_clock_stands_for_its_period(tmp_path: Path) -> None:
     run = make_profiled_run(tmp_path / "run", server=OLTP, load={SEND: 7})
-    quantities = measured(run).quantities
-    assert quantities.values["profile.server.tcp_send"].rate == pytest.approx(20 / 99)
-    assert quantities.values["profile.server.unknown"].rate == pytest.approx(3 / 99)
-    assert quantities.values["profile.server.truncated"].rate == pytest.approx(2 / 99)
-    assert quantities.values["profiled.server.truncated"].rate == pytest.approx(2 / 99)
+    found = quantities(run)
+    assert found.values["profile.server.tcp_send"].rate == pytest.approx(20 / 99)
+    assert found.values["profile.server.unknown"].rate == pytest.approx(3 / 99)
+    assert found.values["profile.server.truncated"].rate == pytest.approx(2 / 99)
+    assert found.values["profiled.server.truncated"].rate == pytest.approx(2 / 99)
     # 9 + 3 and 25 + 8 jiffies a second
-    assert quantities.values["profiled.server.not_sampled"].rate == pytest.approx(0.12 - 100 / 99)
-    assert quantities.values["profiled.load.not_sampled"].rate == pytest.approx(0.33 - 7 / 99)
-    absent = quantities.get("profile.server.purge")
-    assert absent is not None
+    assert found.values["profiled.server.not_sampled"].rate == pytest.approx(0.12 - 100 / 99)
+    assert found.values["profiled.load.not_sampled"].rate == pytest.approx(0.33 - 7 / 99)
+    absent = known(found.get("profile.server.purge"))
     assert absent.rate == 0.0
     assert absent.error > 0.0
 
@@ -145,11 +134,7 @@ def test_samples_that_the_recorder_missed_are_not_sampled(tmp_path: Path) -> Non
     """A tenth of the samples is removed: the other rows shrink, and the ledger does not close."""
     execution = profiled_execution(tmp_path / "execution", scale=100)
     for path in execution.glob("*/server/profile.parquet"):
-        table = pq.read_table(path)
-        left = np.ceil(0.9 * table["samples"].to_numpy()).astype(np.int64)
-        place = table.schema.get_field_index("samples")
-        pq.write_table(table.set_column(place, table.schema.field(place), pa.array(left)), path)
-        write_manifest(path.parents[1])
+        change_column(path, "samples", lambda row: math.ceil(0.9 * row["samples"]))
     row = next(row for row in ledger(table_of(execution)).rows if row.label == "not sampled")
     for cell, cpu, samples in zip(row.cells, (1.02, 1.43), (100, 140 * 1.01), strict=True):
         missed = cpu - 0.9 * samples / 99
@@ -164,35 +149,22 @@ def test_few_samples_can_miss_some_time_by_chance(tmp_path: Path) -> None:
     assert [cell.notes for cell in row.cells] == [(), ()]
 
 
-def test_samples_of_the_first_tick_are_from_before_the_window(tmp_path: Path) -> None:
-    quantities = measured(make_profiled_run(tmp_path / "run", Host(seconds=20), server=OLTP)).quantities
-    ticks = quantities.values["profiled.server.samples"].rate / sum(OLTP.values())
-    # 99 samples a second are one second of CPU time; the server uses 0.12 s
-    assert quantities.values["profiled.server.not_sampled"].rate == pytest.approx(0.12 - 100 / 99)
-    assert ticks == 20
-
-
 def test_a_process_that_starts_late_is_sampled_while_it_is_there(tmp_path: Path) -> None:
     run = make_profiled_run(tmp_path / "run", Host(seconds=20), server=OLTP)
-    for name in ("process", "profile"):
+    for name, begin in (("process", 11), ("profile", 5)):
         path = run / "server" / f"{name}.parquet"
-        table = pq.read_table(path)
-        begin = 11 if name == "process" else 5
-        kept = [row["tick"] >= begin or row["role"] != "server" for row in table.to_pylist()]
-        pq.write_table(table.filter(kept), path)
-    quantities = measured(run).quantities
-    assert quantities.values["profiled.server.not_sampled"].rate == pytest.approx(0.12 - 100 / 99)
+        change_rows(path, lambda row: row if row["tick"] >= begin or row["role"] != "server" else None)  # noqa: B023
+    found = quantities(run)
+    assert found.values["profiled.server.not_sampled"].rate == pytest.approx(0.12 - 100 / 99)
 
 
 def test_without_the_cpu_time_of_the_server_its_samples_have_no_rows(tmp_path: Path) -> None:
     run = make_profiled_run(tmp_path / "run", Host(seconds=20), server=OLTP)
     path = run / "server/process.parquet"
-    table = pq.read_table(path)
-    kept = [row["tick"] < 11 or row["role"] != "server" for row in table.to_pylist()]
-    pq.write_table(table.filter(kept), path)
-    quantities = measured(run).quantities
-    assert not [name for name in quantities.values if name.startswith("profile.server.")]
-    assert "ended in the window" in quantities.why("profile.server.parser")
+    change_rows(path, lambda row: row if row["tick"] < 11 or row["role"] != "server" else None)
+    found = quantities(run)
+    assert not [name for name in found.values if name.startswith("profile.server.")]
+    assert "ended in the window" in found.why("profile.server.parser")
 
 
 def test_the_error_of_a_share_is_that_of_a_sample_of_this_size() -> None:
@@ -207,19 +179,19 @@ def test_the_error_of_a_share_is_that_of_a_sample_of_this_size() -> None:
 
 def test_samples_of_hardware_cycles_count_by_their_cycles(tmp_path: Path) -> None:
     run = make_cycles_run(tmp_path / "run", server={SEND: 20, PARSE: 20}, load={SEND: 7})
-    quantities = measured(run).quantities
-    send = quantities.values["profile.server.tcp_send"]
+    found = quantities(run)
+    send = found.values["profile.server.tcp_send"]
     assert send.rate == pytest.approx(0.12 * 20 / (20 + 60))
     # 20 seconds of samples; (Σw)² / Σw²
     effective = 20 * (20 + 60) ** 2 / (20 + 20 * 9)
-    assert quantities.values["profiled.server.samples"].rate == pytest.approx(effective)
+    assert found.values["profiled.server.samples"].rate == pytest.approx(effective)
     assert send.error == pytest.approx(share(0.12, effective / 4, effective).error)
     # those of one role do not change those of another
-    assert quantities.values["profiled.load.samples"].rate == pytest.approx(7 * 20)
+    assert found.values["profiled.load.samples"].rate == pytest.approx(7 * 20)
     # the CPU time in /proc is the only one: cycles have no time
-    assert quantities.values["profiled.server.hertz"].rate == pytest.approx(80e6 / 0.12)
-    sides, _ = resolve([str(run), str(make_profiled_run(tmp_path / "other", server=OLTP))])
-    *_, not_sampled, total = ledger(compare(sides, None)).rows
+    assert found.values["profiled.server.hertz"].rate == pytest.approx(80e6 / 0.12)
+    table = table_of(run, make_profiled_run(tmp_path / "other", server=OLTP))
+    *_, not_sampled, total = ledger(table).rows
     cycles = "640 of hardware cycles (effective number), 0.67 GHz of the CPU time"
     assert total.notes == (f"samples: run {cycles}; other 2,000 of the CPU clock",)
     assert not_sampled.cells[0].value is None
@@ -236,22 +208,6 @@ def test_the_error_of_weighted_shares_is_that_of_the_effective_number() -> None:
     expected = share(1.0, 0.2 * effective, effective).error
     assert expected == pytest.approx(float(np.std(shares)), rel=0.05)
     assert effective < 250
-
-
-@pytest.mark.parametrize("column", ["samples", "cycles"])
-def test_missing_numbers_of_samples_are_refused(tmp_path: Path, column: str) -> None:
-    run = make_cycles_run(tmp_path / "run", server={SEND: 20})
-    path = run / "server" / "profile.parquet"
-    table = pq.read_table(path)
-    nothing = pa.nulls(len(table), table.schema.field(column).type)
-    pq.write_table(table.set_column(table.schema.get_field_index(column), column, nothing), path)
-    with pytest.raises(InputError, match=f"column `{column}` is not a count in every row"):
-        measured(run)
-
-
-def table_of(path: Path) -> Table:
-    sides, reference = resolve([str(path)])
-    return compare(sides, reference)
 
 
 def ledger(table: Table, per: str = "statement") -> Group:
@@ -275,8 +231,7 @@ def test_the_usual_view_sums_small_groups(tmp_path: Path) -> None:
     busy = {"utime": 68, "stime": 34}
     run = make_profiled_run(tmp_path / "a", Host(server_ticks=busy), server={**OLTP, **small})
     other = make_profiled_run(tmp_path / "b", Host(server_ticks=busy), server=OLTP)
-    sides, _ = resolve([str(run), str(other)])
-    table = compare(sides, None)
+    table = table_of(run, other)
     usual, everything = ledger(views.usual(table)), ledger(views.all_of(table))
     assert "2 other groups" in [row.label for row in usual.rows]
     assert {"purge", "redo (mini-transactions)"} <= {row.label for row in everything.rows}
@@ -327,50 +282,12 @@ def test_without_samples_the_row_has_the_reason(tmp_path: Path) -> None:
     assert row.cells[0].notes == ("probe profile was not recorded",)
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"nodes": [[0, 0]]}, "`nodes[0]`: its parent is not an earlier node"),
-        ({"nodes": [[-1, 0], [-2, 0]]}, "`nodes[1]`: its parent is not an earlier node"),
-        ({"nodes": [[-1, 10_000]]}, "`nodes[0]`: its frame is not in `frames`"),
-        ({"nodes": [[-1]]}, "`nodes` is not a list of pairs of integers"),
-        ({"nodes": [[-1, 0], [0]]}, "`nodes` is not a list of pairs of integers"),
-        ({"nodes": [[-1, 0.5]]}, "`nodes` is not a list of pairs of integers"),
-        ({"nodes": [[-1, None]]}, "`nodes` is not a list of pairs of integers"),
-        ({"nodes": {"a": 1}}, "`nodes` is not a list of pairs of integers"),
-        ({"nodes": [[-1, 1 << 63]]}, "`nodes` is not a list of pairs of integers"),
-        ({"frames": [[99, "main"]]}, "`frames[0]`: its module is not in `modules`"),
-        ({"frames": [["main", 0]]}, "`frames[0]` is not a module and a symbol"),
-        ({"frames": [[0, 1]]}, "`frames[0]` is not a module and a symbol"),
-        ({"frames": {}}, "`frames` is an object, not a list"),
-        ({"modules": ["mysqld"]}, "`modules[0]` is text, not an object"),
-        ({"frequency_hz": 0}, "`frequency_hz` is missing or 0"),
-        ({"frequency_hz": -1}, "`frequency_hz` is -1, not a non-negative number"),
-    ],
-)
-def test_damaged_stacks_are_refused_in_one_line(tmp_path: Path, change: dict[str, Any], problem: str) -> None:
-    path = tmp_path / "stacks.json"
-    write_json(path, document(OLTP)[0] | change)
-    with pytest.raises(InputError) as error:
-        read_call_tree(path)
-    assert problem in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_stacks_that_the_table_has_and_the_tree_lacks_are_refused(tmp_path: Path) -> None:
-    run = make_profiled_run(tmp_path / "run", server=OLTP)
-    write_stacks(run, {"server": {NAMELESS: 1}})
-    with pytest.raises(InputError, match=r"nodes that are not in stacks\.json"):
-        measured(run)
-
-
 def test_nothing_was_sampled(tmp_path: Path) -> None:
     run = make_profiled_run(tmp_path / "run", server=OLTP, other={SEND: 1})
-    quantities = measured(run).quantities
-    assert "profile.load.tcp_send" not in quantities.values
+    found = quantities(run)
+    assert "profile.load.tcp_send" not in found.values
     assert (
-        quantities.why("profile.load.tcp_send")
-        == "probe profile has no sample of these processes in the window"
+        found.why("profile.load.tcp_send") == "probe profile has no sample of these processes in the window"
     )
 
 

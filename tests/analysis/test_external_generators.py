@@ -5,34 +5,19 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from loadprint.__main__ import main
 
 KEPT = Path(__file__).parents[1] / "recordings" / "v1" / "external"
 SPEC = '{rows: {operations: "3 %"}, sustained: {at_least: 30s, burst: 10s}, accept_profiles: [blog]}\n'
-COLUMNS = ("events", "queries", "reads", "writes", "others")
 
 
-@pytest.fixture(scope="module", params=["as recorded", "a closing row for each column"])
-def execution(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The execution; also as runs of sysbench were whose last line never came."""
+@pytest.fixture(scope="module")
+def execution(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The execution, with a specification for `qualify`."""
     made = tmp_path_factory.mktemp("external") / "execution"
     shutil.copytree(KEPT, made)
     (made / "spec.yml").write_text(SPEC, encoding="utf-8")
-    if request.param == "as recorded":
-        return made
-    run = made / "b1-oltp-r1"
-    table = pq.read_table(run / "load" / "throughput.parquet")
-    rows = table.to_pylist()
-    last = rows.pop()
-    empty = dict.fromkeys(name for name in table.column_names[4:])
-    for place, name in enumerate(COLUMNS):
-        rows.append({**last, **empty, "second": last["second"] + place, name: last[name]})
-        rows[-1]["monotonic_ns"] += 20_000_000 + 100 * place
-    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), run / "load" / "throughput.parquet")
-    (run / "manifest.json").unlink()
     return made
 
 

@@ -11,16 +11,15 @@ import numpy as np
 import pytest
 import scipy.stats
 from conftest import insert, oltp
-from loadprint.commands.operands import resolve
-from loadprint.comparison.compare_sides import compare
 from loadprint.metrics import derived
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.recording import Run
 from loadprint.tables.marks import MAX_HEADLINES, marked_rows
 from loadprint.tables.rows import Column, RowBuilder
-from loadprint.tables.table import Row, Table
-from recordings import Host, make_execution
+from loadprint.tables.table import Row
+from reads import table_of
+from recordings import make_execution
 
 # of what a run does by the table below, each side's part; three repeats apart by 0.5 %
 LEVELS = {"a": 1.0, "b": 1.2, "c": 0.8, "d": 1.0}
@@ -105,18 +104,13 @@ def test_rows_without_a_verdict_share_one_false_discovery_rate_of_each_side() ->
         assert "*" not in marks(rows[:8], side)
 
 
-def table_of(path: Path, sides: dict[str, list[Host]]) -> Table:
-    result, reference = resolve([str(make_execution(path, sides, next(iter(sides))))])
-    return compare(result, reference)
-
-
 def test_eight_headlines_at_most_are_declared(tmp_path: Path) -> None:
     """Two disks, and three sides of which two count the same operation: four denominators."""
     base = oltp()
     disks = dict.fromkeys(("vda", "vdb"), base.disks["vda"])
     two = [replace(oltp(k), disks=disks) for k in (0, 1, 2)]
     inserts = [replace(insert(k), disks=disks) for k in (0, 1, 2)]
-    table = table_of(tmp_path / "x", {"a": two, "b": two, "c": inserts})
+    table = table_of(make_execution(tmp_path / "x", {"a": two, "b": two, "c": inserts}, "a"))
     told = [row.key for group in table.groups for row in group.rows if row.headline]
     assert 4 <= len(told) <= MAX_HEADLINES
     assert {"operations", "statements", "disk_vda_await", "server_cpu_per_operation"} <= set(told)
@@ -125,8 +119,7 @@ def test_eight_headlines_at_most_are_declared(tmp_path: Path) -> None:
     assert table.row("disk_vdb_await") is not None
 
 
-def test_costs_are_those_of_a_statement_where_operations_differ(tmp_path: Path) -> None:
-    table = table_of(tmp_path / "x", {"a": [oltp(k) for k in (0, 1, 2)], "b": [insert(k) for k in (0, 1, 2)]})
-    told = [row.key for group in table.groups for row in group.rows if row.headline]
+def test_costs_are_those_of_a_statement_where_operations_differ(execution: Path) -> None:
+    told = [row.key for group in table_of(execution).groups for row in group.rows if row.headline]
     assert "server_cpu_per_statement" in told
     assert not [key for key in told if key.endswith(("per_operation", "per_commit", "CPU-second"))]

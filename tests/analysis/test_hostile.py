@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from damage import RICH, ask
 from loadprint.printable import UNSAFE, printable
 from loadprint.reading import bounds, interval_log
-from loadprint.reading.documents import loads
-from recordings import Host, make_execution, make_run, write_manifest
+from recordings import Host, agreed, change_column, change_rows, make_execution, make_run, write_manifest
 
 HERE = Path(__file__).parent
 KEPT = HERE.parent / "recordings" / "v1"
@@ -52,6 +52,13 @@ def peak(*words: object) -> tuple[int, str, int]:
     return done.returncode, "\n".join(errors), int(most)
 
 
+def bounded(*words: object) -> tuple[int, str]:
+    """Status and errors of a command, whose memory must be bounded."""
+    status, errors, most = peak(*words)
+    assert most < MOST_KIB
+    return status, errors
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """A copy of a kept run, to spoil."""
@@ -63,10 +70,9 @@ def refused(run: Path, wanted: str, *commands: str) -> None:
     write_manifest(run)
     for command in commands:
         out = ["-o", run.parent / "page.html"] if command == "report" else []
-        status, errors, most = peak(command, run, *([KEPT / "insert"] if command == "compare" else []), *out)
+        status, errors = bounded(command, run, *([KEPT / "insert"] if command == "compare" else []), *out)
         assert (status, errors.count("\n")) == (2, 0), errors
         assert wanted in errors
-        assert most < MOST_KIB
 
 
 @pytest.mark.slow
@@ -111,16 +117,6 @@ def test_a_cut_or_a_flipped_bit_is_refused_or_changes_no_figure(tmp_path: Path) 
 def test_without_a_manifest_the_table_reports_that_files_are_unverified(run: Path) -> None:
     (run / "manifest.json").unlink()
     assert "manifest.json is missing" in ask("compare", KEPT / "insert", run).out
-
-
-def test_the_measured_memory_is_that_of_the_process_alone() -> None:
-    """ru_maxrss of a child of this process would be what this process has."""
-    held = b"x" * (2 * MOST_KIB * 1024 // 3)
-    script = "import fuzzing; print(fuzzing.peak_kib())"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=HERE
-    )
-    assert int(done.stdout) * 1024 < len(held)
 
 
 @pytest.fixture(scope="module")
@@ -176,12 +172,6 @@ def test_values_at_the_ends_of_the_range_have_ratios_in_finite_numbers(
     write_manifest(result.parents[1])
     for form in ("json", "text"):
         assert ask("compare", spoiled, "--format", form).status == 0
-
-
-def test_numbers_that_no_measurement_is_are_refused() -> None:
-    for text in ("5e-324", "1e19", "1" + "0" * 20):
-        with pytest.raises(ValueError, match=r"too (large|small)|digits"):
-            loads(text)
 
 
 def test_text_of_a_recording_is_printable_wherever_it_goes(tmp_path: Path) -> None:
@@ -243,30 +233,23 @@ def test_markup_of_a_recording_is_text_in_markdown(tmp_path: Path) -> None:
 
 
 def test_a_stamp_far_from_the_run_is_refused(run: Path) -> None:
-    path = run / "load" / "throughput.parquet"
-    table = pq.read_table(path)
-    ends: list[Any] = table.column("monotonic_ns").to_pylist()
-    ends[-1] += 10**18
-    place = table.schema.get_field_index("monotonic_ns")
-    pq.write_table(table.set_column(place, table.schema.field(place), pa.array(ends, pa.int64())), path)
+    path = run / "load/throughput.parquet"
+    last = pc.max(pq.read_table(path)["second"]).as_py()
+    change_column(path, "monotonic_ns", lambda row: row["monotonic_ns"] + 10**18 * (row["second"] == last))
     refused(run, "is outside of phase `measure`", "report")
 
 
 def test_a_tick_far_from_the_run_makes_no_larger_chart(run: Path) -> None:
-    path = run / "server" / "ticks.parquet"
-    table = pq.read_table(path)
-    ticks: list[Any] = table.column("tick").to_pylist()
-    last = max(ticks)
-    for name in ("start_ns", "end_ns", "intended_ns"):
-        actual: list[Any] = table.column(name).to_pylist()
-        far = [at + 10**18 if tick == last else at for at, tick in zip(actual, ticks, strict=True)]
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, table.schema.field(place), pa.array(far, pa.int64()))
-    pq.write_table(table, path)
-    write_manifest(run)
-    status, errors, most = peak("report", run, "-o", run.parent / "page.html")
+    path = run / "server/ticks.parquet"
+    last = pc.max(pq.read_table(path)["tick"]).as_py()
+    stamps = ("start_ns", "end_ns", "intended_ns")
+
+    def far(row: dict[str, Any]) -> dict[str, Any]:
+        return row | {name: row[name] + 10**18 for name in stamps} if row["tick"] == last else row
+
+    change_rows(path, far)
+    status, errors = bounded("report", run, "-o", run.parent / "page.html")
     assert status == 0, errors
-    assert most < MOST_KIB
 
 
 def log_line(numbers: bytes, digits: int = 3) -> str:
@@ -313,20 +296,23 @@ def test_millions_of_ticks_are_refused_by_their_number(run: Path) -> None:
     refused(run, "9,000,000 rows, more than the limit of 8,000,000", "compare", "report")
 
 
-@pytest.mark.parametrize("words", [200_000, 2000])
-def test_long_reasons_are_cut_or_refused(run: Path, words: int) -> None:
-    """20,000 rows of one text of a million characters, 20 GB in a file of 60 kB; of ten thousand each."""
-    path = run / "server" / "ticks.parquet"
-    table = pq.read_table(path)
-    count = 20_000
+def with_long_texts(run: Path, name: str, column: str, words: int) -> Path:
+    """20,000 rows of one text: of a million characters, they are 20 GB in a file of 60 kB."""
+    path = run / "server" / name
+    table, count = pq.read_table(path), 20_000
     long = pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array(["long " * words]))
     table = table.take(pa.array(np.sort(np.arange(count) % len(table)), pa.int64()))
-    pq.write_table(table.set_column(table.schema.get_field_index("reason"), "reason", long), path)
-    write_manifest(run)
-    actual, errors, most = peak("compare", run, KEPT / "insert")
+    others = [name for name in table.column_names if name != column]
+    pq.write_table(table.select(others).append_column(column, long), path)
+    return agreed(path)
+
+
+@pytest.mark.parametrize("words", [200_000, 2000])
+def test_long_reasons_are_cut_or_refused(run: Path, words: int) -> None:
+    with_long_texts(run, "ticks.parquet", "reason", words)
+    actual, errors = bounded("compare", run, KEPT / "insert")
     # whether DuckDB's own bound of memory is met depends on how many threads decode at once
     assert (actual, errors) == (0, "") or (actual == 2 and errors.count("\n") == 0)
-    assert most < MOST_KIB
 
 
 def test_many_rows_of_text_are_the_same_as_few(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,14 +330,7 @@ def test_many_rows_of_text_are_the_same_as_few(run: Path, monkeypatch: pytest.Mo
 
 
 def test_export_refuses_texts_beyond_memory(run: Path) -> None:
-    """A table that `compare` does not read: 20,000 rows of one text of a million characters."""
-    path = run / "server" / "vmstat.parquet"
-    table = pq.read_table(path)
-    count = 20_000
-    long = pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array(["long " * 200_000]))
-    table = table.take(pa.array(np.arange(count) % len(table), pa.int64()))
-    pq.write_table(table.append_column("text", long), path)
-    write_manifest(run)
-    status, errors, most = peak("export", run, "--to", run.parent / "fleet")
+    """A table that `compare` does not read."""
+    with_long_texts(run, "vmstat.parquet", "text", 200_000)
+    status, errors = bounded("export", run, "--to", run.parent / "fleet")
     assert (status, errors.count("\n")) == (2, 0), errors
-    assert most < MOST_KIB

@@ -7,23 +7,15 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 from damage import ask
 from host_recordings import measure_clock, split
 from loadprint.__main__ import main
 from loadprint.judging import client, separation
-from loadprint.metrics.gather import Measured, gather
+from loadprint.metrics.gather import Measured
 from loadprint.reading.queries import Store
-from loadprint.reading.recording import open_run
 from loadprint.series.series import run_series
-from recordings import Host, make_execution, make_run, write_json, write_manifest
-
-KEPT = Path(__file__).parents[1] / "recordings/v1/oltp"
-OPEN = {"mode": "open", "rate": 100, "achieved_rate": 99.5, "backlog_max": 7, "backlog_end": 2}
-
-
-def read(run: Path) -> Measured:
-    return gather(open_run(run), Store())
+from reads import measured
+from recordings import Host, change_json, change_metadata, change_rows, make_execution, make_run
 
 
 def rate(run: Measured, name: str) -> float:
@@ -43,10 +35,7 @@ def test_every_command_accepts_such_runs(tmp_path: Path) -> None:
     for run in ("b1-a-r1", "b1-b-r1"):
         meta = json.loads((path / run / "run.json").read_text())
         shutil.rmtree(path / run)
-        measure_clock(split(path / run))
-        made = json.loads((path / run / "run.json").read_text())
-        write_json(path / run / "run.json", meta | {"roles": made["roles"]})
-        write_manifest(path / run)
+        measure_clock(split(path / run, side=meta["side"], block=1, repeat=1))
 
     for words in (
         ("inspect", path / "b1-a-r1"),
@@ -66,13 +55,11 @@ def test_every_command_accepts_such_runs(tmp_path: Path) -> None:
 def test_hosts_without_cpu_sets_use_all_of_their_cpus(tmp_path: Path) -> None:
     run = split(tmp_path / "run")
     for name in ("interrupts", "softirqs"):
-        path = run / "server" / f"{name}.parquet"
-        table = pq.read_table(path)
         # the recorder's sum of a set is only there if it was given one
-        pq.write_table(table.filter([value != "server" for value in table["cpus"].to_pylist()]), path)
+        change_rows(run / f"server/{name}.parquet", lambda row: None if row["cpus"] == "server" else row)
     measure_clock(run)
 
-    result = read(run)
+    result = measured(run)
 
     assert result.server_cpus == result.load_cpus == (0, 1)
     assert rate(result, "interrupts.server") == 900
@@ -88,33 +75,23 @@ def test_hosts_without_cpu_sets_use_all_of_their_cpus(tmp_path: Path) -> None:
 
 def test_interrupts_have_values_where_only_the_cpus_are_recorded(tmp_path: Path) -> None:
     run = split(tmp_path / "run")
-    path = run / "server" / "interrupts.parquet"
-    table = pq.read_table(path)
-    pq.write_table(table.filter([value in ("0", "1") for value in table["cpus"].to_pylist()]), path)
-    write_manifest(run)
-    assert rate(read(run), "interrupts.server") == 900
+    change_rows(run / "server/interrupts.parquet", lambda row: row if row["cpus"] in ("0", "1") else None)
+    assert rate(measured(run), "interrupts.server") == 900
 
 
 def test_cpu_sets_on_hosts_are_checked_as_before(tmp_path: Path) -> None:
     run = split(tmp_path / "run")
-    meta = json.loads((run / "run.json").read_text())
-    meta["roles"]["server"]["cpus"] = "0"
-    write_json(run / "run.json", meta)
-    write_manifest(run)
-    assert separation.pinned([read(run)]).text.endswith("; checked during the run: no thread ran elsewhere")
+    change_json(run / "run.json", roles={"server": {"host": "db1", "cpus": "0"}, "load": {"host": "load1"}})
+    assert separation.pinned([measured(run)]).text.endswith(
+        "; checked during the run: no thread ran elsewhere"
+    )
 
 
 def test_missing_ebpf_is_one_line_of_the_header(tmp_path: Path) -> None:
     run, other = make_run(tmp_path / "run"), make_run(tmp_path / "other")
-    path = run / "server" / "ticks.parquet"
-    table = pq.read_table(path)
-    described = json.loads(table.schema.metadata[b"loadprint"])
     reason = "/sys/kernel/btf/vmlinux: no such file; eBPF probes need Linux 5.8 or newer"
-    described["probes"] += [
-        {"name": name, "status": "unavailable", "reason": reason} for name in ("ebpf_sched", "ebpf_block")
-    ]
-    pq.write_table(table.replace_schema_metadata({"loadprint": json.dumps(described)}), path)
-    write_manifest(run)
+    off = [{"name": name, "status": "unavailable", "reason": reason} for name in ("ebpf_sched", "ebpf_block")]
+    change_metadata(run / "server/ticks.parquet", lambda described: described["probes"].extend(off))
 
     text = " ".join(ask("compare", run, other, "--format", "text").out.split())
 

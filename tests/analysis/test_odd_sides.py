@@ -7,23 +7,13 @@ from pathlib import Path
 
 from conftest import insert, oltp
 from every_table import every_table
-from loadprint.commands.operands import resolve
-from loadprint.comparison.compare_sides import compare
-from loadprint.judging import steady
 from loadprint.metrics.gather import NO_RECORDER
-from loadprint.numbers import points
 from loadprint.reading.recording import read_object
 from loadprint.rendering import render_text
-from loadprint.statistics.trend import Trend
 from loadprint.tables import views
 from loadprint.tables.rows import NO_DEVICE
-from loadprint.tables.table import Table
-from recordings import Host, make_execution, make_run, write_json, write_manifest
-
-
-def table_of(*words: Path | str) -> Table:
-    sides, _ = resolve([str(word) for word in words])
-    return compare(sides, None)
+from reads import known, table_of
+from recordings import Host, change_json, make_execution, make_run, write_manifest
 
 
 def test_a_run_on_two_sides_is_warned_of(tmp_path: Path) -> None:
@@ -48,9 +38,7 @@ def _planned(execution: Path, side: str) -> list[dict[str, str]]:
 def test_sets_are_named_in_the_order_of_the_sides(tmp_path: Path) -> None:
     """The whole host before a set: title and rows of the CPU sets show it."""
     whole = make_run(tmp_path / "whole", Host(), roles={"server": {"host": "db1"}})
-    told = read_object(whole / "server" / "fingerprint.json")
-    write_json(whole / "server" / "fingerprint.json", {**told, "cpusets": {}})
-    write_manifest(whole)
+    change_json(whole / "server/fingerprint.json", cpusets={})
     pinned = make_run(tmp_path / "pinned", Host())
     own = table_of(pinned, make_run(tmp_path / "other", Host()))
     [title] = [group.title for group in own.groups if group.key == "cpu_server"]
@@ -63,18 +51,10 @@ def test_sets_are_named_in_the_order_of_the_sides(tmp_path: Path) -> None:
         table = table_of(*words)
         [title] = [group.title for group in table.groups if group.key == "cpu_server"]
         assert title == f"CPU, server's set ({order})"
-        row = table.row("interrupts_server")
-        assert row is not None
+        row = known(table.row("interrupts_server"))
         assert list(row.notes) == [f"on the CPUs of each side's set: {order}"]
-    interrupts = own.row("interrupts_server")
-    assert interrupts is not None
+    interrupts = known(own.row("interrupts_server"))
     assert interrupts.notes == ()
-
-
-def test_nothing_is_less_than_nothing() -> None:
-    assert (points(-0.04), points(0.04), points(-0.06)) == ("+0.0", "+0.0", "\u22120.1")
-    flat = Trend(-0.001, -0.2, 0.2, 0.0, -0.1, 0.1, 0.0, 20)
-    assert steady._with_interval(flat) == "+0 % [\u221220, +20]"
 
 
 def test_what_nobody_told_is_left_out(tmp_path: Path) -> None:

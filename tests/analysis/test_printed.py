@@ -15,6 +15,7 @@ from loadprint.errors import InputError
 from loadprint.importing.printed_number import parse
 from loadprint.importing.printed_table import AGREES, DIFFERS, PrintedTable, read
 from loadprint.importing.printed_text import RENDERERS, WIDTH
+from reads import known
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "published"
 BLOG = PUBLISHED / "hammerdb_blog_sar.csv"
@@ -36,8 +37,7 @@ def test_the_published_ratios_agree_within_rounding_and_two_cells_are_misprinted
     ]
     # 36.51/0.04 is 912.75, and 835.79 was printed: 0.04 stands for 0.035 to 0.045
     waits = next(row for row in result.rows if row.metric == "%iowait")
-    ratio = waits.ratios[0]
-    assert ratio is not None
+    ratio = known(waits.ratios[0])
     assert (ratio.value, ratio.span.low, ratio.span.high) == pytest.approx(
         (912.75, 811.22, 1043.29), abs=0.01
     )
@@ -89,8 +89,7 @@ def test_a_printed_number_stands_for_all_that_print_like_it() -> None:
     random = np.random.default_rng(5)
     for true in random.lognormal(4, 4, 2000):
         for decimals in (0, 2, 5):
-            result = parse(f"{true:,.{decimals}f}")
-            assert result is not None
+            result = known(parse(f"{true:,.{decimals}f}"))
             assert result.span is not None
             assert result.span.low <= true <= result.span.high
             assert result.span.high - result.span.low <= 1.001 * 10.0**-decimals + 1e-9 * true
@@ -125,8 +124,7 @@ def test_a_ratio_beyond_rounding_does_not_agree(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_with_a_number(text: str, wrong: str, meant: tuple[float, float] | None) -> None:
-    result = parse(text)
-    assert result is not None
+    result = known(parse(text))
     assert result.value is None
     assert wrong in result.wrong
     assert (None if result.meant is None else (result.meant.low, result.meant.high)) == meant

@@ -1,24 +1,17 @@
-"""Rows of the eBPF tables and the MySQL probe, of a host with known rates."""
+"""Quantities of probes beyond their formulas (test_formulas.py): wraps, births, sums, and what is missing."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from loadprint.commands.operands import resolve
-from loadprint.comparison.compare_sides import compare
-from loadprint.metrics.gather import gather
-from loadprint.metrics.quantities import Quantities
-from loadprint.reading.queries import Store
-from loadprint.reading.recording import open_run
-from loadprint.tables.views import all_of, usual
-from recordings import Host, Rows, make_run
+from loadprint.metrics.sources_hardware import siblings_of
+from reads import quantities
+from recordings import Host, Rows, Tables, make_run
 
 BOUNDS = [0, 1000, 2000, 4000, None]
 HISTOGRAM = {"shape": "histogram", "columns": {"buckets": {"bounds": BOUNDS}}}
+TABLE = {"shape": "table"}
 
 
 def histogram(
@@ -32,114 +25,125 @@ def histogram(
     ]
 
 
-def kernel(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
-    """Ninety waits a second of 1 to 2 µs and ten of 2 to 4 µs; twenty fsyncs that begin in mid-window."""
-    server = {"role": "server"}
-    syscalls = {"write": 300, "fsync": 20, "fdatasync": 5}
-    return {
-        "ebpf_sched": (
-            histogram({**server, "state": "run queue"}, [0, 90, 10, 0], 250_000_000, ticks)
-            + histogram({**server, "state": "lock"}, [0, 0, 0, 7], 3_000_000_000, ticks)
-            + histogram({**server, "state": "network"}, [0, 0, 0, 0], 0, ticks),
-            HISTOGRAM,
-        ),
-        "ebpf_syscalls": (
-            [
-                {"tick": t, **server, "syscall": call, "count": rate * t, "errors": 0}
-                for call, rate in syscalls.items()
-                for t in ticks
-            ],
-            {"shape": "table"},
-        ),
-        "ebpf_syscall_latency": (
-            histogram({**server, "syscall": "fsync"}, [0, 0, 20, 0], 60_000, ticks, born=8),
-            HISTOGRAM,
-        ),
-    }
+def kernel(ticks: range) -> Tables:
+    """Seven waits a second of more than 4 µs, none for the network; fsyncs that begin in mid-window."""
+    waits = histogram({"role": "server", "state": "lock"}, [0, 0, 0, 7], 3_000_000_000, ticks)
+    waits += histogram({"role": "server", "state": "network"}, [0, 0, 0, 0], 0, ticks)
+    fsyncs = histogram({"role": "server", "syscall": "fsync"}, [0, 0, 20, 0], 60_000, ticks, born=8)
+    return {"ebpf_sched": (waits, HISTOGRAM), "ebpf_syscall_latency": (fsyncs, HISTOGRAM)}
 
 
-def inside(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
-    """A server whose checkpoint age swings between 100 and 300 of 1000 bytes of redo."""
-    series: dict[str, Callable[[int], int]] = {
-        "Innodb_redo_log_current_lsn": lambda t: 5000 * t + 300,
-        "Innodb_redo_log_checkpoint_lsn": lambda t: 5000 * t + (200 if t % 2 else 0),
-        "Innodb_redo_log_capacity_resized": lambda t: 1000,
-        "Innodb_buffer_pool_pages_dirty": lambda t: 25,
-        "Innodb_buffer_pool_pages_data": lambda t: 100,
-        "Innodb_data_fsyncs": lambda t: 12 * t,
-        "loadprint.queries": lambda t: 3 * t,
-        "loadprint.bytes_sent": lambda t: 700 * t,
-    }
-    rows = [
-        {"metric": name, "tick": t, "value": value(t), "text": None}
-        for name, value in sorted(series.items())
-        for t in ticks
-    ]
-    return {"mysql": (rows, {"shape": "metrics"})}
-
-
-def quantities(path: Path, host: Host) -> Quantities:
-    return gather(open_run(make_run(path, host)), Store()).quantities
-
-
-def test_histograms_become_counts_times_and_quantiles(tmp_path: Path) -> None:
-    result = quantities(tmp_path / "run", Host(more=kernel))
-    rates = {name: quantity.rate for name, quantity in result.values.items()}
-    assert rates["sched.server.run queue.count"] == pytest.approx(100)
-    assert rates["sched.server.run queue.sum"] == pytest.approx(0.25)
-    assert rates["sched.server.lock.sum"] == pytest.approx(3)
-    assert rates["sched.server.run queue.p50"] == pytest.approx(1499.5e-9)
-    assert rates["sched.server.run queue.p99"] == pytest.approx(2999.5e-9)
+def test_histograms_without_values_and_of_entities_that_appear_in_the_window(tmp_path: Path) -> None:
+    found = quantities(make_run(tmp_path / "run", Host(seconds=20, more=kernel)))
     # beyond the last bound there is only a least value
-    assert rates["sched.server.lock.p99"] == pytest.approx(4e-6)
-    assert rates["syscalls.server.all"] == pytest.approx(325)
-    assert rates["syscalls.server.sync"] == pytest.approx(25)
-    # nothing waited for the network: no quantile, and a reason
-    assert rates["sched.server.network.sum"] == 0
-    assert result.get("sched.server.network.p50") is None
-    assert "did not occur" in result.why("sched.server.network.p50")
-
-
-def test_an_entity_that_comes_in_the_window_counts_from_zero(tmp_path: Path) -> None:
-    result = quantities(tmp_path / "run", Host(seconds=20, more=kernel))
-    fsyncs = result.get("syscall_latency.server.fsync.count")
+    assert found.values["sched.server.lock.p99"].rate == pytest.approx(4e-6)
+    assert found.values["sched.server.network.sum"].rate == 0
+    assert found.get("sched.server.network.p50") is None
+    assert "did not occur" in found.why("sched.server.network.p50")
     # cumulative counts of its last tick, over the whole window
-    assert fsyncs is not None
-    assert fsyncs.count == 20 * 21
+    assert found.values["syscall_latency.server.fsync.count"].count == 20 * 21
 
 
-def test_states_of_the_server_and_the_probe_s_own_part(tmp_path: Path) -> None:
+def test_statements_and_bytes_of_the_probe_are_not_the_loads(tmp_path: Path) -> None:
+    def probe(ticks: range) -> Tables:
+        rates = {"loadprint.queries": 3, "loadprint.bytes_sent": 700}
+        rows: Rows = [{"metric": m, "tick": t, "value": n * t} for m, n in rates.items() for t in ticks]
+        return {"mysql": (rows, {"shape": "metrics"})}
+
     # the generator's window has 21 seconds: 300 questions and 9000 bytes a second, one question its own
     grown = {"Questions": 300 * 21 + 1, "Bytes_sent": 9000 * 21, "Bytes_received": 40 * 21}
-    result = quantities(tmp_path / "run", Host(seconds=20, more=inside, grown=grown))
-    rates = {name: quantity.rate for name, quantity in result.values.items()}
-    assert rates["mysql.redo"] == pytest.approx(5000)
-    assert rates["mysql.fsyncs"] == pytest.approx(12)
-    assert rates["mysql.checkpoint_age.max"] == 300
-    assert 100 < rates["mysql.checkpoint_age.mean"] < 300
-    assert rates["status.Questions"] == pytest.approx(300 - 3)
-    assert rates["status.Bytes_sent"] == pytest.approx(9000 - 700)
-    assert rates["status.Bytes_received"] == pytest.approx(40)
-    assert "Qcache_hits" in result.why("mysql.qcache_hits")
+    found = quantities(make_run(tmp_path / "run", Host(seconds=20, more=probe, grown=grown)))
+    assert found.values["status.Questions"].rate == pytest.approx(300 - 3)
+    assert found.values["status.Bytes_sent"].rate == pytest.approx(9000 - 700)
+    assert found.values["status.Bytes_received"].rate == pytest.approx(40)
+    assert "Qcache_hits" in found.why("mysql.qcache_hits")
 
 
-def test_the_rows_are_shown_only_where_they_are(tmp_path: Path) -> None:
-    with_all = make_run(tmp_path / "all", Host(more=lambda ticks: kernel(ticks) | inside(ticks)))
-    without = make_run(tmp_path / "none", Host())
-    sides, declared = resolve([str(with_all), str(without)])
-    table = compare(sides, declared)
-    keys = [group.key for group in table.groups]
-    assert {"ebpf", "mysql"} <= set(keys)
-    row = table.row("runq_p99")
-    assert row is not None
-    values = [cell.value for cell in row.cells]
-    assert values[0] == pytest.approx(2999.5e-9)
-    assert values[1] is None or math.isnan(values[1])
-    assert all(row.key != "qcache_hits" for group in usual(table).groups for row in group.rows)
-    alone, declared = resolve([str(without), str(without)])
-    unmeasured = compare(alone, declared)
-    assert not {"ebpf", "mysql"} & {group.key for group in usual(unmeasured).groups}
-    everything = all_of(unmeasured)
-    row = everything.row("qcache_hits")
-    assert row is not None
-    assert (row.cells[0].value, row.cells[0].notes[0]) == (None, "probe mysql was not recorded")
+RANGE = 1_000_000
+
+
+def processor(ticks: range) -> Tables:
+    """200 instructions to 100 cycles, counted half of the time; 300 kµJ a second that wrap at 1 J."""
+    events = {"cycles": (100, 4), "instructions": (200, 4), "branches": (None, 0)}
+    perf: Rows = [
+        {"tick": t, "event": event, "cpus": "server", "value": rate and rate * t}
+        | {"enabled_ns": 8 * t, "running_ns": running * t}
+        for event, (rate, running) in events.items()
+        for t in ticks
+    ]
+    zones = {
+        ("intel-rapl", "package-0"): 300_000,
+        ("intel-rapl", "package-0/core"): 200_000,
+        ("intel-rapl", "package-0/dram"): 50_000,
+        ("intel-rapl", "psys"): 900_000,
+        ("intel-rapl-mmio", "package-0"): 300_000,
+    }
+    energy: Rows = [
+        {"tick": t, "control": control, "zone": zone, "energy_uj": rate * t % RANGE}
+        | {"max_energy_range_uj": RANGE}
+        for (control, zone), rate in zones.items()
+        for t in ticks
+    ]
+    return {"perf": (perf, TABLE), "energy": (energy, TABLE)}
+
+
+def limits(ticks: range) -> Tables:
+    """A group that was held back in a quarter of its periods, inside one that was in a tenth."""
+    listed = (("/", 0, None), ("/db", 10, 200_000), ("/db/mysqld", 25, 100_000))
+    groups: Rows = [
+        {"tick": t, "role": "server", "path": path, "quota_us": quota, "nr_periods": 100 * t}
+        | {"nr_throttled": throttled * t, "throttled_us": 20_000 * t, "throttled_ns": None}
+        for path, throttled, quota in listed
+        for t in ticks
+    ]
+    names = {"bw_in": 3, "pps": 0}
+    drivers: Rows = [
+        {"metric": f"{nic}.{name}_allowance_exceeded", "tick": t, "value": rate * t}
+        for name, rate in names.items()
+        for nic in ("ens5", "ens6")
+        for t in ticks
+    ]
+    return {"cgroup": (groups, TABLE), "ethtool": (drivers, {"shape": "metrics"})}
+
+
+def test_events_are_those_of_the_servers_set_scaled_to_all_of_the_time(tmp_path: Path) -> None:
+    actual = quantities(make_run(tmp_path / "run", Host(more=processor)))
+    assert actual.values["perf.server.cycles"].rate == pytest.approx(200)
+    assert actual.values["perf.server.instructions"].rate == pytest.approx(400)
+    assert actual.get("perf.server.branches") is None
+    assert "no free counter" in actual.why("perf.server.branches")
+
+
+def test_energy_is_whole_across_the_wraps_of_its_own_range(tmp_path: Path) -> None:
+    actual = quantities(make_run(tmp_path / "run", Host(more=processor)))
+    assert actual.values["energy.package"].rate == pytest.approx(0.3)
+    assert actual.values["energy.dram"].rate == pytest.approx(0.05)
+    assert not actual.warnings
+
+
+def test_both_threads_of_a_core_in_one_set_are_each_others_siblings() -> None:
+    cpus = [{"cpu": n, "package": 0, "core": n % 2} for n in range(4)]
+    fingerprint = {"cpus": {"list": cpus}}
+    assert siblings_of(fingerprint, (0, 1)) == (2, 3)
+    assert siblings_of(fingerprint, (0, 2)) == (0, 2)
+    assert siblings_of(fingerprint, None) == (0, 1, 2, 3)
+    assert siblings_of({}, (0, 1)) == ()
+
+
+def test_quotas_of_nested_groups_and_allowances_of_all_interfaces(tmp_path: Path) -> None:
+    actual = quantities(make_run(tmp_path / "run", Host(more=limits)))
+    assert actual.values["cgroup.server.throttled"].rate == pytest.approx(0.25)
+    assert actual.values["cgroup.server.held"].rate == pytest.approx(0.02)
+    assert actual.values["allowance.bw_in"].rate == pytest.approx(6)
+    assert actual.values["allowance.pps"].rate == 0
+
+
+def test_status_at_both_ends_stands_in_for_the_probe(tmp_path: Path) -> None:
+    # MariaDB: the reads of its handlers include temporary tables and sorts
+    grown = {"Rows_read": 210, "Innodb_row_lock_time": 4200, "Innodb_data_fsyncs": 63}
+    grown |= {f"Handler_read_{how}": 999 for how in ("first", "last", "next", "prev", "rnd", "rnd_next")}
+    actual = quantities(make_run(tmp_path / "run", Host(grown=grown)))
+    assert actual.values["mysql.rows_read"].rate == pytest.approx(10)
+    assert actual.values["mysql.row_lock_ms"].rate == pytest.approx(0.2)
+    assert actual.values["mysql.fsyncs"].rate == pytest.approx(3)
+    assert actual.get("mysql.redo") is None

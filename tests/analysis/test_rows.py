@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import oltp
-from loadprint.commands.operands import resolve
-from loadprint.comparison.compare_sides import compare
 from loadprint.metrics import derived, derived_cpu, derived_ebpf
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import Quantities
@@ -19,6 +17,7 @@ from loadprint.reading.recording import Run
 from loadprint.statistics import stats
 from loadprint.tables.rows import COARSE, Column, RowBuilder, evaluate
 from loadprint.tables.table import Row, Versus
+from reads import known, table_of
 from recordings import make_execution
 
 PLAIN = derived.rate("row", "row", "1", "", "q")
@@ -44,8 +43,7 @@ def column(
 
 def build(side: Column, base: Column, metric: derived.Metric = PLAIN) -> tuple[Row, Versus]:
     row = RowBuilder([base, side], 0).row(metric)
-    versus = row.versus[1]
-    assert versus is not None
+    versus = known(row.versus[1])
     return row, versus
 
 
@@ -200,14 +198,12 @@ def test_quantiles_are_those_of_each_repeat(tmp_path: Path) -> None:
     """p99 of repeats 30, 33 and 60 ms: their mean and the t interval of their logs, nothing pooled."""
     old = [replace(oltp(), latency_ms=ms) for ms in (10.0, 10.5, 11.0)]
     new = [replace(oltp(), latency_ms=ms) for ms in (10.0, 11.0, 20.0)]
-    sides, reference = resolve([str(make_execution(tmp_path / "x", {"old": old, "new": new}, "old"))])
-    row = compare(sides, reference).row("latency_p99")
-    assert row is not None
+    execution = make_execution(tmp_path / "x", {"old": old, "new": new}, "old")
+    row = known(table_of(execution).row("latency_p99"))
     assert row.cells[1].repeats == pytest.approx((0.030, 0.033, 0.060))
     assert row.cells[1].value == pytest.approx(0.041)
     expected = stats.ratio([30.0, 33.0, 60.0], [30.0, 31.5, 33.0], paired=True)
-    result = row.versus[1]
-    assert result is not None
+    result = known(row.versus[1])
     assert (result.centre, result.low, result.high) == pytest.approx(
         (expected.centre, expected.low, expected.high)
     )

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loadprint.commands.operands import resolve
-from loadprint.comparison.compare_sides import compare
 from loadprint.metrics.derived_hardware import LIMITS
 from loadprint.rendering import layout
 from loadprint.sentences.exercises import SUBJECTS
 from loadprint.sentences.rules import RULES
 from loadprint.tables.table import Sentence, Table
+from reads import known, table_of
 from recordings import SECOND, Host, Rows, make_execution
 
 Probes = dict[str, tuple[Rows, dict[str, Any]]]
@@ -146,8 +145,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Table:
         for word, case in zip(("over", "short"), pair, strict=True)
     }
     path = make_execution(tmp_path_factory.mktemp("rules") / "execution", sides, next(iter(sides)))
-    result, _ = resolve([f"{path}:{side}" for side in sides])
-    return compare(result, None)
+    return table_of(*(f"{path}:{side}" for side in sides))
 
 
 def _of(table: Table, side: str, rule: str) -> Sentence | None:
@@ -165,8 +163,7 @@ def test_a_rule_speaks_of_its_case_and_not_of_one_just_short_of_it(told: Table, 
     assert said.about == next(one.exercises for one in RULES if one.id == rule)
     position = [head.name for head in told.sides].index(said.side)
     for key in said.rows:
-        row = told.row(key)
-        assert row is not None
+        row = known(told.row(key))
         assert f"{row.label}" in said.text
         assert layout.value(row, row.cells[position], layout.decimals(row)) != "n/a"
 
@@ -188,13 +185,12 @@ def test_no_rule_rests_on_iowait(tmp_path: Path) -> None:
     assert not [key for key in named if "iowait" in key]
 
     waiting = Case(cpu={"user": 4, "system": 1, "iowait": 90, "idle": 5}).host()
-    result, reference = resolve([str(make_execution(tmp_path / "x", {"a": [waiting], "b": [waiting]}, "a"))])
-    assert compare(result, reference).sentences == ()
+    execution = make_execution(tmp_path / "x", {"a": [waiting], "b": [waiting]}, "a")
+    assert table_of(execution).sentences == ()
 
 
 def test_values_are_cited_with_their_units(told: Table) -> None:
-    said = _of(told, "cpu-bound-over", "cpu-bound")
-    assert said is not None
+    said = known(_of(told, "cpu-bound-over", "cpu-bound"))
     assert "utilisation 86.0 %; kernel mode, of busy 30.2 %; server CPU per operation 1,500 µs" in said.text
 
 
@@ -218,8 +214,7 @@ def test_the_exercises_needs_intervals_and_no_contradiction(tmp_path: Path) -> N
         hosts = {
             side: [host(k, **rates) for k in range(repeats)] for side, rates in (("a", own), ("b", other))
         }
-        result, reference = resolve([str(make_execution(tmp_path / name, hosts, "a"))])
-        told = compare(result, reference).sentences
+        told = table_of(make_execution(tmp_path / name, hosts, "a")).sentences
         return {one.text.partition(" than ")[0]: one for one in told if one.id == "exercises"}
 
     few, many = {"writes": 20, "sent": 9000, "received": 9000}, {"writes": 60, "sent": 900, "received": 900}
@@ -241,8 +236,8 @@ def test_the_exercises_needs_intervals_and_no_contradiction(tmp_path: Path) -> N
 def test_costs_by_single_values_only_where_repeats_lie_apart(tmp_path: Path) -> None:
     def said(name: str, own: list[int]) -> list[str]:
         hosts = {"a": [Host(switches=1000)] * 2, "b": [Host(switches=n) for n in own]}
-        result, reference = resolve([str(make_execution(tmp_path / name, hosts, "a"))])
-        return [one.text for one in compare(result, reference).sentences if one.id == "costs"]
+        table = table_of(make_execution(tmp_path / name, hosts, "a"))
+        return [one.text for one in table.sentences if one.id == "costs"]
 
     (text,) = said("apart", [1600, 3000])
     assert "b uses 2.2 × the context switches of a, by single values" in text

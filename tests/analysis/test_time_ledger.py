@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
-from loadprint.commands.operands import resolve
-from loadprint.comparison.compare_sides import compare
 from loadprint.metrics.derived_ledger import BETWEEN, NOT_SUMMED, WAITING, name_of
-from loadprint.metrics.gather import Measured, gather
-from loadprint.reading.queries import Store
-from loadprint.reading.recording import open_run
+from loadprint.metrics.quantities import Quantities
 from loadprint.tables.table import Group, Row
-from recordings import Host, Rows, make_execution, make_run, write_json, write_manifest
+from reads import quantities, table_of
+from recordings import Host, Tables, change_column, change_json, change_rows, make_execution, make_run
 from test_probe_rows import HISTOGRAM, histogram
 
 SECOND = 10**9
@@ -61,7 +56,7 @@ LATENCY = {"count": 2100, "latency_ms": {"mean": 35.0}}
 
 def states(
     threads: Mapping[str, float], load: Mapping[str, float] = LOAD, **exchanges: Any
-) -> Callable[[range], dict[str, tuple[Rows, dict[str, Any]]]]:
+) -> Callable[[range], Tables]:
     """The table `ebpf_states`: the same time in every second; the idle threads of the server have all day.
 
     `exchanges` are columns of `ebpf_exchanges`, of a second.
@@ -73,7 +68,7 @@ def states(
     }
     of_second |= {"ends": "both"} | exchanges
 
-    def rows(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
+    def rows(ticks: range) -> Tables:
         of_threads = {("server", "connection", state): time for state, time in threads.items()}
         of_threads |= {("server", "other", "other"): 30.0, ("server", "connection", "no connection"): 2.0}
         of_threads |= {("load", "connection", state): time for state, time in load.items()}
@@ -117,14 +112,14 @@ def host(threads: Mapping[str, float] = STATES, load: Mapping[str, float] = LOAD
     return Host(more=states(threads, load), result={"transactions": {"all": LATENCY}} | result)
 
 
-def measured(path: Path, made: Host) -> Measured:
-    make_run(path, made)
-    return gather(open_run(path), Store())
+def ledger(path: Path, made: Host | None = None) -> Quantities:
+    """The quantities of a run of this host."""
+    return quantities(make_run(path, made or host()))
 
 
 def table(path: Path, **sides: Host) -> list[Group]:
     make_execution(path, {name: [made] for name, made in sides.items()}, next(iter(sides)))
-    return [group for group in compare(*resolve([str(path)])).groups if group.key.startswith("time_")]
+    return [group for group in table_of(path).groups if group.key.startswith("time_")]
 
 
 def values(rows: tuple[Row, ...], column: int = 0) -> dict[str, float | None]:
@@ -139,7 +134,7 @@ def notes(rows: tuple[Row, ...], name: str, column: int = 0) -> str:
 def with_requests(threads: Mapping[str, float] = STATES, *, device: str = "vda") -> Host:
     """A host whose disk and connections are recorded: each entity has 100 values a second, of one bucket."""
 
-    def rows(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
+    def rows(ticks: range) -> Tables:
         block = [
             {**row, "sum_ns": round(row["tick"] * seconds * SECOND)}
             for (operation, stage), seconds in REQUESTS.items()
@@ -160,7 +155,7 @@ def with_requests(threads: Mapping[str, float] = STATES, *, device: str = "vda")
 def with_row_locks(waits: float | None) -> Host:
     """A host whose server has this mean number of waits for row locks; None: not recorded."""
 
-    def rows(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
+    def rows(ticks: range) -> Tables:
         counter = {"metric": "Innodb_row_lock_time", "text": None}
         time = [{**counter, "tick": t, "value": round(1000 * (waits or 0.0) * t)} for t in ticks]
         return states(STATES)(ticks) | ({"mysql": (time, {"shape": "metrics"})} if waits is not None else {})
@@ -168,30 +163,30 @@ def with_row_locks(waits: float | None) -> Host:
     return Host(more=rows, result={"transactions": {"all": LATENCY}})
 
 
-def test_the_states_of_connection_threads_are_the_parts_of_the_latency(tmp_path: Path) -> None:
-    run = measured(tmp_path / "run", host())
-    seen = {
-        name: run.quantities.values[f"ledger.{name}"].rate for name in ("user", "system", "other", "redo")
-    }
-    assert seen == pytest.approx({"user": 0.6, "system": 0.4, "other": 0.05, "redo": 0.3})
-    assert run.quantities.values["ledger.data_read"].rate == pytest.approx(0.25)
-    assert run.quantities.values["ledger.data_write"].rate == pytest.approx(0.1)
-    assert run.quantities.values["ledger.server"].rate == pytest.approx(2.7)
-    assert run.quantities.values["ledger.not_recorded"].rate == pytest.approx(0.0, abs=1e-9)
-
-
 def test_both_sums_close(tmp_path: Path) -> None:
     """At the client without what its threads do between operations, and between the ends."""
-    found = measured(tmp_path / "run", host()).quantities.values
-    assert found["ledger.latency"].rate == pytest.approx(3.5)
-    assert found["ledger.client_cpu"].rate == pytest.approx(0.25)
-    assert found["ledger.client_queue"].rate == pytest.approx(0.1)
-    assert found["ledger.client_other"].rate == pytest.approx(0.05)
-    assert found["ledger.waiting"].rate == pytest.approx(3.1)
-    assert found["ledger.client_unexplained"].rate == pytest.approx(0.0, abs=1e-9)
-    assert found["ledger.network"].rate == pytest.approx(NETWORK)
-    assert found["ledger.overlap"].rate == pytest.approx(-OVERLAP)
-    assert found["ledger.unexplained"].rate == pytest.approx(0.0, abs=1e-9)
+    rates = {
+        "user": 0.6,
+        "system": 0.4,
+        "other": 0.05,
+        "redo": 0.3,
+        "data_read": 0.25,
+        "data_write": 0.1,
+        "server": 2.7,
+        "not_recorded": 0.0,
+        "latency": 3.5,
+        "client_cpu": 0.25,
+        "client_queue": 0.1,
+        "client_other": 0.05,
+        "waiting": 3.1,
+        "client_unexplained": 0.0,
+        "network": NETWORK,
+        "overlap": -OVERLAP,
+        "unexplained": 0.0,
+    }
+    values = ledger(tmp_path / "run").values
+    found = {name: values[f"ledger.{name}"].rate for name in rates}
+    assert found == pytest.approx(rates, abs=1e-9)
 
 
 def test_the_rows_add_up_to_the_latency_of_each_unit_of_work(tmp_path: Path) -> None:
@@ -211,74 +206,97 @@ def test_the_rows_add_up_to_the_latency_of_each_unit_of_work(tmp_path: Path) -> 
     assert by_operation["unexplained"] == pytest.approx(1e-3)
 
 
-def test_halved_latencies_are_unexplained_at_the_client(tmp_path: Path) -> None:
-    """A manifest that fits cannot hide them: the kernel's times of the client's threads stay."""
-    halved = host(transactions={"all": LATENCY | {"latency_ms": {"mean": 17.5}}})
-    (group, *_) = table(tmp_path / "execution", one=host(), two=halved)
-    assert values(group.rows, 1)["client_unexplained"] == pytest.approx(-1.75 / 2000)
-    assert "-100 % of the latency: this ledger does not close" in notes(group.rows, "client_unexplained", 1)
-    assert not notes(group.rows, "client_unexplained", 0)
-    before, after = values(group.rows, 0), values(group.rows, 1)
-    assert {name for name in before if before[name] != after[name]} == {"latency", "client_unexplained"}
-
-
-def test_an_open_loop_has_a_backlog(tmp_path: Path) -> None:
-    kind = {"count": 2100, "latency_ms": {"mean": 45.0}, "wait_ms_mean": 10.0}
-    found = measured(tmp_path / "run", host(transactions={"all": kind}, rate=100.0)).quantities.values
-    assert found["ledger.latency"].rate == pytest.approx(4.5)
-    assert found["ledger.backlog"].rate == pytest.approx(1.0)
-    assert found["ledger.client_unexplained"].rate == pytest.approx(0.0, abs=1e-9)
-    del kind["wait_ms_mean"]
-    other = measured(tmp_path / "other", host(transactions={"all": kind}, rate=100.0)).quantities
-    reason = "the generator does not report how long its operations waited for a connection"
-    assert {other.why(f"ledger.{name}") for name in ("backlog", "client_unexplained")} == {reason}
-
-
-def test_more_states_than_connections_are_marked(tmp_path: Path) -> None:
-    """Other programs have connections, or a period began before the window."""
-    (group, *_) = table(tmp_path / "execution", one=host(), two=host({**STATES, "client": 2.0}))
-    assert "negative" in notes(group.rows, "not_recorded", 1)
-    assert not notes(group.rows, "not_recorded", 0)
-
-
-def without(name: str, **states_of: Any) -> Callable[[range], dict[str, tuple[Rows, dict[str, Any]]]]:
-    def rows(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
-        return {probe: of for probe, of in states(STATES, **states_of)(ticks).items() if probe != name}
-
-    return rows
-
-
-def test_a_recording_of_an_older_version_has_the_server_only(tmp_path: Path) -> None:
-    old = replace(host(), more=without("ebpf_exchanges"))
-    quantities = measured(tmp_path / "run", old).quantities
-    for name in ("client_cpu", "waiting", "client_unexplained", "network", "overlap", "unexplained"):
-        assert quantities.get(f"ledger.{name}") is None
-        assert "recorded by an older version" in quantities.why(f"ledger.{name}")
-    assert quantities.values["ledger.server"].rate == pytest.approx(2.7)
-    (group, *_) = table(tmp_path / "execution", one=old, two=old)
-    assert values(group.rows)["run_queue"] == pytest.approx(0.5 / 2000)
-
-
-def test_a_load_without_states_has_no_sum_but_the_reason(tmp_path: Path) -> None:
-    quantities = measured(tmp_path / "run", host(STATES, {})).quantities
-    for name in ("client_cpu", "waiting", "client_unexplained", "unexplained"):
-        assert quantities.get(f"ledger.{name}") is None
-        assert "no thread of the load waits for one connection" in quantities.why(f"ledger.{name}")
-    assert quantities.values["ledger.network"].rate == pytest.approx(NETWORK)
+HALVED = host(transactions={"all": LATENCY | {"latency_ms": {"mean": 17.5}}})
 
 
 @pytest.mark.parametrize(
-    ("exchanges", "reason"),
-    [({"exchanges": 1}, "fewer than 30 exchanges"), ({"ends": "server"}, "the load is on another host")],
+    ("changed", "row", "note"),
+    [
+        # a manifest that fits cannot hide them: the kernel's times of the client's threads stay
+        (HALVED, "client_unexplained", "-100 % of the latency: this ledger does not close"),
+        (host(STATES | {"run queue": 0.1}), "unexplained", "11 % of the latency: this ledger does not close"),
+        # other programs have connections, or a period began before the window
+        (host(STATES | {"client": 2.0}), "not_recorded", "negative"),
+    ],
 )
-def test_without_exchanges_of_both_ends_there_is_no_network(
-    tmp_path: Path, exchanges: dict[str, Any], reason: str
+def test_a_sum_that_does_not_close_is_marked_at_its_end(
+    tmp_path: Path, changed: Host, row: str, note: str
 ) -> None:
-    made = replace(host(), more=states(STATES, **exchanges))
-    quantities = measured(tmp_path / "run", made).quantities
-    assert reason in quantities.why("ledger.network")
-    assert reason in quantities.why("ledger.unexplained")
-    assert quantities.values["ledger.client_unexplained"].rate == pytest.approx(0.0, abs=1e-9)
+    (group, *_) = table(tmp_path / "execution", one=host(), two=changed)
+    assert note in notes(group.rows, row, 1)
+    assert not notes(group.rows, row, 0)
+    if changed is HALVED:
+        before, after = values(group.rows, 0), values(group.rows, 1)
+        assert {name for name in before if before[name] != after[name]} == {"latency", row}
+
+
+def test_an_open_loop_has_a_backlog(tmp_path: Path) -> None:
+    found = ledger(tmp_path / "run", host(transactions={"all": LATE | {"wait_ms_mean": 10.0}}, rate=100.0))
+    assert found.values["ledger.latency"].rate == pytest.approx(4.5)
+    assert found.values["ledger.backlog"].rate == pytest.approx(1.0)
+    assert found.values["ledger.client_unexplained"].rate == pytest.approx(0.0, abs=1e-9)
+
+
+def without(name: str) -> Host:
+    return replace(host(), more=lambda ticks: {n: of for n, of in states(STATES)(ticks).items() if n != name})
+
+
+LATE = {"count": 2100, "latency_ms": {"mean": 45.0}}
+CLOSURES = ("client_cpu", "waiting", "client_unexplained", "unexplained")
+NO_WAIT = "the generator does not report how long its operations waited for a connection"
+NO_MEAN = "the generator did not report the mean latency of its transactions"
+NO_NUMBER = "neither the server nor the generator reports the number of connections"
+FEW, ONE_END = (
+    replace(host(), more=states(STATES, **columns)) for columns in ({"exchanges": 1}, {"ends": "server"})
+)
+# some threads of a pool wait for one client, while it logs in; the client needs none of them
+POOL, LOADED = (
+    replace(host(), variables={"thread_handling": handling})
+    for handling in ("pool-of-threads", "loaded-dynamically")
+)
+BETWEEN_ENDS, OF_SERVER = ("network", "unexplained"), ("user", "server", "unexplained")
+
+
+@pytest.mark.parametrize(
+    ("made", "missing", "reason", "there"),
+    [
+        (without("ebpf_exchanges"), (*CLOSURES, "network"), "recorded by an older version", "server"),
+        (host(STATES, {}), CLOSURES, "no thread of the load waits for one connection", "network"),
+        (FEW, BETWEEN_ENDS, "fewer than 30 exchanges", "client_unexplained"),
+        (ONE_END, BETWEEN_ENDS, "the load is on another host", "client_unexplained"),
+        (host(transactions={}), ("latency", "client_unexplained"), NO_MEAN, "unexplained"),
+        (host(transactions={"all": LATE}, rate=100.0), ("backlog", "client_unexplained"), NO_WAIT, "server"),
+        (host(threads=None), ("not_recorded",), NO_NUMBER, "unexplained"),
+        (host(), ("disk_read_queue",), "probe ebpf_block was not recorded", "server"),
+        (host(), ("round_trip",), "probe ebpf_tcp was not recorded", "server"),
+        (POOL, OF_SERVER, "pool-of-threads", "client_unexplained"),
+        (LOADED, OF_SERVER, "loaded-dynamically", "client_unexplained"),
+        (host({"lock": 1.0}), ("server",), "thread pool", "lock"),
+    ],
+)
+def test_what_is_missing_has_its_reason_and_the_rest_stays(
+    tmp_path: Path, made: Host, missing: tuple[str, ...], reason: str, there: str
+) -> None:
+    found = ledger(tmp_path / "run", made)
+    for name in missing:
+        assert found.get(f"ledger.{name}") is None
+        assert reason in found.why(f"ledger.{name}")
+    assert found.get(f"ledger.{there}") is not None
+
+
+def test_without_a_ledger_the_reason_is_in_its_row_and_in_the_header(tmp_path: Path) -> None:
+    (group, *_) = table(tmp_path / "pool", one=POOL, two=POOL)
+    assert "pool-of-threads" in notes(group.rows, "run_queue")
+    (text,) = (text for label, text in table_of(tmp_path / "pool").facts if label == "no ledger")
+    assert text.startswith("of time: the server has a thread pool")
+    (group,) = table(tmp_path / "none", one=host({}, {}), two=host({}, {}))
+    (row,) = group.rows
+    assert row.view == "all"
+    assert "thread pool" in row.cells[0].notes[0]
+    usual = replace(host(), variables={"thread_handling": "one-thread-per-connection"})
+    assert ledger(tmp_path / "usual", usual).get("ledger.server") is not None
+    other = ledger(tmp_path / "other", with_requests(device="sdb"))
+    assert "no rows of the disks of the server's files" in other.why("ledger.disk_flush")
 
 
 @pytest.mark.parametrize("waits", [None, 0.3, 2.0])
@@ -295,13 +313,6 @@ def test_row_locks_of_the_whole_server_are_not_in_the_sum(tmp_path: Path, waits:
     assert sum(parts) == pytest.approx(total)
 
 
-def test_a_ledger_that_does_not_close_is_marked(tmp_path: Path) -> None:
-    groups = table(tmp_path / "execution", one=host(), two=host({**STATES, "run queue": 0.1}))
-    assert not notes(groups[0].rows, "unexplained")
-    assert "11 % of the latency: this ledger does not close" in notes(groups[0].rows, "unexplained", 1)
-    assert not notes(groups[0].rows, "client_unexplained", 1)
-
-
 def test_small_rows_are_in_the_full_view_only(tmp_path: Path) -> None:
     (first, *others) = table(tmp_path / "execution", one=host(), two=host())
     views = {row.label: row.view for row in first.rows}
@@ -310,77 +321,24 @@ def test_small_rows_are_in_the_full_view_only(tmp_path: Path) -> None:
     assert {row.view for group in others for row in group.rows} == {"all"}
 
 
-def test_a_server_whose_threads_wait_for_no_client_has_no_rows_but_the_reason(tmp_path: Path) -> None:
-    pool = {"lock": 1.0}
-    made = host({})
-    assert "thread pool" in measured(tmp_path / "run", made).quantities.why("ledger.server")
-    (group,) = table(tmp_path / "execution", one=host({}, {}), two=host({}, {}))
-    (row,) = group.rows
-    assert row.view == "all"
-    assert "thread pool" in row.cells[0].notes[0]
-    other = measured(tmp_path / "other", host(pool)).quantities
-    assert other.values["ledger.lock"].rate == pytest.approx(1.0)
-
-
-def no_ledger(execution: Path) -> list[str]:
-    """The line of the header on missing ledgers."""
-    return [text for label, text in compare(*resolve([str(execution)])).facts if label == "no ledger"]
-
-
-@pytest.mark.parametrize("handling", ["pool-of-threads", "loaded-dynamically"])
-def test_threads_of_a_pool_are_not_those_of_connections(tmp_path: Path, handling: str) -> None:
-    """Some of them wait for one client: while it logs in."""
-    pool = replace(host(), variables={"thread_handling": handling})
-    quantities = measured(tmp_path / "run", pool).quantities
-    for name in ("user", "server", "unexplained"):
-        assert quantities.get(f"ledger.{name}") is None
-        assert handling in quantities.why(f"ledger.{name}")
-    # the client needs no threads of the server
-    assert quantities.values["ledger.client_unexplained"].rate == pytest.approx(0.0, abs=1e-9)
-    (group, *_) = table(tmp_path / "execution", one=pool, two=pool)
-    assert handling in notes(group.rows, "run_queue")
-    (text,) = no_ledger(tmp_path / "execution")
-    assert text.startswith("of time: the server has a thread pool")
-    usual = replace(host(), variables={"thread_handling": "one-thread-per-connection"})
-    assert measured(tmp_path / "usual", usual).quantities.get("ledger.server") is not None
-
-
 def test_a_server_that_ends_in_the_window_has_no_ledger(tmp_path: Path) -> None:
     """The recorder had only the ID of its first process: the rest of the window is missing."""
     run = make_run(tmp_path / "run", host())
     path = run / "server/process.parquet"
-    rows = pq.read_table(path)
-    kept = [row["tick"] < 11 or row["role"] != "server" for row in rows.to_pylist()]
-    pq.write_table(rows.filter(kept), path)
-    write_manifest(run)
-    quantities = gather(open_run(run), Store()).quantities
+    change_rows(path, lambda row: row if row["tick"] < 11 or row["role"] != "server" else None)
+    found = quantities(run)
     for name in ("ledger.user", "ledger.unexplained", "process.server.cpu"):
-        assert quantities.get(name) is None
-        assert "--process server=@FILE" in quantities.why(name)
-
-
-def test_a_generator_without_latency_leaves_the_states(tmp_path: Path) -> None:
-    quantities = measured(tmp_path / "run", host(transactions={})).quantities
-    assert quantities.get("ledger.server") is not None
-    assert quantities.get("ledger.unexplained") is not None
-    reason = "the generator did not report the mean latency of its transactions"
-    assert {quantities.why(f"ledger.{name}") for name in ("latency", "client_unexplained")} == {reason}
-
-
-def test_without_the_number_of_connections_both_sums_close(tmp_path: Path) -> None:
-    quantities = measured(tmp_path / "run", host(threads=None)).quantities
-    assert quantities.values["ledger.unexplained"].rate == pytest.approx(0.0, abs=1e-9)
-    unknown = "neither the server nor the generator reports the number of connections"
-    assert quantities.why("ledger.not_recorded") == unknown
+        assert found.get(name) is None
+        assert "--process server=@FILE" in found.why(name)
 
 
 def test_without_a_result_of_the_load_the_file_is_named(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", host())
     (run / "load" / "result.json").unlink()
-    quantities = gather(open_run(run), Store()).quantities
-    assert quantities.get("ledger.server") is not None
-    assert quantities.why("ledger.latency") == "load/result.json is missing"
-    assert quantities.why("ledger.client_unexplained") == "load/result.json is missing"
+    found = quantities(run)
+    assert found.get("ledger.server") is not None
+    assert found.why("ledger.latency") == "load/result.json is missing"
+    assert found.why("ledger.client_unexplained") == "load/result.json is missing"
 
 
 def test_requests_and_round_trips_are_parts_and_not_in_the_sum(tmp_path: Path) -> None:
@@ -418,18 +376,8 @@ def test_a_part_is_shown_with_its_row_only(tmp_path: Path) -> None:
 
 def test_a_multipath_disk_has_the_requests_of_its_paths(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", with_requests(device="nvme0c1n1"))
-    path = run / "server" / "fingerprint.json"
-    fingerprint = json.loads(path.read_text(encoding="utf-8"))
-    write_json(path, fingerprint | {"storage": [{"role": "redo", "disks": ["nvme0n1"]}]})
-    assert gather(open_run(run), Store()).quantities.values["ledger.disk_flush"].rate == pytest.approx(0.04)
-
-
-def test_parts_that_were_not_recorded_have_a_reason(tmp_path: Path) -> None:
-    quantities = measured(tmp_path / "plain", host()).quantities
-    assert quantities.why("ledger.disk_read_queue") == "probe ebpf_block was not recorded"
-    assert quantities.why("ledger.round_trip") == "probe ebpf_tcp was not recorded"
-    other = measured(tmp_path / "other", with_requests(device="sdb")).quantities
-    assert "no rows of the disks of the server's files" in other.why("ledger.disk_flush")
+    change_json(run / "server/fingerprint.json", storage=[{"role": "redo", "disks": ["nvme0n1"]}])
+    assert quantities(run).values["ledger.disk_flush"].rate == pytest.approx(0.04)
 
 
 def slower() -> Host:
@@ -446,7 +394,7 @@ def slower() -> Host:
 def test_the_sentence_adds_up_to_the_difference(tmp_path: Path, repeats: int, way: str) -> None:
     sides = {"one": [host()] * repeats, "two": [slower()] * repeats}
     make_execution(tmp_path / "execution", sides, "one")
-    compared = compare(*resolve([str(tmp_path / "execution")]))
+    compared = table_of(tmp_path / "execution")
     sentence = next(one for one in compared.sentences if one.id == "time-difference")
     assert sentence.text == (
         f"two against one: +150 µs of latency per client statement{way}: run queue +100, "
@@ -464,5 +412,44 @@ def test_the_sentence_adds_up_to_the_difference(tmp_path: Path, repeats: int, wa
 def test_without_a_difference_in_latency_there_is_no_sentence(tmp_path: Path) -> None:
     sides = {"one": [host()] * 3, "two": [host({**STATES, "run queue": 0.6, "client": 1.2})] * 3}
     make_execution(tmp_path / "execution", sides, "one")
-    compared = compare(*resolve([str(tmp_path / "execution")]))
+    compared = table_of(tmp_path / "execution")
     assert not [one for one in compared.sentences if one.id == "time-difference"]
+
+
+def on_kernel(path: Path, *, irq_time: str | None, steal: int, stolen: float = 0.0) -> Quantities:
+    """A run on a kernel with this configuration, whose /proc/stat has this steal time since the boot."""
+    run = make_run(path, host({**STATES, "stolen": stolen} if stolen else STATES))
+    change_json(run / "server/fingerprint.json", cpu_accounting={"irq_time": irq_time})
+    return quantities(change_column(run / "server/cpu.parquet", "steal", lambda _: steal))
+
+
+@pytest.mark.parametrize("irq_time", ["n", None])
+def test_without_accounting_stolen_time_is_not_zero_but_missing(tmp_path: Path, irq_time: str | None) -> None:
+    found = on_kernel(tmp_path / "run", irq_time=irq_time, steal=0)
+    assert found.get("ledger.stolen") is None
+    assert "CONFIG_IRQ_TIME_ACCOUNTING" in found.why("ledger.stolen")
+    # the rows on CPU contain it
+    assert found.values["ledger.server"].rate == pytest.approx(2.7)
+
+
+@pytest.mark.parametrize(("irq_time", "steal"), [("y", 0), ("n", 7)])
+def test_no_stolen_time_is_zero_where_it_is_accounted(tmp_path: Path, irq_time: str, steal: int) -> None:
+    found = on_kernel(tmp_path / "run", irq_time=irq_time, steal=steal)
+    assert found.values["ledger.stolen"].rate == 0.0
+
+
+def test_stolen_time_of_the_threads_shows_that_it_is_accounted(tmp_path: Path) -> None:
+    found = on_kernel(tmp_path / "run", irq_time=None, steal=0, stolen=0.1)
+    assert found.values["ledger.stolen"].rate == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("states", "row"), [({"stopped": 0.2}, "stopped"), ({"memory": 0.1, "page fault": 0.1}, "memory")]
+)
+def test_a_stopped_server_and_its_waits_for_memory_have_rows(
+    tmp_path: Path, states: dict[str, float], row: str
+) -> None:
+    found = ledger(tmp_path / "run", host({**STATES, **states, "client": 1.1}))
+    assert found.values[f"ledger.{row}"].rate == pytest.approx(0.2)
+    assert found.values["ledger.other"].rate == pytest.approx(0.05)
+    assert found.values["ledger.server"].rate == pytest.approx(2.9)

@@ -9,20 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from loadprint.judging.warm import broken_promise, checkpoint_cycles, cold, reached, redo_capacities_written
-from loadprint.metrics.gather import Measured, gather
-from loadprint.reading.queries import Store
-from loadprint.reading.recording import Run, open_run
-from recordings import (
-    BOOT,
-    FIRST,
-    REALTIME,
-    SECOND,
-    Host,
-    Rows,
-    make_run,
-    write_json,
-    write_manifest,
-)
+from loadprint.reading.recording import open_run
+from reads import measured
+from recordings import BOOT, FIRST, REALTIME, SECOND, Host, Rows, Tables, change_json, make_run
 
 MYSQL = {
     "variables": {"innodb_redo_log_capacity": "1000"},
@@ -40,12 +29,9 @@ MARIADB = {
 }
 
 
-def run_with(path: Path, server: Mapping[str, object]) -> Run:
-    make_run(path)
-    file = path / "load" / "server.json"
-    write_json(file, json.loads(file.read_text()) | server)
-    write_manifest(path)
-    return open_run(path)
+def run_with(path: Path, server: Mapping[str, object], host: Host | None = None) -> Path:
+    """A run whose server reported this."""
+    return change_json(make_run(path, host) / "load/server.json", **server)
 
 
 # MySQL 5.7 to 8.0.29
@@ -58,7 +44,7 @@ BEFORE_8_0_30 = {
 
 @pytest.mark.parametrize("server", [MYSQL, MARIADB, BEFORE_8_0_30])
 def test_redo_is_counted_in_capacities(tmp_path: Path, server: Mapping[str, object]) -> None:
-    run = run_with(tmp_path / "run", server)
+    run = open_run(run_with(tmp_path / "run", server))
     assert redo_capacities_written(run) == pytest.approx(0.25)
     assert broken_promise([run], 0.25) == ""
     assert "0.25" in broken_promise([run], 0.3)
@@ -67,18 +53,16 @@ def test_redo_is_counted_in_capacities(tmp_path: Path, server: Mapping[str, obje
 def test_blocks_that_are_written_again_are_no_redo(tmp_path: Path) -> None:
     """Before MySQL 8.0.30 the probe's LSN counts: Innodb_os_log_written is 2 to 2.7 times as much there."""
 
-    def probe(ticks: range) -> dict[str, tuple[Rows, dict[str, object]]]:
+    def probe(ticks: range) -> Tables:
         lsn = "innodb_status.log_sequence_number"
         rows: Rows = [{"metric": lsn, "tick": tick, "value": 7000 + 100 * tick} for tick in ticks]
         return {"mysql": (rows, {"shape": "metrics"})}
 
-    make_run(path := tmp_path / "run", Host(more=probe))
-    file = path / "load" / "server.json"
     status = {
         "status_warmup": {"Innodb_os_log_written": "0"},
         "status_begin": {"Innodb_os_log_written": "2700"},
     }
-    write_json(file, json.loads(file.read_text()) | BEFORE_8_0_30 | status)
+    path = run_with(tmp_path / "run", BEFORE_8_0_30 | status, Host(more=probe))
     stamps = [("warmup", 0, 10), ("measure", 10, 20)]  # seconds after half a second: ten intervals of redo
     lines = [
         {"phase": phase, "event": event, "boot_id": BOOT, "realtime_ns": REALTIME}
@@ -87,28 +71,20 @@ def test_blocks_that_are_written_again_are_no_redo(tmp_path: Path) -> None:
         for event, at in (("begin", begin), ("end", end))
     ]
     (path / "load" / "phases.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    write_manifest(path)
+    (path / "manifest.json").unlink()
     assert redo_capacities_written(open_run(path)) == pytest.approx(1000 / 800)
 
 
 def test_what_was_reached_reads_well(tmp_path: Path) -> None:
-    run = run_with(tmp_path / "run", MYSQL)
+    run = open_run(run_with(tmp_path / "run", MYSQL))
     assert reached([run, run]) == "wrote 0.25 / 0.25 × the redo capacity, buffer pool 75 % in use"
 
 
 def test_a_server_that_does_not_tell_breaks_no_promise(tmp_path: Path) -> None:
-    run = run_with(tmp_path / "run", {})
+    run = open_run(run_with(tmp_path / "run", {}))
     assert redo_capacities_written(run) is None
     assert reached([run]) == ""
     assert broken_promise([run], 0.3) == ""
-
-
-def measured(path: Path, server: Mapping[str, object], host: Host | None = None) -> list[Measured]:
-    make_run(path, host)
-    file = path / "load" / "server.json"
-    write_json(file, json.loads(file.read_text()) | server)
-    write_manifest(path)
-    return [gather(open_run(path), Store())]
 
 
 WRITES = Host(result={"writes": 1000})
@@ -116,25 +92,26 @@ WRITES = Host(result={"writes": 1000})
 
 def test_outside_of_a_campaign_the_full_rule_holds_for_what_writes(tmp_path: Path) -> None:
     assert "0.25 redo capacities and had 0 checkpoint cycles" in cold(
-        "a", measured(tmp_path / "w", MYSQL, WRITES), {}
+        "a", [measured(run_with(tmp_path / "w", MYSQL, WRITES))], {}
     )
-    assert cold("a", measured(tmp_path / "r", MYSQL), {}) == ""
+    assert cold("a", [measured(run_with(tmp_path / "r", MYSQL))], {}) == ""
     enough = {**MYSQL, "status_warmup": {"Innodb_redo_log_current_lsn": "3000"}}
-    assert cold("a", measured(tmp_path / "e", enough, WRITES), {}) == ""
+    assert cold("a", [measured(run_with(tmp_path / "e", enough, WRITES))], {}) == ""
 
 
 def test_a_campaign_promises_less_and_is_held_to_it(tmp_path: Path) -> None:
-    runs = measured(tmp_path / "run", MYSQL, WRITES)
+    runs = [measured(run_with(tmp_path / "run", MYSQL, WRITES))]
     assert cold("a", runs, {"promise": "scaled down", "redo_capacities_written": 0.2}) == ""
     assert "promises 0.3" in cold("a", runs, {"redo_capacities_written": 0.3})
     assert "25 % of the buffer pool was free" in cold("a", runs, {"promise": "", "free_buffer_pages": 0.1})
 
 
 def test_a_pool_that_is_filled_within_the_window_is_not_warm(tmp_path: Path) -> None:
-    filled = {"Innodb_buffer_pool_pages_free": "12", "Innodb_buffer_pool_pages_total": "120"}
-    runs = measured(tmp_path / "run", {**MYSQL, "status_end": filled})
+    end = {"Innodb_buffer_pool_pages_free": "12", "Innodb_buffer_pool_pages_total": "120"}
+    filled = {**MYSQL, "status_end": end}
+    runs = [measured(run_with(tmp_path / "run", filled))]
     assert "filled 15 % of its buffer pool" in cold("a", runs, {"promise": "none"})
-    growing = measured(tmp_path / "grow", {**MYSQL, "status_end": filled}, Host(workload="arm_insert"))
+    growing = [measured(run_with(tmp_path / "grow", filled, Host(workload="arm_insert")))]
     assert cold("a", growing, {"promise": "none"}) == ""
 
 
@@ -142,7 +119,7 @@ def test_a_pool_that_is_filled_within_the_window_is_not_warm(tmp_path: Path) -> 
 def test_misses_must_be_level_over_the_window(tmp_path: Path, early: int, told: bool) -> None:
     """A thousand requests a second; of these 10 miss from the window's middle on, `early` before it."""
 
-    def probe(ticks: range) -> dict[str, tuple[Rows, dict[str, object]]]:
+    def probe(ticks: range) -> Tables:
         misses = np.cumsum([early if tick < 10 else 10 for tick in ticks]).tolist()
         rows: Rows = [
             {"metric": metric, "tick": tick, "value": value}
@@ -154,7 +131,7 @@ def test_misses_must_be_level_over_the_window(tmp_path: Path, early: int, told: 
         ]
         return {"mysql": (rows, {"shape": "metrics"})}
 
-    runs = measured(tmp_path / "run", {}, Host(more=probe))
+    runs = [measured(run_with(tmp_path / "run", {}, Host(more=probe)))]
     said = cold("a", runs, {"promise": "none"})
     assert ("missed 5.0 % of its page requests" in said) == told
 

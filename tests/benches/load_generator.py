@@ -22,15 +22,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
+from processes import RELEASE, ROOT
 from scipy.stats import t as student
 
-ROOT = Path(__file__).resolve().parents[2]
-RELEASE = ROOT / "target/release"
 DATABASE = "sbtest"
 SERVER = (
     "--skip-networking=0 --bind-address=127.0.0.1 --port={port} --performance-schema=OFF "
@@ -53,9 +51,6 @@ class Cell:
     workload: str
     protocol: str
     transport: str
-
-    def __str__(self) -> str:
-        return f"{self.workload} {self.protocol} {self.transport} {self.threads}"
 
 
 @dataclass(frozen=True)
@@ -89,15 +84,9 @@ def main() -> None:
     bench = Bench(given)
     bench.pin_server()
     bench.prepare()
-    rows = []
+    print(HEAD)
     for cell in cells(given):
-        rows.append(row(cell, bench.measure(cell)))
-        if given.format == "markdown":
-            if len(rows) == 1:
-                print(HEAD)
-            print(markdown(rows[-1]), flush=True)
-    if given.format == "json":
-        print(json.dumps(rows, indent=1, default=asdict))
+        print(row(cell, bench.measure(cell)), flush=True)
 
 
 def arguments() -> argparse.Namespace:
@@ -109,11 +98,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--workloads", default="oltp_point_select,oltp_read_write", type=words)
     parser.add_argument("--protocols", default="text,prepared", type=words)
     parser.add_argument("--transports", default="socket,tcp", type=words)
-    parser.add_argument("--tools", default=",".join(TOOLS), type=words, help="sysbench always runs")
     parser.add_argument("--rounds", type=int, default=6, help="at least 2")
     parser.add_argument("--seconds", type=int, default=1, help="of one run")
     parser.add_argument("--quick", action="store_true", help="1 and 8 threads, unix socket, 3 rounds")
-    parser.add_argument("--format", choices=("markdown", "json"), default="markdown")
     parser.add_argument("--table-size", type=int, default=100_000)
     parser.add_argument("--port", type=int, default=33407)
     parser.add_argument("--server-cpus", default="0", type=numbers)
@@ -167,11 +154,10 @@ class Bench:
 
     def measure(self, cell: Cell) -> dict[str, list[Sample]]:
         """Rounds of all tools, each round in the opposite order of the one before."""
-        tools = [tool for tool in TOOLS if tool == "sysbench" or tool in self.given.tools]
-        start_up = {tool: min(self.run(tool, cell, None).cpu_s for _ in range(2)) for tool in tools}
-        samples: dict[str, list[Sample]] = {tool: [] for tool in tools}
+        start_up = {tool: min(self.run(tool, cell, None).cpu_s for _ in range(2)) for tool in TOOLS}
+        samples: dict[str, list[Sample]] = {tool: [] for tool in TOOLS}
         for number in range(self.given.rounds):
-            for tool in tools if number % 2 == 0 else reversed(tools):
+            for tool in TOOLS if number % 2 == 0 else reversed(TOOLS):
                 sample = self.run(tool, cell, self.given.seconds)
                 cpu_s = sample.cpu_s - start_up[tool]
                 samples[tool].append(Sample(sample.queries, sample.seconds, cpu_s))
@@ -269,29 +255,13 @@ def ratio(ours: list[float], theirs: list[float]) -> Ratio:
     return Ratio(math.exp(centre), math.exp(centre - half), math.exp(centre + half))
 
 
-def row(cell: Cell, samples: dict[str, list[Sample]]) -> dict[str, Any]:
-    """All figures of a cell: what sysbench did, and each other tool's ratios to it."""
+def row(cell: Cell, samples: dict[str, list[Sample]]) -> str:
+    """A row of the table: what sysbench did, and each other tool's ratios to it."""
     rate = {tool: [one.queries / one.seconds for one in of] for tool, of in samples.items()}
     cheap = {tool: [one.queries / one.cpu_s for one in of] for tool, of in samples.items()}
-    figures: dict[str, Any] = asdict(cell) | {
-        "sysbench_queries_per_s": statistics.geometric_mean(rate["sysbench"]),
-        "sysbench_queries_per_cpu_s": statistics.geometric_mean(cheap["sysbench"]),
-    }
-    for tool in samples:
-        if tool != "sysbench":
-            figures[tool] = {
-                "throughput": ratio(rate[tool], rate["sysbench"]),
-                "per_cpu_s": ratio(cheap[tool], cheap["sysbench"]),
-            }
-    return figures
-
-
-def markdown(figures: dict[str, Any]) -> str:
-    """One row of the table."""
-    cells = [figures[name] for name in ("workload", "protocol", "transport", "threads")]
-    cells += [f"{figures[f'sysbench_queries_per_{unit}'] / 1000:.1f}" for unit in ("s", "cpu_s")]
-    for tool, name in product(("ours", "floor"), ("throughput", "per_cpu_s")):
-        cells.append(figures[tool][name] if tool in figures else "")
+    cells: list[object] = [cell.workload, cell.protocol, cell.transport, cell.threads]
+    cells += [f"{statistics.geometric_mean(of['sysbench']) / 1000:.1f}" for of in (rate, cheap)]
+    cells += [ratio(of[tool], of["sysbench"]) for tool in ("ours", "floor") for of in (rate, cheap)]
     return f"| {' | '.join(map(str, cells))} |"
 
 

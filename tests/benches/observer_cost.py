@@ -22,10 +22,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from load_generator import Ratio
+from load_generator import Ratio, ratio
 from probe_cost import targets
 from processes import COLLECT, RELEASE, ROOT, running, start, wait_for
-from scipy.stats import t as student
 
 TREATMENTS: dict[str, list[str] | None] = {
     "off": None,
@@ -67,10 +66,7 @@ def load(verb: str, *options: str) -> float:
 
 def relative(blocks: list[dict[str, float]], treatment: str) -> Ratio:
     """Throughput relative to `off`."""
-    logs = [math.log(block[treatment] / block["off"]) for block in blocks]
-    mean = statistics.fmean(logs)
-    half = student.ppf(0.975, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
-    return Ratio(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+    return ratio([block[treatment] for block in blocks], [block["off"] for block in blocks])
 
 
 def main() -> None:
@@ -110,8 +106,8 @@ def main() -> None:
     for treatment in TREATMENTS:
         median = statistics.median(block[treatment] for block in blocks)
         actual = relative(blocks, treatment) if treatment != "off" else None
-        ratio = f"{actual.mean:.4f} ({actual.low:.4f}–{actual.high:.4f})" if actual else "1"
-        print(f"| {treatment} | {median:.1f} | {ratio} |")
+        text = f"{actual.mean:.4f} ({actual.low:.4f}–{actual.high:.4f})" if actual else "1"
+        print(f"| {treatment} | {median:.1f} | {text} |")
 
 
 if __name__ == "__main__":

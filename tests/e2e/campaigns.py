@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +88,18 @@ def wait_for(what: str, condition: Callable[[], Any], seconds: float = 900) -> A
 
 def measuring(runs: Path) -> str | None:
     """Name the run whose load is in its measure phase now."""
-    for phases in runs.glob("*/2*/*/load/phases.jsonl"):
+    return in_measure_phase(runs.glob("*/2*/*/load/phases.jsonl"))
+
+
+def in_measure_phase(files: Iterable[Path], since_ns: int = 0) -> str | None:
+    """Name the run of a phases.jsonl, begun after a time, that ends with the start of `measure`."""
+    for phases in files:
         # what follows the last end of a line is being written
         whole, _, _ = phases.read_text().rpartition("\n")
         lines = [json.loads(line) for line in whole.splitlines()]
-        if lines and (lines[-1]["phase"], lines[-1]["event"]) == ("measure", "begin"):
+        if not lines or lines[0]["realtime_ns"] < since_ns:
+            continue
+        if (lines[-1]["phase"], lines[-1]["event"]) == ("measure", "begin"):
             return phases.parts[-3]
     return None
 

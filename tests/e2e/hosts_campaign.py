@@ -45,14 +45,8 @@ def newest(bench: Bench) -> Path:
 
 def measuring(bench: Bench, *, since_ns: int = 0) -> str | None:
     """Name the run whose load, started after a time, is in its measure phase now."""
-    for phases in bench.loads[0].data.glob("executions/2*/*/load/phases.jsonl"):
-        whole, _, _ = phases.read_text().rpartition("\n")
-        lines = [json.loads(line) for line in whole.splitlines()]
-        if not lines or lines[0]["realtime_ns"] < since_ns:
-            continue
-        if (lines[-1]["phase"], lines[-1]["event"]) == ("measure", "begin"):
-            return phases.parts[-3]
-    return None
+    files = bench.loads[0].data.glob("executions/2*/*/load/phases.jsonl")
+    return campaigns.in_measure_phase(files, since_ns)
 
 
 def left_on(bench: Bench) -> dict[str, list[str]]:

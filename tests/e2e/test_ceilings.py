@@ -1,4 +1,4 @@
-"""The playbook that measures what a host can do at most: every figure, nothing left, shares in `compare`."""
+"""The playbook that measures what a host can do at most: every figure, nothing left."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 from . import LOADPRINT, ROOT
 from .machine import Machine, look, settled
 
-KEPT = ROOT / "tests" / "recordings" / "v1"
 CLAIMED = {"read_iops": 3000, "send_bandwidth": "10 Gbit/s"}
 EVERY = {
     "read_bandwidth",
@@ -112,37 +111,6 @@ def test_it_says_what_it_does_and_ends_with_a_table(measured: tuple[Path, str, M
     shown = subprocess.run([LOADPRINT, "ceilings", place], capture_output=True, text=True, check=True)
     assert "random reads, 16 KiB, depth 8" in shown.stdout
     assert "3,000" in shown.stdout
-
-
-def test_compare_shows_shares_of_it(measured: tuple[Path, str, Machine], tmp_path: Path) -> None:
-    place, _, _ = measured
-    whole = document(place)
-    for entry in whole["ceilings"]:
-        del entry["host"]  # the recording is another host's
-    file = tmp_path / "ceilings.json"
-    file.write_text(json.dumps(whole))
-    told = subprocess.run(
-        [
-            LOADPRINT,
-            "compare",
-            KEPT / "oltp",
-            KEPT / "insert",
-            "--ceilings",
-            file,
-            "--all",
-            "--format",
-            "json",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    rows = {row["key"]: row for group in json.loads(told.stdout)["groups"] for row in group["rows"]}
-    shares = {
-        key: cell["of_ceiling"] for key, row in rows.items() for cell in row["cells"] if cell["of_ceiling"]
-    }
-    assert shares
-    assert all(share > 0 for share in shares.values())
 
 
 def test_a_disk_that_is_too_full_is_refused(tmp_path: Path) -> None:

@@ -159,21 +159,6 @@ def test_a_server_host_that_dies_is_named(pair: Bench, campaign: Path) -> None:
     nothing_left(pair)
 
 
-def test_a_server_that_dies_fails_its_run_only(pair: Bench, campaign: Path) -> None:
-    process, broken = started(pair, campaign)
-    [server] = [pid for pid in pair.server.processes() if hosts_campaign.name_of(pid) == "mysqld"]
-    os.kill(server, signal.SIGKILL)
-    campaigns.wait_for(
-        "the next run",
-        lambda: (hosts_campaign.measuring(pair) or broken) != broken or process.poll() is not None,
-    )
-    run = hosts_campaign.document(pair, broken)
-    assert run["status"] == "failed", pair.output()
-    assert "the server died (signal KILL)" in run["reason"]
-    stop(process)
-    nothing_left(pair)
-
-
 def test_a_full_disk_of_the_load_fails_its_run_and_is_named(pair: Bench, campaign: Path) -> None:
     folder = pair.loads[0].data / "executions"
     process, broken = started(pair, campaign)

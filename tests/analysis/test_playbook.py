@@ -1,26 +1,25 @@
-"""What the playbooks print when something fails: the cause, of the item that failed."""
+"""What the playbooks print: the cause of a failure, of the item that failed, and progress; Ctrl-C; roles."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-_spec = importlib.util.spec_from_file_location(
-    "messages", ROOT / "ansible" / "filter_plugins" / "messages.py"
+messages, progress = (
+    SimpleNamespace(**runpy.run_path(str(ROOT / "ansible" / name)))
+    for name in ("filter_plugins/messages.py", "callback_plugins/loadprint.py")
 )
-assert _spec is not None
-assert _spec.loader is not None
-messages = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(messages)
+ROLES = sorted((ROOT / "ansible/roles").iterdir())
 
 # MySQL 5.7.22 with an option that it does not know, and MySQL 5.7.22 on data of 8.0.12, abridged.
 UNKNOWN = """\
@@ -132,3 +131,77 @@ def test_the_reason_of_a_failure_is_its_error_output_or_that_of_the_item_of_a_lo
     assert messages.failure_text({"msg": "Task failed: Action failed: load1 is unreachable: timed out"}) == (
         "load1 is unreachable: timed out"
     )
+
+
+def line(status: Path) -> str | None:
+    """The progress line of a phase with this status file."""
+    shown = progress.Progress()
+    shown.status = status
+    shown.begin({"phase": "preparing"})
+    text: str | None = shown.line()
+    return text
+
+
+def test_it_shows_only_files_of_root_and_the_caller(tmp_path: Path) -> None:
+    status = tmp_path / "status.json"
+    process = {"name": "prepare", "state": "running", "last_line": "table 1\x1b]0;title\x07"}
+    status.write_text(json.dumps({"processes": [process]}), encoding="utf-8")
+    assert line(status) == "preparing  table 1\N{REPLACEMENT CHARACTER}]0;title\N{REPLACEMENT CHARACTER}"
+    link, fifo = tmp_path / "link", tmp_path / "fifo"
+    link.symlink_to(status)
+    os.mkfifo(fifo)
+    assert line(link) == line(fifo) == line(tmp_path / "absent") == "preparing"
+    if os.geteuid() == 0:
+        os.chown(status, 65534, 65534)
+        assert line(status) == "preparing"
+
+
+# The interrupt arrives in a function that Python calls after a fork, whose exceptions it ignores.
+PROGRAM = """
+import os, signal, sys
+
+forks = []
+
+def interrupt():
+    forks.append(1)
+    if len(forks) == 2:
+        os.kill(os.getpid(), signal.SIGINT)
+
+os.register_at_fork(after_in_parent=interrupt)
+from ansible.cli.playbook import main
+main()
+"""
+PLAY = """
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  strategy: loadprint
+  tasks:
+    - ansible.builtin.command: "true"
+    - ansible.builtin.command: sleep 1
+    - ansible.builtin.command: "touch {done}"
+"""
+
+
+def test_an_interrupt_at_a_fork_is_not_lost(tmp_path: Path) -> None:
+    play, done = tmp_path / "play.yml", tmp_path / "done"
+    play.write_text(PLAY.format(done=done))
+    words = [sys.executable, "-c", PROGRAM, "-i", "localhost,", str(play)]
+    config = {
+        "ANSIBLE_CONFIG": str(ROOT / "ansible/ansible.cfg"),
+        "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+    }
+    ended = subprocess.run(words, env=os.environ | config, capture_output=True, text=True, check=False)
+    assert "Exception ignored" in ended.stderr
+    assert ended.returncode == 99, ended.stderr
+    assert not done.exists()
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
+def test_defaults_and_argument_specs_name_the_same_variables(role: Path) -> None:
+    defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text(encoding="utf-8"))
+    specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))
+    options = specs["argument_specs"]["main"]["options"]
+    assert list(options) == list(defaults)
+    assert all(name.startswith(f"{role.name}_") for name in options)
+    assert all(option["description"].strip() and option["type"] for option in options.values())
