@@ -9,7 +9,7 @@ import numpy as np
 from loadprint.commands.usl.fitted import Fit
 from loadprint.commands.usl.models import Model
 from loadprint.commands.usl.usl_summary import Summary
-from loadprint.plotting.scaling_plot import Curve, Panel
+from loadprint.rendering.report_data import FittedCurve, Panel
 
 STEPS = 200
 DRAWN = ("usl", "saturating", "amdahl")  # the first one is emphasised
@@ -43,10 +43,12 @@ def panel(fit: Fit, name: str, concurrency: str, unit: str) -> Panel:
     )
 
 
-def _curve(model: Model, axis: np.ndarray[tuple[int, ...], np.dtype[np.float64]], *, chief: bool) -> Curve:
+def _curve(
+    model: Model, axis: np.ndarray[tuple[int, ...], np.dtype[np.float64]], *, chief: bool
+) -> FittedCurve:
     values, half = model.at(axis), model.half_width(axis)
     name = model.label.partition(" (")[0]
     label = name if model.aicc is None or not math.isfinite(model.aicc) else f"{name} (AICc {model.aicc:.1f})"
     if half is None or model.key == "amdahl":  # three overlapping bands are not readable
-        return Curve(label, axis, values, chief=chief)
-    return Curve(label, axis, values, np.maximum(0, values - half), values + half, chief=chief)
+        return FittedCurve(label, axis, values, chief=chief)
+    return FittedCurve(label, axis, values, np.maximum(0, values - half), values + half, chief=chief)
