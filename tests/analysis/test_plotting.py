@@ -16,17 +16,17 @@ import pytest
 from conftest import insert, oltp
 from loadprint.__main__ import main
 from loadprint.commands.operands import resolve
-from loadprint.commands.report import figure_files
 from loadprint.commands.usl.fit import fit
+from loadprint.commands.usl.usl_cells import panel
 from loadprint.comparison import compare_sides
 from loadprint.errors import InputError
-from loadprint.plotting import ratio_plot, scaling_plot, side_colours, style
-from loadprint.plotting.scaling_plot import Panel
+from loadprint.plotting import ratio_plot, report_plot, scaling_plot, style
 from loadprint.rendering.report_data import (
     Course,
     Curve,
     Distribution,
     Line,
+    Panel,
     Percentiles,
     Report,
     RunOf,
@@ -111,20 +111,14 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
 
 def test_ratios_are_the_tables(table: Table) -> None:
     lines = ratio_plot.lines(table)
-    result = {(line.group, line.label): line.ratios[0] for line in lines}
+    result = {(group, row.label): ratio_plot.ratios(row)[1] for group, row in lines}
     row = table.row("statements")
     assert row is not None
-    assert row.versus[1] is not None
-    drawn = result["Throughput and latency", row.label]
-    assert (drawn.centre, drawn.low, drawn.high) == (
-        row.versus[1].centre,
-        row.versus[1].low,
-        row.versus[1].high,
-    )
-    headlines = [line.label for line in lines if line.headline]
+    assert result["Throughput and latency", row.label] == row.versus[1]
+    headlines = [row.label for _, row in lines if row.headline]
     assert 1 <= len(headlines) < len(lines)
     few = ratio_plot.lines(table, len(headlines))
-    assert [line.label for line in few] == headlines
+    assert [row.label for _, row in few] == headlines
 
 
 def whole(table: Table) -> Report:
@@ -135,7 +129,6 @@ def whole(table: Table) -> Report:
             f"r{place}",
             place % 2,
             place // 2 + 1,
-            "complete",
             phases=(Span("warmup", -3, 0), Span("measure", 0, 20)),
             spikes=(Span("checkpoint", 5, 7, 0.4),) if place == 0 else (),
         )
@@ -149,11 +142,9 @@ def whole(table: Table) -> Report:
     n, x = (1, 2, 4, 8, 16, 32), (100.0, 190.0, 340.0, 560.0, 800.0, 900.0)
     return Report(
         title="A",
-        compared="oltp and insert",
         sides=(SideOf("oltp", "OLTP", "event"), SideOf("insert", "INSERT", "row")),
         runs=runs,
         table=table,
-        pivots=None,
         courses=(
             Course("operations", "throughput", "Operations", "/s", 1.0, flat),
             Course(
@@ -175,17 +166,16 @@ def whole(table: Table) -> Report:
             ),
         ),
         scaled=(
-            Scaled("text", n, tuple((each,) for each in x), fit(n, x)),
-            Scaled("cached", (1, 2), ((10.0, 11.0), (20.0,))),
+            Scaled(panel(fit(n, x), "text", "threads", "operations/s")),
+            Scaled(
+                Panel("cached", "threads", "operations/s", np.array([1.0, 1, 2]), np.array([10.0, 11, 20]))
+            ),
         ),
-        settings=(),
-        made=(),
-        absent=(),
     )
 
 
 def test_every_figure_of_a_report_is_written_and_labelled(table: Table, tmp_path: Path) -> None:
-    result = figure_files.write(whole(table), tmp_path / "new" / "plots")
+    result = report_plot.write(whole(table), tmp_path / "new" / "plots")
     names = {path.name for path in result}
     stems = ("ratios", "time-throughput", "time-cpu", "latency", "histogram-ebpf-sched", "scaling")
     assert names == {f"{stem}.{ending}" for stem in stems for ending in ("svg", "png")}
@@ -210,7 +200,7 @@ def test_every_figure_of_a_report_is_written_and_labelled(table: Table, tmp_path
     for path in result:
         if path.suffix == ".png":
             assert pixels(path)[0] == round(style.WIDTH * style.DPI)
-    again = figure_files.write(whole(table), tmp_path / "again", ("svg",))
+    again = report_plot.write(whole(table), tmp_path / "again", ("svg",))
     assert [path.read_text() for path in again] == [
         path.read_text() for path in result if path.suffix == ".svg"
     ]
@@ -219,9 +209,9 @@ def test_every_figure_of_a_report_is_written_and_labelled(table: Table, tmp_path
 def test_of_many_sides_only_those_drawn_are_named(table: Table, tmp_path: Path) -> None:
     many = tuple(SideOf(f"side-{place}", "", "row") for place in range(30))
     said = replace(whole(table), sides=many, scaled=(), table=None)
-    colours = side_colours.palette(said)
+    colours = report_plot.colours(said)
     assert list(colours) == [0, 1]
-    result = figure_files.write(said, tmp_path, ("svg",))
+    result = report_plot.write(said, tmp_path, ("svg",))
     for path in result:
         assert "side-7" not in texts(path)
     assert "side-1" in texts(tmp_path / "latency.svg")
@@ -233,7 +223,7 @@ def test_names_are_names_whatever_they_hold(table: Table, tmp_path: Path) -> Non
     said = replace(said, percentiles=(replace(said.percentiles[0], kind=evil),), scaled=())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = figure_files.write(said, tmp_path)
+        result = report_plot.write(said, tmp_path)
     drawn = {path.stem: texts(path) for path in result if path.suffix == ".svg"}
     assert "$\\frac{1$ </svg><script>\ufffd \u6570\u636e" in drawn["latency"]
     assert not list(ET.parse(tmp_path / "latency.svg").getroot().iter(f"{SVG}script"))
@@ -251,13 +241,13 @@ def test_report_writes_its_figures(tmp_path: Path) -> None:
 
 
 def test_a_report_of_nothing_has_no_figures(tmp_path: Path) -> None:
-    empty = Report("A", "", (), (), None, None, (), (), (), (), (), (), ())
-    assert figure_files.write(empty, tmp_path) == ()
+    empty = Report("A", (), ())
+    assert report_plot.write(empty, tmp_path) == ()
 
 
 def test_a_place_that_cannot_be_written_is_one_line(table: Table, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="name a writable directory"):
-        figure_files.write(whole(table), tmp_path / "file")
+        report_plot.write(whole(table), tmp_path / "file")
     with pytest.raises(InputError, match=r"is neither \.svg nor \.png"):
         scaling_plot.write([], tmp_path / "plot.gif")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from loadprint.plotting import style
-from loadprint.tables.table import Table
+from loadprint.tables.table import Row, Table, Versus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,102 +15,78 @@ if TYPE_CHECKING:
 MAX_ROWS = 45  # per page
 INCH_A_ROW = 0.19
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+Line = tuple[str, Row]  # the title of its group, and the row
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """A side compared with the reference: `low` and `high` are None with fewer than three repeats.
-
-    `differs`: it is marked as different from 1.
-    """
-
-    side: int
-    centre: float
-    low: float | None
-    high: float | None
-    differs: bool
+def ratios(row: Row) -> dict[int, Versus]:
+    """The ratios of a row by the position of the compared side."""
+    return {
+        place: versus
+        for place, versus in enumerate(row.versus)
+        if versus is not None and versus.kind == "ratio" and versus.centre
+    }
 
 
-@dataclass(frozen=True)
-class Line:
-    """A row with a ratio for each compared side; `group` is its heading."""
-
-    group: str
-    label: str
-    headline: bool
-    ratios: tuple[Ratio, ...]
+def _differs(versus: Versus) -> bool:
+    return versus.mark not in ("", "~")
 
 
-def lines(table: Table, limit: int = MAX_ROWS) -> tuple[Line, ...]:
+def lines(table: Table, limit: int = MAX_ROWS) -> list[Line]:
     """Up to `limit` rows that have a ratio: headline rows first, then rows with a mark."""
-    rows = []
-    for group in table.groups:
-        for row in group.rows:
-            ratios = tuple(
-                Ratio(place, versus.centre, versus.low, versus.high, versus.mark not in ("", "~"))
-                for place, versus in enumerate(row.versus)
-                if versus is not None and versus.kind == "ratio" and versus.centre
-            )
-            if ratios:
-                rows.append(Line(group.title, row.label, row.headline, ratios))
+    rows = [(group.title, row) for group in table.groups for row in group.rows if ratios(row)]
     ranked = sorted(
         range(len(rows)),
-        key=lambda place: (not rows[place].headline, not any(r.differs for r in rows[place].ratios), place),
+        key=lambda place: (
+            not rows[place][1].headline,
+            not any(map(_differs, ratios(rows[place][1]).values())),
+        ),
     )
-    return tuple(rows[place] for place in sorted(ranked[:limit]))
+    return [rows[place] for place in sorted(ranked[:limit])]
 
 
-def draw(table: Table, limit: int = MAX_ROWS) -> Figure | None:
+def draw(table: Table) -> Figure | None:
     """Figure of a table; None if it has no ratio. Draw within `style.styled()`."""
-    rows = lines(table, limit)
+    rows = lines(table)
     if not rows:
         return None
-    names = [side.name for side in table.sides]
-    groups = len({row.group for row in rows})
-    drawn, (axes,) = style.sheet(height=1.0 + INCH_A_ROW * (len(rows) + groups))
-    _rows(axes, rows, [name for name in names if name != table.reference], names)
+    groups = {group for group, _ in rows}
+    drawn, (axes,) = style.sheet(height=1.0 + INCH_A_ROW * (len(rows) + len(groups)))
+    _rows(axes, rows, max(1, len(table.sides) - 1))
+    for text in axes.get_yticklabels():
+        if text.get_text() in groups:
+            text.set_fontweight("bold")
+    _decades(axes)
+    if len(table.sides) > 2:
+        sides = [(style.colour(place), side.name) for place, side in enumerate(table.sides)]
+        del sides[table.base]
+        handles = style.handles(sides, marker="o", linestyle="none")
+        axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=4)
     axes.set_title(f"Ratios to {table.reference}, 95 % intervals over repeats")
     axes.set_xlabel(f"ratio to {table.reference}; filled: differs from 1")
     return drawn
 
 
-def _rows(axes: Axes, rows: Sequence[Line], compared: Sequence[str], names: Sequence[str]) -> None:
-    from matplotlib.lines import Line2D  # noqa: PLC0415  slow to import
-
-    place, ticks, labels, group = 0.0, [], [], ""
-    for row in rows:
-        if row.group != group:
-            group = row.group
-            ticks.append(place)
+def _rows(axes: Axes, rows: Sequence[Line], compared: int) -> None:
+    labels: list[str] = []
+    last = ""
+    for group, row in rows:
+        if group != last:
             labels.append(group)
-            place += 1
-        ticks.append(place)
-        labels.append(row.label)
-        for nth, ratio in enumerate(row.ratios):
-            at = place + (nth - (len(row.ratios) - 1) / 2) * 0.5 / max(1, len(compared))
-            colour = style.colour(ratio.side)
+            last = group
+        found = ratios(row)
+        for nth, (side, ratio) in enumerate(found.items()):
+            at = len(labels) + (nth - (len(found) - 1) / 2) * 0.5 / compared
+            colour = style.colour(side)
             if ratio.low is not None and ratio.high is not None and ratio.low > 0:
                 axes.plot([ratio.low, ratio.high], [at, at], "-", color=colour, linewidth=1.1)
-            face = colour if ratio.differs else "white"
+            face = colour if _differs(ratio) else "white"
             marker = "x" if ratio.low is None else "o"
-            axes.plot([ratio.centre], [at], marker, color=colour, markerfacecolor=face, zorder=3)
-        place += 1
+            axes.plot([ratio.centre or 0], [at], marker, color=colour, markerfacecolor=face, zorder=3)
+        labels.append(row.label)
     axes.set_xscale("log")
     axes.axvline(1, color="black", linewidth=0.9, zorder=1)
-    axes.set_ylim(place, -1)
-    axes.set_yticks(ticks, labels)
-    axes.tick_params(axis="y", length=0)
-    for text in axes.get_yticklabels():
-        if text.get_text() in {row.group for row in rows}:
-            text.set_fontweight("bold")
-    axes.grid(axis="y", visible=False)
-    _decades(axes)
-    if len(compared) > 1:
-        handles = [
-            Line2D([], [], marker="o", linestyle="none", color=style.colour(names.index(name)), label=name)
-            for name in compared
-        ]
-        axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=4)
+    style.label_rows(axes, labels)
+    axes.set_ylim(len(labels), -1)
 
 
 def _decades(axes: Axes) -> None:

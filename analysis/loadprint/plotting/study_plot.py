@@ -95,14 +95,8 @@ def dots(title: str, rows: Sequence[Dot], x: str, *, ratios: bool) -> Figure:
                 axes.plot([row.value.low, row.value.high], [place, place], "-", color=colour)
             axes.plot([row.value.centre], [place], "o", color=colour, label="measured" if not place else None)
         if row.published is not None:
-            axes.plot(
-                [row.published],
-                [place],
-                "D",
-                color=PUBLISHED,
-                markerfacecolor="white",
-                label="published" if not place else None,
-            )
+            label = "published" if not place else None
+            axes.plot([row.published], [place], "D", color=PUBLISHED, markerfacecolor="white", label=label)
     if ratios:
         axes.set_xscale("log")
         axes.axvline(1, color="black", linewidth=0.9, zorder=1)
@@ -110,10 +104,8 @@ def dots(title: str, rows: Sequence[Dot], x: str, *, ratios: bool) -> Figure:
     else:
         axes.set_xlim(left=0)
     style.plain_ticks(axes.xaxis, lambda value, _: f"{value:g}")
-    axes.set_yticks(range(len(rows)), [row.label for row in rows])
+    style.label_rows(axes, [row.label for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="y", visible=False)
     axes.set_title(title)
     axes.set_xlabel(x)
     return drawn
@@ -124,19 +116,17 @@ def windows(title: str, bars: Sequence[Bar], y: str) -> Figure:
     from matplotlib.patches import Patch  # noqa: PLC0415  slow to import
 
     drawn, (axes,) = style.sheet(height=2.4)
-    colours = {True: style.colour(1), False: style.colour(0)}
-    axes.bar(
-        [bar.begin for bar in bars],
-        [bar.value for bar in bars],
-        [bar.end - bar.begin for bar in bars],
-        align="edge",
-        color=[colours[bar.treated] for bar in bars],
-    )
+    for bar in bars:
+        axes.bar(
+            bar.begin, bar.value, bar.end - bar.begin, align="edge", color=style.colour(int(bar.treated))
+        )
     axes.set_title(title)
     axes.set_xlabel("seconds since the start")
     axes.set_ylabel(y)
     style.plain_ticks(axes.yaxis)
     axes.grid(axis="x", visible=False)
-    handles = [Patch(color=colours[True], label="treatment"), Patch(color=colours[False], label="baseline")]
+    handles = [
+        Patch(color=style.colour(place), label=name) for place, name in ((1, "treatment"), (0, "baseline"))
+    ]
     drawn.legend(handles=handles, loc="outside lower center", ncols=2)
     return drawn

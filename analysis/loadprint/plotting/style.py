@@ -10,7 +10,7 @@ import io
 import logging
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 GREY = "#6e6e6e"
@@ -142,16 +143,15 @@ def plain_ticks(axis: Axis, label: Callable[[float, object], str] = thousands) -
     axis.set_minor_formatter(NullFormatter())
 
 
-def shade(axes: Axes, begin: float, end: float, label: str, *, colour: str = SHADE) -> None:
-    """Shade an interval of the x axis, with its name at the top."""
-    axes.axvspan(begin, end, color=colour, linewidth=0, zorder=0)
-    axes.annotate(
-        label,
-        (begin, 1),
-        xycoords=("data", "axes fraction"),
-        xytext=(3, -3),
-        textcoords="offset points",
-        va="top",
-        fontsize=7,
-        color=GREY,
-    )
+def handles(names: Iterable[tuple[str, str]], **options: Any) -> list[Line2D]:
+    """Entries of a legend, of (colour, name) each."""
+    from matplotlib.lines import Line2D as New  # noqa: PLC0415  slow to import
+
+    return [New([], [], color=colour, label=name, **options) for colour, name in names]
+
+
+def label_rows(axes: Axes, labels: Sequence[str]) -> None:
+    """Label the rows of a plot from 0 down."""
+    axes.set_yticks(range(len(labels)), labels)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from loadprint.judging.comparability import Setting
 from loadprint.rendering import pivot
 from loadprint.tables.table import Table
 
@@ -40,13 +41,11 @@ class SideOf:
 
 @dataclass(frozen=True)
 class RunOf:
-    """A repeat of the side at position `side`; `status` is `complete` or `missing`, then with a reason."""
+    """A complete repeat of the side at position `side`."""
 
     id: str
     side: int
     repeat: int
-    status: str
-    reason: str = ""
     phases: tuple[Span, ...] = ()
     spikes: tuple[Span, ...] = ()
 
@@ -122,109 +121,85 @@ class Distribution:
 
 
 @dataclass(frozen=True)
+class FittedCurve:
+    """A fitted curve, float64[n] each; `low` and `high` are its 95 % interval, None without one.
+
+    `chief`: the subject of the figure; the other curves are drawn dashed.
+    """
+
+    label: str
+    n: Floats
+    x: Floats
+    low: Floats | None = None
+    high: Floats | None = None
+    chief: bool = True
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Throughput over concurrency: every measured point, the curves, and the optimum if there is one."""
+
+    title: str
+    concurrency: str
+    unit: str
+    n: Floats
+    x: Floats
+    curves: tuple[FittedCurve, ...] = ()
+    optimum: float | None = None
+
+
+@dataclass(frozen=True)
 class Scaled:
-    """Throughput over concurrency of one series: `rates[i]` are the repeats at `threads[i]`.
+    """A panel with its conclusions and the tables of its fit."""
 
-    `fit` is the fit of commands/usl, `told` has sentences on both.
-    """
-
-    name: str
-    threads: tuple[int, ...]
-    rates: tuple[tuple[float, ...], ...]
-    fit: Any | None = None
-    unit: str = "operations/s"
+    panel: Panel
     conclusions: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class PathRatio:
-    """A call path's time as a multiple of the reference's; `differs`: tested among all paths.
-
-    The centre is None if the reference has no sample of the path.
-    """
-
-    centre: float | None
-    low: float | None
-    high: float | None
-    differs: bool
-
-
-@dataclass(frozen=True)
-class FlameNode:
-    """A call path: its last function, the position of the path without it, and s per unit of work by side.
-
-    A ratio is None for the reference itself, and if some run has no sample of the path.
-    """
-
-    name: str
-    parent: int
-    kernel: bool
-    times: tuple[float, ...]
-    ratios: tuple[PathRatio | None, ...]
+    blocks: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
 class Flames:
-    """Flame graphs of all sides, per `work`; callers come before the functions that they call."""
+    """Flame graphs of all sides: a position per call path, callers before the functions that they call.
 
-    work: str
-    sides: tuple[str, ...]
-    base: int
-    nodes: tuple[FlameNode, ...]
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A fact of the hosts or the server; `values` has one text per side.
-
-    `kind` is `material`, `harmless` (both differ), `varied` (by the campaign) or `same`.
+    `parents` are positions, −1 for the root; `kernel`: its last function is code of the kernel; `times`
+    float64[paths, sides] is in s per `work`. A ratio to the side `base` is (centre, low, high, whether it
+    differs when tested among all paths). It is None for the reference itself and where some run has no sample
+    of the path; its centre is None where the reference has none.
     """
 
-    group: str
-    name: str
-    kind: str
-    values: tuple[str, ...]
-
-    def by_value(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Each distinct value with the positions of the sides that have it."""
-        return tuple(
-            (value, tuple(place for place, each in enumerate(self.values) if each == value))
-            for value in dict.fromkeys(self.values)
-        )
-
-
-@dataclass(frozen=True)
-class Absent:
-    """A section without data, and the reason."""
-
-    title: str
-    reason: str
+    work: str
+    base: int
+    names: tuple[str, ...]
+    parents: tuple[int, ...]
+    kernel: tuple[bool, ...]
+    times: Floats
+    ratios: tuple[tuple[tuple[float | None, float | None, float | None, bool] | None, ...], ...]
 
 
 @dataclass(frozen=True)
 class Report:
-    """The content of the page, in its order. `ab` is the result, if the execution is an A/B."""
+    """The content of the page, in its order. `ab` is the result, if the execution is an A/B.
+
+    `made` and `probes` are (label, text), `absent` the titles of sections without data with the reason.
+    """
 
     title: str
-    compared: str
     sides: tuple[SideOf, ...]
     runs: tuple[RunOf, ...]
-    table: Table | None
-    pivots: pivot.Report | None
-    courses: tuple[Course, ...]
-    percentiles: tuple[Percentiles, ...]
-    distributions: tuple[Distribution, ...]
-    scaled: tuple[Scaled, ...]
-    settings: tuple[Setting, ...]
-    made: tuple[tuple[str, str], ...]
-    absent: tuple[Absent, ...]
+    table: Table | None = None
+    pivots: pivot.Report | None = None
+    courses: tuple[Course, ...] = ()
+    percentiles: tuple[Percentiles, ...] = ()
+    distributions: tuple[Distribution, ...] = ()
+    scaled: tuple[Scaled, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    made: tuple[tuple[str, str], ...] = ()
+    absent: tuple[tuple[str, str], ...] = ()
     probes: tuple[tuple[str, str], ...] = ()
     ab: Any | None = None
     flames: Flames | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
 
     def runs_of(self, side: int) -> tuple[int, ...]:
-        """Positions of the complete repeats of a side."""
-        return tuple(
-            place for place, run in enumerate(self.runs) if run.side == side and run.status == "complete"
-        )
+        """Positions of the repeats of a side."""
+        return tuple(place for place, run in enumerate(self.runs) if run.side == side)

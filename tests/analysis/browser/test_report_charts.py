@@ -17,14 +17,11 @@ from browser.pages import DESKTOP, SECTIONS, area, chart, eventually, every_char
 pytestmark = pytest.mark.browser
 
 
-def scale(page: Page, key: str) -> str:
-    """What the axis of seconds of a chart reads, by the cursor at both of its ends."""
+def value(page: Page, key: str, share: float) -> str:
+    """What the legend of a chart over time reads with the cursor at a share of its width."""
     box = area(page, key)
-    ends = []
-    for share in (0.002, 0.998):
-        page.mouse.move(box["x"] + share * box["width"], box["y"] + 20)
-        ends.append(page.locator(f'figure[data-key="{key}"] .at').inner_text())
-    return " to ".join(ends)
+    page.mouse.move(box["x"] + share * box["width"], box["y"] + 20)
+    return page.locator(f'figure[data-key="{key}"] .u-legend').inner_text()
 
 
 def test_every_section_shows_and_every_chart_is_drawn(opened: Page) -> None:
@@ -38,72 +35,36 @@ def test_every_section_shows_and_every_chart_is_drawn(opened: Page) -> None:
 
 @pytest.mark.slow
 def test_the_cursor_tells_values_in_all_charts_at_once(opened: Page) -> None:
-    first = chart(opened, "operations")
-    expect(first.locator(".readout")).to_contain_text("oltp")
-    box = area(opened, "operations")
-    opened.mouse.move(box["x"] + box["width"] / 2, box["y"] + 30)
+    expect(chart(opened, "operations").locator("figcaption")).to_contain_text("oltp")
     # repeats of `oltp` do 100, 101, 102 in every third second, one and two more in the others
-    expect(first.locator(".readout .summary").first).to_have_text(
-        re.compile(r"^10\d(\.\d+)?\s+10\d(\.\d+)?\s+10\d")
-    )
-    other = opened.locator('figure[data-key="latency_p95"], figure[data-key="cpu_server@0"]').first
-    expect(other.locator(".readout .at")).to_be_visible()
-    opened.mouse.move(2, 2)
-    expect(first.locator(".readout")).to_contain_text("oltp")
+    legend = value(opened, "operations", 0.5)
+    assert re.match(r"at\s*\d+ s\s*oltp 1\s*10\d\s*oltp 2\s*10\d\s*oltp 3\s*10\d", legend)
+    other = opened.locator('figure[data-key="cpu_server@0"] .u-legend')
+    expect(other).to_contain_text(re.compile(r"at:?\s*\d+ s"))
+    expect(other).to_contain_text(re.compile(r"user:?\s*0\.1"))
 
 
 @pytest.mark.slow
 def test_dragging_zooms_all_charts_and_they_come_back(opened: Page) -> None:
-    whole = scale(opened, "operations")
-
-    def drag() -> None:
-        chart(opened, "operations")
-        own = area(opened, "operations")
-        opened.mouse.move(own["x"] + 0.4 * own["width"], own["y"] + 40)
-        opened.mouse.down()
-        opened.mouse.move(own["x"] + 0.6 * own["width"], own["y"] + 40, steps=4)
-        opened.mouse.up()
-        expect(opened.locator("#zoom-out")).to_be_visible()
-
-    def is_whole(key: str, expected: bool) -> None:
-        eventually(opened, f"{key}: zoomed", lambda: (scale(opened, key) == whole) == expected)
-
-    drag()
-    is_whole("operations", False)
-    # drawn only now, and zoomed as the others are
-    is_whole("psi_io", False)
-    opened.keyboard.press("Escape")
-    expect(opened.locator("#zoom-out")).to_be_hidden()
-    is_whole("operations", True)
-    is_whole("psi_io", True)
-    drag()
+    wholes = {key: value(opened, key, 0.002) for key in ("operations", "psi_io")}
+    box = area(opened, "operations")
+    opened.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 40)
+    opened.mouse.down()
+    opened.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 40, steps=4)
+    opened.mouse.up()
+    for key, whole in wholes.items():
+        eventually(opened, f"{key}: not zoomed", lambda k=key, w=whole: value(opened, k, 0.002) != w)  # type: ignore[misc]
     opened.locator('figure[data-key="operations"] .u-over').dblclick()
-    expect(opened.locator("#zoom-out")).to_be_hidden()
-    is_whole("operations", True)
+    for key, whole in wholes.items():
+        eventually(opened, f"{key}: zoomed", lambda k=key, w=whole: value(opened, k, 0.002) == w)  # type: ignore[misc]
 
 
 @pytest.mark.slow
-def test_the_keyboard_moves_and_zooms(opened: Page) -> None:
-    figure = chart(opened, "operations")
-    figure.locator(".canvas").focus()
-    opened.keyboard.press("ArrowRight")
-    before = figure.locator(".readout .at").inner_text()
-    opened.keyboard.press("ArrowRight")
-    expect(figure.locator(".readout .at")).not_to_have_text(before)
-    opened.keyboard.press("+")
-    expect(opened.locator("#zoom-out")).to_be_visible()
-    opened.keyboard.press("Escape")
-    expect(opened.locator("#zoom-out")).to_be_hidden()
-
-
-@pytest.mark.slow
-def test_runs_are_chosen_by_their_boxes(opened: Page) -> None:
-    chart(opened, "operations")
-    eventually(opened, "the chart is empty", lambda: painted(opened, "operations") > 30)
-    before = painted(opened, "operations")
-    opened.locator("#picker .of-side").nth(1).locator("input").first.uncheck()
-    expect(opened.locator("#picker .of-side").nth(1).locator("input").nth(1)).not_to_be_checked()
-    eventually(opened, "the run is still drawn", lambda: painted(opened, "operations") < before)
+def test_a_click_on_a_name_hides_its_run_in_all_charts(opened: Page) -> None:
+    before = {key: painted(opened, key) for key in ("operations", "psi_cpu")}
+    chart(opened, "operations").locator(".u-legend th", has_text="insert").first.click()
+    for key, pixels in before.items():
+        eventually(opened, f"{key}: still drawn", lambda k=key, p=pixels: painted(opened, k) < p)  # type: ignore[misc]
 
 
 @pytest.mark.slow

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from loadprint.commands.ab import show
-from loadprint.commands.ab.result import TREATMENT, Result, Window
-from loadprint.commands.report import time_charts, unread_probes
-from loadprint.commands.report.chart_text import figure
-from loadprint.commands.report.collect import absent_of, made, runs_of, with_spikes
-from loadprint.commands.report.settings import settings
+from loadprint.commands.ab.result import TREATMENT, Result
+from loadprint.commands.report import charts
+from loadprint.commands.report.collect import assembled, with_absent
+from loadprint.commands.report.page_charts import figure
 from loadprint.metrics.gather import gather
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.reading.sides import Side
-from loadprint.rendering.report_data import Report, SideOf
+from loadprint.rendering.report_data import Report
 
 WIDTH, HEIGHT = 1000.0, 200.0  # of the drawing, in its own units
-
-
-@dataclass(frozen=True)
-class Box:
-    """A window as a bar over time; its height is queries per CPU-second; `out`: it does not count."""
-
-    left: float
-    width: float
-    top: float
-    height: float
-    treatment: bool
-    out: bool
-    label: str
 
 
 def is_experiment(words: Sequence[str]) -> bool:
@@ -44,60 +31,45 @@ def collect_experiment(path: Path) -> Report:
     experiment = show.result(path)
     run = open_run(path)
     store = Store()
-    side = Side(run.id, experiment.title or experiment.name, (run,))
-    measured = [[gather(run, store)]]
-    runs, _ = runs_of([side])
-    sampled = time_charts.sample([(0, 0, run)], store)
-    drawn, still = time_charts.courses(sampled, [], [], {})
-    return Report(
-        title=experiment.title or experiment.name,
-        compared=f"A/B on a live server, schedule {experiment.schedule}",
-        sides=(SideOf(side.name, side.label, "statement"),),
-        runs=with_spikes(runs, sampled),
-        table=None,
-        pivots=None,
-        courses=drawn,
-        percentiles=(),
-        distributions=(),
-        scaled=(),
-        settings=settings([side], measured),
-        made=(*experiment.facts, *made([side], None)),
-        absent=absent_of(
-            {"Over time": drawn, "Latency": (), "Histograms by eBPF": (), "Throughput over threads": ()}
-        ),
-        probes=unread_probes.lost([side.name], measured),
-        ab=experiment,
-        notes={"still": ", ".join(still)} if still else {},
+    title = experiment.title or experiment.name
+    sides = [Side(run.id, title, (run,))]
+    sampled = charts.sample([(0, 0, run)], store)
+    report = assembled(title, sides, [[gather(run, store)]], sampled, ab=experiment)
+    # statements are counted, not the operations of a generator
+    report = replace(
+        report,
+        sides=(replace(report.sides[0], operation="statement"),),
+        made=(*experiment.facts, *report.made),
     )
+    return with_absent(report, ("Over time", "Latency", "Histograms by eBPF", "Throughput over threads"))
 
 
-def boxes(experiment: Result) -> tuple[Box, ...]:
-    """Windows as bars from zero; those without a value are left out."""
+def boxes(experiment: Result) -> list[dict[str, Any]]:
+    """Windows with a value as bars from zero, of queries per CPU-second; `out`: it does not count."""
     known = [(window, value) for window in experiment.windows if (value := window.efficiency) is not None]
     if not known:
-        return ()
+        return []
     begin, end = known[0][0].begin_s, max(window.end_s for window, _ in known)
+    scale = WIDTH / max(end - begin, 1e-9)
     largest = max(value for _, value in known)
-    return tuple(_box(experiment, window, value, (begin, end, largest)) for window, value in known)
+    drawn = []
+    for window, value in known:
+        out = window.number in experiment.excluded
+        text = f"{window.name}: {figure(value)} queries per CPU-second"
+        drawn.append(
+            {
+                "left": round(scale * (window.begin_s - begin), 1),
+                "width": round(scale * (window.end_s - window.begin_s), 1),
+                "top": round(HEIGHT - HEIGHT * value / largest, 1),
+                "height": round(HEIGHT * value / largest, 1),
+                "treatment": window.variant == TREATMENT,
+                "out": out,
+                "label": f"{text}, not counted" if out else text,
+            }
+        )
+    return drawn
 
 
 def highest(experiment: Result) -> str:
     """Queries per CPU-second of the highest bar."""
     return figure(max((window.efficiency or 0.0 for window in experiment.windows), default=0.0))
-
-
-def _box(experiment: Result, window: Window, value: float, largest: tuple[float, float, float]) -> Box:
-    begin, end, highest = largest
-    scale = WIDTH / max(end - begin, 1e-9)
-    height = HEIGHT * value / highest
-    out = window.number in experiment.excluded
-    label = f"{window.name}: {figure(value)} queries per CPU-second{', not counted' if out else ''}"
-    return Box(
-        round(scale * (window.begin_s - begin), 1),
-        round(scale * (window.end_s - window.begin_s), 1),
-        round(HEIGHT - height, 1),
-        round(height, 1),
-        window.variant == TREATMENT,
-        out,
-        label,
-    )

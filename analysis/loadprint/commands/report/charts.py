@@ -1,58 +1,24 @@
-"""Declares the charts over time of a report: titles, units and series.
+"""Declares the charts over time of a report and fills them from the series of every run.
 
-`time_charts.py` fills them. `{disk}` and `{nic}` are replaced by the name of a device.
+`{disk}` and `{nic}` are replaced by the name of a device. Charts of zeros are listed, not drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from loadprint.rendering.report_data import Floats
+from loadprint.metrics.devices import Device
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import Run
+from loadprint.rendering.report_data import Course, Line
+from loadprint.series import spikes
+from loadprint.series.series import Series, run_series
 
-Recipe = Callable[..., Floats]
 KB, MIB = 1024.0, 1048576.0  # bytes: kB as sar prints it, and as the table does
-
-
-def total(*parts: Floats) -> Floats:
-    """Sum of series, NaN where one of them is missing."""
-    values: Floats = np.sum(parts, axis=0)
-    return values
-
-
-def share(part: Floats, whole: Floats) -> Floats:
-    """One series divided by another; NaN where the divisor is 0."""
-    values: Floats = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
-    return values
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A chart with a line per run: the sum of the series `needs`, or the result of `recipe`."""
-
-    key: str
-    section: str
-    title: str
-    shown: str
-    factor: float
-    needs: tuple[str, ...]
-    recipe: Recipe = total
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Stack:
-    """A chart of stacked parts: part → the series of its sum."""
-
-    key: str
-    section: str
-    title: str
-    side: str
-    parts: tuple[tuple[str, tuple[str, ...]], ...]
-
-
+FACTORS = {"kB/s": 1 / KB, "MiB": 1 / MIB, "ms": 1e3, "%": 1e2}  # from base units
 SECTIONS: dict[str, str] = {
     "throughput": "Throughput and latency",
     "cpu": "CPU",
@@ -66,97 +32,182 @@ SECTIONS: dict[str, str] = {
 }
 
 
-def _states(side: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Parts of busy and lost CPU time, without idle; guest is part of user."""
-    names = {
-        "user": ("user", "nice"),
-        "system": ("system",),
-        "interrupts": ("irq", "softirq"),
-        "steal": ("steal",),
-        "iowait": ("iowait",),
-    }
-    return tuple((part, tuple(f"cpu.{side}.{name}" for name in fields)) for part, fields in names.items())
+@dataclass(frozen=True)
+class Wanted:
+    """A chart with a line per run: the sum of the series `needs`, or the first by the second (`share`)."""
+
+    section: str
+    key: str
+    title: str
+    shown: str
+    needs: tuple[str, ...]
+    share: bool = False
+    note: str = ""
 
 
-STACKS = (
-    Stack("cpu_server", "cpu", "Server's set", "server", _states("server")),
-    Stack("cpu_load", "cpu", "Load's set", "load", _states("load")),
-)
+# CPU time without idle; guest is part of user
+PARTS = {
+    "user": ("user", "nice"),
+    "system": ("system",),
+    "interrupts": ("irq", "softirq"),
+    "steal": ("steal",),
+    "iowait": ("iowait",),
+}
+STACKS = {"server": "Server's set", "load": "Load's set"}
+HIGHEST = "of the transaction type with the highest p95"
 LINES = (
-    Wanted("operations", "throughput", "Operations", "/s", 1.0, ("load.events",)),
-    Wanted(
-        "latency_p95",
-        "throughput",
-        "Latency p95 per second",
-        "ms",
-        1e3,
-        ("load.latency_p95",),
-        note="of the transaction type with the highest p95",
-    ),
-    Wanted("backlog", "throughput", "Backlog: due, not started", "", 1.0, ("load.backlog",)),
+    Wanted("throughput", "operations", "Operations", "/s", ("load.events",)),
+    Wanted("throughput", "latency_p95", "Latency p95 per second", "ms", ("load.latency_p95",), note=HIGHEST),
+    Wanted("throughput", "backlog", "Backlog: due, not started", "", ("load.backlog",)),
 )
 DISK = (
-    Wanted("read", "disk", "Read", "kB/s", 1 / KB, ("disk.{disk}.read_sectors",)),
-    Wanted("written", "disk", "Written", "kB/s", 1 / KB, ("disk.{disk}.write_sectors",)),
-    Wanted("reads", "disk", "Reads", "/s", 1.0, ("disk.{disk}.reads",)),
-    Wanted("writes", "disk", "Writes", "/s", 1.0, ("disk.{disk}.writes",)),
-    Wanted("flushes", "disk", "Flushes", "/s", 1.0, ("disk.{disk}.flushes",)),
-    Wanted("r_await", "disk", "r_await", "ms", 1e3, ("disk.{disk}.read_ms", "disk.{disk}.reads"), share),
-    Wanted("w_await", "disk", "w_await", "ms", 1e3, ("disk.{disk}.write_ms", "disk.{disk}.writes"), share),
-    Wanted("f_await", "disk", "f_await", "ms", 1e3, ("disk.{disk}.flush_ms", "disk.{disk}.flushes"), share),
-    Wanted("in_flight", "disk", "Requests in flight", "", 1.0, ("disk.{disk}.weighted_ms",)),
+    Wanted("disk", "read", "Read", "kB/s", ("disk.{disk}.read_sectors",)),
+    Wanted("disk", "written", "Written", "kB/s", ("disk.{disk}.write_sectors",)),
+    Wanted("disk", "reads", "Reads", "/s", ("disk.{disk}.reads",)),
+    Wanted("disk", "writes", "Writes", "/s", ("disk.{disk}.writes",)),
+    Wanted("disk", "flushes", "Flushes", "/s", ("disk.{disk}.flushes",)),
+    Wanted("disk", "r_await", "r_await", "ms", ("disk.{disk}.read_ms", "disk.{disk}.reads"), share=True),
+    Wanted("disk", "w_await", "w_await", "ms", ("disk.{disk}.write_ms", "disk.{disk}.writes"), share=True),
+    Wanted("disk", "f_await", "f_await", "ms", ("disk.{disk}.flush_ms", "disk.{disk}.flushes"), share=True),
+    Wanted("disk", "in_flight", "Requests in flight", "", ("disk.{disk}.weighted_ms",)),
 )
 NETWORK = (
-    Wanted("received", "network", "Received", "kB/s", 1 / KB, ("nic.{nic}.rx_bytes",)),
-    Wanted("sent", "network", "Sent", "kB/s", 1 / KB, ("nic.{nic}.tx_bytes",)),
+    Wanted("network", "received", "Received", "kB/s", ("nic.{nic}.rx_bytes",)),
+    Wanted("network", "sent", "Sent", "kB/s", ("nic.{nic}.tx_bytes",)),
     Wanted(
-        "packets",
-        "network",
-        "Packets, both ways",
-        "/s",
-        1.0,
-        ("nic.{nic}.rx_packets", "nic.{nic}.tx_packets"),
+        "network", "packets", "Packets, both ways", "/s", ("nic.{nic}.rx_packets", "nic.{nic}.tx_packets")
     ),
 )
+WAITING = "Server threads waiting for"
 MORE = (
     Wanted(
-        "switches_server",
-        "kernel",
-        "Context switches, server threads",
-        "/s",
-        1.0,
-        ("threads.server.switches",),
+        "kernel", "switches_server", "Context switches, server threads", "/s", ("threads.server.switches",)
     ),
-    Wanted("switches", "kernel", "Context switches, whole host", "/s", 1.0, ("host.ctxt",)),
-    Wanted("interrupts", "kernel", "Interrupts, server's CPUs", "/s", 1.0, ("interrupts.server",)),
-    Wanted("softirqs", "kernel", "Softirqs, server's CPUs", "/s", 1.0, ("softirqs.server",)),
-    Wanted(
-        "wait_cpu", "waiting", "Server threads waiting for a CPU", "", 1.0, ("sched.server.run queue.sum",)
-    ),
-    Wanted(
-        "wait_lock",
-        "waiting",
-        "Server threads waiting for a lock (futex)",
-        "",
-        1.0,
-        ("sched.server.lock.sum",),
-    ),
-    Wanted(
-        "wait_io", "waiting", "Server threads waiting for block I/O", "", 1.0, ("sched.server.block I/O.sum",)
-    ),
-    Wanted("rss", "memory", "Server process, resident", "MiB", 1 / MIB, ("process.server.rss",)),
-    Wanted("dirty", "memory", "Dirty page cache", "MiB", 1 / MIB, ("memory.Dirty",)),
-    Wanted("writeback", "memory", "Page cache in writeback", "MiB", 1 / MIB, ("memory.Writeback",)),
-    Wanted("available", "memory", "Available", "MiB", 1 / MIB, ("memory.MemAvailable",)),
-    Wanted("psi_cpu", "pressure", "Some task waited for CPU", "%", 1e2, ("pressure.cpu_some",)),
-    Wanted("psi_io", "pressure", "Some task waited for I/O", "%", 1e2, ("pressure.io_some",)),
-    Wanted("psi_io_full", "pressure", "All tasks waited for I/O", "%", 1e2, ("pressure.io_full",)),
-    Wanted("psi_memory", "pressure", "Some task waited for memory", "%", 1e2, ("pressure.memory_some",)),
-    Wanted("dirty_pages", "mysql", "Dirty pages", "", 1.0, ("mysql.dirty_pages",)),
-    Wanted("checkpoint_age", "mysql", "Checkpoint age", "MiB", 1 / MIB, ("mysql.checkpoint_age",)),
-    Wanted("pages_flushed", "mysql", "Pages flushed", "/s", 1.0, ("mysql.pages_flushed",)),
-    Wanted("redo", "mysql", "Redo written", "kB/s", 1 / KB, ("mysql.redo",)),
-    Wanted("fsyncs", "mysql", "fsyncs of InnoDB", "/s", 1.0, ("mysql.fsyncs",)),
-    Wanted("threads_running", "mysql", "Threads running", "", 1.0, ("mysql.threads_running",)),
-    Wanted("history", "mysql", "History list", "", 1.0, ("mysql.history",)),
+    Wanted("kernel", "switches", "Context switches, whole host", "/s", ("host.ctxt",)),
+    Wanted("kernel", "interrupts", "Interrupts, server's CPUs", "/s", ("interrupts.server",)),
+    Wanted("kernel", "softirqs", "Softirqs, server's CPUs", "/s", ("softirqs.server",)),
+    Wanted("waiting", "wait_cpu", f"{WAITING} a CPU", "", ("sched.server.run queue.sum",)),
+    Wanted("waiting", "wait_lock", f"{WAITING} a lock (futex)", "", ("sched.server.lock.sum",)),
+    Wanted("waiting", "wait_io", f"{WAITING} block I/O", "", ("sched.server.block I/O.sum",)),
+    Wanted("memory", "rss", "Server process, resident", "MiB", ("process.server.rss",)),
+    Wanted("memory", "dirty", "Dirty page cache", "MiB", ("memory.Dirty",)),
+    Wanted("memory", "writeback", "Page cache in writeback", "MiB", ("memory.Writeback",)),
+    Wanted("memory", "available", "Available", "MiB", ("memory.MemAvailable",)),
+    Wanted("pressure", "psi_cpu", "Some task waited for CPU", "%", ("pressure.cpu_some",)),
+    Wanted("pressure", "psi_io", "Some task waited for I/O", "%", ("pressure.io_some",)),
+    Wanted("pressure", "psi_io_full", "All tasks waited for I/O", "%", ("pressure.io_full",)),
+    Wanted("pressure", "psi_memory", "Some task waited for memory", "%", ("pressure.memory_some",)),
+    Wanted("mysql", "dirty_pages", "Dirty pages", "", ("mysql.dirty_pages",)),
+    Wanted("mysql", "checkpoint_age", "Checkpoint age", "MiB", ("mysql.checkpoint_age",)),
+    Wanted("mysql", "pages_flushed", "Pages flushed", "/s", ("mysql.pages_flushed",)),
+    Wanted("mysql", "redo", "Redo written", "kB/s", ("mysql.redo",)),
+    Wanted("mysql", "fsyncs", "fsyncs of InnoDB", "/s", ("mysql.fsyncs",)),
+    Wanted("mysql", "threads_running", "Threads running", "", ("mysql.threads_running",)),
+    Wanted("mysql", "history", "History list", "", ("mysql.history",)),
 )
+NAMES = (
+    *dict.fromkeys(
+        need if "{" not in need else need.split(".", maxsplit=1)[0]
+        for chart in (*LINES, *DISK, *NETWORK, *MORE)
+        for need in chart.needs
+    ),
+    "cpu.server",
+    "cpu.load",
+    *spikes.SERIES,
+)
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A run's series, its position among the report's runs, and that of its side."""
+
+    place: int
+    side: int
+    series: dict[str, Series]
+
+
+def sample(
+    runs: Sequence[tuple[int, int, Run]], store: Store, names: Sequence[str] = NAMES
+) -> tuple[Sampled, ...]:
+    """Read the series that charts need of `runs`, (place, side, run) each. Raises InputError."""
+    return tuple(Sampled(place, side, run_series(run, store, names)) for place, side, run in runs)
+
+
+def courses(
+    sampled: Sequence[Sampled],
+    disks: Sequence[Device],
+    nics: Sequence[Device],
+    sets: Mapping[str, tuple[str, float | None]],
+) -> tuple[tuple[Course, ...], tuple[str, ...]]:
+    """All charts with values, and the titles of those that are zero throughout.
+
+    `sets` has the name and number of cores of the CPU sets `server` and `load`.
+    """
+    drawn: list[Course] = []
+    still: list[str] = []
+    for course in _all(sampled, disks, nics, sets):
+        if any((np.nan_to_num(line.values) != 0).any() for line in course.lines):
+            drawn.append(course)
+        elif course.lines:
+            still.append(course.title)
+    return tuple(drawn), tuple(still)
+
+
+def _all(
+    sampled: Sequence[Sampled],
+    disks: Sequence[Device],
+    nics: Sequence[Device],
+    sets: Mapping[str, tuple[str, float | None]],
+) -> Iterator[Course]:
+    yield from (_lines(chart, sampled) for chart in LINES)
+    for side, title in STACKS.items():
+        name, cores = sets.get(side, ("", None))
+        lines = tuple(line for run in sampled for line in _parts(side, run))
+        named = f"{title} ({name})" if name else title
+        yield Course(f"cpu_{side}", "cpu", named, "cores", 1.0, lines, tuple(PARTS), cores)
+    for kind, charts, devices in (("disk", DISK, disks), ("nic", NETWORK, nics)):
+        for device in devices:
+            for chart in charts:
+                yield _lines(chart, sampled, kind, device, alone=len(devices) == 1)
+    yield from (_lines(chart, sampled) for chart in MORE)
+
+
+def _lines(
+    chart: Wanted,
+    sampled: Sequence[Sampled],
+    kind: str = "",
+    device: Device | None = None,
+    *,
+    alone: bool = True,
+) -> Course:
+    """A line per run; of a disk or interface, whose name may differ from side to side."""
+    lines = []
+    for run in sampled:
+        name = device.per_side[run.side] if device else kind
+        needs = [need.format(**{kind: name}) for need in chart.needs] if device else chart.needs
+        if (name or not device) and (line := _line(chart, needs, run)):
+            lines.append(line)
+    title = chart.title if alone or not device else f"{device.name}: {chart.title}"
+    key = f"{kind}_{device.name}_{chart.key}" if device else chart.key
+    factor = FACTORS.get(chart.shown, 1.0)
+    return Course(key, chart.section, title, chart.shown, factor, tuple(lines), note=chart.note)
+
+
+def _line(chart: Wanted, needs: Sequence[str], run: Sampled) -> Line | None:
+    known = [series for need in needs if (series := run.series.get(need)) is not None]
+    if len(known) < len(needs) or len({len(series.values) for series in known}) > 1:
+        return None
+    if chart.share:
+        part, whole = (series.values for series in known)
+        values = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+    else:
+        values = np.sum([series.values for series in known], axis=0)
+    return Line(run.place, known[0].seconds, values, half=known[0].half)
+
+
+def _parts(side: str, run: Sampled) -> Iterator[Line]:
+    for part, states in PARTS.items():
+        summed = [series for state in states if (series := run.series.get(f"cpu.{side}.{state}"))]
+        if summed:
+            values = np.sum([series.values for series in summed], axis=0)
+            yield Line(run.place, summed[0].seconds, values, part, summed[0].half)

@@ -1,4 +1,4 @@
-"""Gathers the content of a report: table, charts over time, histograms, settings, provenance."""
+"""Gathers the content of a report of a comparison or one side, and what all reports have in common."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from loadprint.commands.report import ebpf_histograms, latency, time_charts, unread_probes
-from loadprint.commands.report.charts import MIB
+from loadprint.commands.report import charts, histograms
 from loadprint.commands.report.flames import flames
-from loadprint.commands.report.scaling_section import scaled
-from loadprint.commands.report.settings import settings
+from loadprint.commands.report.scaling import scaled
 from loadprint.commands.sweep.cells import Cell, Swept
 from loadprint.comparison.compare_sides import compare
+from loadprint.judging import comparability
 from loadprint.metrics import devices
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading import cpusets
 from loadprint.reading.queries import Store
+from loadprint.reading.recording import Run
 from loadprint.reading.sides import Side
-from loadprint.rendering.report_data import Absent, Report, RunOf, SideOf, Span
+from loadprint.rendering.report_data import Report, RunOf, SideOf, Span
 from loadprint.series import series, spikes
 from loadprint.tables.table import Table
 
@@ -30,113 +30,149 @@ WHY = {
     "Throughput over threads": "the sides ran at one number of threads",
     "A/B blocks": "this is not an A/B on a live server",
 }
-OF_SEVERAL = ("Throughput over threads", "A/B blocks")  # never in a report of one side
+LONGEST = 400  # characters of a setting
+ORDER = ("material", "varied", "harmless", "same")  # of settings
+OFF = "off"  # a probe that was not requested is not missing
+Nested = Sequence[Sequence[Measured]]
 
 
 def collect(sides: Sequence[Side], reference: str | None) -> Report:
     """Report of a comparison. Raises InputError with the file that cannot be used."""
     store = Store()
-    runs, placed = runs_of(sides)
-    complete = (run for side in sides for run in side.runs)
-    everyone = [(place, side, run) for (place, side), run in zip(placed, complete, strict=True)]
-    sampled = time_charts.sample(everyone, store)
+    runs = placed(sides)
+    sampled = charts.sample(runs, store)
     known = iter(sampled)
     measured = [[gather(run, store, series=next(known).series) for run in side.runs] for side in sides]
     table = compare(sides, reference, measured=measured)
-    sampled_stacks = flames(measured, table)
-    drawn, still = time_charts.courses(
-        sampled, devices.disks(measured), devices.interfaces(measured), sets_of(measured)
+    percentiles, by_type = histograms.latency(runs, len(sides))
+    found = assembled(
+        title_of(sides),
+        sides,
+        measured,
+        sampled,
+        table,
+        percentiles=percentiles,
+        distributions=(*by_type, *histograms.of_ebpf(measured)),
+        scaled=scaled(_swept(sides, measured)),
+        flames=flames(measured, table),
     )
-    runs = with_spikes(runs, sampled)
-    percentiles, by_type = latency.latency(everyone, len(sides))
-    inside = ebpf_histograms.distributions(measured)
-    curves = scaled(_swept(sides, measured))
+    several = ("Throughput over threads", "A/B blocks") if len(sides) > 1 else ()
+    return with_absent(found, ("Over time", "Latency", "Histograms by eBPF", "Flame graphs", *several))
+
+
+def placed(sides: Sequence[Side]) -> list[tuple[int, int, Run]]:
+    """All runs with their position in the report and that of their side."""
+    runs = [(side, run) for side, each in enumerate(sides) for run in each.runs]
+    return [(place, side, run) for place, (side, run) in enumerate(runs)]
+
+
+def assembled(
+    title: str,
+    sides: Sequence[Side],
+    measured: Nested,
+    sampled: Sequence[charts.Sampled],
+    table: Table | None = None,
+    **more: Any,
+) -> Report:
+    """The parts of a report that its runs give, and `more` parts."""
+    # without a table, its devices are not known
+    disks, nics = (devices.disks(measured), devices.interfaces(measured)) if table else ([], [])
+    drawn, still = charts.courses(sampled, disks, nics, _sets(measured))
     return Report(
-        title=_title(sides),
-        compared=" and ".join(side.label for side in sides),
-        sides=tuple(
+        title,
+        tuple(
             SideOf(side.name, side.label, own[0].operation) for side, own in zip(sides, measured, strict=True)
         ),
-        runs=runs,
-        table=table,
-        pivots=None,
+        _runs(sides, sampled),
+        table,
         courses=drawn,
-        percentiles=percentiles,
-        distributions=(*by_type, *inside),
-        scaled=curves,
-        settings=settings(sides, measured),
+        settings=_settings(sides, measured),
         made=made(sides, table),
-        absent=absent_of(
-            {
-                "Over time": drawn,
-                "Latency": percentiles,
-                "Histograms by eBPF": inside,
-                "Flame graphs": sampled_stacks.nodes if sampled_stacks else (),
-                **(dict(zip(OF_SEVERAL, (curves, ()), strict=True)) if len(sides) > 1 else {}),
-            }
-        ),
-        flames=sampled_stacks,
-        probes=unread_probes.lost([side.name for side in sides], measured),
-        notes={"still": ", ".join(still)} if still else {},
+        probes=_lost([side.name for side in sides], measured),
+        notes={"still": ", ".join(still), "charted": ""},
+        **more,
     )
 
 
-def _flat(measured: Sequence[Sequence[Measured]]) -> list[Measured]:
-    return [run for runs in measured for run in runs]
+def with_absent(report: Report, sections: Sequence[str]) -> Report:
+    """A report with those of some sections that are empty, and the reason."""
+    content: dict[str, Any] = {
+        "Over time": report.courses,
+        "Latency": report.percentiles,
+        "Histograms by eBPF": [each for each in report.distributions if each.section != "latency"],
+        "Flame graphs": report.flames,
+        "Throughput over threads": report.scaled,
+        "A/B blocks": report.ab,
+    }
+    return replace(report, absent=tuple((title, WHY[title]) for title in sections if not content[title]))
 
 
-def runs_of(sides: Sequence[Side]) -> tuple[tuple[RunOf, ...], list[tuple[int, int]]]:
-    """All repeats, missing ones after the others, and (place, side) of each complete one."""
-    repeats: list[RunOf] = []
-    placed: list[tuple[int, int]] = []
-    for position, side in enumerate(sides):
-        for number, run in enumerate(side.runs, start=1):
-            placed.append((len(repeats), position))
-            repeat = run.meta.get("repeat")
-            phases = tuple(
-                Span(span.name, span.begin_s, span.end_s)
-                for span in series.phases(run)
-                if span.end_s is not None
+def _runs(sides: Sequence[Side], sampled: Sequence[charts.Sampled]) -> tuple[RunOf, ...]:
+    """All repeats, with the checkpoint spikes of those that were sampled."""
+    known = {run.place: spikes.find(run.series) for run in sampled}
+    runs = []
+    numbers = [number for side in sides for number in range(1, len(side.runs) + 1)]
+    for number, (place, side, run) in zip(numbers, placed(sides), strict=True):
+        repeat = run.meta.get("repeat")
+        phases = [span for span in series.phases(run) if span.end_s is not None]
+        runs.append(
+            RunOf(
+                run.id,
+                side,
+                repeat if isinstance(repeat, int) else number,
+                tuple(Span(span.name, span.begin_s, span.end_s) for span in phases if span.end_s is not None),
+                tuple(
+                    Span(spike.what, spike.begin_s, spike.end_s, spike.throughput_drop)
+                    for spike in known.get(place, ())
+                ),
             )
-            repeats.append(
-                RunOf(
-                    run.id,
-                    position,
-                    repeat if isinstance(repeat, int) else number,
-                    "complete",
-                    phases=phases,
-                )
-            )
-    for position, side in enumerate(sides):
-        repeats += [RunOf(name, position, 0, "missing", reason) for name, reason in side.missing]
-    return tuple(repeats), placed
-
-
-def with_spikes(runs: Sequence[RunOf], sampled: Sequence[time_charts.Sampled]) -> tuple[RunOf, ...]:
-    """Runs with the checkpoint spikes of their series."""
-    marked = list(runs)
-    for run in sampled:
-        spans = tuple(
-            Span(spike.what, spike.begin_s, spike.end_s, spike.throughput_drop)
-            for spike in spikes.find(run.series)
         )
-        marked[run.place] = replace(marked[run.place], spikes=spans)
-    return tuple(marked)
+    return tuple(runs)
 
 
-def sets_of(measured: Sequence[Sequence[Measured]]) -> dict[str, tuple[str, float | None]]:
+def _sets(measured: Nested) -> dict[str, tuple[str, float | None]]:
     """Names of the CPU sets and their cores; empty where the sides differ."""
-    names: dict[str, tuple[str, float | None]] = {}
-    for side in ("server", "load"):
-        sets = {run.server_cpus if side == "server" else run.load_cpus for run in _flat(measured)}
-        if len(sets) == 1:
-            (cpus,) = sets
-            if cpus is not None:
-                names[side] = (cpusets.named(cpus), float(len(cpus)))
-    return names
+    runs = [run for side in measured for run in side]
+    sets = {"server": {run.server_cpus for run in runs}, "load": {run.load_cpus for run in runs}}
+    common = {side: next(iter(cpus)) for side, cpus in sets.items() if len(cpus) == 1}
+    return {
+        side: (cpusets.named(cpus), float(len(cpus))) for side, cpus in common.items() if cpus is not None
+    }
 
 
-def _title(sides: Sequence[Side]) -> str:
+def _settings(sides: Sequence[Side], measured: Nested) -> tuple[comparability.Setting, ...]:
+    """All facts of all sides, ordered by the meaning of a difference."""
+    facts = [
+        replace(each, values=tuple(_cut(value) for value in each.values))
+        for each in comparability.settings(sides, measured)
+    ]
+    return tuple(sorted(facts, key=lambda setting: ORDER.index(setting.kind)))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text)} characters)"
+
+
+def _lost(names: Sequence[str], measured: Nested) -> tuple[tuple[str, str], ...]:
+    """Probes that were unavailable or failed as (probe, reason), with the sides unless all have it."""
+    unread: dict[tuple[str, str], set[str]] = {}
+    for name, run in [(name, run) for name, runs in zip(names, measured, strict=True) for run in runs]:
+        if run.window is None:
+            found = [("all probes", "no recorder ran")]
+        else:
+            found = [*run.window.unavailable.items(), *run.window.failures.items()]
+            if run.window.missed:
+                found.append(("ticks", f"{run.window.missed} ticks missed in the window of {run.run.id}"))
+        for probe, reason in found:
+            if reason.partition(":")[0].strip() != OFF:
+                unread.setdefault((probe, reason), set()).add(name)
+    return tuple(
+        (probe, reason if len(sides) == len(names) else f"{reason} ({', '.join(sorted(sides))})")
+        for (probe, reason), sides in sorted(unread.items())
+    )
+
+
+def title_of(sides: Sequence[Side]) -> str:
     """The campaign's title, or the sides; one side with its name, a single run with its id."""
     title = str(_campaign(sides).get("title") or "")
     if len(sides) > 1:
@@ -152,15 +188,10 @@ def _campaign(sides: Sequence[Side]) -> Mapping[str, Any]:
     return campaign if isinstance(campaign, dict) else {}
 
 
-def absent_of(sections: Mapping[str, Sequence[Any]]) -> tuple[Absent, ...]:
-    """Empty sections, with the reason."""
-    return tuple(Absent(title, WHY[title]) for title, shown in sections.items() if not shown)
-
-
-def _swept(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Swept | None:
+def _swept(sides: Sequence[Side], measured: Nested) -> Swept | None:
     """The sides as cells of their execution, if they are all of one."""
     execution = sides[0].execution
-    parents = {run.run.path.parent for run in _flat(measured)}
+    parents = {run.run.path.parent for side in measured for run in side}
     if execution is None or len(parents) > 1 or any(side.execution != execution for side in sides):
         return None
     plans = execution.get("sides") or {}
@@ -183,13 +214,13 @@ def made(sides: Sequence[Side], table: Table | None) -> tuple[tuple[str, str], .
     }
     files = [entry for run in runs for entry in ((run.manifest or {}).get("files") or {}).values()]
     size = sum(int(entry.get("bytes") or 0) for entry in files)
-    lines = [("method", "\n".join(table.method))] if table else []
-    lines += [
+    lines = (
+        ("method", "\n".join(table.method) if table else ""),
         ("campaign", f"{campaign.get('name')}, hash {execution.get('hash')}" if campaign else ""),
         ("when", " to ".join(str(execution[key]) for key in ("started", "ended") if execution.get(key))),
         ("seed", str(execution.get("seed") or "")),
         ("versions", ", ".join(sorted(versions))),
         ("directories", ", ".join(dict.fromkeys(str(run.path.resolve().parent) for run in runs))),
-        ("files", f"{len(files):,} in {len(runs)} runs, {size / MIB:,.1f} MiB" if files else ""),
-    ]
+        ("files", f"{len(files):,} in {len(runs)} runs, {size / charts.MIB:,.1f} MiB" if files else ""),
+    )
     return tuple((label, text) for label, text in lines if text)

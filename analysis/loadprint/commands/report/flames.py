@@ -7,35 +7,28 @@ multiplied by the sampled CPU time; sides are compared as the rows of the table 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadprint.metrics import blocks
+from loadprint.metrics.costs import unit_name
 from loadprint.metrics.cpu_groups import function_name
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.sources_profile import Profile, share
 from loadprint.reading.call_tree import NO_NODE, CallTree
-from loadprint.rendering.report_data import FlameNode, Flames, PathRatio
+from loadprint.rendering.report_data import Flames, Floats, Report
 from loadprint.statistics import stats
 from loadprint.tables.table import Group, Table
 
 ROLE = "server"
 LEAST = 0.002  # of a side's CPU time, for a path to be drawn
-ROOT = "server CPU"
-
-
-@dataclass
-class Path:
-    """A call path: samples of each run (by position among all runs) that contain it."""
-
-    name: str
-    kernel: bool
-    parent: int
-    samples: dict[int, float] = field(default_factory=dict)
+DIGITS = 4
+Path = tuple[str, bool, int]  # last function, whether it is code of the kernel, position of the caller's path
+Ratio = tuple[float | None, float | None, float | None, bool]
 
 
 def flames(measured: Sequence[Sequence[Measured]], table: Table) -> Flames | None:
@@ -43,31 +36,72 @@ def flames(measured: Sequence[Sequence[Measured]], table: Table) -> Flames | Non
     group = next((group for group in table.groups if group.key.startswith(f"cputime_{ROLE}_")), None)
     if group is None or not group.rows:
         return None
-    sides = [blocks.ordered(runs) for runs in measured]
-    known = [
-        [run.profile for run in runs if run.profile is not None and run.profile.samples.get(ROLE)]
-        for runs in sides
-    ]
-    if any(len(side) < len(runs) for side, runs in zip(known, sides, strict=True)):
+    runs = [run for side in measured for run in blocks.ordered(side)]
+    profiles = [run.profile for run in runs if run.profile is not None and run.profile.samples.get(ROLE)]
+    if len(profiles) < len(runs) or not (whole := _whole(group)):
         return None
-    whole = _whole(group)
-    if not whole:
-        return None
-    paths = merged([profile for side in known for profile in side])
+    paths, counts = merged(profiles)
     cpu = np.array([value for side in whole for value in side])
-    totals = np.array([paths[0].samples.get(place, 0.0) for place in range(len(cpu))])
+    if not counts[0].all() or not cpu.all():
+        return None
     starts = np.cumsum([0, *(len(side) for side in whole)])
     places = [list(range(begin, end)) for begin, end in pairwise(starts.tolist())]
-    if not totals.all() or not cpu.all():
-        return None
-    paired = [blocks.paired(runs, measured[table.base]) for runs in measured]
-    compared = Compared(cpu, totals, places, table.base, paired)
+    shares = counts / counts[0]
+    kept = _noticeable(paths, shares, places)
+    chosen = list(kept)
+    names, kernel, parents = zip(*(paths[place] for place in chosen), strict=True)
+    ratios: list[tuple[Ratio | None, ...]] = []
+    for side, of_side in enumerate(places):
+        paired = blocks.paired(measured[side], measured[table.base])
+        pair = (of_side, places[table.base])
+        alone = (None,) * len(chosen)
+        ratios.append(alone if side == table.base else ratios_of(counts[chosen], cpu, pair, paired=paired))
     return Flames(
         group.key.rpartition("_")[2],
-        tuple(side.name for side in table.sides),
         table.base,
-        compared.nodes(paths),
+        names,
+        tuple(kept.get(parent, NO_NODE) for parent in parents),
+        kernel,
+        np.stack([(shares[chosen] * cpu)[:, of_side].mean(axis=1) for of_side in places], axis=1),
+        tuple(ratios),
     )
+
+
+def context(report: Report) -> dict[str, Any]:
+    """Values of the template: the views as side, whether it is compared with the reference, and title."""
+    if report.flames is None:
+        return {}
+    names = [side.name for side in report.sides]
+    base = report.flames.base
+    against = [
+        (side, True, f"{name} against {names[base]}") for side, name in enumerate(names) if side != base
+    ]
+    alone = [(side, False, name) for side, name in enumerate(names)]
+    return {"flame_views": [*against, *alone], "flame_work": unit_name(report.flames.work)}
+
+
+def packed(report: Report) -> dict[str, Any] | None:
+    """Columns of the paths for the page's script; times in µs, per unit of work."""
+    flames = report.flames
+    if flames is None:
+        return None
+    places = {name: place for place, name in enumerate(dict.fromkeys(flames.names))}
+    return {
+        "work": unit_name(flames.work),
+        "base": report.sides[flames.base].name,
+        "names": list(places),
+        "name": [places[name] for name in flames.names],
+        "parent": flames.parents,
+        "kernel": [int(kernel) for kernel in flames.kernel],
+        "times": [[_rounded(time * 1e6) for time in side] for side in flames.times.T.tolist()],
+        "ratios": [
+            [each and (*map(_rounded, each[:3]), int(each[3])) for each in side] for side in flames.ratios
+        ],
+    }
+
+
+def _rounded(value: Any) -> float | None:
+    return None if value is None else float(f"{value:.{DIGITS}g}")
 
 
 def _whole(group: Group) -> list[list[float]]:
@@ -81,28 +115,30 @@ def _whole(group: Group) -> list[list[float]]:
     return sides if [len(side) for side in sides] == [len(cell.repeats) for cell in total.cells] else []
 
 
-def merged(profiles: Sequence[Profile]) -> list[Path]:
-    """All paths of some runs, callers first; the first is the root."""
-    paths = [Path(ROOT, kernel=False, parent=NO_NODE)]
+def merged(profiles: Sequence[Profile]) -> tuple[list[Path], Floats]:
+    """All paths of some runs from the root, callers first, and their samples float64[paths, runs]."""
+    paths: list[Path] = [("server CPU", False, NO_NODE)]
     known: dict[tuple[int, str], int] = {}
+    samples: dict[tuple[int, int], float] = defaultdict(float)
     for run, profile in enumerate(profiles):
         tree = profile.tree
         names = [function_name(frame.symbol or "") or str(frame) for frame in tree.frames]
-        counts = _with_callees(tree, profile.samples[ROLE])
-        paths[0].samples[run] = math.fsum(profile.samples[ROLE].values())
+        samples[0, run] = math.fsum(profile.samples[ROLE].values())
         places: list[int] = []
-        nodes = zip(tree.parents.tolist(), tree.places.tolist(), counts, strict=True)
-        for parent, frame, count in nodes:
+        counts = _with_callees(tree, profile.samples[ROLE])
+        for parent, frame, count in zip(tree.parents.tolist(), tree.places.tolist(), counts, strict=True):
             above = places[parent] if parent != NO_NODE else 0
             key = above, names[frame]
             if count and key not in known:
                 known[key] = len(paths)
-                paths.append(Path(names[frame], tree.frames[frame].in_kernel, above))
-            place = known.get(key, NO_NODE)
-            places.append(place)
+                paths.append((names[frame], tree.frames[frame].in_kernel, above))
+            places.append(known.get(key, NO_NODE))
             if count:
-                paths[place].samples[run] = paths[place].samples.get(run, 0.0) + count
-    return paths
+                samples[places[-1], run] += count
+    table = np.zeros((len(paths), len(profiles)))
+    for place, count in samples.items():
+        table[place] = count
+    return paths, table
 
 
 def _with_callees(tree: CallTree, samples: Mapping[int, float]) -> list[float]:
@@ -115,80 +151,55 @@ def _with_callees(tree: CallTree, samples: Mapping[int, float]) -> list[float]:
     return counts
 
 
-@dataclass(frozen=True)
-class Compared:
-    """CPU time and samples of all runs, the runs of each side, and the reference."""
+def _noticeable(paths: Sequence[Path], shares: Floats, places: Sequence[Sequence[int]]) -> dict[int, int]:
+    """Paths with a noticeable share on some side, whose callers have one: position → position among them."""
+    largest = np.max([shares[:, runs].mean(axis=1) for runs in places], axis=0)
+    kept: dict[int, int] = {}
+    for place, (_, _, parent) in enumerate(paths):
+        if largest[place] >= LEAST and (parent == NO_NODE or parent in kept):
+            kept[place] = len(kept)
+    return kept
 
-    cpu: NDArray[np.float64]
-    totals: NDArray[np.float64]
-    places: Sequence[Sequence[int]]
-    base: int
-    paired: Sequence[bool]
 
-    def nodes(self, paths: Sequence[Path]) -> tuple[FlameNode, ...]:
-        """Paths with a noticeable share on some side, callers first, with their ratios."""
-        kept: dict[int, int] = {NO_NODE: NO_NODE}
-        times: list[NDArray[np.float64]] = []
-        chosen: list[Path] = []
-        for place, path in enumerate(paths):
-            counts = np.array([path.samples.get(run, 0.0) for run in range(len(self.cpu))])
-            shares = counts / self.totals
-            if path.parent in kept and max(shares[list(side)].mean() for side in self.places) >= LEAST:
-                kept[place] = len(chosen)
-                chosen.append(path)
-                times.append(counts)
-        ratios = [self._ratios(times, side) for side in range(len(self.places))]
-        return tuple(
-            FlameNode(
-                path.name,
-                kept[path.parent],
-                path.kernel,
-                tuple(float((counts / self.totals * self.cpu)[list(side)].mean()) for side in self.places),
-                tuple(of_side[place] for of_side in ratios),
-            )
-            for place, (path, counts) in enumerate(zip(chosen, times, strict=True))
-        )
+def ratios_of(
+    counts: Floats, cpu: Floats, pair: tuple[Sequence[int], Sequence[int]], *, paired: bool
+) -> tuple[Ratio | None, ...]:
+    """Ratio of each path between the runs of a pair of sides, tested among all paths.
 
-    def _ratios(self, times: Sequence[NDArray[np.float64]], side: int) -> list[PathRatio | None]:
-        """Ratio of each path to the reference's, tested among all of them."""
-        if side == self.base:
-            return [None] * len(times)
-        estimates = [self._estimate(counts, side) for counts in times]
-        tested = [place for place, each in enumerate(estimates) if each is not None and each.p is not None]
-        p_values = [each.p for each in estimates if each is not None and each.p is not None]
-        flags = dict(zip(tested, stats.benjamini_hochberg(p_values), strict=True))
-        return [
-            None
-            if each is None
-            else PathRatio(
-                each.centre if math.isfinite(each.centre) else None,
-                each.low,
-                each.high,
-                differs=flags.get(place, False),
-            )
-            for place, each in enumerate(estimates)
-        ]
+    `counts` float64[paths, runs] are samples, of the root first; `cpu` float64[runs] is in s.
+    """
+    estimates = [_estimate(each, counts[0], cpu, pair, paired=paired) for each in counts]
+    p_values = {place: each.p for place, each in enumerate(estimates) if each and each.p is not None}
+    flags = dict(zip(p_values, stats.benjamini_hochberg(list(p_values.values())), strict=True))
+    ratios: list[Ratio | None] = []
+    for place, each in enumerate(estimates):
+        if each is None:
+            ratios.append(None)
+        else:
+            centre = each.centre if math.isfinite(each.centre) else None
+            ratios.append((centre, each.low, each.high, flags.get(place, False)))
+    return tuple(ratios)
 
-    def _estimate(self, counts: NDArray[np.float64], side: int) -> stats.Estimate | None:
-        """Ratio of geometric means; infinite if only this side has the path; None if a run lacks it."""
-        if not counts[self.places[self.base]].any() and counts[self.places[side]].all():
-            return stats.Estimate(math.inf, p=self._chance(float(counts[self.places[side]].sum()), side))
-        values, errors = [], []
-        for runs in (self.places[side], self.places[self.base]):
-            parts = [share(self.cpu[run], counts[run], self.totals[run]) for run in runs]
-            if min(part.rate for part in parts) <= 0:
-                return None
-            values.append([part.rate for part in parts])
-            errors.append(math.hypot(*(part.error / part.rate for part in parts)) / len(parts))
-        return stats.ratio(values[0], values[1], paired=self.paired[side], sampling=math.hypot(*errors))
 
-    def _chance(self, samples: float, side: int) -> float:
-        """The probability that all samples are of this side, if the path took the same time on both.
+def _estimate(
+    counts: Floats, totals: Floats, cpu: Floats, pair: tuple[Sequence[int], Sequence[int]], *, paired: bool
+) -> stats.Estimate | None:
+    """Ratio of geometric means of two sides' runs; infinite if only the first has the path.
 
-        Samples on one side are then binomial (Przyborowski and Wilenski 1940, Biometrika 31:313).
-        """
-        here, there = (
-            float(self.totals[runs].sum() / self.cpu[runs].sum())
-            for runs in (self.places[side], self.places[self.base])
-        )
-        return min(1.0, 2 * math.pow(here / (here + there), samples))
+    None if a run lacks it. If only one side has it, p is the probability that all its samples are of this
+    side although the path takes the same time on both: they are then binomial (Przyborowski and Wilenski
+    1940, Biometrika 31:313).
+    """
+    here, there = pair
+    if not counts[there].any() and counts[here].all():
+        one, other = (float(totals[runs].sum() / cpu[runs].sum()) for runs in pair)
+        chance = 2 * math.pow(one / (one + other), float(counts[here].sum()))
+        return stats.Estimate(math.inf, p=min(1.0, chance))
+    values, errors = [], []
+    for runs in pair:
+        parts = [share(cpu[run], counts[run], totals[run]) for run in runs]
+        if min(part.rate for part in parts) <= 0:
+            return None
+        values.append([part.rate for part in parts])
+        errors.append(math.hypot(*(part.error / part.rate for part in parts)) / len(parts))
+    return stats.ratio(values[0], values[1], paired=paired, sampling=math.hypot(*errors))

@@ -59,7 +59,7 @@ def run_report(arguments: argparse.Namespace) -> int:
     options.write(text, arguments.output)
     print(f"{printable(str(arguments.output))}: {len(text.encode()) / 1e6:.2f} MB", file=sys.stderr)
     if arguments.plots is not None:
-        from loadprint.commands.report.figure_files import write
+        from loadprint.plotting.report_plot import write
 
         print(
             f"{printable(str(arguments.plots))}: {len(write(report, arguments.plots))} files", file=sys.stderr

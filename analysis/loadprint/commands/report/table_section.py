@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from loadprint import numbers
 from loadprint.rendering import layout
@@ -20,133 +21,43 @@ KINDS = ("headline", "usual", "sum", "further")
 BETTER = {"higher": "higher is better", "lower": "lower is better"}
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A ratio and its interval on a logarithmic axis from −50 to 50, 0 being a ratio of 1.
+def anchor(key: str, kind: str = "row") -> str:
+    """A row's or a group's key as the name of a place on the page."""
+    return f"{kind}-" + re.sub(r"[^A-Za-z0-9]+", "-", key).strip("-").lower()
 
-    `beyond`: whether the interval leaves the axis on the left and on the right. `low` and `high` are None
-    without an interval.
+
+def tabled(table: Table) -> dict[str, Any]:
+    """Groups of rows of cells as texts; the axis of ratios reaches from 1/scale to scale.
+
+    A row's `kind` is `headline`, `usual`, `further` (only among all rows) or `sum` (not among them). `counts`
+    are how many rows are shown as headlines, usually, and at all. `compared` are the sides with ratios,
+    `head_notes` the numbers of the footnotes of each side.
     """
-
-    centre: float
-    low: float | None
-    high: float | None
-    beyond: tuple[bool, bool]
-
-
-@dataclass(frozen=True)
-class CellText:
-    """A side's value, its footnotes, the values of its repeats, and its shares of the ceilings."""
-
-    text: str
-    notes: tuple[int, ...]
-    repeats: str
-    shares: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class VersusText:
-    """A compared side: ratio, interval, mark, points, footnotes, bar; all may be empty."""
-
-    side: int
-    text: str
-    interval: str
-    mark: str
-    points: str
-    notes: tuple[int, ...]
-    bar: Bar | None
-
-
-@dataclass(frozen=True)
-class RowText:
-    """A row; `kind`: `headline`, `usual`, `further` (only among all rows), `sum` (not among them)."""
-
-    anchor: str
-    label: str
-    unit: str
-    kind: str
-    formula: str
-    better: str
-    notes: tuple[int, ...]
-    cells: tuple[CellText, ...]
-    versus: tuple[VersusText, ...]
-
-
-@dataclass(frozen=True)
-class GroupText:
-    """Rows under a heading."""
-
-    anchor: str
-    title: str
-    rows: tuple[RowText, ...]
-    kind: str
-
-
-@dataclass(frozen=True)
-class TableText:
-    """All groups; `compared` are the sides with ratios; the axis of ratios reaches from 1/scale to scale.
-
-    `head_notes` are the numbers of the footnotes of each side.
-    """
-
-    groups: tuple[GroupText, ...]
-    footnotes: tuple[str, ...]
-    head_notes: tuple[tuple[int, ...], ...]
-    compared: tuple[int, ...]
-    scale: float
-    points: bool
-    counts: tuple[int, int, int]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A sentence and what it rests on, (anchor, words) each; `shown`: one of the few for people."""
-
-    text: str
-    cites: tuple[tuple[str, str], ...]
-    shown: bool
-
-
-def anchor(key: str) -> str:
-    """A row's key as the name of a place on the page."""
-    return "row-" + re.sub(r"[^A-Za-z0-9]+", "-", key).strip("-").lower()
-
-
-def tabled(table: Table) -> TableText:
-    """Write a table's texts."""
-    scale = _scale(table)
     footnotes = Footnotes(table)
-    compared = tuple(place for place in range(len(table.sides)) if place != table.base)
-    usual = frozenset(row.key for row in views.usual(table).rows)
-    groups = tuple(
-        GroupText(
-            anchor(group.key).replace("row-", "group-"),
-            group.title,
-            rows := tuple(_row(row, compared, scale, usual, footnotes) for row in group.rows),
-            min((row.kind for row in rows), key=KINDS.index),
-        )
-        for group in table.groups
-        if group.rows
-    )
-    return TableText(
-        groups,
-        footnotes.texts,
-        tuple(footnotes.numbers(side.notes) for side in table.sides),
-        compared,
-        scale,
-        any(versus is not None and versus.points is not None for row in table.rows for versus in row.versus),
-        _counts(groups),
-    )
+    compared = [place for place in range(len(table.sides)) if place != table.base]
+    scale = _scale(table)
+    usual = {row.key for row in views.usual(table).rows}
+    groups = []
+    for group in table.groups:
+        rows = [_row(row, compared, scale, _kind(row, usual), footnotes) for row in group.rows]
+        if rows:
+            kind = min((row["kind"] for row in rows), key=KINDS.index)
+            place = anchor(group.key, "group")
+            groups.append({"anchor": place, "title": group.title, "rows": rows, "kind": kind})
+    kinds = Counter(_kind(row, usual) for row in table.rows)
+    return {
+        "groups": groups,
+        "footnotes": footnotes.texts,
+        "head_notes": [footnotes.numbers(side.notes) for side in table.sides],
+        "compared": compared,
+        "scale": scale,
+        "points": any(versus and versus.points is not None for row in table.rows for versus in row.versus),
+        "counts": (kinds["headline"], kinds.total() - kinds["further"], kinds.total() - kinds["sum"]),
+    }
 
 
-def _counts(groups: Sequence[GroupText]) -> tuple[int, int, int]:
-    """How many rows are shown as headlines, usually, and at all."""
-    kinds = [row.kind for group in groups for row in group.rows]
-    return kinds.count("headline"), len(kinds) - kinds.count("further"), len(kinds) - kinds.count("sum")
-
-
-def findings(table: Table) -> tuple[Finding, ...]:
-    """Sentences with links to their rows: the citations in brackets become the links."""
+def findings(table: Table) -> list[dict[str, Any]]:
+    """Sentences with links to their rows: the citations in brackets become the links, (anchor, words)."""
     labels = {row.key: row.label for row in table.rows}
     out = []
     for sentence in table.sentences:
@@ -155,78 +66,79 @@ def findings(table: Table) -> tuple[Finding, ...]:
         parts = cited.removesuffix(".").removesuffix("]").split("; ")
         if not opened or len(parts) != len(known):
             text, parts = sentence.text, [labels[key] for key in known]
-        cites = tuple((anchor(key), part) for key, part in zip(known, parts, strict=True))
-        out.append(Finding(text if text.endswith(".") else f"{text}.", cites, sentence.shown))
-    return tuple(out)
+        cites = [(anchor(key), part) for key, part in zip(known, parts, strict=True)]
+        out.append({"text": f"{text.removesuffix('.')}.", "cites": cites, "shown": sentence.shown})
+    return out
 
 
-def _row(
-    row: Row, compared: Sequence[int], scale: float, usual: frozenset[str], footnotes: Footnotes
-) -> RowText:
-    places = layout.decimals(row)
-    return RowText(
-        anchor(row.key),
-        f"\N{EM SPACE}{row.label}" if row.part else row.label,
-        row.shown,
-        _kind(row, usual),
-        row.formula if row.factor == 1 else f"{row.formula}, in {row.unit}",
-        BETTER.get(row.better, ""),
-        footnotes.numbers(row.notes),
-        tuple(_cell(row, cell, places, footnotes) for cell in row.cells),
-        tuple(_versus(row, place, places, scale, footnotes) for place in compared),
-    )
-
-
-def _kind(row: Row, usual: frozenset[str]) -> str:
+def _kind(row: Row, usual: set[str]) -> str:
     if row.view == "usual":
         return "sum"
     return "headline" if row.headline else "usual" if row.key in usual else "further"
 
 
-def _cell(row: Row, cell: Cell, places: int, footnotes: Footnotes) -> CellText:
+def _row(row: Row, compared: Sequence[int], scale: float, kind: str, footnotes: Footnotes) -> dict[str, Any]:
+    places = layout.decimals(row)
+    formula = row.formula if row.factor == 1 else f"{row.formula}, in {row.unit}"
+    return {
+        "anchor": anchor(row.key),
+        "label": f"\N{EM SPACE}{row.label}" if row.part else row.label,
+        "unit": row.shown,
+        "kind": kind,
+        "about": "\n".join(filter(None, (formula, BETTER.get(row.better)))),
+        "notes": footnotes.numbers(row.notes),
+        "cells": [_cell(row, cell, places, footnotes) for cell in row.cells],
+        "versus": [_versus(row, place, places, scale, footnotes) for place in compared],
+    }
+
+
+def _cell(row: Row, cell: Cell, places: int, footnotes: Footnotes) -> dict[str, Any]:
+    """A side's value, its footnotes, the values of its repeats, and its shares of the ceilings."""
     each = ["n/a" if one is None else numbers.number(one * row.factor, places) for one in cell.repeats]
     shares = ((cell.of_ceiling, "of its ceiling"), (cell.of_claimed, "of the vendor's limit"))
-    return CellText(
-        layout.value(row, cell, places),
-        footnotes.numbers(cell.notes),
-        " / ".join(each) if each else "",
-        tuple(f"{numbers.percent(share)} % {of}" for share, of in shares if share is not None),
-    )
+    return {
+        "text": layout.value(row, cell, places),
+        "notes": footnotes.numbers(cell.notes),
+        "repeats": " / ".join(each),
+        "shares": [f"{numbers.percent(share)} % {of}" for share, of in shares if share is not None],
+    }
 
 
-def _versus(row: Row, place: int, places: int, scale: float, footnotes: Footnotes) -> VersusText:
+def _versus(row: Row, place: int, places: int, scale: float, footnotes: Footnotes) -> dict[str, Any]:
     versus = row.versus[place]
-    ratio, interval, mark, points = (cell.text for cell in layout.versus_cells(row, versus, places))
+    keys = ("text", "interval", "mark", "points")
+    texts = (cell.text for cell in layout.versus_cells(row, versus, places))
     notes = footnotes.numbers(versus.notes if versus else ())
-    return VersusText(place, ratio, interval, mark, points, notes, _bar(versus, scale))
+    return dict(zip(keys, texts, strict=True)) | {"side": place, "notes": notes, "bar": _bar(versus, scale)}
 
 
-def _bar(versus: Versus | None, scale: float) -> Bar | None:
+def _bar(versus: Versus | None, scale: float) -> dict[str, Any] | None:
+    """A ratio and its interval on a logarithmic axis from −50 to 50, 0 being a ratio of 1.
+
+    `beyond`: whether the interval leaves the axis on the left and on the right. `low` and `high` are None
+    without an interval.
+    """
     if versus is None or versus.kind != "ratio" or not versus.centre or versus.centre <= 0:
         return None
-
-    def at(ratio: float) -> float:
-        return HALF * math.log(ratio) / math.log(scale)
-
-    def held(place: float) -> float:
-        return round(max(-HALF, min(HALF, place)), 2)
-
-    low = at(versus.low) if versus.low and versus.low > 0 else None
-    high = at(versus.high) if versus.high and versus.high > 0 else None
-    if low is None or high is None:
-        centre = at(versus.centre)
-        return Bar(held(centre), None, None, (centre < -HALF, centre > HALF))
-    return Bar(held(at(versus.centre)), held(low), held(high), (low < -HALF, high > HALF))
+    ends = [
+        HALF * math.log(each) / math.log(scale) for each in (versus.low, versus.high) if each and each > 0
+    ]
+    centre = HALF * math.log(versus.centre) / math.log(scale)
+    low, high = ends if len(ends) == 2 else (centre, centre)
+    held = [round(max(-HALF, min(HALF, place)), 2) for place in (centre, *ends)]
+    return {
+        "centre": held[0],
+        "low": held[1] if len(ends) == 2 else None,
+        "high": held[2] if len(ends) == 2 else None,
+        "beyond": (low < -HALF, high > HALF),
+    }
 
 
 def _scale(table: Table) -> float:
     """Scale of the axis: the least one that contains nine in ten ratios."""
+    ratios = (versus for row in table.rows for versus in row.versus if versus and versus.kind == "ratio")
     sizes = sorted(
-        math.exp(abs(math.log(versus.centre)))
-        for group in table.groups
-        for row in group.rows
-        for versus in row.versus
-        if versus is not None and versus.kind == "ratio" and versus.centre and versus.centre > 0
+        math.exp(abs(math.log(versus.centre))) for versus in ratios if versus.centre and versus.centre > 0
     )
     if not sizes:
         return SCALES[0]

@@ -15,7 +15,7 @@ from loadprint.commands.usl.fit import Fit
 from loadprint.commands.usl.growth import Growth
 from loadprint.commands.usl.models import Model
 from loadprint.commands.usl.usl_summary import ColumnSummary
-from loadprint.plotting.scaling_plot import Curve, Panel
+from loadprint.rendering.report_data import FittedCurve, Panel
 
 ABSENT = "\u2013"
 SIGNS = {"lambda": "λ", "sigma": "σ", "kappa": "κ"}
@@ -178,10 +178,10 @@ def panel(fit: Fit, name: str, concurrency: str, unit: str) -> Panel:
     return Panel(name, concurrency, label, n, x, curves, fit.optimum)
 
 
-def _curve(model: Model, axis: Floats, *, chief: bool) -> Curve:
+def _curve(model: Model, axis: Floats, *, chief: bool) -> FittedCurve:
     values, half = model.at(axis), model.half_width(axis)
     label = model.label.partition(" (")[0]
     label += "" if model.aicc is None else f" (AICc {model.aicc:.1f})"
     if half is None or model.key == "amdahl":  # three overlapping bands are not readable
-        return Curve(label, axis, values, chief=chief)
-    return Curve(label, axis, values, np.maximum(0, values - half), values + half, chief=chief)
+        return FittedCurve(label, axis, values, chief=chief)
+    return FittedCurve(label, axis, values, np.maximum(0, values - half), values + half, chief=chief)

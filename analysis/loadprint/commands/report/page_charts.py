@@ -1,0 +1,214 @@
+"""Describes the charts of the page: heading, a summary of each side as text, series for the script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from loadprint.commands.report import pack
+from loadprint.commands.report.charts import SECTIONS
+from loadprint.commands.report.pack import Grid, encoded
+from loadprint.rendering.report_data import Course, Distribution, Floats, Line, Percentiles, Report, Scaled
+
+Chart = dict[str, Any]  # `data` is for the script; the rest is for the template
+Block = tuple[str, str, list[Chart]]  # key, title, charts
+QUANTILES = (0.5, 0.99)
+SAME = 0.01  # seconds between the generator's stamps of its last interval and of the phase
+REPEATS = 3  # that are distinguishable by how faint they are
+EBPF_TITLES = {
+    "ebpf_sched": "Scheduler: server's threads",
+    "ebpf_block": "Block I/O, from driver to completion",
+    "ebpf_block_size": "Block I/O, sizes",
+    "ebpf_syscall_latency": "System calls of the server",
+    "ebpf_statements": "Statements, inside the server",
+}
+
+
+def figure(value: float, digits: int = 3) -> str:
+    """A number with `digits` significant digits and thousands separators: 0.0123, 4.56, 1,230."""
+    if value == 0 or not np.isfinite(value):
+        return "0" if value == 0 else "–"
+    places = digits - 1 - int(np.floor(np.log10(abs(value))))
+    text = f"{round(value, places):,.{max(0, places)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def over_time(report: Report, grid: Grid | None) -> list[Block]:
+    """Charts over time by section; of a stack one for each run, because stacks cannot overlap."""
+    if grid is None:
+        return []
+    blocks = []
+    for section, title in SECTIONS.items():
+        chosen = [course for course in report.courses if course.section == section]
+        charts = [chart for course in chosen for chart in _timed(course, report, grid)]
+        if charts:
+            blocks.append((section, title, charts))
+    return blocks
+
+
+def latencies(report: Report) -> list[Block]:
+    """Percentiles and histograms of the transaction types."""
+    blocks = [
+        ("percentiles", "Percentiles, a curve per run", [_curves(one, report) for one in report.percentiles]),
+        ("latency", "Histograms, all repeats of a side together", _histograms("latency", report)),
+    ]
+    return [block for block in blocks if block[2]]
+
+
+def kernels(report: Report) -> list[Block]:
+    """Histograms of the kernel by probe."""
+    blocks = [(probe, title, _histograms(probe, report)) for probe, title in EBPF_TITLES.items()]
+    return [block for block in blocks if block[2]]
+
+
+def _chart(
+    key: str,
+    kind: str,
+    text: tuple[str, str, str],
+    summaries: Sequence[tuple[int, str]],
+    series: list[dict[str, Any]],
+    **more: Any,
+) -> Chart:
+    """A chart; `text` is title, unit and note."""
+    title, shown, note = text
+    data = {"key": key, "kind": kind, "series": series, **more}
+    return {"key": key, "title": title, "shown": shown, "note": note, "summaries": summaries, "data": data}
+
+
+def _series(label: str, colour: str, style: str, y: Floats | Sequence[float], **more: Any) -> dict[str, Any]:
+    return {"label": label, "colour": colour, "faded": 0, "style": style, "y": encoded(y), **more}
+
+
+def _of_run(report: Report, place: int, style: str, y: Floats, **more: Any) -> dict[str, Any]:
+    run = report.runs[place]
+    label = f"{report.sides[run.side].name} {run.repeat}"
+    faded = (max(1, run.repeat) - 1) % REPEATS
+    return _series(label, f"side-{run.side % 8}", style, y, **more) | {"faded": faded}
+
+
+def _timed(course: Course, report: Report, grid: Grid) -> Iterator[Chart]:
+    text = (course.title, course.shown, course.note)
+    lines = [line for line in course.lines if len(line.seconds)]
+    runs = list(dict.fromkeys(line.run for line in lines))
+    if not course.parts:
+        steps = [pack.step_of(line) for line in lines if len(line.seconds) > 1]
+        style = "sparse" if steps and max(steps) > 1.5 * grid.step else "line"
+        series = [
+            _of_run(report, line.run, style, pack.on_grid([line], grid)[0] * course.factor) for line in lines
+        ]
+        yield _chart(course.key, "time", text, of_course(course, report), series, runs=runs)
+        return
+    for place in runs:
+        own = [line for line in lines if line.run == place]
+        series = [
+            _series(line.part, f"part-{line.part}", "part", values * course.factor)
+            for line, values in zip(own, pack.on_grid(own, grid), strict=True)
+        ]
+        run = report.runs[place]
+        medians = ", ".join(
+            f"{line.part} {figure(float(np.median(values)) * course.factor)}"
+            for line in own
+            if len(values := _inside(line, report))
+        )
+        named = f"{course.title}: {report.sides[run.side].name}, repeat {run.repeat}"
+        key = f"{course.key}@{place}"
+        yield _chart(
+            key,
+            "time",
+            (named, *text[1:]),
+            [(run.side, medians)],
+            series,
+            runs=[place],
+            stacked=True,
+            ceiling=course.ceiling,
+        )
+
+
+def of_course(course: Course, report: Report) -> list[tuple[int, str]]:
+    """Per side: median and range within the measure phases of its runs."""
+    summaries = []
+    for side in range(len(report.sides)):
+        lines = [line for line in course.lines if report.runs[line.run].side == side]
+        values = np.concatenate([np.empty(0), *(_inside(line, report) for line in lines)]) * course.factor
+        if len(values):
+            middle, low, high = map(figure, (float(np.median(values)), values.min(), values.max()))
+            summaries.append((side, f"{middle} ({low} – {high})"))
+    return summaries
+
+
+def _inside(line: Line, report: Report) -> Floats:
+    """Values of a line within its run's window; all values without a window.
+
+    A value between two reads is within the window if both reads are, as in the table.
+    """
+    window = report.runs[line.run].window
+    inside = np.isfinite(line.values)
+    if window is not None:
+        inside &= line.seconds - line.half >= window.begin_s - SAME
+        inside &= line.seconds + line.half <= window.end_s + SAME
+    return line.values[inside]
+
+
+def _curves(chart: Percentiles, report: Report) -> Chart:
+    """Curves over log(1 / (1 − share)), and p50 and p99 of each run."""
+    series = [
+        _of_run(report, curve.run, "curve", curve.values * 1e3, x=encoded(-np.log10(1 - curve.shares)))
+        for curve in chart.curves
+    ]
+    summaries = []
+    for side in range(len(report.sides)):
+        curves = [curve for curve in chart.curves if report.runs[curve.run].side == side]
+        texts = []
+        for share in QUANTILES:
+            near = [
+                figure(float(curve.values[np.argmin(np.abs(curve.shares - share))]) * 1e3) for curve in curves
+            ]
+            texts.append(f"p{100 * share:g} {' / '.join(near)} ms")
+        if curves:
+            summaries.append((side, ", ".join(texts)))
+    text = (chart.kind, "ms", f"from {chart.source}")
+    return _chart(f"percentiles-{chart.kind}", "percentiles", text, summaries, series)
+
+
+def _histograms(section: str, report: Report) -> list[Chart]:
+    chosen = [chart for chart in report.distributions if chart.section == section]
+    return [_histogram(chart, report) for chart in chosen]
+
+
+def _histogram(chart: Distribution, report: Report) -> Chart:
+    """Densities on a logarithmic axis; number of values and the range of the middle 80 % of each side."""
+    width = np.diff(np.log10(chart.edges))
+    edges = chart.edges * chart.factor
+    series, summaries = [], []
+    for side, shares in enumerate(chart.shares):
+        if shares is None or not chart.totals[side]:
+            continue
+        density = shares / width
+        y = np.append(density, density[-1])
+        name, colour = report.sides[side].name, f"side-{side % 8}"
+        series.append(_series(name, colour, "steps", y, x=encoded(edges)))
+        low, high = (int(np.searchsorted(np.cumsum(shares), share)) for share in (0.1, 0.9))
+        ends = " – ".join(figure(float(edges[place]), 2) for place in (low, min(high + 1, len(shares))))
+        summaries.append((side, f"n {chart.totals[side]:,}, 80 % in {ends} {chart.shown}"))
+    return _chart(chart.key, "histogram", (chart.title, chart.shown, ""), summaries, series)
+
+
+def scaling(place: int, scaled: Scaled) -> Chart:
+    """Fitted curves, the interval of the first one, and measured points: a series for each repeat."""
+    panel, colour = scaled.panel, f"side-{place % 8}"
+    series = []
+    for curve in panel.curves:
+        style, tint = ("curve", colour) if curve.chief else ("dashed", "quiet")
+        series.append(_series(curve.label, tint, style, curve.x, x=encoded(curve.n)))
+        if curve.chief and curve.low is not None and curve.high is not None:
+            for label, bound in (("95 % from", curve.low), ("to", curve.high)):
+                series.append(_series(label, colour, "bound", bound, x=encoded(curve.n)))
+    levels = sorted(set(panel.n.tolist()))
+    for repeat in zip_longest(*(panel.x[panel.n == level].tolist() for level in levels)):
+        known = [(n, x) for n, x in zip(levels, repeat, strict=True) if x is not None]
+        n, x = zip(*known, strict=True)
+        series.append(_series("measured", colour, "measured", x, x=encoded(n)))
+    return _chart(f"scaling-{place}", "scaling", (panel.title, panel.unit, ""), [], series)
