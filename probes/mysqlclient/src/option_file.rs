@@ -7,10 +7,10 @@ use std::ptr;
 
 use mysqlclient_sys as sys;
 
+use crate::library::set_text;
+use crate::library::set_value;
 use crate::private_file::Refusal;
 use crate::private_file::read_private;
-use crate::set::set_text;
-use crate::set::set_value;
 
 /// Options about TLS and keys that are read, or that change nothing for a client of one connection.
 /// Any other such option is refused: ignoring it could expose a password.

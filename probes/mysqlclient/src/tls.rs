@@ -6,10 +6,10 @@ use std::path::Path;
 
 use mysqlclient_sys as sys;
 
+use crate::library::set_text;
+use crate::library::set_value;
 use crate::option_file::OptionFile;
 use crate::private_file::Refusal;
-use crate::set::set_text;
-use crate::set::set_value;
 
 /// `enum mysql_ssl_mode` of mysql.h.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

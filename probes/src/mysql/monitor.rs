@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::sync::MutexGuard;
 use std::sync::PoisonError;
 
 use super::client::Failure;
@@ -16,30 +17,18 @@ const WANTED: &str = "(NAME LIKE 'buffer\\_flush\\_%' OR NAME LIKE 'log\\_lsn\\_
 
 /// The counters that were enabled, shared by the reads and the cleanup.
 #[derive(Clone, Debug, Default)]
-pub struct Monitor(Arc<Mutex<State>>);
-
-#[derive(Debug, Default)]
-struct State {
-    /// Counters that were disabled before.
-    enabled: Vec<String>,
-    refusal: Option<Failure>,
-}
+pub struct Monitor(Arc<Mutex<Vec<String>>>);
 
 impl Monitor {
-    fn state<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// The error, if a counter could not be enabled.
-    pub fn refusal(&self) -> Option<String> {
-        self.state(|state| state.refusal.as_ref().map(ToString::to_string))
+    fn enabled(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Enables the counters that are disabled. Runs after each login, because a restart of the
     /// server disables them.
     ///
     /// # Errors
-    /// Only the loss of the connection.
+    /// The error of the server; further counters are then not enabled.
     pub fn enable(&self, link: &mut Link) -> Result<(), Failure> {
         let off = if link.is_mariadb() {
             "ENABLED = 0"
@@ -48,32 +37,21 @@ impl Monitor {
         };
         let select = format!("SELECT NAME FROM information_schema.INNODB_METRICS WHERE {off} AND {WANTED}");
         let mut names = vec![];
-        let mut outcome = link.query(Kind::Select, &select, |cells| {
+        link.query(Kind::Select, &select, |cells| {
             names.push(String::from_utf8_lossy(cells.get(0).unwrap_or_default()).into_owned());
-        });
-        for name in names {
-            if outcome.is_err() {
-                break;
-            }
-            outcome = set(link, "enable", &name);
+        })?;
+        names.into_iter().try_for_each(|name| {
+            set(link, "enable", &name)?;
             // The list includes the counters that earlier logins enabled.
-            if outcome.is_ok() {
-                self.state(|state| state.enabled.push(name));
-            }
-        }
-        match outcome {
-            Err(failure) if link.is_lost() => Err(failure),
-            outcome => {
-                self.state(|state| state.refusal = outcome.err());
-                Ok(())
-            }
-        }
+            self.enabled().push(name);
+            Ok(())
+        })
     }
 
     /// Disables the counters that were enabled; prints a warning if the server does not answer in
     /// time.
     pub fn restore(&self, server: &'static Server) {
-        let names = self.state(|state| std::mem::take(&mut state.enabled));
+        let names = std::mem::take(&mut *self.enabled());
         if names.is_empty() {
             return;
         }

@@ -53,6 +53,7 @@ struct Status {
     engine: Source,
     variables: Source,
     monitor: Monitor,
+    enabling: Source,
 }
 
 /// A source in addition to SHOW GLOBAL STATUS.
@@ -91,18 +92,14 @@ impl Source {
         Ok(())
     }
 
+    /// Appends a row with the reason why it is left out, if it is.
     fn report(&self, rows: &mut Rows) {
         if let Some(failure) = &self.refusal {
-            report_refusal(rows, self.name, &failure.to_string());
+            rows.row_joined(&[b"loadprint.refused.", self.name.as_bytes()]);
+            rows.null();
+            rows.text(failure.to_string().as_bytes());
         }
     }
-}
-
-/// Appends a row with the reason why a source is left out.
-fn report_refusal(rows: &mut Rows, source: &str, why: &str) {
-    rows.row_joined(&[b"loadprint.refused.", source.as_bytes()]);
-    rows.null();
-    rows.text(why.as_bytes());
 }
 
 fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
@@ -126,6 +123,7 @@ impl Status {
             engine: Source::new("engine_innodb_status"),
             variables: Source::new("variables"),
             monitor: Monitor::default(),
+            enabling: Source::new("innodb_monitor"),
         }
     }
 
@@ -144,7 +142,10 @@ impl Status {
                 ..Self::new(self.server)
             };
             if self.server.account().monitor {
-                self.monitor.enable(link)?;
+                let Self {
+                    monitor, enabling, ..
+                } = self;
+                enabling.read(link, rows, |link, _| monitor.enable(link))?;
             }
         }
         let has_checkpoint = self.read_status(link, rows)?;
@@ -165,11 +166,8 @@ impl Status {
             })?;
         }
         self.reads += 1;
-        for source in [&self.metrics, &self.engine, &self.variables] {
+        for source in [&self.metrics, &self.engine, &self.variables, &self.enabling] {
             source.report(rows);
-        }
-        if let Some(why) = self.monitor.refusal() {
-            report_refusal(rows, "innodb_monitor", &why);
         }
         Ok(())
     }

@@ -102,12 +102,6 @@ impl<'a> Cursor<'a> {
         self.rest
     }
 
-    /// This line from the cursor to its end.
-    #[must_use]
-    pub fn line_text(&self) -> &'a [u8] {
-        &self.rest[..memchr(b'\n', self.rest).unwrap_or(self.rest.len())]
-    }
-
     /// Moves `count` bytes forward, which must be on this line.
     pub fn skip(&mut self, count: usize) {
         self.rest = &self.rest[count..];

@@ -59,7 +59,7 @@ pub fn parse(text: &[u8]) -> Result<Vec<Mapping>, ParseError> {
                 offset,
                 device,
                 inode,
-                name: name(cursor.line_text()),
+                name: name(cursor.remainder()),
             });
         }
         cursor.next_line();
@@ -73,7 +73,7 @@ fn hexadecimal(word: &[u8]) -> Option<u64> {
 
 /// A name without the mark of a file that was removed or replaced after it was mapped.
 fn name(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text.trim_ascii());
+    let text = String::from_utf8_lossy(text);
     match text.strip_suffix(" (deleted)").unwrap_or(&text) {
         "" => "[anon]".to_owned(),
         name => name.to_owned(),

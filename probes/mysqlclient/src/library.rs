@@ -1,12 +1,15 @@
-//! Initializes the library for the process and for each thread that calls it.
+//! Initializes the library for the process and for each thread that calls it, and sets options of a
+//! handle (C API reference, mysql_options).
 
 use std::cell::RefCell;
+use std::ffi::CString;
 use std::ptr;
 use std::sync::OnceLock;
 
 use mysqlclient_sys as sys;
 
 use crate::guard;
+use crate::private_file::Refusal;
 
 /// Calls mysql_library_init once per process and mysql_thread_init once per thread; calls
 /// mysql_thread_end when the thread exits. From the first call on, passwords are guarded
@@ -35,4 +38,28 @@ pub fn attach_thread() {
             Attached
         });
     });
+}
+
+/// Sets an option that takes a string; the library copies it.
+///
+/// # Errors
+/// When the text contains a zero byte.
+///
+/// # Safety
+/// `mysql` must come from mysql_init and must not be connected yet.
+pub unsafe fn set_text(mysql: *mut sys::MYSQL, option: sys::mysql_option, text: &str) -> Result<(), Refusal> {
+    let zero = |_| Refusal("an option of the connection contains a zero byte".to_owned());
+    let text = CString::new(text).map_err(zero)?;
+    // SAFETY: the caller's promise.
+    unsafe { sys::mysql_options(mysql, option, text.as_ptr().cast()) };
+    Ok(())
+}
+
+/// Sets an option that takes a pointer to a value; the library copies it.
+///
+/// # Safety
+/// As [`set_text`], and the option must take a pointer to this type.
+pub unsafe fn set_value<T>(mysql: *mut sys::MYSQL, option: sys::mysql_option, value: T) {
+    // SAFETY: the caller's promise.
+    unsafe { sys::mysql_options(mysql, option, ptr::from_ref(&value).cast()) };
 }
