@@ -32,10 +32,11 @@ pub fn roles(host: &Host, data_dir: Option<&Path>, journal_dir: Option<&Path>) -
 /// The root file system and its disks, which the operating system also uses.
 pub fn root(host: &Host) -> Value {
     let location = Location::of(host, Path::new("/"));
+    let mount = location.as_ref().and_then(|location| location.mount.as_ref());
     json!({
-        "filesystem": location.as_ref().and_then(|location| location.filesystem.clone()),
-        "device": location.as_ref().and_then(|location| location.source.clone()),
-        "disks": location.map(|location| location.disks(host)),
+        "filesystem": mount.map(|mount| &mount.filesystem),
+        "device": mount.map(|mount| &mount.source),
+        "disks": location.as_ref().map(|location| location.disks(host)),
     })
 }
 
@@ -54,13 +55,14 @@ pub fn share_a_disk(host: &Host, a: &Path, b: &Path) -> bool {
 
 fn role(host: &Host, name: &str, path: &Path) -> Value {
     let location = Location::of(host, path);
+    let mount = location.as_ref().and_then(|location| location.mount.as_ref());
     json!({
         "role": name,
         "path": path,
-        "filesystem": location.as_ref().and_then(|location| location.filesystem.clone()),
-        "device": location.as_ref().and_then(|location| location.source.clone()),
-        "options": location.as_ref().and_then(|location| location.options.clone()),
-        "disks": location.map(|location| location.disks(host)),
+        "filesystem": mount.map(|mount| &mount.filesystem),
+        "device": mount.map(|mount| &mount.source),
+        "options": mount.map(|mount| &mount.options),
+        "disks": location.as_ref().map(|location| location.disks(host)),
     })
 }
 
@@ -69,10 +71,7 @@ fn role(host: &Host, name: &str, path: &Path) -> Value {
 struct Location {
     /// `major:minor` of the file system, or of its device.
     number: String,
-    filesystem: Option<String>,
-    source: Option<String>,
-    /// Options of the mount and of the file system, in the format of mount(8).
-    options: Option<String>,
+    mount: Option<Mount>,
 }
 
 impl Location {
@@ -88,7 +87,7 @@ impl Location {
             fs::canonicalize(parent).ok()
         })?;
         let device = fs::metadata(&existing).ok()?.dev();
-        let number = format!("{}:{}", major(device), minor(device));
+        let mut number = format!("{}:{}", major(device), minor(device));
         let mounts = fs::read_to_string(host.proc("self/mountinfo")).unwrap_or_default();
         let mount = mounts
             .lines()
@@ -96,31 +95,21 @@ impl Location {
             .filter(|mount| existing.starts_with(&mount.point));
         // The last of several mounts on one mount point hides the others.
         let mount = mount.max_by_key(|mount| mount.point.components().count());
-        let mut location = Self {
-            number,
-            filesystem: None,
-            source: None,
-            options: None,
-        };
-        if let Some(mount) = mount {
-            location.filesystem = Some(mount.filesystem);
-            location.source = Some(mount.source);
-            location.options = Some(mount.options);
-        }
         // btrfs and others have file system numbers that are not of a device: use the mount's
         // source.
-        if !host.sys(&format!("dev/block/{}", location.number)).exists()
-            && let Some(source) = &location.source
-            && let Ok(metadata) = fs::metadata(source)
-            && source.starts_with('/')
+        if !host.sys(&format!("dev/block/{number}")).exists()
+            && let Some(mount) = &mount
+            && let Ok(metadata) = fs::metadata(&mount.source)
+            && mount.source.starts_with('/')
         {
-            location.number = format!("{}:{}", major(metadata.rdev()), minor(metadata.rdev()));
+            number = format!("{}:{}", major(metadata.rdev()), minor(metadata.rdev()));
         }
-        Some(location)
+        Some(Self { number, mount })
     }
 
     fn in_memory(&self) -> bool {
-        matches!(self.filesystem.as_deref(), Some("tmpfs" | "ramfs"))
+        let mount = self.mount.as_ref();
+        mount.is_some_and(|mount| ["tmpfs", "ramfs"].contains(&&*mount.filesystem))
     }
 
     fn disks(&self, host: &Host) -> BTreeSet<String> {
@@ -180,6 +169,7 @@ struct Mount {
     point: PathBuf,
     filesystem: String,
     source: String,
+    /// Of the mount and of the file system, in the format of mount(8).
     options: String,
 }
 
@@ -260,9 +250,7 @@ mod tests {
         symlink(&mapper, root.join("dev/block/252:0")).unwrap();
         let location = Location {
             number: "252:0".to_owned(),
-            filesystem: None,
-            source: None,
-            options: None,
+            mount: None,
         };
         let host = Host::new("/proc", root);
         assert_eq!(location.disks(&host), BTreeSet::from(["nvme0n1".to_owned()]));

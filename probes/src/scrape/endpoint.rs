@@ -27,6 +27,7 @@ use ureq::tls::TlsConfig;
 use super::exposition::Format;
 use super::exposition::Item;
 use super::exposition::parse;
+use super::rows;
 use super::rows::RecordedDescriptions;
 use super::target::Scrapes;
 use super::target::Target;
@@ -111,31 +112,25 @@ impl Endpoint {
         let format = self.fetch();
         let seconds = (monotonic_ns() - start_ns) as f64 / 1e9;
         let scraped = format.and_then(|format| self.check(format));
-        let Self {
-            target,
-            body,
-            descriptions,
-            ..
-        } = self;
-        let name = target.name.as_bytes();
         let (up, samples, reason) = match &scraped {
             Ok((_, samples)) => (1.0, *samples, None),
             Err(reason) => (0.0, 0, Some(reason.as_str())),
         };
-        descriptions.synthetic(rows, name, b"up", up, realtime_ns, reason);
-        descriptions.synthetic(rows, name, b"scrape_duration_seconds", seconds, realtime_ns, None);
-        descriptions.synthetic(
-            rows,
-            name,
-            b"scrape_samples_scraped",
-            samples as f64,
-            realtime_ns,
-            None,
-        );
-        descriptions.url(rows, name, &target.url);
+        let name = self.target.name.as_str();
+        for (metric, value, text) in [
+            ("up", up, reason),
+            ("scrape_duration_seconds", seconds, None),
+            ("scrape_samples_scraped", samples as f64, None),
+        ] {
+            rows::sample(rows, [name, metric], value, Some(realtime_ns), text);
+        }
+        let descriptions = &mut self.descriptions;
+        // The query can contain a secret.
+        let url = self.target.url.split('?').next().unwrap_or_default();
+        descriptions.description(rows, name, "# URL", url);
         if let Ok((format, _)) = scraped {
             // The check above found no malformed line.
-            drop(parse(body, format, &mut |item| {
+            drop(parse(&self.body, format, &mut |item| {
                 descriptions.item(rows, name, item)
             }));
         }

@@ -1,5 +1,7 @@
 //! Reads the words, names and strings of one line of an exposition.
 
+use std::borrow::Cow;
+
 /// An error in a line: the item and the reason.
 pub type LineError = (&'static str, String);
 
@@ -7,25 +9,21 @@ pub type LineError = (&'static str, String);
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     rest: &'a str,
+    /// One space separates the parts of the line.
+    strict: bool,
 }
 
 impl<'a> Line<'a> {
-    /// A whole line without its newline.
+    /// A whole line without its newline; `strict` if one space separates its parts.
     #[must_use]
-    pub fn new(rest: &'a str) -> Self {
-        Self { rest }
+    pub fn new(rest: &'a str, strict: bool) -> Self {
+        Self { rest, strict }
     }
 
     /// The unread rest.
     #[must_use]
     pub fn rest(&self) -> &'a str {
         self.rest
-    }
-
-    /// True if the whole line was read.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.rest.is_empty()
     }
 
     /// Reads spaces and tabs; true if there were any.
@@ -36,15 +34,20 @@ impl<'a> Line<'a> {
         any
     }
 
+    /// Reads what separates two parts of the line; true if it is there.
+    pub fn separator(&mut self) -> bool {
+        if self.strict {
+            self.take(" ")
+        } else {
+            self.skip_blanks()
+        }
+    }
+
     /// Reads `text` if it comes next.
     pub fn take(&mut self, text: &str) -> bool {
-        match self.rest.strip_prefix(text) {
-            Some(rest) => {
-                self.rest = rest;
-                true
-            }
-            None => false,
-        }
+        let rest = self.rest.strip_prefix(text);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
     }
 
     /// Reads up to the next space or tab, or to the end.
@@ -64,39 +67,50 @@ impl<'a> Line<'a> {
         self.split(end.unwrap_or(bytes.len()))
     }
 
-    /// Reads a quoted string and appends it to `out` without its escapes. A backslash before any
-    /// character other than `\`, `"` and `n` is literal, as in Prometheus.
+    /// Reads a name with or without quotes; true if it had none.
+    ///
+    /// # Errors
+    /// As [`Line::quoted`].
+    pub fn name_or_quoted(
+        &mut self,
+        item: &'static str,
+        colons: bool,
+    ) -> Result<(Cow<'a, str>, bool), LineError> {
+        let bare = self.name(colons);
+        if bare.is_empty() {
+            Ok((self.quoted(item)?, false))
+        } else {
+            Ok((Cow::Borrowed(bare), true))
+        }
+    }
+
+    /// Reads a quoted string without its escapes. A backslash before any character other than `\`,
+    /// `"` and `n` is literal, as in Prometheus.
     ///
     /// # Errors
     /// When the opening or closing quote is missing.
-    pub fn quoted(&mut self, item: &'static str, out: &mut String) -> Result<(), LineError> {
+    pub fn quoted(&mut self, item: &'static str) -> Result<Cow<'a, str>, LineError> {
         if !self.take("\"") {
             return Err((
                 item,
                 format!("`{}` is not a string in double quotes", self.shown()),
             ));
         }
-        loop {
-            let Some(offset) = self.rest.find(['"', '\\']) else {
-                return Err((
-                    item,
-                    format!("the closing quote of `{}` is missing", self.shown()),
-                ));
-            };
-            out.push_str(self.split(offset));
-            if self.take("\"") {
-                return Ok(());
-            }
-            if self.take("\\n") {
-                out.push('\n');
-            } else if self.take("\\\"") {
-                out.push('"');
-            } else {
-                out.push('\\');
-                // A single backslash is literal.
-                let _doubled = self.take("\\\\") || self.take("\\");
-            }
-        }
+        let mut escaped = false;
+        let is_end = |character| {
+            let ends = character == '"' && !escaped;
+            escaped = character == '\\' && !escaped;
+            ends
+        };
+        let Some(end) = self.rest.find(is_end) else {
+            return Err((
+                item,
+                format!("the closing quote of `{}` is missing", self.shown()),
+            ));
+        };
+        let raw = self.split(end);
+        self.take("\"");
+        Ok(unescape(raw))
     }
 
     /// The beginning of the unread rest, for a message.
@@ -114,4 +128,23 @@ impl<'a> Line<'a> {
         self.rest = rest;
         taken
     }
+}
+
+fn unescape(raw: &str) -> Cow<'_, str> {
+    let mut parts = raw.split('\\');
+    let first = parts.next().unwrap_or_default();
+    if first.len() == raw.len() {
+        return Cow::Borrowed(raw);
+    }
+    let mut text = first.to_owned();
+    while let Some(part) = parts.next() {
+        match part.as_bytes().first() {
+            Some(b'n') => text.extend(["\n", &part[1..]]),
+            Some(b'"') => text.push_str(part),
+            Some(_) => text.extend(["\\", part]),
+            // The next backslash is escaped.
+            None => text.extend(["\\", parts.next().unwrap_or_default()]),
+        }
+    }
+    Cow::Owned(text)
 }

@@ -9,7 +9,6 @@ pub mod endpoint;
 pub mod exposition;
 pub mod line;
 pub mod rows;
-pub mod series;
 pub mod target;
 
 use std::time::Duration;
@@ -95,19 +94,16 @@ impl Probe for Scrape {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         let mut pending = None;
         self.read_ns = None;
-        for Reading {
-            probe,
-            rows: endpoint_rows,
-        } in &mut self.readings
+        for reading in self
+            .readings
+            .iter_mut()
+            .filter(|reading| reading.probe.is_pending())
         {
-            if !probe.is_pending() {
-                continue;
-            }
-            endpoint_rows.clear();
-            match probe.sample(endpoint_rows) {
+            reading.rows.clear();
+            match reading.probe.sample(&mut reading.rows) {
                 Ok(()) => {
-                    rows.append(endpoint_rows);
-                    self.read_ns = span(self.read_ns, probe.read_ns());
+                    rows.append(&reading.rows);
+                    self.read_ns = span(self.read_ns, reading.probe.read_ns());
                 }
                 Err(error @ ProbeError::Pending(_)) => pending = Some(error),
                 Err(error) => return Err(error),

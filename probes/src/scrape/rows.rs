@@ -45,91 +45,48 @@ static COLUMNS: &[Column] = &[
     ),
 ];
 
-/// The descriptions that were recorded: a description has a row only when it is new or has changed.
-#[derive(Debug, Default)]
-pub struct RecordedDescriptions {
-    texts: HashMap<Box<str>, Box<str>>,
-    key: String,
+/// Appends a row with a value.
+pub fn sample(rows: &mut Rows, entity: [&str; 2], value: f64, timestamp_ns: Option<i64>, text: Option<&str>) {
+    rows.row(&entity.map(str::as_bytes));
+    rows.double(value);
+    match timestamp_ns {
+        Some(timestamp_ns) => rows.int(timestamp_ns),
+        None => rows.null(),
+    }
+    match text {
+        Some(text) => rows.text(text.as_bytes()),
+        None => rows.null(),
+    }
 }
 
+/// The descriptions that were recorded: a description has a row only when it is new or has changed.
+#[derive(Debug, Default)]
+pub struct RecordedDescriptions(HashMap<String, String>);
+
 impl RecordedDescriptions {
-    /// Appends a row that the recorder adds to a scrape.
-    pub fn synthetic(
-        &self,
-        rows: &mut Rows,
-        endpoint: &[u8],
-        metric: &[u8],
-        value: f64,
-        realtime_ns: i64,
-        text: Option<&str>,
-    ) {
-        rows.row(&[endpoint, metric]);
-        rows.double(value);
-        rows.int(realtime_ns);
-        text_or_null(rows, text);
-    }
-
-    /// Appends the row with the URL of the endpoint, once. The query is left out: it can contain a
-    /// secret.
-    pub fn url(&mut self, rows: &mut Rows, endpoint: &[u8], url: &str) {
-        let without_query = url.split('?').next().unwrap_or_default();
-        self.key.clear();
-        self.key.push_str("# URL");
-        self.description(rows, endpoint, without_query);
-    }
-
     /// Appends the row of a sample, or of a new description.
-    pub fn item(&mut self, rows: &mut Rows, endpoint: &[u8], item: Item<'_>) {
+    pub fn item(&mut self, rows: &mut Rows, endpoint: &str, item: Item<'_>) {
         match item {
             Item::Sample {
                 series,
                 value,
                 timestamp_ns,
                 exemplar,
-            } => {
-                rows.row(&[endpoint, series.as_bytes()]);
-                rows.double(value);
-                match timestamp_ns {
-                    Some(timestamp_ns) => rows.int(timestamp_ns),
-                    None => rows.null(),
-                }
-                text_or_null(rows, exemplar);
-            }
+            } => sample(rows, [endpoint, series], value, timestamp_ns, exemplar),
             Item::Description { keyword, name, text } => {
-                self.key.clear();
-                self.key.extend(["# ", keyword, " ", name]);
-                self.description(rows, endpoint, text);
+                self.description(rows, endpoint, &format!("# {keyword} {name}"), text);
             }
         }
     }
 
-    /// Appends the row of `self.key`, if `text` is new.
-    fn description(&mut self, rows: &mut Rows, endpoint: &[u8], text: &str) {
-        if self.is_new(text) {
-            rows.row(&[endpoint, self.key.as_bytes()]);
-            rows.nulls(2);
-            rows.text(text.as_bytes());
+    /// Appends the row of a description, if `text` is new.
+    pub fn description(&mut self, rows: &mut Rows, endpoint: &str, key: &str, text: &str) {
+        if self.0.get(key).is_some_and(|before| before == text) {
+            return;
         }
-    }
-
-    fn is_new(&mut self, text: &str) -> bool {
-        match self.texts.get_mut(self.key.as_str()) {
-            Some(before) if **before == *text => false,
-            Some(before) => {
-                *before = text.into();
-                true
-            }
-            None => {
-                self.texts.insert(self.key.as_str().into(), text.into());
-                true
-            }
-        }
-    }
-}
-
-fn text_or_null(rows: &mut Rows, text: Option<&str>) {
-    match text {
-        Some(text) => rows.text(text.as_bytes()),
-        None => rows.null(),
+        rows.row(&[endpoint.as_bytes(), key.as_bytes()]);
+        rows.nulls(2);
+        rows.text(text.as_bytes());
+        self.0.insert(key.to_owned(), text.to_owned());
     }
 }

@@ -76,6 +76,24 @@ fn ok(mut stream: TcpStream, body: &str) {
     );
 }
 
+/// An answer with this head and body.
+fn replies(status: &str, headers: &str, body: &[u8]) -> impl Fn(TcpStream, String) + Send + 'static {
+    let (status, headers, body) = (status.to_owned(), headers.to_owned(), body.to_vec());
+    move |mut stream, _| reply(&mut stream, &status, &headers, &body)
+}
+
+fn packed(text: &str, level: Compression) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(vec![], level);
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
+}
+
+const GZIP: &str = "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n";
+
+fn row<'a>(rows: &'a [Row], metric: &str) -> &'a Row {
+    rows.iter().find(|row| row.metric == metric).unwrap()
+}
+
 fn probe_of(targets: &[(&str, SocketAddr)], change: impl FnOnce(&mut Scrapes)) -> Box<dyn Probe> {
     let target = |(name, address): &(&str, SocketAddr)| {
         format!("{name}=http://{address}/metrics")
@@ -140,7 +158,7 @@ fn tick(probe: &mut dyn Probe) -> Vec<Row> {
 }
 
 fn up(rows: &[Row]) -> (f64, String) {
-    let row = rows.iter().find(|row| row.metric == "up").unwrap();
+    let row = row(rows, "up");
     (row.value.unwrap(), row.text.clone().unwrap_or_default())
 }
 
@@ -161,11 +179,7 @@ fn refused(answer: impl Fn(TcpStream, String) + Send + 'static, change: impl FnO
         [],
         "a response is recorded completely or not at all"
     );
-    let scraped = rows
-        .iter()
-        .find(|row| row.metric == "scrape_samples_scraped")
-        .unwrap();
-    assert_eq!(scraped.value, Some(0.0));
+    assert_eq!(row(&rows, "scrape_samples_scraped").value, Some(0.0));
     let (up, why) = up(&rows);
     assert_eq!(up, 0.0);
     why
@@ -189,31 +203,11 @@ fn samples_are_recorded_as_exposed() {
     assert_eq!(up(&rows), (1.0, String::new()));
     assert!(rows.iter().all(|row| row.endpoint == "a.b-c"));
     assert_eq!(samples(&rows), [("a{b=\"c\"}", 1.0), ("a{b=\"d\"}", 2.5)]);
-    let text_of = |name: &str| {
-        rows.iter()
-            .find(|row| row.metric == name)
-            .unwrap()
-            .text
-            .clone()
-            .unwrap()
-    };
-    assert_eq!(text_of("# TYPE a"), "counter");
-    assert_eq!(text_of("# URL"), format!("http://{address}/metrics"));
-    assert_eq!(
-        rows.iter()
-            .find(|row| row.metric == "scrape_samples_scraped")
-            .unwrap()
-            .value,
-        Some(2.0)
-    );
-    assert!(
-        rows.iter()
-            .find(|row| row.metric == "scrape_duration_seconds")
-            .unwrap()
-            .value
-            .unwrap()
-            > 0.0
-    );
+    assert_eq!(row(&rows, "# TYPE a").text.as_deref(), Some("counter"));
+    let url = format!("http://{address}/metrics");
+    assert_eq!(row(&rows, "# URL").text, Some(url));
+    assert_eq!(row(&rows, "scrape_samples_scraped").value, Some(2.0));
+    assert!(row(&rows, "scrape_duration_seconds").value.unwrap() > 0.0);
     let head: String = received.recv().unwrap();
     let head = head.to_ascii_lowercase();
     for expected in [
@@ -304,18 +298,9 @@ fn response_over_the_limit_is_refused() {
     assert_eq!(refused(long, nothing), reason);
 
     // Small when compressed, large in memory.
-    let mut encoder = GzEncoder::new(vec![], Compression::best());
-    encoder.write_all("a 1\n".repeat(25 << 20).as_bytes()).unwrap();
-    let packed = encoder.finish().unwrap();
-    assert!(packed.len() < 1 << 20);
-    let bomb = move |mut stream: TcpStream, _| {
-        reply(
-            &mut stream,
-            "200 OK",
-            "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n",
-            &packed,
-        );
-    };
+    let bomb = packed(&"a 1\n".repeat(25 << 20), Compression::best());
+    assert!(bomb.len() < 1 << 20);
+    let bomb = replies("200 OK", GZIP, &bomb);
     assert_eq!(refused(bomb, nothing), reason);
     let exact = |scrapes: &mut Scrapes| scrapes.limit = BODY.len() as u64;
     let address = serve(|stream, _| ok(stream, BODY));
@@ -331,59 +316,21 @@ fn response_over_the_limit_is_refused() {
 
 #[test]
 fn compressed_responses_are_decompressed() {
-    let mut encoder = GzEncoder::new(vec![], Compression::fast());
-    encoder.write_all(BODY.as_bytes()).unwrap();
-    let packed = encoder.finish().unwrap();
-    let address = serve(move |mut stream, _| {
-        reply(
-            &mut stream,
-            "200 OK",
-            "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n",
-            &packed,
-        );
-    });
-    assert_eq!(
-        samples(&tick(probe_of(&[("gzip", address)], nothing).as_mut())).len(),
-        2
-    );
+    let address = serve(replies("200 OK", GZIP, &packed(BODY, Compression::fast())));
+    let rows = tick(probe_of(&[("gzip", address)], nothing).as_mut());
+    assert_eq!(samples(&rows).len(), 2);
 }
 
 #[test]
 fn malformed_responses_are_refused_with_a_reason() {
-    let status = |status: &'static str| {
-        refused(
-            move |mut stream, _| {
-                reply(
-                    &mut stream,
-                    status,
-                    "Content-Type: text/plain\r\n",
-                    BODY.as_bytes(),
-                )
-            },
-            nothing,
-        )
-    };
-    assert_eq!(
-        status("404 Not Found"),
-        "the server returned HTTP status 404 Not Found"
-    );
-    assert_eq!(
-        status("500 Internal Server Error"),
-        "the server returned HTTP status 500 Internal Server Error"
-    );
-
-    let kind = |kind: &'static str, body: &'static str| {
-        refused(
-            move |mut stream, _| {
-                reply(
-                    &mut stream,
-                    "200 OK",
-                    &format!("Content-Type: {kind}\r\n"),
-                    body.as_bytes(),
-                )
-            },
-            nothing,
-        )
+    for status in ["404 Not Found", "500 Internal Server Error"] {
+        let answer = replies(status, "Content-Type: text/plain\r\n", BODY.as_bytes());
+        let expected = format!("the server returned HTTP status {status}");
+        assert_eq!(refused(answer, nothing), expected);
+    }
+    let kind = |kind: &str, body: &str| {
+        let headers = format!("Content-Type: {kind}\r\n");
+        refused(replies("200 OK", &headers, body.as_bytes()), nothing)
     };
     assert!(kind("text/html; charset=utf-8", BODY).contains("content type \"text/html\""));
     assert!(kind("application/json", BODY).contains("/metrics"));
@@ -431,7 +378,7 @@ fn redirects_are_followed_within_the_origin_of_the_endpoint() {
     assert!(head.starts_with("get /other "), "{head}");
     assert!(head.contains("authorization: bearer hush"), "{head}");
 
-    let round = |mut stream: TcpStream, _| reply(&mut stream, "302 Found", "Location: /metrics\r\n", b"");
+    let round = replies("302 Found", "Location: /metrics\r\n", b"");
     assert!(refused(round, nothing).contains("redirect"));
 }
 
@@ -451,9 +398,7 @@ fn redirects_to_another_origin_are_refused_unread() {
         "file:///etc/shadow".to_owned(),
         format!("http://127.0.0.1:{port}/{}", "x".repeat(5000)),
     ] {
-        let answer = move |mut stream: TcpStream, _| {
-            reply(&mut stream, "302 Found", &format!("Location: {place}\r\n"), b"");
-        };
+        let answer = replies("302 Found", &format!("Location: {place}\r\n"), b"");
         let reason = refused(answer, nothing);
         assert!(reason.contains("redirects to another origin"), "{reason}");
         assert!(reason.len() < 400, "{reason}");
@@ -494,8 +439,5 @@ fn endpoint_is_down_until_it_returns() {
     let described: Vec<_> = rows.iter().filter(|row| row.metric.starts_with('#')).collect();
     assert_eq!(described.len(), 1);
     assert_eq!(described[0].text.as_deref(), Some("gauge"));
-    assert_eq!(
-        rows.iter().find(|row| row.metric == "new").unwrap().timestamp_ns,
-        Some(5_000_000)
-    );
+    assert_eq!(row(&rows, "new").timestamp_ns, Some(5_000_000));
 }

@@ -128,27 +128,23 @@ fn series_has_one_canonical_form() {
 
 #[test]
 fn unusual_input_is_accepted() {
-    let body =
-        "a 1\nb 2\na 3\na 1 5\n# TYPE a gauge\n# TYPE a counter\n#\n# comment\n#HELP\tc\na_created 7\n";
-    assert_eq!(
-        text(body).unwrap(),
-        [
-            "a 1",
-            "b 2",
-            "a 3",
-            "a 1 @5000000",
-            "# TYPE a gauge",
-            "# TYPE a counter",
-            "# HELP c ",
-            "a_created 7"
-        ]
-    );
-    assert_eq!(text("").unwrap(), Vec::<String>::new());
+    let body = "a 1\nb 2\na 3\na 1 5\n# TYPE a gauge\n# TYPE a counter\n#\n# comment\n#HELP\tc\n";
+    let expected = [
+        "a 1",
+        "b 2",
+        "a 3",
+        "a 1 @5000000",
+        "# TYPE a gauge",
+        "# TYPE a counter",
+        "# HELP c ",
+    ];
+    assert_eq!(text(body).unwrap(), expected);
     assert_eq!(text("# UNIT a seconds\n\t\n").unwrap(), Vec::<String>::new());
     let values = text("a nan\na -iNf\na .5\na 1e-400\na -0\na 0001.e3").unwrap();
     assert_eq!(values, ["a NaN", "a -inf", "a 0.5", "a 0", "a -0", "a 1000"]);
 }
 
+/// Further malformed input is in `tests/fixtures/scrape/malformed`.
 #[test]
 fn error_names_the_malformed_line() {
     for (body, expected) in [
@@ -156,28 +152,20 @@ fn error_names_the_malformed_line() {
         ("a 1\n\nb x", "3: value: `x` is not a number"),
         ("a 1\r\n", "1: value: `1\\r` ends with a carriage return"),
         ("a 1e999", "1: value: `1e999` is outside"),
-        ("a 0x10", "1: value: `0x10`"),
-        ("a 1_0", "1: value: `1_0`"),
         ("a 1 2 3", "1: sample: `3` follows"),
         ("a 1 2.5", "1: timestamp: `2.5` is not a whole number"),
         (
             "a 1 9223372036854775807",
             "1: timestamp: `9223372036854775807` is outside",
         ),
-        ("a 1 # {} 1", "1: sample: `# {} 1` follows"),
         ("a{b=\"1\"", "1: label: no `,` or `}`"),
         ("a{b=\"1} 5", "1: label: the closing quote of `1} 5`"),
         ("a{b=1} 5", "1: label: `1} 5` is not a string"),
         ("a{b} 5", "1: label: `b` has no value"),
-        ("a{b=\"1\" c=\"2\"} 5", "1: label: no `,`"),
-        ("a{,} 5", "1: label: `,} 5` is not a string"),
         ("a{b=\"1\",b=\"2\"} 5", "1: label: `b` is duplicate"),
         ("a{\"b\"} 5", "1: metric: the series has two names"),
-        ("{b=\"1\"} 5", "1: metric: no name"),
         ("9a 5", "1: metric: no name before `9a 5`"),
-        ("<html>", "1: metric: no name before `<html>`"),
         ("# TYPE a nonsense", "1: TYPE: `nonsense` is not a type"),
-        ("# TYPE a", "1: TYPE: `` is not a type"),
         ("# HELP 9a b", "1: metric: `9a b` is not a string"),
         ("# HELP", "1: HELP: the name of the metric is missing"),
     ] {
@@ -185,11 +173,9 @@ fn error_names_the_malformed_line() {
         assert!(error.starts_with(expected), "{body:?}: {error}");
     }
     for (body, expected) in [
-        ("a 1\n", "1: # EOF: missing at the end"),
-        ("", "0: # EOF"),
+        ("", "0: # EOF: missing at the end"),
         ("# EOF\na 1\n", "2: # EOF: `a 1` follows it"),
         ("a 1\n\n# EOF\n", "2: line: empty"),
-        (" a 1\n# EOF\n", "1: metric: no name"),
         ("a  1\n# EOF\n", "1: value: missing"),
         ("a 1 \n# EOF\n", "1: sample: `` follows"),
         ("a 1 nan\n# EOF\n", "1: timestamp: `nan` is not a time"),
@@ -198,7 +184,6 @@ fn error_names_the_malformed_line() {
         ("#HELP a b\n# EOF\n", "1: comment: no space"),
         ("a 1 # 5\n# EOF\n", "1: exemplar: `5` does not start"),
         ("a 1 # {a=\"b\"}\n# EOF\n", "1: exemplar: the value is missing"),
-        ("a 1 # {a=\"b\"} x\n# EOF\n", "1: value: `x`"),
         ("a 1 # {a=\"b\"} 1 2 3\n# EOF\n", "1: sample: ` 3` follows"),
     ] {
         let error = open(body).unwrap_err();
