@@ -23,19 +23,10 @@ examples:
 
 def add(subparsers: Any) -> None:
     """Register `ceilings`."""
-    parser = options.command(
-        subparsers,
-        "ceilings",
-        "print the measured limits of a host and the vendor's limits",
-        EXAMPLES,
-    )
-    parser.add_argument(
-        "file",
-        nargs="?",
-        type=Path,
-        metavar="FILE|DIR",
-        help="ceilings.json, or a directory that contains it",
-    )
+    summary = "print the measured limits of a host and the vendor's limits"
+    parser = options.command(subparsers, "ceilings", summary, EXAMPLES)
+    file = "ceilings.json, or a directory that contains it"
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE|DIR", help=file)
     parser.add_argument(
         "--claimed",
         metavar="JSON",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from loadprint.errors import InputError
 from loadprint.reading.documents import Kind, ListOf, Shape, shape_error
 from loadprint.reading.recording import read_object
 from loadprint.tables.ceilings import FILE, HINT, Ceiling, read
 
+SAME = ("value", "unit", "claimed", "depth", "quantity", "tool", "command", "date", "host")
 MISSING: dict[str, Shape] = {"missing": ListOf({"label": Kind.TEXT, "reason": Kind.TEXT})}
 
 
@@ -37,8 +39,7 @@ class Line:
     host: str | None
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """The content of a file; `missing` contains (measurement without a result, reason)."""
 
     source: str
@@ -62,27 +63,15 @@ def summarise(path: Path) -> Summary:
 
 
 def _line(ceiling: Ceiling) -> Line:
-    latency = dict(ceiling.latency_s)
-    claimed = ceiling.claimed
+    latency, claimed = dict(ceiling.latency_s), ceiling.claimed
+    highest = max(ceiling.values, default=0.0)
+    several = len(ceiling.values) > 1 and highest > 0
     return Line(
         label=ceiling.label or ceiling.quantity,
-        value=ceiling.value,
-        unit=ceiling.unit,
         repeats=len(ceiling.values),
-        spread=_spread(ceiling.values),
+        spread=(highest - min(ceiling.values)) / highest if several else None,
         p50_s=latency.get("p50"),
         p99_s=latency.get("p99"),
-        claimed=claimed,
         of_claimed=None if claimed is None else ceiling.value / claimed,
-        depth=ceiling.depth,
-        quantity=ceiling.quantity,
-        tool=ceiling.tool,
-        command=ceiling.command,
-        date=ceiling.date,
-        host=ceiling.host,
+        **{name: getattr(ceiling, name) for name in SAME},
     )
-
-
-def _spread(values: tuple[float, ...]) -> float | None:
-    highest = max(values, default=0.0)
-    return (highest - min(values)) / highest if len(values) > 1 and highest > 0 else None

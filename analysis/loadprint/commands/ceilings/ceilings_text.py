@@ -35,13 +35,8 @@ def markdown(summary: Summary) -> str:
     lines = [f"| {' | '.join(escape.markdown(head) or ' ' for head in HEADS)} |"]
     lines.append("|:--|:--|" + "--:|" * (len(HEADS) - 2))
     lines += [f"| {' | '.join(map(escape.markdown, _cells(line)))} |" for line in summary.lines]
-    lines += [
-        "",
-        *(
-            f"- not measured: {escape.markdown(name)}: {escape.markdown(reason)}"
-            for name, reason in summary.missing
-        ),
-    ]
+    missing = (map(escape.markdown, each) for each in summary.missing)
+    lines += ["", *(f"- not measured: {name}: {reason}" for name, reason in missing)]
     lines += [f"{escape.markdown(sentence)}  " for sentence in _method(summary)]
     return "\n".join(lines) + "\n"
 

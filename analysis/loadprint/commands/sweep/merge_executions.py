@@ -53,10 +53,8 @@ def _server(swept: Swept) -> str:
     """Flavour and version of the server, as recorded by the runs."""
     for cell in swept.cells:
         for run in cell.runs:
-            version = (run.run.meta.get("versions") or {}).get("server") or (run.run.server or {}).get(
-                "version"
-            )
-            if version:
+            versions = run.run.meta.get("versions") or {}
+            if version := versions.get("server") or (run.run.server or {}).get("version"):
                 return str(version)
     return swept.path.resolve().name
 
