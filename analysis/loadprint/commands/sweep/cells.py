@@ -57,6 +57,11 @@ class Swept:
     notes: tuple[str, ...] = ()
 
     @property
+    def runs(self) -> list[Measured]:
+        """The runs of all cells."""
+        return [run for cell in self.cells for run in cell.runs]
+
+    @property
     def reference(self) -> str:
         """Name of the reference cell."""
         return str(self.execution.get("reference"))
