@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from loadprint.__main__ import main
 from loadprint.commands.ceilings import ceilings_text, claims
-from loadprint.commands.ceilings.ceilings_summary import summarise
+from loadprint.commands.ceilings.ceilings_text import summarise
 from loadprint.commands.ceilings.gather_outputs import gather, write
 from loadprint.commands.ceilings.outputs import MEASURES, READERS
 from loadprint.errors import InputError
