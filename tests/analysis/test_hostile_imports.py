@@ -20,14 +20,9 @@ from test_hostile import MOST_KIB, OWNED, peak
 
 def limited(*words: object) -> tuple[int, str, str]:
     """Status, output and errors of a command in a separate process."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "loadprint", *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        out, err = process.communicate()
-    return process.returncode, out, err
+    command = [sys.executable, "-m", "loadprint", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("words", [["import", "prometheus", "/dev/zero"], ["usl", "/dev/zero"]])

@@ -44,9 +44,7 @@ def _recording(busy: int = 30) -> Imported:
             "tx_bytes": [4096.0 * t for t in some],
         },
     )
-    scrape = ImportedTable(
-        "scrape", [1, 0], {"metric": ["b", "a"], "value": [1.5, float("nan")]}, shape="metrics"
-    )
+    scrape = ImportedTable("scrape", [1, 0], {"metric": ["b", "a"], "value": [1.5, float("nan")]})
     times = [BEGIN + 2_000_000_000 * t for t in ticks]
     return Imported("test", ["a file"], times, [cpu, nic, scrape], {"host": "db9"})
 

@@ -55,15 +55,13 @@ LAYOUTS: Mapping[str, Layout] = {
 class ImportedTable:
     """One probe's table. `columns`: entity and value columns by name, each as long as `ticks`.
 
-    `meanings` has unit, kind and help of value columns (shape table) or of metrics (shape metrics). Tables of
-    `LAYOUTS` need no meanings; their columns that are not given are null.
+    `meanings` has unit, kind and help of value columns. Tables of `LAYOUTS` need none; their columns that are
+    not given are null. Other tables have the shape metrics, and meanings of metrics.
     """
 
     name: str
     ticks: Sequence[int]
     columns: Mapping[str, Sequence[Any] | Array]
-    shape: str = "table"
-    entity: tuple[str, ...] = ()
     meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     source: str = ""
 

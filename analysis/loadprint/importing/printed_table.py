@@ -168,13 +168,8 @@ def _fitting(cells: Sequence[tuple[Number | None, ...]], printed: Sequence[Numbe
     """The denominator of the printed ratios: the side that more of them agree with, else the first."""
     if not any(printed):
         return 0
-    agreeing = [
-        sum(
-            _row("", "", values, ratio, base).verdict == AGREES
-            for values, ratio in zip(cells, printed, strict=True)
-        )
-        for base in (0, 1)
-    ]
+    pairs = list(zip(cells, printed, strict=True))
+    agreeing = [sum(_row("", "", *pair, base).verdict == AGREES for pair in pairs) for base in (0, 1)]
     return 1 if agreeing[1] > agreeing[0] else 0
 
 

@@ -19,7 +19,6 @@ from loadprint.importing.printed_table import Misprint, PrintedRow, PrintedTable
 from loadprint.rendering import escape
 from loadprint.rendering.layout import raised
 
-GAP = 2
 WIDTH = 100
 THREE_DIGITS = 100.0
 RAISED = raised(range(10))
@@ -31,35 +30,38 @@ CSV_HEAD = (
 
 def render_text(table: PrintedTable) -> str:
     """Return the table for a terminal, by section, with the misprints below it."""
-    lines = [line for part in _parts(table) for line in _grid(table, part)]
+    parts = [_aligned(table, table.sides)]
+    if max(map(cell_len, parts[0])) > WIDTH:
+        others = [side for side in table.sides if side != table.reference]
+        pairs = ([each for each in table.sides if each in (side, table.reference)] for side in others)
+        parts = [_aligned(table, pair) for pair in pairs]
+    lines = [line for part in parts for line in _by_section(table, part)]
     for text in _below(table):
         indent = " " * (len(text) - len(text.lstrip(RAISED)) + 1) if text[0] in RAISED else ""
         lines += textwrap.wrap(text, WIDTH, subsequent_indent=indent)
     return "\n".join(lines) + "\n"
 
 
-def _parts(table: PrintedTable) -> list[tuple[str, ...]]:
-    """Sides of each table: all if they fit, else the reference and one other."""
-    if sum(_widths(table, table.sides)) + GAP * (len(_heads(table, table.sides)) - 1) <= WIDTH:
-        return [table.sides]
-    return [
-        tuple(each for each in table.sides if each in (side, table.reference))
-        for side in table.sides
-        if side != table.reference
-    ]
+def _aligned(table: PrintedTable, shown: Sequence[str]) -> list[str]:
+    """The heads, and a line for each row: the first column left-aligned, the others right-aligned."""
+    rows = [_heads(table, shown), *(_cells(table, row, shown) for row in table.rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
+        padded = [row[0] + gaps[0], *(gap + cell for gap, cell in zip(gaps[1:], row[1:], strict=True))]
+        lines.append("  ".join(padded).rstrip())
+    return lines
 
 
-def _grid(table: PrintedTable, shown: Sequence[str]) -> Iterator[str]:
-    widths = _widths(table, shown)
-    yield _line(_heads(table, shown), widths)
+def _by_section(table: PrintedTable, lines: Sequence[str]) -> Iterator[str]:
+    yield lines[0]
     section = None
-    for row in table.rows:
+    for row, line in zip(table.rows, lines[1:], strict=True):
         if row.section != section:
             section = row.section
-            yield ""
-            if section:
-                yield section
-        yield _line(_cells(table, row, shown), widths)
+            yield from ("", section) if section else ("",)
+        yield line
     yield ""
 
 
@@ -85,12 +87,12 @@ def render_csv(table: PrintedTable) -> str:
     writer.writerow(CSV_HEAD.split())
     for row in table.rows:
         for side, cell, ratio in zip(table.sides, row.cells, row.ratios, strict=True):
-            printed = () if cell is None else (cell.text, cell.value, *_ends(cell.span))
-            compared = ("", "", "") if ratio is None else (ratio.value, *_ends(ratio.span))
-            judged = ("", "") if ratio is None or row.printed is None else (row.printed.text, row.verdict)
-            wrong = ("", "", "") if cell is None else (cell.wrong, *_ends(cell.meant))
+            printed = [""] * 4 if cell is None else (cell.text, cell.value, *_ends(cell.span))
+            compared = [""] * 3 if ratio is None else (ratio.value, *_ends(ratio.span))
+            judged = [""] * 2 if ratio is None or row.printed is None else (row.printed.text, row.verdict)
+            wrong = [""] * 3 if cell is None else (cell.wrong, *_ends(cell.meant))
             names = (row.section, row.metric, side)
-            writer.writerow((*names, *(printed or [""] * 4), table.reference, *compared, *judged, *wrong))
+            writer.writerow((*names, *printed, table.reference, *compared, *judged, *wrong))
     return out.getvalue()
 
 
@@ -168,19 +170,6 @@ def _misprint_text(misprint: Misprint) -> str:
     if misprint.low is None or misprint.high is None:
         return text
     return f"{text}; possible values: {misprint.low:,.0f}–{misprint.high:,.0f}"
-
-
-def _widths(table: PrintedTable, shown: Sequence[str]) -> list[int]:
-    rows = [_heads(table, shown), *(_cells(table, row, shown) for row in table.rows)]
-    return [max(cell_len(row[place]) for row in rows) for place in range(len(rows[0]))]
-
-
-def _line(cells: list[str], widths: list[int]) -> str:
-    padded = (
-        cell + " " * (width - cell_len(cell)) if place == 0 else " " * (width - cell_len(cell)) + cell
-        for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    )
-    return (" " * GAP).join(padded).rstrip()
 
 
 def _ends(span: Interval | None) -> tuple[float | str, float | str]:

@@ -20,7 +20,6 @@ from loadprint.reading.units import unit_of
 
 SAVE = 'save the response of /api/v1/query_range, or of /api/v1/query with a range such as {job="node"}[1h]'
 NAMED = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_ ]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)|(?<!\d)(\d{13}|\d{10})(?!\d)")
-OPEN_TABLES = ("memory", "vmstat", "tcp")
 Rows = dict[tuple[Entity, int], dict[str, int | float]]
 
 
@@ -165,14 +164,8 @@ def _tables(of_host: Sequence[tuple[node.Cell, Series]], ticks: Mapping[int, int
     for table, rows in cells.items():
         metrics = sorted({entity[0] for entity, _ in rows} if table == "memory" else set())
         meanings = {name: {"unit": unit_of(table, name) or "kB", "kind": "gauge"} for name in metrics}
-        yield ImportedTable(
-            table,
-            [tick for _, tick in rows],
-            columns_of(table, rows),
-            shape="metrics" if table in OPEN_TABLES else "table",
-            meanings=meanings,
-            source="node_exporter",
-        )
+        ticks_of_rows = [tick for _, tick in rows]
+        yield ImportedTable(table, ticks_of_rows, columns_of(table, rows), meanings, "node_exporter")
 
 
 def _sum_cpus(rows: Rows) -> None:
@@ -196,14 +189,7 @@ def _scrape(others: Sequence[Series], ticks: Mapping[int, int]) -> ImportedTable
         columns["endpoint"] += [one.labels.get("instance", "")] * len(one.points)
         columns["metric"] += [exposition.series_text(one.name, one.labels)] * len(one.points)
         columns["value"] += one.points.values()
-    return ImportedTable(
-        "scrape",
-        columns.pop("tick"),
-        columns,
-        shape="metrics",
-        entity=("endpoint", "metric"),
-        source="prometheus",
-    )
+    return ImportedTable("scrape", columns.pop("tick"), columns, source="prometheus")
 
 
 def _facts(series: Iterable[Series], instance: str | None) -> dict[str, Any]:

@@ -242,14 +242,14 @@ def _table(name: str, integral: sar_tables.Integral, cpus: int) -> ImportedTable
     if name in LAYOUTS:
         entity = LAYOUTS[name].entity
         meanings = {column: _meaning(name, column, cpus) for column in columns if column not in entity}
-        return ImportedTable(name, ticks, columns, "table", entity, meanings)
+        return ImportedTable(name, ticks, columns, meanings)
     kind, other = ("gauge", "kB") if name == "memory" else ("counter", "1")
     meanings = {
         metric: {"unit": unit_of(name, metric) or other, "kind": kind, "help": ""}
         | ({} if kind == "gauge" else {"resolution": f"{sar_tables.PRINTED:g}"})
         for metric in dict.fromkeys(columns["metric"])
     }
-    return ImportedTable(name, ticks, columns, "metrics", ("metric",), meanings, SOURCE)
+    return ImportedTable(name, ticks, columns, meanings, SOURCE)
 
 
 def _meaning(table: str, column: str, cpus: int) -> dict[str, str]:

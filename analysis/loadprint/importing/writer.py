@@ -128,7 +128,8 @@ def _store(path: Path, rows: pa.Table, imported: Imported, **described: Any) -> 
 
 def _write_table(path: Path, table: ImportedTable, imported: Imported) -> None:
     layout = LAYOUTS.get(table.name)
-    entity = table.entity or (layout.entity if layout else ("metric",))
+    metrics = [name for name in ("endpoint", "metric") if name in table.columns]
+    entity = list(layout.entity) if layout else metrics
     meanings = {name: dict(meaning) for name, meaning in table.meanings.items()}
     values = [name for name in table.columns if name not in entity]
     if layout:
@@ -140,14 +141,12 @@ def _write_table(path: Path, table: ImportedTable, imported: Imported) -> None:
         text = meanings.get(name, {}).get("kind") == "info"
         arrays[name] = _array(table.columns.get(name), len(table.ticks), pa.string() if text else pa.uint64())
     arrays["tick"] = pa.array(table.ticks, pa.uint32())
-    key = "columns"
-    order = ["tick", *entity, *values]
-    if table.shape == "metrics":
-        key = "metrics"
-        order = [*entity, "tick", *values]
+    shape, key, order = "table", "columns", ["tick", *entity, *values]
+    if not layout:
+        shape, key, order = "metrics", "metrics", [*entity, "tick", *values]
         seen = set(pc.unique(arrays["metric"]).to_pylist())
         meanings = {name: meaning for name, meaning in meanings.items() if name in seen}
-    described: dict[str, Any] = {"shape": table.shape, "entity": list(entity)}
+    described: dict[str, Any] = {"shape": shape, "entity": entity}
     described |= {"source": table.source} if table.source else {}
     _store(path, pa.table(arrays).select(order), imported, **described, **{key: meanings})
 

@@ -23,19 +23,10 @@ examples:
 
 def add(subparsers: Any) -> None:
     """Register `ceilings`."""
-    parser = options.command(
-        subparsers,
-        "ceilings",
-        "print the measured limits of a host and the vendor's limits",
-        EXAMPLES,
-    )
-    parser.add_argument(
-        "file",
-        nargs="?",
-        type=Path,
-        metavar="FILE|DIR",
-        help="ceilings.json, or a directory that contains it",
-    )
+    summary = "print the measured limits of a host and the vendor's limits"
+    parser = options.command(subparsers, "ceilings", summary, EXAMPLES)
+    file = "ceilings.json, or a directory that contains it"
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE|DIR", help=file)
     parser.add_argument(
         "--claimed",
         metavar="JSON",
@@ -50,7 +41,7 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print, check or gather."""
-    from loadprint.commands.ceilings import ceilings_summary, ceilings_text, claims, gather_outputs
+    from loadprint.commands.ceilings import ceilings_text, claims, gather_outputs
 
     chosen = [each is not None for each in (arguments.file, arguments.claimed, arguments.gather)]
     if sum(chosen) != 1:
@@ -65,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise InputError("--gather", "no output file", "give one with -o FILE")
         gather_outputs.write(gather_outputs.gather(arguments.gather), arguments.output)
     else:
-        summary = ceilings_summary.summarise(arguments.file)
+        summary = ceilings_text.summarise(arguments.file)
         options.write(ceilings_text.RENDERERS[arguments.format](summary), arguments.output)
     return 0
 

@@ -1,4 +1,4 @@
-"""Renders a summary of ceilings as text, Markdown, CSV or JSON."""
+"""Reads a ceilings file, and renders it as text, Markdown, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -6,18 +6,65 @@ import io
 import json
 import textwrap
 from collections.abc import Callable
-from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from loadprint import numbers
-from loadprint.commands.ceilings.ceilings_summary import Line, Summary
+from loadprint.errors import InputError
+from loadprint.reading.documents import Kind, ListOf, Shape, shape_error
+from loadprint.reading.recording import read_object
 from loadprint.rendering import escape
 from loadprint.rendering.grid import grid
+from loadprint.tables.ceilings import FILE, HINT, Ceiling, read
 
 WIDTH = 100
 MISSING = "\u2013"
 HEADS = ("", "unit", "max", "spread %", "p50 ms", "p99 ms", "claimed", "of claim %")
 DISPLAY_UNITS = {"B/s": ("MB/s", 1e-6), "1/s": ("/s", 1.0)}  # base unit → unit of the table, factor
 LABEL_WIDTH = 32
+SHAPE: dict[str, Shape] = {"missing": ListOf({"label": Kind.TEXT, "reason": Kind.TEXT})}
+FIGURES = ("value", "unit", "repeats", "spread", "p50_s", "p99_s", "claimed", "of_claimed", "depth")
+COLUMNS = ("label", *FIGURES, "quantity", "tool", "command", "date", "host")
+Line = dict[str, Any]
+
+
+class Summary(NamedTuple):
+    """The content of a file; `missing` contains (measurement without a result, reason).
+
+    A line has the fields of a Ceiling, and: `spread`, (max - min) / max of the repeats, None for a single
+    one; `p50_s`, `p99_s`: latency in seconds; `of_claimed`: value / claimed.
+    """
+
+    source: str
+    lines: list[Line]
+    missing: list[tuple[str, str]]
+
+
+def summarise(path: Path) -> Summary:
+    """Read a file, or the file in a directory. Raises InputError if it is unusable."""
+    place = path / FILE if path.is_dir() else path
+    ceilings = read(place)
+    document = read_object(place)
+    if error := shape_error(document, SHAPE):
+        raise InputError(place, error, HINT)
+    listed = [each for each in document.get("missing") or [] if each is not None]
+    missing = [(each.get("label") or "?", each.get("reason") or "no reason given") for each in listed]
+    return Summary(str(place), [_line(each) for each in ceilings], missing)
+
+
+def _line(ceiling: Ceiling) -> Line:
+    latency, claimed = dict(ceiling.latency_s), ceiling.claimed
+    highest = max(ceiling.values, default=0.0)
+    several = len(ceiling.values) > 1 and highest > 0
+    computed = {
+        "label": ceiling.label or ceiling.quantity,
+        "repeats": len(ceiling.values),
+        "spread": (highest - min(ceiling.values)) / highest if several else None,
+        "p50_s": latency.get("p50"),
+        "p99_s": latency.get("p99"),
+        "of_claimed": None if claimed is None else ceiling.value / claimed,
+    }
+    return {name: computed[name] if name in computed else getattr(ceiling, name) for name in COLUMNS}
 
 
 def text(summary: Summary) -> str:
@@ -35,13 +82,8 @@ def markdown(summary: Summary) -> str:
     lines = [f"| {' | '.join(escape.markdown(head) or ' ' for head in HEADS)} |"]
     lines.append("|:--|:--|" + "--:|" * (len(HEADS) - 2))
     lines += [f"| {' | '.join(map(escape.markdown, _cells(line)))} |" for line in summary.lines]
-    lines += [
-        "",
-        *(
-            f"- not measured: {escape.markdown(name)}: {escape.markdown(reason)}"
-            for name, reason in summary.missing
-        ),
-    ]
+    missing = (map(escape.markdown, each) for each in summary.missing)
+    lines += ["", *(f"- not measured: {name}: {reason}" for name, reason in missing)]
     lines += [f"{escape.markdown(sentence)}  " for sentence in _method(summary)]
     return "\n".join(lines) + "\n"
 
@@ -50,13 +92,11 @@ def as_csv(summary: Summary) -> str:
     """Return a line per ceiling, in base units; missing values are empty."""
     out = io.StringIO()
     writer = escape.CsvWriter(out)
-    names = [field.name for field in fields(Line)]
-    writer.writerow([*names, "reason"])
+    writer.writerow([*COLUMNS, "reason"])
     for line in summary.lines:
-        plain = asdict(line)
-        writer.writerow(["" if plain[name] is None else plain[name] for name in names] + [""])
+        writer.writerow(["" if value is None else value for value in line.values()] + [""])
     for name, reason in summary.missing:
-        writer.writerow([name, *[""] * (len(names) - 1), reason])
+        writer.writerow([name, *[""] * (len(COLUMNS) - 1), reason])
     return out.getvalue()
 
 
@@ -65,24 +105,24 @@ def as_json(summary: Summary) -> str:
     document = {
         "format_version": 1,
         "source": summary.source,
-        "ceilings": [asdict(line) for line in summary.lines],
+        "ceilings": summary.lines,
         "missing": [{"label": name, "reason": reason} for name, reason in summary.missing],
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _cells(line: Line) -> tuple[str, ...]:
-    unit, factor = DISPLAY_UNITS.get(line.unit, (line.unit, 1.0))
-    depth = "" if line.depth is None else f", depth {line.depth}"
+    unit, factor = DISPLAY_UNITS.get(line["unit"], (line["unit"], 1.0))
+    depth = "" if line["depth"] is None else f", depth {line['depth']}"
     return (
-        textwrap.shorten(line.label + depth, LABEL_WIDTH, placeholder="…"),
+        textwrap.shorten(line["label"] + depth, LABEL_WIDTH, placeholder="…"),
         unit,
-        _number(line.value, factor),
-        MISSING if line.spread is None else numbers.percent(line.spread),
-        _number(line.p50_s, 1e3),
-        _number(line.p99_s, 1e3),
-        _number(line.claimed, factor),
-        MISSING if line.of_claimed is None else numbers.percent(line.of_claimed),
+        _number(line["value"], factor),
+        MISSING if line["spread"] is None else numbers.percent(line["spread"]),
+        _number(line["p50_s"], 1e3),
+        _number(line["p99_s"], 1e3),
+        _number(line["claimed"], factor),
+        MISSING if line["of_claimed"] is None else numbers.percent(line["of_claimed"]),
     )
 
 
@@ -93,10 +133,10 @@ def _number(value: float | None, factor: float) -> str:
 
 
 def _method(summary: Summary) -> list[str]:
-    counts = sorted({line.repeats for line in summary.lines if line.repeats})
-    dates = sorted({line.date for line in summary.lines})
-    hosts = sorted({line.host for line in summary.lines if line.host})
-    tools = dict.fromkeys(line.tool for line in summary.lines)
+    counts = sorted({line["repeats"] for line in summary.lines if line["repeats"]})
+    dates = sorted({line["date"] for line in summary.lines})
+    hosts = sorted({line["host"] for line in summary.lines if line["host"]})
+    tools = dict.fromkeys(line["tool"] for line in summary.lines)
     on_hosts = f" on {', '.join(hosts)}" if hosts else ""
     sentences = [f"measured {', '.join(dates)}{on_hosts} with {', '.join(tools)}"] if summary.lines else []
     if counts:
@@ -104,7 +144,7 @@ def _method(summary: Summary) -> list[str]:
             f"max: the best of {' or '.join(map(str, counts))} repeats; "
             "spread: (max \u2212 min) / max of the repeats; latency: of the best repeat"
         )
-    if any(line.unit == "B/s" for line in summary.lines):
+    if any(line["unit"] == "B/s" for line in summary.lines):
         sentences.append("MB: 10\u2076 B, as vendors count; the kB of `loadprint compare` are 1,024 B")
     return [*sentences, f"exact commands and all repeats: {summary.source}"]
 

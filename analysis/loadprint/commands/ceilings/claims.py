@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from loadprint.commands.ceilings.measures import BYTES, COUNT, MEASURES
+from loadprint.commands.ceilings.outputs import BYTES, MEASURES
 from loadprint.errors import InputError
 
 PLACE = "ceilings_claimed"
@@ -41,6 +41,3 @@ def _limit(name: str, claim: object) -> float:
     if not 0 < value < 1e18 or not math.isfinite(value):
         raise error
     return value
-
-
-assert {measure.unit for measure in MEASURES.values()} == {BYTES, COUNT}

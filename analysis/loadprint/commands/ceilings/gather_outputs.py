@@ -11,14 +11,12 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from loadprint.commands.ceilings import claims, outputs
-from loadprint.commands.ceilings.measures import MEASURES, Measure
-from loadprint.commands.ceilings.outputs import Measured
+from loadprint.commands.ceilings.outputs import MEASURES, Measure, Measured
 from loadprint.errors import InputError
 from loadprint.printable import printable
 from loadprint.reading import bounds
@@ -42,8 +40,7 @@ SHAPE: dict[str, Shape] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Step:
+class _Step(NamedTuple):
     """The repeats of a step; `failed` has the reason of each repeat without a figure."""
 
     planned: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Parses the output of each tool: the value in base units, and the latency if the tool prints it.
+"""Lists the measurements of `ansible/ceilings.yml`, and parses the output of their tools.
 
 Formats: fio(1) `--output-format=json`, iperf3(1) `--json`, sockperf's and sysbench's text,
 perf-bench(1) `--format=simple`.
@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from loadprint.reading import documents
 
+BYTES, COUNT = "B/s", "1/s"
 MEBIBYTE = 2.0**20
 SWITCHES_PER_PIPE = 2  # one operation of `perf bench sched pipe` goes there and back
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     """One repeat. `latency_s` contains `mean`, `p50` and `p99`, as far as the tool prints them."""
 
     value: float
@@ -27,7 +26,10 @@ class Measured:
 
 
 def read(measure: str, text: str) -> Measured:
-    """Parse the output of the tool of a measure. Raises ValueError with what is missing."""
+    """Parse the output of a measure's tool: the value in base units, and the latency if it prints one.
+
+    Raises ValueError with what is missing.
+    """
     try:
         measured = READERS[measure](text)
     except (KeyError, TypeError, IndexError, AttributeError, ArithmeticError) as error:
@@ -108,21 +110,53 @@ def last_line(text: str) -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
+class Measure(NamedTuple):
+    """One ceiling. `quantity` is a name of metrics/quantities.py, except where `row` is False.
+
+    `{nic}` is replaced by the measured interface. `unit` is that of the value.
+    """
+
+    id: str
+    label: str
+    quantity: str
+    unit: str
+    row: bool = True
+
+
+MEASURES = {
+    each.id: each
+    for each in (
+        Measure("read_bandwidth", "sequential read, 1 MiB", "disk.data.read_sectors", BYTES),
+        Measure("write_bandwidth", "sequential write, 1 MiB", "disk.data.write_sectors", BYTES),
+        Measure("read_iops", "random reads, 16 KiB", "disk.data.reads", COUNT),
+        Measure("write_iops", "random writes, 16 KiB", "disk.data.writes", COUNT),
+        Measure("flushes", "write + fdatasync, one thread", "disk.data.serial_syncs", COUNT, row=False),
+        Measure("flushes_all", "write + fdatasync, 8 threads", "mysql.fsyncs", COUNT),
+        Measure("receive_bandwidth", "network, load to server", "nic.{nic}.rx_bytes", BYTES),
+        Measure("send_bandwidth", "network, server to load", "nic.{nic}.tx_bytes", BYTES),
+        Measure("round_trips", "TCP round trips, one by one", "network.round_trips", COUNT, row=False),
+        Measure("memory_read", "memory read, one thread", "memory.thread.read_bytes", BYTES, row=False),
+        Measure("memory_write", "memory written, one thread", "memory.thread.write_bytes", BYTES, row=False),
+        Measure("memory_read_all", "memory read, all threads", "memory.read_bytes", BYTES, row=False),
+        Measure("memory_write_all", "memory written, all threads", "memory.write_bytes", BYTES, row=False),
+        Measure("switches", "context switches, all CPUs", "host.ctxt", COUNT),
+        Measure("cpu_events", "prime searches, one thread", "cpu.thread.events", COUNT, row=False),
+        Measure("cpu_events_all", "prime searches, all threads", "cpu.events", COUNT, row=False),
+    )
+}
 READERS: dict[str, Callable[[str], Measured]] = {
-    "read_bandwidth": _fio("read", "bw_bytes"),
-    "write_bandwidth": _fio("write", "bw_bytes"),
-    "read_iops": _fio("read", "iops"),
-    "write_iops": _fio("write", "iops"),
-    "flushes": _synced,
-    "flushes_all": _synced,
-    "receive_bandwidth": _iperf,
-    "send_bandwidth": _iperf,
-    "round_trips": _sockperf,
-    "memory_read": _memory,
-    "memory_write": _memory,
-    "memory_read_all": _memory,
-    "memory_write_all": _memory,
-    "switches": _pipes,
-    "cpu_events": _primes,
-    "cpu_events_all": _primes,
+    measure: reader
+    for reader, measures in (
+        (_fio("read", "bw_bytes"), "read_bandwidth"),
+        (_fio("write", "bw_bytes"), "write_bandwidth"),
+        (_fio("read", "iops"), "read_iops"),
+        (_fio("write", "iops"), "write_iops"),
+        (_synced, "flushes flushes_all"),
+        (_iperf, "receive_bandwidth send_bandwidth"),
+        (_sockperf, "round_trips"),
+        (_memory, "memory_read memory_write memory_read_all memory_write_all"),
+        (_pipes, "switches"),
+        (_primes, "cpu_events cpu_events_all"),
+    )
+    for measure in measures.split()
 }

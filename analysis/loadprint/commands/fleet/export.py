@@ -120,7 +120,7 @@ def _parts(
         yield probe, pa.concat_tables(tables, promote_options="permissive")
     if rows:
         yield dataset.SETS, pa.Table.from_pylist(cpus, schema=run_facts.SET_COLUMNS)
-        yield dataset.RUNS, pa.Table.from_pylist(rows, schema=run_facts.COLUMNS)
+        yield dataset.RUNS, run_facts.table(rows)
 
 
 def _require_short_texts(path: Path, store: Store) -> None:

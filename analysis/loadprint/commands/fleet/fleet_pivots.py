@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from loadprint.commands.fleet.fleet_table import Fleet, Level
 from loadprint.metrics.derived import Metric
@@ -22,44 +21,26 @@ SHORT_HEADS = {
 }
 
 
-@dataclass(frozen=True)
-class LevelPivot:
-    """One pivot of all metrics: `cell` selects a value of a metric's level."""
-
-    key: str
-    title: str
-    unit: str
-    cell: Callable[[Level, Metric], float | None]
-
-
-LEVELS = (
-    LevelPivot(
-        "level", "Level", "", lambda level, metric: None if level.mean is None else level.mean * metric.factor
+Shown = tuple[str, str, str, Callable[[Level, Metric], float | None]]  # key, title, unit, value
+LEVELS: tuple[Shown, ...] = (("level", "Level", "", lambda level, metric: _times(level.mean, metric.factor)),)
+RATIOS: tuple[Shown, ...] = (
+    ("ratio", "Ratio to {reference}", "", lambda level, _: getattr(level.versus, "centre", None)),
+    ("ratio_low", "Ratio, lower 95 % bound", "", lambda level, _: getattr(level.versus, "low", None)),
+    ("ratio_high", "Ratio, upper 95 % bound", "", lambda level, _: getattr(level.versus, "high", None)),
+)
+SPREADS: tuple[Shown, ...] = (
+    ("between", "Spread between instances", "CV %", lambda level, _: _times(level.cv, 100)),
+    (
+        "within",
+        "Spread between the runs of an instance",
+        "CV %",
+        lambda level, _: _times(level.runs_cv, 100),
     ),
 )
-RATIOS = (
-    LevelPivot(
-        "ratio", "Ratio to {reference}", "", lambda level, _: level.versus.centre if level.versus else None
-    ),
-    LevelPivot(
-        "ratio_low",
-        "Ratio, lower 95 % bound",
-        "",
-        lambda level, _: level.versus.low if level.versus else None,
-    ),
-    LevelPivot(
-        "ratio_high",
-        "Ratio, upper 95 % bound",
-        "",
-        lambda level, _: level.versus.high if level.versus else None,
-    ),
-)
-SPREADS = (
-    LevelPivot("between", "Spread between instances", "CV %", lambda level, _: _percent(level.cv)),
-    LevelPivot(
-        "within", "Spread between the runs of an instance", "CV %", lambda level, _: _percent(level.runs_cv)
-    ),
-)
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
 
 
 def report(fleet: Fleet, url: str) -> Report:
@@ -88,14 +69,15 @@ def _counts(fleet: Fleet) -> Pivot:
     return Pivot("counts", "Counts", "", "group", _names(fleet), ("instances", "runs"), cells)
 
 
-def _pivot(fleet: Fleet, shown: LevelPivot) -> Pivot:
+def _pivot(fleet: Fleet, shown: Shown) -> Pivot:
+    key, title, unit, cell = shown
     heads = tuple(_head(metric) for metric in fleet.metrics)
     cells = tuple(
-        tuple(shown.cell(level, metric) for level, metric in zip(group.levels, fleet.metrics, strict=True))
+        tuple(cell(level, metric) for level, metric in zip(group.levels, fleet.metrics, strict=True))
         for group in fleet.groups
     )
-    title = shown.title.format(reference=fleet.reference)
-    return Pivot(shown.key, title, shown.unit, "group", _names(fleet), heads, cells, columns_differ=True)
+    title = title.format(reference=fleet.reference)
+    return Pivot(key, title, unit, "group", _names(fleet), heads, cells, columns_differ=True)
 
 
 def _head(metric: Metric) -> str:
@@ -105,10 +87,6 @@ def _head(metric: Metric) -> str:
 def _name(metric: Metric) -> str:
     """Return the label of a metric; a cost and its rate have the same label."""
     return f"{metric.label} per operation" if metric.key.endswith("_per_operation") else metric.label
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share
 
 
 def _names(fleet: Fleet) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import duckdb
 import ibis.expr.types as ir
@@ -20,21 +21,11 @@ from loadprint.metrics.derived import Metric
 from loadprint.statistics import stats
 
 DEFAULT_BY = ("instance_type", "workload", "side")
-GROUPABLE = (
-    "instance_type",
-    "instance",
-    "host",
-    "workload",
-    "threads",
-    "side",
-    "server",
-    "kernel",
-    "profile",
-    "campaign",
-    "operation",
-    "rate_asked",
+_GROUPABLE = (
+    "instance_type instance host workload threads side server kernel profile campaign operation rate_asked"
 )
-Means = dict[str, NDArray[np.object_]]
+GROUPABLE = _GROUPABLE.split()
+Row = dict[str, Any]
 OUTLIER = 3.5  # robust standard deviations (Iglewicz & Hoaglin 1993)
 MIN_FOR_OUTLIERS = 5
 _COSTS = costs.cost_metrics(costs.OPERATION, costs.CostScope(DISK, NIC, host_switches=True))
@@ -61,22 +52,20 @@ DEFAULT_METRICS = (
 )
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(NamedTuple):
     """One metric in one group: geometric mean over instances, their spread, the ratio to the reference.
 
     `cv` is the coefficient of variation between instances, `runs_cv` that between the runs of one
     (the median over instances); None below two.
     """
 
-    mean: float | None
-    cv: float | None
-    runs_cv: float | None
-    versus: stats.Estimate | None
+    mean: float | None = None
+    cv: float | None = None
+    runs_cv: float | None = None
+    versus: stats.Estimate | None = None
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """Instances with equal values in the columns of `by`."""
 
     name: str
@@ -85,8 +74,7 @@ class Group:
     levels: tuple[Level, ...]
 
 
-@dataclass(frozen=True)
-class Outlier:
+class Outlier(NamedTuple):
     """An instance far from the others of its group; `ratio` is to their median."""
 
     group: str
@@ -95,8 +83,7 @@ class Outlier:
     ratio: float
 
 
-@dataclass(frozen=True)
-class Fleet:
+class Fleet(NamedTuple):
     """The table; `left_out` contains reasons and the number of runs excluded for each."""
 
     by: tuple[str, ...]
@@ -138,11 +125,14 @@ def fleet(tables: Tables, query: Query) -> Fleet:
     kept, left_out = _kept(runs, query.everything)
     wide = expressions.quantities(Tables(kept, tables.sets, tables.ticks, tables.probes), chosen)
     present = expressions.available(wide, chosen)
-    means = _instances(expressions.with_metrics(wide, present), by, present)
-    if not len(means["instance"]):
+    rows = _instances(expressions.with_metrics(wide, present), by, present)
+    if not rows:
         raise InputError("the data set", "no run is left", "change --where, or add --everything")
-    _one_operation(means, by)
-    return _laid_out(means, by, present, query.reference, left_out)
+    for row in rows:
+        if row["operation"] != row["last_operation"]:
+            what = f"mixes operations ({row['operation']}, {row['last_operation']})"
+            raise InputError(f"--by {','.join(by)}", what, "add `workload` to it")
+    return _laid_out(rows, by, present, query.reference, left_out)
 
 
 def _chosen(keys: Sequence[str]) -> list[Metric]:
@@ -162,114 +152,96 @@ def _kept(runs: ir.Table, everything: bool) -> tuple[ir.Table, tuple[tuple[str, 
             "never settled": ~runs.settled & (runs.oddities == 0),
             "client-bound": runs.client_bound & runs.settled & (runs.oddities == 0),
         }
-    counted = runs.aggregate(**{f"r{place}": why.sum() for place, why in enumerate(reasons.values())})
-    numbers = _fetch(counted)
-    left_out = [(why, int(numbers[f"r{place}"][0] or 0)) for place, why in enumerate(reasons)]
+    [counted] = _fetch(runs.aggregate(**{why: chosen.sum() for why, chosen in reasons.items()}))
     kept = runs.filter(runs.oddities == 0)
     if not everything:
         kept = kept.filter(kept.settled & ~kept.client_bound)
-    return kept, tuple((why, count) for why, count in left_out if count)
+    return kept, tuple((why, int(count)) for why, count in counted.items() if count)
 
 
-def _instances(rows: ir.Table, by: Sequence[str], metrics: Sequence[Metric]) -> Means:
+def _instances(rows: ir.Table, by: Sequence[str], metrics: Sequence[Metric]) -> list[Row]:
     """Return runs, mean and standard deviation of each metric, per group and instance."""
     keys = {f"by{place}": rows[name].cast("string") for place, name in enumerate(by)}
     figures: dict[str, ir.Value] = {}
-    for place, metric in enumerate(metrics):
-        figures |= {f"m{place}": rows[metric.key].mean(), f"s{place}": rows[metric.key].std(how="sample")}
+    for metric in metrics:
+        figures[f"mean {metric.key}"] = rows[metric.key].mean()
+        figures[f"deviation {metric.key}"] = rows[metric.key].std(how="sample")
     means = rows.group_by(**keys, instance=rows.instance).agg(
         runs=rows.count(), operation=rows.operation.min(), last_operation=rows.operation.max(), **figures
     )
     return _fetch(means.order_by([*keys, "instance"]))
 
 
-def _fetch(expression: ir.Table) -> Means:
-    """Return columns as arrays of objects, null as NaN or None; every engine of Ibis supports Arrow."""
+def _fetch(expression: ir.Table) -> list[Row]:
+    """Return rows, null as NaN or None; every engine of Ibis supports Arrow."""
     try:
-        table = expression.to_pyarrow()
+        rows: list[Row] = expression.to_pyarrow().to_pylist()
     except duckdb.Error as error:
         what = str(error).strip().split("\n", maxsplit=1)[0]
         raise InputError("the data set", f"cannot be read ({what})", "export its runs again") from error
-    return {name: np.array(table.column(name).to_pylist(), dtype=object) for name in table.column_names}
-
-
-def _one_operation(means: Means, by: Sequence[str]) -> None:
-    for first, last in zip(means["operation"], means["last_operation"], strict=True):
-        if first != last:
-            raise InputError(
-                f"--by {','.join(by)}", f"mixes operations ({first}, {last})", "add `workload` to it"
-            )
+    return rows
 
 
 def _laid_out(
-    means: Means,
+    rows: Sequence[Row],
     by: tuple[str, ...],
     metrics: Sequence[Metric],
     reference: str | None,
     left_out: tuple[tuple[str, int], ...],
 ) -> Fleet:
-    rows = list(
-        zip(*([_text(part) for part in means[f"by{place}"]] for place in range(len(by))), strict=True)
-    )
-    firsts = Counter(row[0] for row in rows)
+    members: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        parts = [row[f"by{place}"] for place in range(len(by))]
+        members.setdefault(tuple("?" if part is None else str(part) for part in parts), []).append(row)
+    firsts: Counter[str] = Counter()
+    for key, group in members.items():
+        firsts[key[0]] += len(group)
     base = reference or firsts.most_common(1)[0][0]
     if base not in firsts:
         raise InputError(f"--reference {base}", f"no such {by[0]}", f"name one of {'; '.join(firsts)}")
-    members = {row: np.array([each == row for each in rows]) for row in dict.fromkeys(rows)}
     groups: list[Group] = []
     outliers: list[Outlier] = []
-    operation = means["operation"]
-    for row, chosen in members.items():
-        other = members.get((base, *row[1:])) if row[0] != base else None
-        name, levels = " · ".join(row), []
-        same_operation = other is not None and operation[chosen][0] == operation[other][0]
-        for place, metric in enumerate(metrics):
-            values = _values(means, chosen, place)
-            compared = other if same_operation or not metric.per_operation else None
-            versus = None if compared is None else _versus(values, _values(means, compared, place))
-            levels.append(_level(values, versus, _spread(means, chosen, place)))
-            outliers += _outliers(name, metric, means["instance"][chosen], values)
-        runs = sum(int(each) for each in means["runs"][chosen])
-        groups.append(Group(name, int(chosen.sum()), runs, tuple(levels)))
-    instances = len(set(means["instance"].tolist()))
+    for key, group in members.items():
+        others = members.get((base, *key[1:]), []) if key[0] != base else []
+        other_operation = not others or group[0]["operation"] != others[0]["operation"]
+        name, levels = " · ".join(key), []
+        for metric in metrics:
+            compared = [] if metric.per_operation and other_operation else others
+            levels.append(_level(metric, group, compared))
+            outliers += _outliers(name, metric, group)
+        groups.append(Group(name, len(group), sum(row["runs"] for row in group), tuple(levels)))
+    instances = len({row["instance"] for row in rows})
     return Fleet(by, tuple(metrics), tuple(groups), base, instances, tuple(outliers), left_out)
 
 
-def _values(means: Means, chosen: NDArray[np.bool_], place: int) -> NDArray[np.float64]:
-    return np.array([math.nan if v is None else v for v in means[f"m{place}"][chosen]], dtype=np.float64)
+def _values(rows: Sequence[Row], metric: Metric) -> NDArray[np.float64]:
+    values = [row[f"mean {metric.key}"] for row in rows]
+    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _spread(means: Means, chosen: NDArray[np.bool_], place: int) -> float | None:
-    """Return the median over instances of the coefficient of variation between the runs of one."""
-    by_instance = [
+def _level(metric: Metric, rows: Sequence[Row], others: Sequence[Row]) -> Level:
+    """Return a metric's figures, and its ratio of geometric means to other instances."""
+    values, base = _values(rows, metric), _values(others, metric)
+    known, base = values[~np.isnan(values)], base[~np.isnan(base)]
+    if not len(known):
+        return Level()
+    positive = (known > 0).all()
+    mean = float(np.exp(np.log(known).mean())) if positive else float(known.mean())
+    cv = float(known.std(ddof=1) / known.mean()) if len(known) > 1 and known.mean() else None
+    compared = len(base) and positive and (base > 0).all()
+    versus = stats.ratio(known.tolist(), base.tolist(), paired=False) if compared else None
+    runs = [(row[f"mean {metric.key}"], row[f"deviation {metric.key}"]) for row in rows]
+    spreads = [
         deviation / mean
-        for mean, deviation in zip(means[f"m{place}"][chosen], means[f"s{place}"][chosen], strict=True)
+        for mean, deviation in runs
         if mean and deviation is not None and not math.isnan(deviation)
     ]
-    return float(np.median(by_instance)) if by_instance else None
+    return Level(mean, cv, float(np.median(spreads)) if spreads else None, versus)
 
 
-def _level(values: NDArray[np.float64], versus: stats.Estimate | None, runs_cv: float | None) -> Level:
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return Level(None, None, None, None)
-    mean = float(np.exp(np.log(known).mean())) if (known > 0).all() else float(known.mean())
-    cv = float(known.std(ddof=1) / known.mean()) if len(known) > 1 and known.mean() else None
-    return Level(mean, cv, runs_cv, versus)
-
-
-def _versus(values: NDArray[np.float64], others: NDArray[np.float64]) -> stats.Estimate | None:
-    """Return the ratio of geometric means over instances; None without values, or with a zero."""
-    known, base = values[~np.isnan(values)], others[~np.isnan(others)]
-    if not len(known) or not len(base) or not (known > 0).all() or not (base > 0).all():
-        return None
-    return stats.ratio(known.tolist(), base.tolist(), paired=False)
-
-
-def _outliers(
-    group: str, metric: Metric, instances: NDArray[np.object_], values: NDArray[np.float64]
-) -> list[Outlier]:
+def _outliers(group: str, metric: Metric, rows: Sequence[Row]) -> list[Outlier]:
     """Return instances over 3.5 robust standard deviations from the group's median, on the log scale."""
+    values = _values(rows, metric)
     if len(values) < MIN_FOR_OUTLIERS or not (values > 0).all():
         return []
     logs = np.log(values)
@@ -278,10 +250,6 @@ def _outliers(
     if scale == 0:
         return []
     return [
-        Outlier(group, str(instances[place]), metric, float(np.exp(deviations[place])))
-        for place in np.flatnonzero(np.abs(deviations) > OUTLIER * scale)
+        Outlier(group, str(rows[place]["instance"]), metric, float(np.exp(deviations[place])))
+        for place in np.flatnonzero(np.abs(deviations) > OUTLIER * scale).tolist()
     ]
-
-
-def _text(part: object) -> str:
-    return "?" if part is None else str(part)

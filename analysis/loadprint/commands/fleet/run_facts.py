@@ -7,7 +7,7 @@ them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,38 +21,23 @@ from loadprint.reading.recording import Run
 from loadprint.tables.header import kernel
 
 TOTALS = ("events", "queries", "commits", "errors")
-_COLUMNS: list[tuple[str, pa.DataType]] = [
-    ("run", pa.string()),
-    ("run_id", pa.string()),
-    ("side", pa.string()),
-    ("block", pa.int64()),
-    ("workload", pa.string()),
-    ("operation", pa.string()),
-    ("threads", pa.int64()),
-    ("rate_asked", pa.float64()),
-    ("profile", pa.string()),
-    ("server", pa.string()),
-    ("instance", pa.string()),
-    ("instance_type", pa.string()),
-    ("host", pa.string()),
-    ("kernel", pa.string()),
-    ("started", pa.timestamp("us", tz="UTC")),
-    ("seconds", pa.float64()),
-    *((name, pa.float64()) for name in TOTALS),
-    *((f"latency_{name}_s", pa.float64()) for name in LATENCIES),
-    ("user_hz", pa.float64()),
-    ("data_disk", pa.string()),
-    ("interface", pa.string()),
-    ("first_tick", pa.int64()),
-    ("last_tick", pa.int64()),
-    ("settled", pa.bool_()),
-    ("client_bound", pa.bool_()),
-    ("oddities", pa.int64()),
-]
-COLUMNS = pa.schema(_COLUMNS)
+TYPES: dict[pa.DataType, str] = {
+    pa.string(): "run run_id side workload operation profile server instance instance_type host kernel"
+    " data_disk interface",
+    pa.int64(): "block threads first_tick last_tick oddities",
+    pa.bool_(): "settled client_bound",
+    pa.timestamp("us", tz="UTC"): "started",
+}
 SET_COLUMNS = pa.schema(
     [("run", pa.string()), ("side", pa.string()), ("host_role", pa.string()), ("cpu", pa.string())]
 )
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return the table of one or more rows of `facts`."""
+    types = {name: kind for kind, names in TYPES.items() for name in names.split()}
+    schema = pa.schema([(name, types.get(name, pa.float64())) for name in rows[0]])
+    return pa.Table.from_pylist(rows, schema=schema)
 
 
 def facts(key: str, measured: Measured, interfaces: Iterable[str]) -> dict[str, Any]:
@@ -61,7 +46,9 @@ def facts(key: str, measured: Measured, interfaces: Iterable[str]) -> dict[str, 
     result, server = run.result or {}, run.server or {}
     window, fingerprint = measured.window, run.fingerprint("server")
     disks, nics = devices.disks([[measured]]), devices.interfaces([[measured]])
-    row: dict[str, Any] = {
+    latencies = {name: measured.quantities.get(f"latency.{name}") for name in LATENCIES}
+    started = run.meta.get("started_realtime_ns")
+    return {
         "run": key,
         "run_id": run.id,
         "side": _text(run.meta.get("side")),
@@ -76,8 +63,10 @@ def facts(key: str, measured: Measured, interfaces: Iterable[str]) -> dict[str, 
         "instance_type": _type(run),
         "host": _text(fingerprint.get("host")),
         "kernel": kernel(fingerprint),
-        "started": _started(run.meta.get("started_realtime_ns")),
+        "started": started // 1000 if isinstance(started, int) else None,
         "seconds": _number(result.get("seconds")),
+        **{name: _number(result.get(name)) for name in TOTALS},
+        **{f"latency_{name}_s": latency.rate if latency else None for name, latency in latencies.items()},
         "user_hz": _number(fingerprint.get("user_hz")) or 100.0,
         "data_disk": disks[0].name if disks else None,
         "interface": _interface(nics, interfaces),
@@ -87,11 +76,6 @@ def facts(key: str, measured: Measured, interfaces: Iterable[str]) -> dict[str, 
         "client_bound": bool(client.client_bound(run.id, [measured])),
         "oddities": len(measured.quantities.warnings),
     }
-    row |= {name: _number(result.get(name)) for name in TOTALS}
-    for name in LATENCIES:
-        latency = measured.quantities.get(f"latency.{name}")
-        row[f"latency_{name}_s"] = latency.rate if latency else None
-    return row
 
 
 def sets(key: str, measured: Measured) -> list[dict[str, Any]]:
@@ -119,10 +103,6 @@ def _interface(nics: Sequence[devices.Device], interfaces: Iterable[str]) -> str
     if busiest == VETH:
         return next((name for name in interfaces if SUPERVISOR_VETH.fullmatch(name)), None)
     return busiest
-
-
-def _started(nanoseconds: Any) -> int | None:
-    return nanoseconds // 1000 if isinstance(nanoseconds, int) else None
 
 
 def _text(value: Any) -> str | None:

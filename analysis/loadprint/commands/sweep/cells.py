@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,9 @@ from loadprint.metrics.derived_cpu import CPU_STATES, KERNEL
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
 from loadprint.reading.sides import read_execution
+
+MICRO = 1e6
+Figure = Callable[[Measured], float | None]
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Cell:
         """The name of the counted operation."""
         return self.runs[0].operation if self.runs else str(self.plan.get("operation") or "event")
 
-    def mean(self, figure: Callable[[Measured], float | None]) -> float | None:
+    def mean(self, figure: Figure) -> float | None:
         """Mean of a figure over the repeats that have it."""
         known = [value for run in self.runs if (value := figure(run)) is not None]
         return math.fsum(known) / len(known) if known else None
@@ -54,6 +57,11 @@ class Swept:
     notes: tuple[str, ...] = ()
 
     @property
+    def runs(self) -> list[Measured]:
+        """The runs of all cells."""
+        return [run for cell in self.cells for run in cell.runs]
+
+    @property
     def reference(self) -> str:
         """Name of the reference cell."""
         return str(self.execution.get("reference"))
@@ -72,7 +80,7 @@ def read(path: Path) -> Swept:
     return Swept(path, execution, tuple(cells), tuple(missing))
 
 
-def rate(name: str) -> Callable[[Measured], float | None]:
+def rate(name: str) -> Figure:
     """Figure: one quantity."""
 
     def figure(run: Measured) -> float | None:
@@ -82,7 +90,7 @@ def rate(name: str) -> Callable[[Measured], float | None]:
     return figure
 
 
-def per_operation(*names: str) -> Callable[[Measured], float | None]:
+def per_operation(*names: str) -> Figure:
     """Figure: the sum of some quantities per operation."""
 
     def figure(run: Measured) -> float | None:
@@ -95,7 +103,7 @@ def per_operation(*names: str) -> Callable[[Measured], float | None]:
     return figure
 
 
-def share(side: str, *states: str) -> Callable[[Measured], float | None]:
+def share(side: str, *states: str) -> Figure:
     """Figure: the percentage of a CPU set's time in some states."""
 
     def figure(run: Measured) -> float | None:
@@ -113,12 +121,49 @@ operations = rate("load.events")
 server_cpu = per_operation("process.server.utime", "process.server.stime")
 load_cpu = per_operation("process.load.utime", "process.load.stime")
 switches = per_operation(*SERVER_SWITCHES)
-CPU_TIMES = {
-    f"{side}_{name}": (f"CPUs of the {side}, {title}", share(side, *states))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure of a run and its presentation: multiplied by `factor`, in `unit`."""
+
+    key: str
+    title: str
+    unit: str
+    figure: Figure
+    factor: float = 1.0
+
+    def of(self, cell: Cell) -> float | None:
+        """Mean over the repeats of a cell."""
+        mean = cell.mean(self.figure)
+        return None if mean is None else mean * self.factor
+
+
+THROUGHPUT = Shown("throughput", "Throughput, operations", "/s", operations)
+COSTS = (
+    Shown("server_cpu", "Server CPU per operation", "µs", server_cpu, MICRO),
+    Shown("load_cpu", "Load CPU per operation", "µs", load_cpu, MICRO),
+    Shown("switches", "Context switches of the server's threads per operation", "", switches),
+)
+CPU_TIMES = tuple(
+    Shown(f"cpu_{side}_{name}", f"CPUs of the {side}, {title}", "%", share(side, *states))
     for side in ("server", "load")
     for name, title, states in (
         ("user", "user", ("user", "nice")),
         ("system", "system and interrupts", KERNEL),
         ("iowait", "iowait", ("iowait",)),
     )
-}
+)
+
+
+def body(
+    grid: Mapping[tuple[str, str], Cell],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    value: Callable[[Cell], float | None],
+) -> tuple[tuple[float | None, ...], ...]:
+    """Values of a pivot table; None where there is no cell."""
+    return tuple(
+        tuple(value(grid[row, column]) if (row, column) in grid else None for column in columns)
+        for row in rows
+    )

@@ -65,16 +65,14 @@ def crossovers(
         pairs = [
             (row, grid[row, column], grid[row, against])
             for row in rows
-            if column != against and _same_operation(grid.get((row, column)), grid.get((row, against)))
+            if column != against
+            and {(row, column), (row, against)} <= grid.keys()
+            and grid[row, column].operation == grid[row, against].operation
         ]
         at = [each for row, *pair in pairs if (each := _at(row, *pair, count=len(pairs))) is not None]
         if len(at) > 1:
             pairs_of_columns.append(_judged(column, against, at))
     return tuple(pairs_of_columns)
-
-
-def _same_operation(cell: Cell | None, other: Cell | None) -> bool:
-    return cell is not None and other is not None and cell.operation == other.operation
 
 
 def _at(row: str, cell: Cell, other: Cell, *, count: int) -> At | None:
@@ -116,7 +114,7 @@ def _judged(column: str, against: str, at: Sequence[At]) -> Crossover:
 
 def sentences(pairs: Sequence[Crossover]) -> tuple[str, ...]:
     """One sentence for each change of sign, and one for all pairs without one."""
-    texts = [_SENTENCES[each.verdict](each) for each in pairs if each.verdict != "none"]
+    texts = [_crossing(each) for each in pairs if each.verdict != "none"]
     none = [each for each in pairs if each.verdict == "none"]
     if len(none) == 1:
         texts.append(_without(none[0]))
@@ -128,6 +126,8 @@ def sentences(pairs: Sequence[Crossover]) -> tuple[str, ...]:
 
 
 def _crossing(pair: Crossover) -> str:
+    if pair.verdict == "inconclusive":
+        return _inconclusive(pair)
     places = ", ".join(f"{one} and {other}" for one, other in pair.between)
     return (
         f"Crossover between {places} connections: {_ratios(pair)}. Which one has the higher throughput "
@@ -160,6 +160,3 @@ def _ratios(pair: Crossover) -> str:
         return f"{brief(each.ratio, 3)}{interval} at {each.row}"
 
     return f"{pair.column} / {pair.against} is " + ", ".join(map(one, pair.at))
-
-
-_SENTENCES = {"crossover": _crossing, "inconclusive": _inconclusive}

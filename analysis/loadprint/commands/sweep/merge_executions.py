@@ -51,13 +51,10 @@ def read(paths: Sequence[Path]) -> Swept:
 
 def _server(swept: Swept) -> str:
     """Flavour and version of the server, as recorded by the runs."""
-    for cell in swept.cells:
-        for run in cell.runs:
-            version = (run.run.meta.get("versions") or {}).get("server") or (run.run.server or {}).get(
-                "version"
-            )
-            if version:
-                return str(version)
+    for run in swept.runs:
+        versions = run.run.meta.get("versions") or {}
+        if version := versions.get("server") or (run.run.server or {}).get("version"):
+            return str(version)
     return swept.path.resolve().name
 
 
@@ -85,5 +82,5 @@ def _differences(executions: Sequence[Swept]) -> list[str]:
 def _compared(swept: Swept) -> dict[str, Any]:
     campaign = swept.execution.get("campaign") or {}
     server = {key: value for key, value in (campaign.get("server") or {}).items() if key != "source"}
-    roles = [run.run.meta.get("roles") for cell in swept.cells for run in cell.runs]
+    roles = [run.run.meta.get("roles") for run in swept.runs]
     return {key: campaign.get(key) for key in COMPARED} | {"server": server, "hosts or CPUs": roles[:1]}

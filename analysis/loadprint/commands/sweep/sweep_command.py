@@ -17,9 +17,11 @@ SWEEP_EXAMPLES = """examples:
 
 def add_sweep(subparsers: Any) -> None:
     """Register `sweep`."""
-    parser = _report_parser(
+    parser = options.command(
         subparsers, "sweep", "pivot tables of a campaign with a matrix, or of mode equal-load", SWEEP_EXAMPLES
     )
+    parser.add_argument("execution", type=Path, metavar="EXECUTION", help="directory of an execution")
+    options.add_output(parser)
     parser.add_argument(
         "others", nargs="*", type=Path, metavar="EXECUTION", help="the same campaign on other servers"
     )
@@ -29,13 +31,6 @@ def add_sweep(subparsers: Any) -> None:
         help="the cell that relative throughput refers to (default: the campaign's reference)",
     )
     parser.set_defaults(run=run_sweep)
-
-
-def _report_parser(subparsers: Any, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
-    parser = options.command(subparsers, name, summary, examples)
-    parser.add_argument("execution", type=Path, metavar="EXECUTION", help="directory of an execution")
-    options.add_output(parser)
-    return parser
 
 
 def run_sweep(arguments: argparse.Namespace) -> int:

@@ -5,36 +5,13 @@ Only sides that count the same operation share a table, because only these ran a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from loadprint.commands.sweep import cells
-from loadprint.commands.sweep.cells import Cell, Swept
+from loadprint.commands.sweep.cells import Cell, Figure, Shown, Swept
 from loadprint.metrics.gather import Measured
 from loadprint.rendering.pivot import Pivot
 
-MICRO = 1e6
 SATURATED = "saturated"
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A figure of a run and its presentation: multiplied by `factor`, in `unit`."""
-
-    key: str
-    title: str
-    unit: str
-    figure: Callable[[Measured], float | None]
-    factor: float = 1.0
-
-
-COSTS = (
-    Shown("throughput", "Throughput, operations", "/s", cells.operations),
-    Shown("server_cpu_cores", "Server CPU", "cores", cells.rate("process.server.cpu")),
-    Shown("server_cpu", "Server CPU per operation", "µs", cells.server_cpu, MICRO),
-    Shown("load_cpu", "Load CPU per operation", "µs", cells.load_cpu, MICRO),
-    Shown("switches", "Context switches of the server's threads per operation", "", cells.switches),
-)
+CORES = Shown("server_cpu_cores", "Server CPU", "cores", cells.rate("process.server.cpu"))
 QUANTILES = (("p50", "median"), ("p95", "p95"), ("p99", "p99"), ("max", "max"))
 
 
@@ -56,15 +33,11 @@ def _of_operation(operation: str, group: list[Cell]) -> list[Pivot]:
     columns = tuple(dict.fromkeys(map(_saturated, group)))
 
     def pivot(shown: Shown, rows: list[str]) -> Pivot:
-        def value(row: str, column: str) -> float | None:
-            cell = by_place.get((row, column))
-            mean = cell.mean(shown.figure) if cell else None
-            return None if mean is None else mean * shown.factor
-
-        body = tuple(tuple(value(row, column) for column in columns) for row in rows)
+        body = cells.body(by_place, rows, columns, shown.of)
         return Pivot(shown.key, f"{shown.title}; {short}", shown.unit, "load", tuple(rows), columns, body)
 
-    tables = [pivot(shown, [*levels, SATURATED]) for shown in COSTS]
+    figures = (cells.THROUGHPUT, CORES, *cells.COSTS)
+    tables = [pivot(shown, [*levels, SATURATED]) for shown in figures]
     kinds = dict.fromkeys(kind for cell in group for run in cell.runs for kind in _transactions(run))
     for kind in kinds:
         subject = "" if len(kinds) == 1 else f" of {kind}"
@@ -74,7 +47,7 @@ def _of_operation(operation: str, group: list[Cell]) -> list[Pivot]:
     return tables
 
 
-def _latency(kind: str, name: str) -> Callable[[Measured], float | None]:
+def _latency(kind: str, name: str) -> Figure:
     def figure(run: Measured) -> float | None:
         value = ((_transactions(run).get(kind) or {}).get("latency_ms") or {}).get(name)
         return float(value) if isinstance(value, int | float) else None

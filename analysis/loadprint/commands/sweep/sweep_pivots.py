@@ -11,15 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.commands.sweep import cells, crossover, merge_executions, sweep_load, sweep_text
-from loadprint.commands.sweep.cells import Cell, Swept
+from loadprint.commands.sweep.cells import Cell, Shown, Swept
 from loadprint.commands.sweep.crossover import Crossover
 from loadprint.errors import InputError
-from loadprint.metrics.gather import Measured
 from loadprint.rendering.pivot import Pivot, Report
-
-MICRO = 1e6
-Figure = Callable[[Measured], float | None]
-Grid = dict[tuple[str, str], Cell]
 
 
 def sweep(path: Path, base: str | None = None, *others: Path) -> Report:
@@ -97,12 +92,12 @@ def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, .
     whole = next(cell for cell in swept.cells if cell.name == base)
     divisor = whole.mean(cells.operations)
 
-    def pivot(
-        key: str, title: str, unit: str, value: Callable[[Cell], float | None], note: str = ""
-    ) -> Pivot:
-        return Pivot(
-            key, title, unit, corner, tuple(rows), tuple(columns), _filled(grid, rows, columns, value), note
-        )
+    def pivot(key: str, title: str, unit: str, value: Callable[[Cell], float | None]) -> Pivot:
+        body = cells.body(grid, rows, columns, value)
+        return Pivot(key, title, unit, corner, tuple(rows), tuple(columns), body)
+
+    def shown(each: Shown) -> Pivot:
+        return pivot(each.key, each.title, each.unit, each.of)
 
     def relative(cell: Cell) -> float | None:
         mean = cell.mean(cells.operations)
@@ -114,39 +109,20 @@ def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, .
         return mean / least if mean is not None and least else None
 
     pivots = [
-        pivot("throughput", "Throughput, operations", "/s", _scaled(cells.operations, 1)),
+        shown(cells.THROUGHPUT),
         pivot("relative", f"Throughput relative to {base}", "", relative),
     ]
     best: tuple[str, ...] = ()
     crossed: tuple[Crossover, ...] = ()
     if corner == "connections":
-        pivots.append(
-            pivot(
-                "speed_up",
-                f"Speed-up against {rows[0]} connection{'' if rows[0] == '1' else 's'}",
-                "",
-                speed_up,
-            )
-        )
+        few = f"{rows[0]} connection{'' if rows[0] == '1' else 's'}"
+        pivots.append(pivot("speed_up", f"Speed-up against {few}", "", speed_up))
         best_counts, best = sweep_text.best(swept, grid, rows, columns)
         pivots.append(best_counts)
         crossed = crossover.crossovers(grid, rows, columns, column(whole))
         if crossed:
             pivots.append(_to_base(crossed, column(whole)))
-    pivots += [
-        pivot("server_cpu", "Server CPU per operation", "µs", _scaled(cells.server_cpu, MICRO)),
-        pivot("load_cpu", "Load CPU per operation", "µs", _scaled(cells.load_cpu, MICRO)),
-        pivot(
-            "switches",
-            "Context switches of the server's threads per operation",
-            "",
-            _scaled(cells.switches, 1),
-        ),
-        *(
-            pivot(f"cpu_{key}", title, "%", _scaled(figure, 1))
-            for key, (title, figure) in cells.CPU_TIMES.items()
-        ),
-    ]
+    pivots += map(shown, (*cells.COSTS, *cells.CPU_TIMES))
     return tuple(pivots), best, crossed
 
 
@@ -157,20 +133,3 @@ def _to_base(crossed: tuple[Crossover, ...], base: str) -> Pivot:
     columns = tuple(each.column for each in crossed)
     body = tuple(tuple(ratios.get((row, column)) for column in columns) for row in rows)
     return Pivot("beside", f"Throughput / that of {base}", "", "connections", rows, columns, body)
-
-
-def _scaled(figure: Figure, factor: float) -> Callable[[Cell], float | None]:
-    def value(cell: Cell) -> float | None:
-        mean = cell.mean(figure)
-        return None if mean is None else mean * factor
-
-    return value
-
-
-def _filled(
-    grid: Grid, rows: list[str], columns: list[str], value: Callable[[Cell], float | None]
-) -> tuple[tuple[float | None, ...], ...]:
-    return tuple(
-        tuple(value(grid[row, column]) if (row, column) in grid else None for column in columns)
-        for row in rows
-    )

@@ -92,28 +92,17 @@ def server_cpus(swept: Swept) -> int | None:
 
 
 def _cpus(swept: Swept, role: str) -> int | None:
-    for cell in swept.cells:
-        for run in cell.runs:
-            if cpus := run.server_cpus if role == "server" else run.load_cpus:
-                return len(cpus)
-    return None
+    sets = [run.server_cpus if role == "server" else run.load_cpus for run in swept.runs]
+    return next((len(cpus) for cpus in sets if cpus), None)
 
 
 def host_cpus(swept: Swept) -> int | None:
     """Number of CPUs of the server's host, by its fingerprint."""
-    for cell in swept.cells:
-        for run in cell.runs:
-            listed = (run.run.fingerprint("server").get("cpus") or {}).get("list")
-            if listed:
-                return len(listed)
-    return None
+    lists = [(run.run.fingerprint("server").get("cpus") or {}).get("list") for run in swept.runs]
+    return next((len(listed) for listed in lists if listed), None)
 
 
 def _version(swept: Swept) -> str:
-    versions = dict.fromkeys(
-        str((run.run.server or {}).get("version"))
-        for cell in swept.cells
-        for run in cell.runs
-        if run.run.server
-    )
+    servers = [run.run.server for run in swept.runs]
+    versions = dict.fromkeys(str(server.get("version")) for server in servers if server)
     return " / ".join(versions) or "server not recorded"
