@@ -43,15 +43,6 @@ def test_alarms_of_an_a_a_come_at_the_nominal_rate(random: np.random.Generator) 
     assert marked <= 0.095
 
 
-@pytest.mark.parametrize("run", [0.01, 0.02, 0.03])
-def test_intervals_from_seconds_raise_false_alarms(random: np.random.Generator, run: float) -> None:
-    """The interval of this package on the same data."""
-    truth = runs.Truth(5, run=run)
-    assert 0.35 <= runs.naive_alarms(random, 1000, truth) <= 0.75
-    _, told = runs.coverage(random, 1000, truth, paired=False)
-    assert told <= 0.08
-
-
 @pytest.mark.parametrize("autocorrelation", [0.0, 0.5, 0.8])
 @pytest.mark.parametrize("seconds", [60, 120, 600])
 def test_steady_series_are_not_refused(

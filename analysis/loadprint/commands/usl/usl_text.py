@@ -108,11 +108,10 @@ def _of_model(model: Model) -> Iterator[dict[str, Any]]:
         yield {"quantity": "failed", "note": model.failed}
         return
     for each in model.parameters:
-        line = {**asdict(each), "quantity": each.name, "note": "at its bound" if each.at_bound else ""}
-        yield line
-    for name, key in (("r2", "r2"), ("aicc", "aicc"), ("rse", "rse"), ("N_max", "peak"), ("X_max", "x_peak")):
-        yield {"quantity": name, "value": getattr(model, key)}
-    yield {"quantity": "limit", "value": model.limit}
+        yield {**asdict(each), "quantity": each.name, "note": "at its bound" if each.at_bound else ""}
+    figures = {"r2": model.r2, "aicc": model.aicc, "rse": model.rse, "N_max": model.peak}
+    for name, value in {**figures, "X_max": model.x_peak, "limit": model.limit}.items():
+        yield {"quantity": name, "value": value}
     for at in model.predictions:
         bounds = {} if at.half is None else {"low": at.value - at.half, "high": at.value + at.half}
         yield {"quantity": "prediction", "n": at.n, "value": at.value, **bounds}
