@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,9 @@ from recordings import (
     change_json,
     change_rows,
     make_run,
+    read_lines,
     write_json,
+    write_lines,
     write_manifest,
     write_table,
 )
@@ -60,22 +61,17 @@ def _later(row: dict[str, Any], by: int) -> dict[str, Any]:
 
 
 def _stamps(role: Path, boot: str, by: int) -> None:
-    lines = [json.loads(line) for line in (role / "phases.jsonl").read_text().splitlines()]
+    lines = read_lines(role / "phases.jsonl")
     for line in lines:
         line["monotonic_ns"] += by
         line["boot_id"] = boot
     write_lines(role / "phases.jsonl", lines)
 
 
-def write_lines(path: Path, lines: Sequence[dict[str, Any]]) -> None:
-    """Write JSON lines."""
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
 def skew(run: Path, seconds: float) -> None:
     """Set the clock of the load's host wrong by some seconds: every realtime stamp that it wrote."""
     by, role = round(seconds * SECOND), run / "load"
-    lines = [json.loads(line) for line in (role / "phases.jsonl").read_text().splitlines()]
+    lines = read_lines(role / "phases.jsonl")
     write_lines(role / "phases.jsonl", [line | {"realtime_ns": line["realtime_ns"] + by} for line in lines])
     change_column(role / "ticks.parquet", "realtime_ns", lambda row: row["realtime_ns"] + by)
 

@@ -147,6 +147,16 @@ def write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value), encoding="utf-8")
 
 
+def read_lines(path: Path) -> Rows:
+    """Read JSON lines."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
+    """Write JSON lines."""
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
 def change_json(path: Path, **changes: Any) -> Path:
     """Change keys of a JSON file of a run; returns the run."""
     write_json(path, json.loads(path.read_text()) | changes)
@@ -419,7 +429,7 @@ def _load(path: Path, host: Host) -> None:
         }
         for event, at in (("begin", begin), ("end", end))
     ]
-    (path / "load" / "phases.jsonl").write_text("".join(json.dumps(stamp) + "\n" for stamp in stamps))
+    write_lines(path / "load" / "phases.jsonl", stamps)
     seconds = host.seconds + 1
     latency = {
         name: host.latency_ms * n

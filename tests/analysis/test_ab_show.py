@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from loadprint.__main__ import main
 from loadprint.commands.ab import show
 from reads import known
+from recordings import read_lines, write_lines
 
 ONE_FACTOR = "kind: one factor, quantity: queries_per_cpu_second, other: hidden-index, bound: 0.1"
 KEPT = Path(__file__).parents[1] / "recordings" / "v1" / "hidden-index"
@@ -53,15 +53,13 @@ def test_fixed_work_is_read_from_the_phases_and_all_blocks_can_be_excluded(
     """The first window of each block had another speed: no block is left, and no claim is judged."""
     (copy / "manifest.json").unlink()
     phases = copy / "load" / "phases.jsonl"
-    lines = []
-    for line in phases.read_text(encoding="utf-8").splitlines():
-        stamp = json.loads(line)
+    stamps = read_lines(phases)
+    for stamp in stamps:
         if stamp["phase"] in ("treatment", "baseline"):
             stamp["fixed_work_ns"] = 2_000_000 if stamp["window"] % 4 == 1 else 1_000_000
             if stamp["window"] % 8 == 5:
                 stamp["fixed_work_ns"] = 500_000
-        lines.append(json.dumps(stamp))
-    phases.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_lines(phases, stamps)
     assert main(["ab", "show", str(copy)]) == 0
     shown = capsys.readouterr().out
     assert shown.endswith("Inconclusive: all blocks are excluded (4 of 4).\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loadprint.__main__ import main
+from damage import ask
 from loadprint.judging import canary
 from loadprint.reading.recording import open_run
 from recordings import make_run, write_manifest
@@ -93,22 +93,16 @@ def test_a_part_that_does_not_repeat_itself_is_held_to_what_it_can(tmp_path: Pat
     assert not few["r5", "fsync"].disturbed
 
 
-def test_compare_says_it_at_the_head_and_at_the_side(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_compare_says_it_at_the_head_and_at_the_side(tmp_path: Path) -> None:
     same = {"cpu": 1000.0, "syscall": 500.0, "fsync": 100.0}
     made = runs(tmp_path, (same, same), (same, {**same, "cpu": 1500.0}))
-    words = ["compare", *map(str, made)]
-    assert main(words) == 0
-    text = capsys.readouterr().out
-    text = " ".join(text.split())
+    text = " ".join(ask("compare", *made).out.split())
     assert "disturbed 1 of 2 runs: r1 cpu 1.50 × slower after the run (limit 1.03 ×)" in text
     assert "¹ disturbed, and kept: the canary of r1 cpu 1.50 × slower after the run (limit 1.03 ×)" in text
     steady = "syscall 1.00 × slower (limit 1.03 ×); fsync 1.00 × slower (no limit"
     assert f"cpu 1.50 × slower (limit 1.03 ×); {steady}" in text
     assert "r1¹" in text
-    assert main([*words, "--format", "json"]) == 0
-    sides = json.loads(capsys.readouterr().out)["sides"]
+    sides = json.loads(ask("compare", *made, "--format", "json").out)["sides"]
     assert [shift["disturbed"] for shift in sides[1]["canary"]] == [True, False, False]
     assert len(sides[1]["repeats"]) == 1, "a disturbed repeat is kept"
 
@@ -124,23 +118,18 @@ def test_a_shift_and_its_limit_never_print_alike(tmp_path: Path) -> None:
     assert "syscall 1.031 × slower (limit 1.030 ×)" in canary.largest({made[0]: result})
 
 
-def test_runs_of_two_executions_that_share_their_id_are_told_apart(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_of_two_executions_that_share_their_id_are_told_apart(tmp_path: Path) -> None:
     """All executions have a b1-….-r1: a disturbance of one does not affect the other."""
     same = {"cpu": 1000.0, "syscall": 500.0}
     [quiet] = runs(tmp_path / "old", (same, same))
     [shaken] = runs(tmp_path / "new", (same, {**same, "cpu": 1500.0}))
-    assert main(["compare", str(quiet), str(shaken)]) == 0
-    text = " ".join(capsys.readouterr().out.split())
+    text = " ".join(ask("compare", quiet, shaken).out.split())
     assert "disturbed 1 of 2 runs: r0#2 r0 cpu 1.50 × slower after the run (limit 1.03 ×)" in text
     assert "largest changes from before to after a run, 2 runs" in text
-    assert main(["compare", str(quiet), str(shaken), "--format", "json"]) == 0
-    first, second = json.loads(capsys.readouterr().out)["sides"]
+    first, second = json.loads(ask("compare", quiet, shaken, "--format", "json").out)["sides"]
     assert [shift["disturbed"] for shift in first["canary"]] == [False, False]
     assert (first["notes"], len(second["notes"])) == ([], 1)
-    assert main(["compare", str(shaken), str(shaken), str(quiet)]) == 0
-    text = " ".join(capsys.readouterr().out.split())
+    text = " ".join(ask("compare", shaken, shaken, quiet).out.split())
     assert "disturbed 1 of 2 runs: r0#1 r0 cpu 1.50 × slower after the run (limit 1.03 ×) " in text
     assert "largest changes from before to after a run, 2 runs" in text
 

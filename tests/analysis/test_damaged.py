@@ -29,7 +29,9 @@ from recordings import (
     change_metadata,
     change_rows,
     make_run,
+    read_lines,
     write_json,
+    write_lines,
 )
 
 Damage = Callable[[Path], object]
@@ -83,9 +85,8 @@ def unlike_buckets(path: Path) -> None:
 
 
 def swapped_phases(path: Path) -> None:
-    begin, end = map(json.loads, path.read_text().splitlines())
-    end["monotonic_ns"] = begin["monotonic_ns"] - 1
-    path.write_text(json.dumps(begin) + "\n" + json.dumps(end) + "\n")
+    begin, end = read_lines(path)
+    write_lines(path, [begin, end | {"monotonic_ns": begin["monotonic_ns"] - 1}])
 
 
 UINTS, INTS, TEXTS = (pa.list_(kind) for kind in (pa.uint64(), pa.int64(), pa.string()))
@@ -277,7 +278,7 @@ def test_an_execution_of_another_shape(execution: Path, place: tuple[str | int, 
 
 def test_phases_in_another_order_are_inspected(bad: Path) -> None:
     path = bad / "load/phases.jsonl"
-    path.write_text("\n".join(reversed(path.read_text().splitlines())) + "\n")
+    write_lines(path, reversed(read_lines(path)))
     assert ask("inspect", bad, "--format", "json").status == 0
 
 
@@ -295,9 +296,9 @@ def test_zero_operations_give_no_cost_and_no_ratio(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seconds", [0, -1])
 def test_one_sample_or_none_is_refused(good: Path, bad: Path, seconds: int) -> None:
     path = bad / "load" / "phases.jsonl"
-    stamps = [json.loads(line) for line in path.read_text().splitlines()]
-    stamps[1]["monotonic_ns"] = stamps[0]["monotonic_ns"] + (seconds + 1) * SECOND + 1
-    path.write_text("".join(json.dumps(stamp) + "\n" for stamp in stamps))
+    begin, end = read_lines(path)
+    end["monotonic_ns"] = begin["monotonic_ns"] + (seconds + 1) * SECOND + 1
+    write_lines(path, [begin, end])
     agreed(path)
     assert "fewer than two ticks" in refused("compare", good, bad)
 

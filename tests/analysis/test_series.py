@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,8 @@ from recordings import (
     change_column,
     change_rows,
     make_run,
+    read_lines,
+    write_lines,
     write_table,
 )
 
@@ -120,20 +121,14 @@ def test_a_probe_that_reads_every_third_tick_has_no_holes(tmp_path: Path) -> Non
 
 def test_phases_share_the_axis(tmp_path: Path) -> None:
     path = make_run(tmp_path / "run", Host(seconds=20))
-    text = (path / "load" / "phases.jsonl").read_text()
+    drain = {"phase": "drain", "event": "begin", "monotonic_ns": FIRST + 22 * SECOND}
     warm = [
-        {"phase": "warmup", "event": e, "monotonic_ns": at, "realtime_ns": REALTIME, "boot_id": BOOT}
-        for e, at in (("begin", FIRST - 5 * SECOND), ("end", FIRST))
+        {"phase": "warmup", "event": event, "monotonic_ns": at}
+        for event, at in (("begin", FIRST - 5 * SECOND), ("end", FIRST))
     ]
-    drain = {
-        "phase": "drain",
-        "event": "begin",
-        "monotonic_ns": FIRST + 22 * SECOND,
-        "realtime_ns": REALTIME,
-        "boot_id": BOOT,
-    }
-    lines = [json.dumps(stamp) + "\n" for stamp in warm]
-    (path / "load" / "phases.jsonl").write_text("".join(lines) + text + json.dumps(drain) + "\n")
+    stamps = [line | {"realtime_ns": REALTIME, "boot_id": BOOT} for line in (*warm, drain)]
+    lines = path / "load" / "phases.jsonl"
+    write_lines(lines, [*stamps[:2], *read_lines(lines), *stamps[2:]])
 
     assert phases(open_run(path)) == (
         Span("warmup", -5.5, -0.5),
@@ -144,10 +139,10 @@ def test_phases_share_the_axis(tmp_path: Path) -> None:
 
 def test_another_hosts_series_are_joined_by_the_real_time_clock(tmp_path: Path) -> None:
     path = make_run(tmp_path / "run", Host(seconds=20))
-    stamps = [json.loads(line) for line in (path / "load" / "phases.jsonl").read_text().splitlines()]
+    stamps = read_lines(path / "load" / "phases.jsonl")
     for stamp in stamps:
         stamp["boot_id"], stamp["monotonic_ns"] = "another", stamp["monotonic_ns"] - 400 * SECOND
-    (path / "load" / "phases.jsonl").write_text("".join(json.dumps(stamp) + "\n" for stamp in stamps))
+    write_lines(path / "load" / "phases.jsonl", stamps)
 
     seconds = _series(path, "cpu")["cpu.server.user"].seconds
 

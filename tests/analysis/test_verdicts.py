@@ -119,57 +119,44 @@ def test_one_bound_repeat_makes_the_side_bound_and_an_unmeasured_one_cannot_tell
     assert (result.answer, result.text.count("no CPU set was given for the load")) == ("inconclusive", 1)
 
 
-def placed(path: Path, facts: Mapping[str, Any] | None = None, **placement: Any) -> separation.Pinned:
-    return separation.pinned([measured(path, None, facts, placement=placement)])
+SEEN = {"threads": 7, "outside_allowed": 0, "outside_ran": 0}
+CHECKED = "checked during the run: no thread ran elsewhere"
+TWO_NODES = "memory: server 100.0 % on node 0, load 0.9 % on node 0 and 99.1 % on node 1"
 
 
-def test_pinned_as_the_supervisor_saw_it(tmp_path: Path) -> None:
-    seen = {"threads": 7, "outside_allowed": 0, "outside_ran": 0}
-    result = placed(tmp_path / "a", verified=True, server=seen, load=seen, connection="veth")
-    assert (result.answer, result.text) == (
-        "yes",
-        "server CPU 0, load CPU 1, connected by veth; checked during the run: no thread ran elsewhere",
-    )
-    odd = seen | {"outside_ran": "9" * 5000}  # which int() refuses
-    assert placed(tmp_path / "odd", verified=True, server=odd, load=seen).answer == "yes"
-    strayed = placed(tmp_path / "b", verified=True, server=seen, load=seen | {"outside_ran": 3})
-    assert strayed.answer == "not separated"
-    assert strayed.text.endswith("threads were seen on other CPUs 3 times")
-    assert placed(tmp_path / "c").answer == "inconclusive"
-    existing = placed(tmp_path / "existing", verified=True, load=seen, connection="socket")
-    assert existing.answer == "inconclusive", "an existing server is not watched"
-    assert existing.text.endswith("connected by socket; checked during the run: only the load's threads")
-    told = placed(tmp_path / "d", separated=False, how="one core of two threads")
-    assert (told.answer, "one core of two threads" in told.text) == ("not separated", True)
+def on_nodes(bound: str | None, *pages: int) -> dict[str, Any]:
+    """Threads that did not stray, whose process has these pages on the nodes."""
+    nodes = {str(node): count for node, count in enumerate(pages)}
+    return SEEN | {"memory": {"nodes": nodes, "bound": bound}}
 
 
-def test_memory_on_its_nodes_is_part_of_the_evidence(tmp_path: Path) -> None:
-    seen = {"threads": 7, "outside_allowed": 0, "outside_ran": 0}
-    here = seen | {"memory": {"nodes": {"0": 4_000_000}, "bound": "0"}}
-    # 0.9 % elsewhere: within the tolerance
-    there = seen | {"memory": {"nodes": {"0": 900, "1": 99_100}, "bound": "1"}}
-    result = placed(tmp_path / "a", verified=True, server=here, load=there)
-    assert (result.answer, result.text) == (
-        "yes",
-        "server CPU 0, load CPU 1; memory: server 100.0 % on node 0, "
-        "load 0.9 % on node 0 and 99.1 % on node 1; checked during the run: no thread ran elsewhere",
-    )
-    strayed = seen | {"memory": {"nodes": {"0": 970, "1": 20, "2": 10}, "bound": "0-1"}}
-    assert placed(tmp_path / "b", verified=True, server=strayed, load=seen).answer == "yes"
-    strayed = seen | {"memory": {"nodes": {"0": 970, "1": 20, "2": 10}, "bound": "0"}}
-    result = placed(tmp_path / "c", verified=True, server=strayed, load=seen)
-    assert result.answer == "not separated"
-    assert result.text.endswith(": the server has 2.0 % on node 1 and 1.0 % on node 2, and is bound to 0")
-
-
-def test_unbound_memory_is_shown_and_absent_memory_is_not(tmp_path: Path) -> None:
-    seen = {"threads": 7, "outside_allowed": 0, "outside_ran": 0}
-    unbound = seen | {"memory": {"nodes": {"0": 600, "1": 400}, "bound": None}}
-    result = placed(tmp_path / "a", verified=True, server=unbound, load=seen)
-    assert result.answer == "yes"
-    assert "memory: server 60.0 % on node 0 and 40.0 % on node 1; checked" in result.text
-    empty = seen | {"memory": {"nodes": {}, "bound": "0"}}
-    assert "memory" not in placed(tmp_path / "b", verified=True, server=empty, load=seen).text
+@pytest.mark.parametrize(
+    ("server", "load", "further", "answer", "text"),
+    [
+        (SEEN, SEEN, {"connection": "veth"}, "yes", f"load CPU 1, connected by veth; {CHECKED}"),
+        # which int() refuses
+        (SEEN | {"outside_ran": "9" * 5000}, SEEN, {}, "yes", CHECKED),
+        (SEEN, SEEN | {"outside_ran": 3}, {}, "not separated", "threads were seen on other CPUs 3 times"),
+        (None, None, {"verified": None}, "inconclusive", ""),
+        # an existing server is not watched
+        (None, SEEN, {"connection": "socket"}, "inconclusive", "only the load's threads"),
+        (None, None, {"separated": False, "how": "one core"}, "not separated", "one core"),
+        # 0.9 % elsewhere: within the tolerance
+        (on_nodes("0", 4_000_000), on_nodes("1", 900, 99_100), {}, "yes", f"{TWO_NODES}; {CHECKED}"),
+        (on_nodes("0-1", 970, 20, 10), SEEN, {}, "yes", CHECKED),
+        (on_nodes("0", 970, 20, 10), SEEN, {}, "not separated", "2.0 % on node 1 and 1.0 % on node 2"),
+        (on_nodes(None, 600, 400), SEEN, {}, "yes", "server 60.0 % on node 0 and 40.0 % on node 1; checked"),
+        (on_nodes("0"), SEEN, {}, "yes", f"load CPU 1; {CHECKED}"),
+    ],
+)
+def test_pinned_as_the_supervisor_saw_it(  # noqa: PLR0917
+    tmp_path: Path, server: Any, load: Any, further: dict[str, Any], answer: str, text: str
+) -> None:
+    roles = {role: seen for role, seen in (("server", server), ("load", load)) if seen}
+    run = measured(tmp_path / "run", placement={"verified": True} | roles | further)
+    result = separation.pinned([run])
+    assert result.answer == answer
+    assert text in result.text
 
 
 VIRTIO = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from loadprint.judging.warm import broken_promise, checkpoint_cycles, cold, reached, redo_capacities_written
 from loadprint.reading.recording import open_run
 from reads import measured
-from recordings import BOOT, FIRST, REALTIME, SECOND, Host, Rows, Tables, change_json, make_run
+from recordings import BOOT, FIRST, REALTIME, SECOND, Host, Rows, Tables, change_json, make_run, write_lines
 
 MYSQL = {
     "variables": {"innodb_redo_log_capacity": "1000"},
@@ -70,7 +69,7 @@ def test_blocks_that_are_written_again_are_no_redo(tmp_path: Path) -> None:
         for phase, begin, end in stamps
         for event, at in (("begin", begin), ("end", end))
     ]
-    (path / "load" / "phases.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(path / "load" / "phases.jsonl", lines)
     (path / "manifest.json").unlink()
     assert redo_capacities_written(open_run(path)) == pytest.approx(1000 / 800)
 
