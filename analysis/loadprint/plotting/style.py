@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import logging
+import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +21,7 @@ from loadprint.safe_files import write_output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
+    from matplotlib.axis import Axis, XAxis, YAxis
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -141,6 +142,17 @@ def plain_ticks(axis: Axis, label: Callable[[float, object], str] = thousands) -
 
     axis.set_major_formatter(FuncFormatter(label))
     axis.set_minor_formatter(NullFormatter())
+
+
+def log_ticks(axes: Axes, axis: XAxis | YAxis, most: int = 5) -> None:
+    """Ticks as 0.1, 1, 10 instead of 10⁻¹; also 2 and 5 if the axis then has about `most`."""
+    from matplotlib.ticker import FuncFormatter, LogLocator  # noqa: PLC0415  slow to import
+
+    low, high = axis.get_view_interval()
+    subs = (1.0, 2.0, 5.0) if 3 * math.log10(high / low) < most + 1 else (1.0,)
+    axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=most))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axes.minorticks_off()
 
 
 def handles(names: Iterable[tuple[str, str]], **options: Any) -> list[Line2D]:
