@@ -28,7 +28,6 @@ from loadprint.rendering.report_data import (
     Percentiles,
     Report,
     RunOf,
-    Scaled,
     SideOf,
     Span,
 )
@@ -153,10 +152,8 @@ def whole(table: Table) -> Report:
             ),
         ),
         scaled=(
-            Scaled(panel(fit(n, x), "text", "threads", "operations/s")),
-            Scaled(
-                Panel("cached", "threads", "operations/s", np.array([1.0, 1, 2]), np.array([10.0, 11, 20]))
-            ),
+            panel(fit(n, x), "text", "threads", "operations/s"),
+            Panel("cached", "threads", "operations/s", np.array([1.0, 1, 2]), np.array([10.0, 11, 20])),
         ),
     )
 

@@ -340,7 +340,7 @@ def test_an_execution_with_a_matrix_is_told_by_pivots_and_fits(tmp_path: Path) -
     execution, out = matrix(tmp_path), tmp_path / "sweep.html"
     assert main(["report", str(execution), "-o", str(out)]) == 0
     report = collect_sweep(execution)
-    text, prepared = (scaled.panel for scaled in report.scaled)
+    text, prepared = report.scaled
     assert (text.title, prepared.title) == ("text", "ps")
     assert text.n.tolist() == [1, 2, 4, 8]
     assert prepared.x[3] == pytest.approx(760, rel=0.01)

@@ -89,7 +89,7 @@ def _figures(report: Report) -> Iterator[tuple[str, Figure]]:
                 _steps(axes, each, tints)
             yield name, drawn
     for name, first, scaled in _pages("scaling", report.scaled, MAX_PANELS):
-        yield name, scaling_plot.page([each.panel for each in scaled], first)
+        yield name, scaling_plot.page(scaled, first)
 
 
 def _pages(name: str, charts: Sequence[Each], most: int) -> Iterator[tuple[str, int, Sequence[Each]]]:

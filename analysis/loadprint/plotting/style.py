@@ -114,15 +114,14 @@ def require_suffix(path: Path) -> None:
 def save(drawn: Figure, path: Path) -> None:
     """Write a figure without date and version. Raises InputError."""
     require_suffix(path)
-    metadata: dict[str, Any] = (
-        {"Date": None, "Creator": "loadprint"} if path.suffix.lower() == ".svg" else {"Software": None}
-    )
+    suffix = path.suffix.lower()
+    metadata = {"Date": None, "Creator": "loadprint"} if suffix == ".svg" else {"Software": None}
     buffer = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # characters that the font lacks become boxes
-        drawn.savefig(buffer, format=path.suffix.lower()[1:], metadata=metadata)
+        drawn.savefig(buffer, format=suffix[1:], metadata=metadata)
     content = buffer.getvalue()
-    if path.suffix.lower() == ".svg":
+    if suffix == ".svg":
         content = NOT_XML.sub("\ufffd", content.decode()).encode()
     try:
         write_output(path, content)

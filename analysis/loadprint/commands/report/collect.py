@@ -42,7 +42,7 @@ def collect(sides: Sequence[Side], reference: str | None) -> Report:
     runs = placed(sides)
     sampled = charts.sample(runs, store)
     known = iter(sampled)
-    measured = [[gather(run, store, series=next(known).series) for run in side.runs] for side in sides]
+    measured = [[gather(run, store, series=next(known)[2]) for run in side.runs] for side in sides]
     table = compare(sides, reference, measured=measured)
     percentiles, by_type = histograms.latency(runs, len(sides))
     found = assembled(
@@ -109,7 +109,7 @@ def with_absent(report: Report, sections: Sequence[str]) -> Report:
 
 def _runs(sides: Sequence[Side], sampled: Sequence[charts.Sampled]) -> tuple[RunOf, ...]:
     """All repeats, with the checkpoint spikes of those that were sampled."""
-    known = {run.place: spikes.find(run.series) for run in sampled}
+    known = {place: spikes.find(found) for place, _, found in sampled}
     runs: list[RunOf] = []
     for side, each in enumerate(sides):
         for number, run in enumerate(each.runs, start=1):

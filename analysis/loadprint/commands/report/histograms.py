@@ -39,12 +39,7 @@ SOURCES = {
         "{device}: {operation}",
         "ms",
     ),
-    "ebpf_block_size": (
-        "Block I/O, sizes",
-        ("device", "operation"),
-        "{device}: size of a {operation}",
-        "kB",
-    ),
+    "ebpf_block_size": ("Block I/O, sizes", ("device", "operation"), "{device}: size of a {operation}", "kB"),
     "ebpf_syscall_latency": ("System calls of the server", ("role", "syscall"), "{syscall}", "µs"),
     "ebpf_statements": ("Statements, inside the server", ("role", "command"), "{command}", "ms"),
 }

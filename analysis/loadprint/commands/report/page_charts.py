@@ -14,7 +14,7 @@ from loadprint.commands.report import pack
 from loadprint.commands.report.charts import SECTIONS
 from loadprint.commands.report.histograms import SOURCES
 from loadprint.commands.report.pack import Grid, encoded
-from loadprint.rendering.report_data import Course, Distribution, Floats, Line, Percentiles, Report, Scaled
+from loadprint.rendering.report_data import Course, Distribution, Floats, Line, Panel, Percentiles, Report
 
 Chart = dict[str, Any]  # `data` is for the script; the rest is for the template
 Block = tuple[str, str, list[Chart]]  # key, title, charts
@@ -189,9 +189,9 @@ def _histogram(chart: Distribution, report: Report) -> Chart:
     return _chart(chart.key, "histogram", (chart.title, chart.shown, ""), summaries, series)
 
 
-def scaling(place: int, scaled: Scaled) -> Chart:
+def scaling(place: int, panel: Panel) -> Chart:
     """Fitted curves, the interval of the first one, and measured points: a series for each repeat."""
-    panel, colour = scaled.panel, f"side-{place % 8}"
+    colour = f"side-{place % 8}"
     series = []
     for curve in panel.curves:
         style, tint = ("curve", colour) if curve.chief else ("dashed", "quiet")
