@@ -23,10 +23,9 @@ from loadprint.commands.ab.analysis import About, analyse
 from loadprint.commands.ab.gates import Limits
 from loadprint.commands.operands import resolve
 from loadprint.commands.report import pack, page_charts, table_section
-from loadprint.commands.report.ab_report import boxes
 from loadprint.commands.report.collect import collect
 from loadprint.commands.report.page import page
-from loadprint.commands.report.sweep_report import collect_sweep
+from loadprint.commands.report.sweep_and_ab import collect_sweep
 from loadprint.reading import interval_log
 from loadprint.rendering.report_data import Course, Line, Report
 from profiles import COMMAND, MYSQLD, SEARCH, make_profiled_run
@@ -341,7 +340,7 @@ def test_an_execution_with_a_matrix_is_told_by_pivots_and_fits(tmp_path: Path) -
     execution, out = matrix(tmp_path), tmp_path / "sweep.html"
     assert main(["report", str(execution), "-o", str(out)]) == 0
     report = collect_sweep(execution)
-    text, prepared = (scaled.panel for scaled in report.scaled)
+    text, prepared = report.scaled
     assert (text.title, prepared.title) == ("text", "ps")
     assert text.n.tolist() == [1, 2, 4, 8]
     assert prepared.x[3] == pytest.approx(760, rel=0.01)
@@ -385,15 +384,15 @@ def test_an_experiment_is_told_by_its_sentence_and_its_windows(report: Report) -
         )
     ]
     actual = analyse(windows, Limits(0.05, 0.4, 0.0), About("try", "ABBA", "an <experiment>"))
-    drawn = boxes(actual)
-    assert [box["treatment"] for box in drawn] == [True, False, False, True]
-    assert max(box["height"] for box in drawn) == 200
-    assert drawn[1]["height"] / drawn[0]["height"] == pytest.approx((100 / 1.02) / (200 / 1.01), abs=1e-3)
+    series = page_charts.windows(actual)["data"]["series"]
+    assert [each["label"] for each in series] == ["treatment", "baseline"]
+    values = np.frombuffer(base64.b64decode(series[0]["y"]), "<f4")
+    assert values == pytest.approx((200 / 1.01, 203 / 1.04))
     text = page(replace(report, table=None, ab=actual))
     read = Reader(text)
     assert "ab" in read.ids()
     assert html.escape(actual.sentence) in text
-    assert sum(tag == "rect" for tag, _ in read.elements) == 4
+    assert 'data-key="windows"' in text
 
 
 def test_a_sum_of_rows_is_shown_where_these_rows_are_not(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 45  # per page
 INCH_A_ROW = 0.19
-TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 Line = tuple[str, Row]  # the title of its group, and the row
 
 
@@ -55,7 +54,9 @@ def draw(table: Table) -> Figure | None:
     for text in axes.get_yticklabels():
         if text.get_text() in groups:
             text.set_fontweight("bold")
-    _decades(axes)
+    low, high = axes.get_xlim()
+    axes.set_xlim(min(low, 0.5), max(high, 2.0))
+    style.log_ticks(axes, axes.xaxis, most=9)
     if len(table.sides) > 2:
         sides = [(style.colour(place), side.name) for place, side in enumerate(table.sides)]
         del sides[table.base]
@@ -87,17 +88,3 @@ def _rows(axes: Axes, rows: Sequence[Line], compared: int) -> None:
     axes.axvline(1, color="black", linewidth=0.9, zorder=1)
     style.label_rows(axes, labels)
     axes.set_ylim(len(labels), -1)
-
-
-def _decades(axes: Axes) -> None:
-    """Ticks at 0.1, 0.2, 0.5, 1, 2, 5 … within the data, and at least a factor of two around 1."""
-    from matplotlib.ticker import NullLocator  # noqa: PLC0415  slow to import
-
-    low, high = axes.get_xlim()
-    low, high = min(low, 0.5), max(high, 2.0)
-    axes.set_xlim(low, high)
-    wide = high / low > 2000
-    ticks = [tick for tick in TICKS if low <= tick <= high and (not wide or f"{tick:g}".strip("0.") == "1")]
-    axes.set_xticks(ticks)
-    style.plain_ticks(axes.xaxis, lambda value, _: f"{value:g}")
-    axes.xaxis.set_minor_locator(NullLocator())

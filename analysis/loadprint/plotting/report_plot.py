@@ -28,7 +28,6 @@ COURSE_HEIGHT, CHART_HEIGHT = 1.25, 1.9
 APART = 0.05  # of the longest window; beyond it, the windows of runs are reported as different
 NAMED = 0.1  # of the axis; a shorter phase has no space for its name
 SHARES = (0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999)
-MAX_TICKS = 5
 MILLI = 1e3
 Colours = Mapping[int, str]
 Each = TypeVar("Each")
@@ -90,7 +89,7 @@ def _figures(report: Report) -> Iterator[tuple[str, Figure]]:
                 _steps(axes, each, tints)
             yield name, drawn
     for name, first, scaled in _pages("scaling", report.scaled, MAX_PANELS):
-        yield name, scaling_plot.page([each.panel for each in scaled], first)
+        yield name, scaling_plot.page(scaled, first)
 
 
 def _pages(name: str, charts: Sequence[Each], most: int) -> Iterator[tuple[str, int, Sequence[Each]]]:
@@ -209,7 +208,7 @@ def _percentiles(axes: Axes, report: Report, each: Percentiles, tints: Colours) 
     axes.set_yscale("log")
     shares = [share for share in SHARES if share <= max(0.99, last)]
     axes.set_xticks([1 / (1 - share) for share in shares], [f"{100 * share:g}" for share in shares])
-    _plain_ticks(axes, "y")
+    style.log_ticks(axes, axes.yaxis)
     axes.set_title(each.kind)
     axes.set_xlabel("percentile")
     axes.set_ylabel("latency, ms")
@@ -223,19 +222,7 @@ def _steps(axes: Axes, each: Distribution, tints: Colours) -> None:
             axes.stairs(100 * shares, edges, color=tints[side], fill=True, alpha=0.15)
     axes.set_xscale("log")
     axes.set_ylim(bottom=0)
-    _plain_ticks(axes, "x")
+    style.log_ticks(axes, axes.xaxis)
     axes.set_title(each.title)
     axes.set_xlabel(each.shown)
     axes.set_ylabel("share, %")
-
-
-def _plain_ticks(axes: Axes, direction: str) -> None:
-    """Ticks as 0.1, 1, 10 instead of 10⁻¹; also 2 and 5 if the axis is shorter than two decades."""
-    from matplotlib.ticker import FuncFormatter, LogLocator  # noqa: PLC0415  slow to import
-
-    axis = axes.xaxis if direction == "x" else axes.yaxis
-    low, high = axes.get_xlim() if direction == "x" else axes.get_ylim()
-    subs = (1.0, 2.0, 5.0) if high / low < 100 else (1.0,)
-    axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=MAX_TICKS))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-    axes.minorticks_off()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import logging
+import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +21,7 @@ from loadprint.safe_files import write_output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
+    from matplotlib.axis import Axis, XAxis, YAxis
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -113,15 +114,14 @@ def require_suffix(path: Path) -> None:
 def save(drawn: Figure, path: Path) -> None:
     """Write a figure without date and version. Raises InputError."""
     require_suffix(path)
-    metadata: dict[str, Any] = (
-        {"Date": None, "Creator": "loadprint"} if path.suffix.lower() == ".svg" else {"Software": None}
-    )
+    suffix = path.suffix.lower()
+    metadata = {"Date": None, "Creator": "loadprint"} if suffix == ".svg" else {"Software": None}
     buffer = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # characters that the font lacks become boxes
-        drawn.savefig(buffer, format=path.suffix.lower()[1:], metadata=metadata)
+        drawn.savefig(buffer, format=suffix[1:], metadata=metadata)
     content = buffer.getvalue()
-    if path.suffix.lower() == ".svg":
+    if suffix == ".svg":
         content = NOT_XML.sub("\ufffd", content.decode()).encode()
     try:
         write_output(path, content)
@@ -141,6 +141,17 @@ def plain_ticks(axis: Axis, label: Callable[[float, object], str] = thousands) -
 
     axis.set_major_formatter(FuncFormatter(label))
     axis.set_minor_formatter(NullFormatter())
+
+
+def log_ticks(axes: Axes, axis: XAxis | YAxis, most: int = 5) -> None:
+    """Ticks as 0.1, 1, 10 instead of 10⁻¹; also 2 and 5 if the axis then has about `most`."""
+    from matplotlib.ticker import FuncFormatter, LogLocator  # noqa: PLC0415  slow to import
+
+    low, high = axis.get_view_interval()
+    subs = (1.0, 2.0, 5.0) if 3 * math.log10(high / low) < most + 1 else (1.0,)
+    axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=most))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axes.minorticks_off()
 
 
 def handles(names: Iterable[tuple[str, str]], **options: Any) -> list[Line2D]:

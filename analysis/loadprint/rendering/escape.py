@@ -14,9 +14,7 @@ NUMBERS = re.compile(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?( [-+]?[0-9.]+(e[-+]?[0-9]+)?)
 
 def markdown(text: str) -> str:
     """Text that Markdown shows unchanged, in a cell of a table too."""
-    for sign in ("\\", "|", "*", "~", "_", "<"):
-        text = text.replace(sign, f"\\{sign}")
-    return text.replace("](", "]\\(")
+    return re.sub(r"[\\|*~_<]", r"\\\g<0>", text).replace("](", "]\\(")
 
 
 class CsvWriter:

@@ -18,10 +18,6 @@ class Footnotes:
         """Numbers of some notes, ascending."""
         return tuple(sorted({self._numbers[note] for note in notes}))
 
-    def sorted(self, notes: Iterable[str]) -> list[str]:
-        """Some notes in the order of their numbers, each once."""
-        return [self.texts[number - 1] for number in self.numbers(notes)]
-
 
 def _notes(table: Table) -> Iterator[str]:
     for side in table.sides:

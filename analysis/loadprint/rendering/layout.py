@@ -53,7 +53,9 @@ class Layout:
             ("    of the vendor's limit", [cell.of_claimed for cell in row.cells]),
         ):
             if any(shares[place] is not None for place in shown):
-                below = [Text(label), Text("%"), *(Text(_percent(shares[place])) for place in shown)]
+                own = (shares[place] for place in shown)
+                texts = ["" if share is None else numbers.percent(share) for share in own]
+                below = [Text(label), Text("%"), *map(Text, texts)]
                 lines.append(below + [Text("")] * (len(lines[0]) - len(below)))
         return lines
 
@@ -119,10 +121,6 @@ def _without(row: Row, common: Sequence[set[str]]) -> Row:
         for cell, notes in zip(row.cells, common, strict=True)
     )
     return replace(row, cells=cells)
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else numbers.percent(share)
 
 
 def decimals(row: Row) -> int:

@@ -6,32 +6,7 @@ import io
 
 from loadprint.rendering import escape
 from loadprint.rendering.footnotes import Footnotes
-from loadprint.tables.table import Table
-
-HEAD = (
-    "group",
-    "metric",
-    "label",
-    "unit",
-    "side",
-    "reference",
-    "value",
-    "repeats",
-    "kind",
-    "ratio",
-    "difference",
-    "low",
-    "high",
-    "p",
-    "points",
-    "mark",
-    "notes",
-    "of_ceiling",
-    "of_claimed",
-    "section",
-    "view",
-    "noise_floor",
-)
+from loadprint.tables.table import Group, Row, Table
 
 
 def render(table: Table) -> str:
@@ -40,41 +15,45 @@ def render(table: Table) -> str:
     `noise_floor` is the largest |log ratio| of an A/A.
     """
     footnotes = Footnotes(table)
+    lines = [
+        _line(table, group, row, place, footnotes)
+        for group in table.groups
+        for row in group.rows
+        for place in range(len(table.sides))
+    ]
     out = io.StringIO()
     writer = escape.CsvWriter(out)
-    writer.writerow(HEAD)
-    for group in table.groups:
-        for row in group.rows:
-            for side, cell, versus in zip(table.sides, row.cells, row.versus, strict=True):
-                notes = [
-                    *footnotes.sorted(row.notes),
-                    *footnotes.sorted(cell.notes),
-                    *footnotes.sorted(versus.notes if versus else ()),
-                ]
-                repeats = " ".join("" if value is None else repr(value) for value in cell.repeats)
-                compared: list[object] = ["reference", *[""] * 7]
-                if versus:
-                    ratio = versus.centre if versus.kind == "ratio" else None
-                    difference = versus.centre if versus.kind == "difference" else None
-                    estimate: list[object] = [ratio, difference, versus.low, versus.high, versus.p]
-                    compared = [versus.kind, *estimate, versus.points, versus.mark]
-                writer.writerow(
-                    [
-                        group.key,
-                        row.key,
-                        row.label,
-                        row.unit,
-                        side.name,
-                        table.reference,
-                        cell.value,
-                        repeats,
-                        *compared,
-                        "; ".join(dict.fromkeys(notes)),
-                        cell.of_ceiling,
-                        cell.of_claimed,
-                        group.section,
-                        row.view,
-                        row.floor.log_ratio if row.floor else None,
-                    ]
-                )
+    writer.writerow(lines[0])
+    for line in lines:
+        writer.writerow(line.values())
     return out.getvalue()
+
+
+def _line(table: Table, group: Group, row: Row, place: int, footnotes: Footnotes) -> dict[str, object]:
+    cell, versus = row.cells[place], row.versus[place]
+    noted = (row.notes, cell.notes, versus.notes if versus else ())
+    notes = dict.fromkeys(footnotes.texts[number - 1] for each in noted for number in footnotes.numbers(each))
+    return {
+        "group": group.key,
+        "metric": row.key,
+        "label": row.label,
+        "unit": row.unit,
+        "side": table.sides[place].name,
+        "reference": table.reference,
+        "value": cell.value,
+        "repeats": " ".join("" if value is None else repr(value) for value in cell.repeats),
+        "kind": versus.kind if versus else "reference",
+        "ratio": versus.centre if versus and versus.kind == "ratio" else None,
+        "difference": versus.centre if versus and versus.kind == "difference" else None,
+        "low": versus and versus.low,
+        "high": versus and versus.high,
+        "p": versus and versus.p,
+        "points": versus and versus.points,
+        "mark": versus and versus.mark,
+        "notes": "; ".join(notes),
+        "of_ceiling": cell.of_ceiling,
+        "of_claimed": cell.of_claimed,
+        "section": group.section,
+        "view": row.view,
+        "noise_floor": row.floor and row.floor.log_ratio,
+    }

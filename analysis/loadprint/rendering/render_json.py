@@ -3,58 +3,33 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import is_dataclass
 from typing import Any
 
 from loadprint.rendering.footnotes import Footnotes
-from loadprint.tables.table import Cell, Row, Table, Versus
+from loadprint.tables.table import Cell, Table
 
 
 def render(table: Table) -> str:
     """Return one JSON object; notes are numbers of `footnotes`, from 1."""
     footnotes = Footnotes(table)
-    document = {
-        "format_version": 1,
-        "sides": [asdict(side) | {"notes": footnotes.numbers(side.notes)} for side in table.sides],
-        "reference": table.reference,
-        "facts": table.facts,
-        "warnings": table.warnings,
-        "groups": [
-            {
-                "key": group.key,
-                "title": group.title,
-                "rows": [_row(row, footnotes) for row in group.rows],
-                "section": group.section,
-            }
-            for group in table.groups
-        ],
-        "footnotes": footnotes.texts,
-        "sentences": [asdict(sentence) for sentence in table.sentences],
-        "method": table.method,
-        "verdicts": [asdict(verdict) for verdict in table.verdicts],
-        "plans": [asdict(plan) for plan in table.plans],
-    }
+    document: dict[str, Any] = {"format_version": 1}
+    for key, value in vars(table).items():
+        document[key] = _plain(value, footnotes)
+        if key == "groups":
+            document["footnotes"] = footnotes.texts
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _row(row: Row, footnotes: Footnotes) -> dict[str, Any]:
-    return vars(row) | {
-        "cells": [_cell(cell, footnotes) for cell in row.cells],
-        "versus": [_versus(versus, footnotes) for versus in row.versus],
-        "notes": footnotes.numbers(row.notes),
-        "floor": asdict(row.floor) if row.floor else None,
-    }
-
-
-def _cell(cell: Cell, footnotes: Footnotes) -> dict[str, Any]:
-    return {
-        "value": cell.value,
-        "repeats": cell.repeats,
-        "notes": footnotes.numbers(cell.notes),
-        "of_ceiling": cell.of_ceiling,
-        "of_claimed": cell.of_claimed,
-    }
-
-
-def _versus(versus: Versus | None, footnotes: Footnotes) -> dict[str, Any] | None:
-    return vars(versus) | {"notes": footnotes.numbers(versus.notes)} if versus else None
+def _plain(value: Any, footnotes: Footnotes) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(each, footnotes) for each in value]
+    if not is_dataclass(value):
+        return value
+    plain = {key: _plain(each, footnotes) for key, each in vars(value).items()}
+    if "notes" in plain:
+        plain["notes"] = footnotes.numbers(plain["notes"])
+    if isinstance(value, Cell):
+        del plain["ceiling"]
+        plain |= {"of_ceiling": value.of_ceiling, "of_claimed": value.of_claimed}
+    return plain

@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 from loadprint import numbers
 from loadprint.rendering import escape
+from loadprint.rendering.grid import grid
 from loadprint.rendering.pivot import Pivot, Report
 
 WIDTH = 100
@@ -24,12 +25,7 @@ def text(report: Report) -> str:
     for pivot in report.pivots:
         lines += ["", heading(pivot)]
         heads, body = written(pivot)
-        widths = [
-            max(len(row[place]) for row in (heads, *body)) + (0 if place == 0 else 2)
-            for place in range(len(heads))
-        ]
-        for row in (heads, *body):
-            lines.append("  " + "".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+        lines += [f"  {line}" for line in grid((heads, *body), left=0)]
         lines += textwrap.wrap(pivot.note, WIDTH - 2, initial_indent="  ", subsequent_indent="  ")
     if report.sentences:
         lines.append("")

@@ -137,7 +137,10 @@ class FittedCurve:
 
 @dataclass(frozen=True)
 class Panel:
-    """Throughput over concurrency: every measured point, the curves, and the optimum if there is one."""
+    """Throughput over concurrency: every measured point, the curves, and the optimum if there is one.
+
+    `conclusions` and `blocks`, the tables of the fit, are for the page.
+    """
 
     title: str
     concurrency: str
@@ -146,13 +149,6 @@ class Panel:
     x: Floats
     curves: tuple[FittedCurve, ...] = ()
     optimum: float | None = None
-
-
-@dataclass(frozen=True)
-class Scaled:
-    """A panel with its conclusions and the tables of its fit."""
-
-    panel: Panel
     conclusions: tuple[str, ...] = ()
     blocks: tuple[Any, ...] = ()
 
@@ -191,7 +187,7 @@ class Report:
     courses: tuple[Course, ...] = ()
     percentiles: tuple[Percentiles, ...] = ()
     distributions: tuple[Distribution, ...] = ()
-    scaled: tuple[Scaled, ...] = ()
+    scaled: tuple[Panel, ...] = ()
     settings: tuple[Setting, ...] = ()
     made: tuple[tuple[str, str], ...] = ()
     absent: tuple[tuple[str, str], ...] = ()

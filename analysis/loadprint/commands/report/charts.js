@@ -35,12 +35,14 @@ const NINES = [0, Math.log10(2), 1, 2, 3, 4, 5, 6];
 const fromZero = { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.08 : 1] };
 
 // By kind of chart: scales, axes, and the text of the abscissa in the legend.
+const overTime = {
+  scales: { x: { time: false }, y: fromZero },
+  axes: [axis(26, { space: 64, values: (_, splits) => splits.map((value) => `${written(value)} s`) }), axis(64)],
+  at: (x, idx) => `${written(x[idx])} s`,
+};
 const KINDS = {
-  time: {
-    scales: { x: { time: false }, y: fromZero },
-    axes: [axis(26, { space: 64, values: (_, splits) => splits.map((value) => `${written(value)} s`) }), axis(64)],
-    at: (x, idx) => `${written(x[idx])} s`,
-  },
+  time: overTime,
+  windows: overTime,
   percentiles: {
     scales: { x: { time: false }, y: { distr: 3 } },
     axes: [axis(26, { splits: (_, __, low, high) => NINES.filter((one) => one >= low && one <= high), values: (_, splits) => splits.map(percent), space: 1 }), axis(64, { filter: decades })],

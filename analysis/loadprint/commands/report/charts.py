@@ -117,20 +117,14 @@ NAMES = (
 )
 
 
-@dataclass(frozen=True)
-class Sampled:
-    """A run's series, its position among the report's runs, and that of its side."""
-
-    place: int
-    side: int
-    series: dict[str, Series]
+Sampled = tuple[int, int, dict[str, Series]]  # a run's position in the report, that of its side, its series
 
 
 def sample(
     runs: Sequence[tuple[int, int, Run]], store: Store, names: Sequence[str] = NAMES
 ) -> tuple[Sampled, ...]:
     """Read the series that charts need of `runs`, (place, side, run) each. Raises InputError."""
-    return tuple(Sampled(place, side, run_series(run, store, names)) for place, side, run in runs)
+    return tuple((place, side, run_series(run, store, names)) for place, side, run in runs)
 
 
 def courses(
@@ -143,33 +137,22 @@ def courses(
 
     `sets` has the name and number of cores of the CPU sets `server` and `load`.
     """
-    drawn: list[Course] = []
-    still: list[str] = []
-    for course in _all(sampled, disks, nics, sets):
-        if any((np.nan_to_num(line.values) != 0).any() for line in course.lines):
-            drawn.append(course)
-        elif course.lines:
-            still.append(course.title)
-    return tuple(drawn), tuple(still)
-
-
-def _all(
-    sampled: Sequence[Sampled],
-    disks: Sequence[Device],
-    nics: Sequence[Device],
-    sets: Mapping[str, tuple[str, float | None]],
-) -> Iterator[Course]:
-    yield from (_lines(chart, sampled) for chart in LINES)
+    every = [_lines(chart, sampled) for chart in LINES]
     for side, title in STACKS.items():
         name, cores = sets.get(side, ("", None))
-        lines = tuple(line for run in sampled for line in _parts(side, run))
+        lines = tuple(line for place, _, series in sampled for line in _parts(side, place, series))
         named = f"{title} ({name})" if name else title
-        yield Course(f"cpu_{side}", "cpu", named, "cores", 1.0, lines, tuple(PARTS), cores)
+        every.append(Course(f"cpu_{side}", "cpu", named, "cores", 1.0, lines, tuple(PARTS), cores))
     for kind, charts, devices in (("disk", DISK, disks), ("nic", NETWORK, nics)):
-        for device in devices:
-            for chart in charts:
-                yield _lines(chart, sampled, kind, device, alone=len(devices) == 1)
-    yield from (_lines(chart, sampled) for chart in MORE)
+        alone = len(devices) == 1
+        every += [_lines(chart, sampled, kind, device, alone=alone) for device in devices for chart in charts]
+    every += [_lines(chart, sampled) for chart in MORE]
+    known = [course for course in every if course.lines]
+    zero = [not any(np.nan_to_num(line.values).any() for line in course.lines) for course in known]
+    return (
+        tuple(course for course, still in zip(known, zero, strict=True) if not still),
+        tuple(course.title for course, still in zip(known, zero, strict=True) if still),
+    )
 
 
 def _lines(
@@ -182,10 +165,10 @@ def _lines(
 ) -> Course:
     """A line per run; of a disk or interface, whose name may differ from side to side."""
     lines = []
-    for run in sampled:
-        name = device.per_side[run.side] if device else kind
+    for place, side, series in sampled:
+        name = device.per_side[side] if device else kind
         needs = [need.format(**{kind: name}) for need in chart.needs] if device else chart.needs
-        if (name or not device) and (line := _line(chart, needs, run)):
+        if (name or not device) and (line := _line(chart, needs, place, series)):
             lines.append(line)
     title = chart.title if alone or not device else f"{device.name}: {chart.title}"
     key = f"{kind}_{device.name}_{chart.key}" if device else chart.key
@@ -193,8 +176,8 @@ def _lines(
     return Course(key, chart.section, title, chart.shown, factor, tuple(lines), note=chart.note)
 
 
-def _line(chart: Wanted, needs: Sequence[str], run: Sampled) -> Line | None:
-    known = [series for need in needs if (series := run.series.get(need)) is not None]
+def _line(chart: Wanted, needs: Sequence[str], run: int, of_run: Mapping[str, Series]) -> Line | None:
+    known = [of_run[need] for need in needs if need in of_run]
     if len(known) < len(needs) or len({len(series.values) for series in known}) > 1:
         return None
     if chart.share:
@@ -202,12 +185,12 @@ def _line(chart: Wanted, needs: Sequence[str], run: Sampled) -> Line | None:
         values = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
     else:
         values = np.sum([series.values for series in known], axis=0)
-    return Line(run.place, known[0].seconds, values, half=known[0].half)
+    return Line(run, known[0].seconds, values, half=known[0].half)
 
 
-def _parts(side: str, run: Sampled) -> Iterator[Line]:
+def _parts(side: str, run: int, of_run: Mapping[str, Series]) -> Iterator[Line]:
     for part, states in PARTS.items():
-        summed = [series for state in states if (series := run.series.get(f"cpu.{side}.{state}"))]
+        summed = [of_run[name] for state in states if (name := f"cpu.{side}.{state}") in of_run]
         if summed:
             values = np.sum([series.values for series in summed], axis=0)
-            yield Line(run.place, summed[0].seconds, values, part, summed[0].half)
+            yield Line(run, summed[0].seconds, values, part, summed[0].half)

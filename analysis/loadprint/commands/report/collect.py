@@ -42,7 +42,7 @@ def collect(sides: Sequence[Side], reference: str | None) -> Report:
     runs = placed(sides)
     sampled = charts.sample(runs, store)
     known = iter(sampled)
-    measured = [[gather(run, store, series=next(known).series) for run in side.runs] for side in sides]
+    measured = [[gather(run, store, series=next(known)[2]) for run in side.runs] for side in sides]
     table = compare(sides, reference, measured=measured)
     percentiles, by_type = histograms.latency(runs, len(sides))
     found = assembled(
@@ -109,24 +109,20 @@ def with_absent(report: Report, sections: Sequence[str]) -> Report:
 
 def _runs(sides: Sequence[Side], sampled: Sequence[charts.Sampled]) -> tuple[RunOf, ...]:
     """All repeats, with the checkpoint spikes of those that were sampled."""
-    known = {run.place: spikes.find(run.series) for run in sampled}
-    runs = []
-    numbers = [number for side in sides for number in range(1, len(side.runs) + 1)]
-    for number, (place, side, run) in zip(numbers, placed(sides), strict=True):
-        repeat = run.meta.get("repeat")
-        phases = [span for span in series.phases(run) if span.end_s is not None]
-        runs.append(
-            RunOf(
-                run.id,
-                side,
-                repeat if isinstance(repeat, int) else number,
-                tuple(Span(span.name, span.begin_s, span.end_s) for span in phases if span.end_s is not None),
-                tuple(
-                    Span(spike.what, spike.begin_s, spike.end_s, spike.throughput_drop)
-                    for spike in known.get(place, ())
-                ),
-            )
-        )
+    known = {place: spikes.find(found) for place, _, found in sampled}
+    runs: list[RunOf] = []
+    for side, each in enumerate(sides):
+        for number, run in enumerate(each.runs, start=1):
+            repeat = run.meta.get("repeat")
+            found = known.get(len(runs), ())
+            spans = [Span(one.what, one.begin_s, one.end_s, one.throughput_drop) for one in found]
+            phases = [
+                Span(span.name, span.begin_s, span.end_s)
+                for span in series.phases(run)
+                if span.end_s is not None
+            ]
+            repeat = repeat if isinstance(repeat, int) else number
+            runs.append(RunOf(run.id, side, repeat, tuple(phases), tuple(spans)))
     return tuple(runs)
 
 

@@ -6,8 +6,8 @@ histogram is of one side, all repeats added up; its fine buckets are merged for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,52 +20,31 @@ from loadprint.reading.recording import Run
 from loadprint.rendering.report_data import Curve, Distribution, Floats, Percentiles
 
 CURVE_PER_DECADE = 24  # points of a curve between 90 % and 99 %, and so on
-BUCKETS_PER_DECADE = 30
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 MILLI, NANO = 1e3, 1e-9
 LEAST = 20  # values for a meaningful shape
 MOST = 14  # histograms of a probe
-LEAST_EDGES = 4
+LEAST_FILLED = 3
+BUCKETS_PER_DECADE = 30
 OFF_CPU = "off-CPU: "
 Sums = list[LogHistogram | None]  # of each side
 
 
-@dataclass(frozen=True)
-class _Source:
-    """A table, its entity columns, fixed values of some of them, and the title of a histogram."""
-
-    probe: str
-    keys: tuple[str, ...]
-    fixed: Mapping[str, str]
-    title: str
-    shown: str
-    factor: float
-    unit: float = NANO
-
-
-SERVER = {"role": "server"}
-SOURCES = (
-    _Source("ebpf_sched", ("role", "state"), SERVER, "{state}", "µs", 1e6),
-    _Source(
-        "ebpf_block",
+# By table: heading of its histograms, its entity columns, title of one, and the unit that is shown
+SOURCES = {
+    "ebpf_sched": ("Scheduler: server's threads", ("role", "state"), "{state}", "µs"),
+    "ebpf_block": (
+        "Block I/O, from driver to completion",
         ("device", "operation", "stage"),
-        {"stage": "device"},
         "{device}: {operation}",
         "ms",
-        MILLI,
     ),
-    _Source(
-        "ebpf_block_size",
-        ("device", "operation"),
-        {},
-        "{device}: size of a {operation}",
-        "kB",
-        1 / KB,
-        unit=1.0,
-    ),
-    _Source("ebpf_syscall_latency", ("role", "syscall"), SERVER, "{syscall}", "µs", 1e6),
-    _Source("ebpf_statements", ("role", "command"), SERVER, "{command}", "ms", MILLI),
-)
+    "ebpf_block_size": ("Block I/O, sizes", ("device", "operation"), "{device}: size of a {operation}", "kB"),
+    "ebpf_syscall_latency": ("System calls of the server", ("role", "syscall"), "{syscall}", "µs"),
+    "ebpf_statements": ("Statements, inside the server", ("role", "command"), "{command}", "ms"),
+}
+CHOSEN = {"role": "server", "stage": "device"}  # of the entities
+FACTORS = {"µs": 1e6, "ms": MILLI, "kB": 1 / KB}  # from base units
 
 
 def latency(
@@ -75,7 +54,8 @@ def latency(
     logs = {place: _log(run) for place, _, run in runs}
     reported = {place: (run.result or {}).get("transactions") or {} for place, _, run in runs}
     kinds = dict.fromkeys(kind for by_kind in (*logs.values(), *reported.values()) for kind in by_kind)
-    percentiles, distributions = [], []
+    percentiles: list[Percentiles] = []
+    distributions: list[Distribution] = []
     for kind in kinds:
         curves, sources = [], set()
         sums: Sums = [None] * sides
@@ -90,10 +70,7 @@ def latency(
                 sources.add("result.json, a few quantiles")
         if curves:
             percentiles.append(Percentiles(kind, " and ".join(sorted(sources)), tuple(curves)))
-        if ends := _span(sums):
-            edges = _evenly(*ends)
-            found = _merged(sums, edges)
-            distributions.append(Distribution(f"latency-{kind}", "latency", kind, "ms", MILLI, edges, *found))
+        distributions += _merged(f"latency-{kind}", "latency", kind, ("ms", MILLI), sums)
     return tuple(percentiles), tuple(distributions)
 
 
@@ -121,30 +98,26 @@ def _from_result(place: int, kind: Mapping[str, Any]) -> Curve | None:
 
 def of_ebpf(measured: Sequence[Sequence[Measured]]) -> tuple[Distribution, ...]:
     """Histograms of all eBPF tables of the runs, the most of a table that can be read at a glance."""
-    found = []
-    for source in SOURCES:
+    found: list[Distribution] = []
+    for probe, (_, keys, name, shown) in SOURCES.items():
+        unit = 1.0 if shown == "kB" else NANO
         by_title: dict[str, Sums] = {}
         for side, run in [(side, run) for side, runs in enumerate(measured) for run in runs]:
-            for (probe, *names), histogram in run.quantities.histograms.items():
-                entity = dict(zip(source.keys, names, strict=False))
-                if probe == source.probe and histogram.total and source.fixed.items() <= entity.items():
-                    title = source.title.format(**entity)
-                    if probe == "ebpf_sched" and entity["state"] != "run queue":
+            for (table, *names), histogram in run.quantities.histograms.items():
+                entity = dict(zip(keys, names, strict=False))
+                chosen = all(entity.get(key, value) == value for key, value in CHOSEN.items())
+                if table == probe and histogram.total and chosen:
+                    title = name.format(**entity)
+                    if probe == "ebpf_sched" and title != "run queue":
                         title = OFF_CPU + title
-                    counted = LogHistogram(histogram.counts.astype(np.int64), histogram.bounds * source.unit)
+                    counted = LogHistogram(histogram.counts.astype(np.int64), histogram.bounds * unit)
                     _add(by_title.setdefault(title, [None] * len(measured)), side, counted)
         totals = {title: sum(one.total for one in sums if one) for title, sums in by_title.items()}
         frequent = [title for title, total in totals.items() if total >= LEAST]
         frequent.sort(key=lambda title: title.startswith(OFF_CPU))
         for title in frequent[:MOST]:
-            sums = by_title[title]
-            ends = _span(sums)
-            edges = _every_other(next(one.edges for one in sums if one), *ends) if ends else np.empty(0)
-            # else all values are in one or two buckets
-            if len(edges) >= LEAST_EDGES:
-                key, probe = f"{source.probe}-{title}", source.probe
-                merged = _merged(sums, edges)
-                found.append(Distribution(key, probe, title, source.shown, source.factor, edges, *merged))
+            of = (f"{probe}-{title}", probe, title)
+            found += _merged(*of, (shown, FACTORS[shown]), by_title[title])
     return tuple(found)
 
 
@@ -152,49 +125,36 @@ def _add(sums: Sums, side: int, counted: LogHistogram) -> None:
     sums[side] = counted if (before := sums[side]) is None else before.plus(counted)
 
 
-def _span(sums: Sums) -> tuple[float, float] | None:
-    """Ends of all filled buckets; None of nothing.
+def _merged(
+    key: str, section: str, title: str, shown: tuple[str, float], sums: Sums
+) -> Iterator[Distribution]:
+    """The histogram of all sides in wider buckets; none where all values are in one or two fine buckets.
 
-    A lower end of zero becomes half of the upper one, and an infinite upper end twice the lower one: the axis
-    is logarithmic.
+    Of latency, whose buckets are very fine, the wider ones are equally wide on a logarithmic axis; of the
+    others they are two fine ones. A lower end of zero becomes half of the upper one, and an infinite upper
+    end twice the lower one.
     """
-    lows, highs = [], []
-    for one in filter(None, sums):
-        filled = np.flatnonzero(one.counts)
-        low, high = float(one.edges[filled[0]]), float(one.edges[filled[-1] + 1])
-        lows.append(low if low > 0 else float(one.edges[filled[0] + 1]) / 2)
-        highs.append(high if np.isfinite(high) else 2 * float(one.edges[filled[-1]]))
-    return (min(lows), max(highs)) if lows else None
-
-
-def _evenly(low: float, high: float) -> Floats:
-    """Edges that are equally wide on a logarithmic axis, around `low` and `high`."""
-    first = np.floor(np.log10(low) * BUCKETS_PER_DECADE)
-    last = max(first + 1, np.ceil(np.log10(high) * BUCKETS_PER_DECADE))
-    edges: Floats = 10.0 ** (np.arange(first, last + 1) / BUCKETS_PER_DECADE)
-    return edges
-
-
-def _every_other(edges: Floats, low: float, high: float) -> Floats:
-    """Every second of the given edges around `low` and `high`, so that no fine bucket is divided."""
-    finite = edges[np.isfinite(edges) & (edges > 0)][::2]
-    first = max(0, int(np.searchsorted(finite, low, "right")) - 1)
-    last = min(len(finite) - 1, int(np.searchsorted(finite, high, "left")))
-    return finite[first : max(last, first + 1) + 1]
-
-
-def _merged(sums: Sums, edges: Floats) -> tuple[tuple[Floats | None, ...], tuple[int, ...]]:
-    """Shares float64[m] of each side between `edges` float64[m + 1], None where there is none; totals.
-
-    A fine bucket across an edge is divided by width; values outside go to the first or the last bucket.
-    """
+    known = [one for one in sums if one]
+    if not known:
+        return
+    fine = max((one.edges for one in known), key=len).copy()
+    fine[-1] = min(fine[-1], 2 * fine[-2])
+    fine[0] = max(fine[0], fine[1] / 2)
+    filled = np.concatenate([np.flatnonzero(one.counts) for one in known])
+    low, high = int(filled.min()), int(filled.max()) + 1
+    if high - low < LEAST_FILLED or fine[low] <= 0:
+        return
+    places = np.arange(low // 2 * 2, high + 2, 2).clip(max=len(fine) - 1)
+    if section == "latency":
+        count = max(2, math.ceil(BUCKETS_PER_DECADE * math.log10(fine[high] / fine[low])))
+        places = np.searchsorted(fine, np.geomspace(fine[low], fine[high], count + 1)).clip(low, high)
+    places = np.unique(places)
     shares: list[Floats | None] = []
     for one in sums:
         if one is None:
             shares.append(None)
             continue
         below = np.concatenate([[0.0], np.cumsum(one.counts, dtype=np.float64)])
-        cumulated = np.interp(edges, np.where(np.isinf(one.edges), 2 * one.edges[-2], one.edges), below)
-        cumulated[0], cumulated[-1] = 0.0, below[-1]
-        shares.append(np.diff(cumulated) / max(below[-1], 1.0))
-    return tuple(shares), tuple(one.total if one else 0 for one in sums)
+        shares.append(np.diff(below[places.clip(max=len(one.counts))]) / max(below[-1], 1.0))
+    totals = tuple(one.total if one else 0 for one in sums)
+    yield Distribution(key, section, title, *shown, fine[places], tuple(shares), totals)

@@ -37,7 +37,8 @@ def page(report: Report) -> str:
     times = page_charts.over_time(report, grid)
     latencies, kernels = page_charts.latencies(report), page_charts.kernels(report)
     scaled = [page_charts.scaling(place, each) for place, each in enumerate(report.scaled)]
-    blocks = (*times, *latencies, *kernels, ("", "", scaled))
+    windows = [page_charts.windows(report.ab)] if report.ab else []
+    blocks = (*times, *latencies, *kernels, ("", "", scaled), ("", "", windows))
     data = {
         "times": pack.encoded(grid.times if grid else ()),
         "runs": [_run(run) for run in report.runs],
@@ -76,6 +77,7 @@ def page(report: Report) -> str:
         doubted={verdict.key for verdict in verdicts if verdict.answer != SOUND.get(verdict.key)},
         spikes=[_spike(run, span) for run in report.runs for span in run.spikes],
         ab=_experiment(report),
+        windows=windows,
         thinned=grid.keep if grid and grid.keep > 1 else 0,
         step=grid.step if grid else 0,
         data=Markup(
@@ -138,11 +140,10 @@ def _findings(report: Report) -> list[dict[str, Any]]:
 
 
 def _experiment(report: Report) -> dict[str, Any]:
-    """Content of the A/B section: rows of texts, and windows as bars."""
+    """Content of the A/B section as rows of texts."""
     if report.ab is None:
         return {}
     from loadprint.commands.ab import ab_text  # noqa: PLC0415  few reports are of an experiment
-    from loadprint.commands.report.ab_report import boxes, highest  # noqa: PLC0415
 
     effects = (("Effects", report.ab.effects), ("With the excluded blocks", report.ab.with_excluded))
     return {
@@ -150,6 +151,4 @@ def _experiment(report: Report) -> dict[str, Any]:
         "effects": [(title, map(ab_text.effect_row, each)) for title, each in effects if each],
         "window_heads": ab_text.WINDOW_HEADS,
         "windows": [ab_text.window_row(report.ab, window) for window in report.ab.windows],
-        "boxes": boxes(report.ab),
-        "highest": highest(report.ab),
     }

@@ -8,32 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from loadprint import numbers
+from loadprint.commands.ab.result import TREATMENT, Result
 from loadprint.commands.report import pack
 from loadprint.commands.report.charts import SECTIONS
+from loadprint.commands.report.histograms import SOURCES
 from loadprint.commands.report.pack import Grid, encoded
-from loadprint.rendering.report_data import Course, Distribution, Floats, Line, Percentiles, Report, Scaled
+from loadprint.rendering.report_data import Course, Distribution, Floats, Line, Panel, Percentiles, Report
 
 Chart = dict[str, Any]  # `data` is for the script; the rest is for the template
 Block = tuple[str, str, list[Chart]]  # key, title, charts
 QUANTILES = (0.5, 0.99)
+DIGITS = 3
 SAME = 0.01  # seconds between the generator's stamps of its last interval and of the phase
 REPEATS = 3  # that are distinguishable by how faint they are
-EBPF_TITLES = {
-    "ebpf_sched": "Scheduler: server's threads",
-    "ebpf_block": "Block I/O, from driver to completion",
-    "ebpf_block_size": "Block I/O, sizes",
-    "ebpf_syscall_latency": "System calls of the server",
-    "ebpf_statements": "Statements, inside the server",
-}
-
-
-def figure(value: float, digits: int = 3) -> str:
-    """A number with `digits` significant digits and thousands separators: 0.0123, 4.56, 1,230."""
-    if value == 0 or not np.isfinite(value):
-        return "0" if value == 0 else "–"
-    places = digits - 1 - int(np.floor(np.log10(abs(value))))
-    text = f"{round(value, places):,.{max(0, places)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def over_time(report: Report, grid: Grid | None) -> list[Block]:
@@ -60,7 +48,7 @@ def latencies(report: Report) -> list[Block]:
 
 def kernels(report: Report) -> list[Block]:
     """Histograms of the kernel by probe."""
-    blocks = [(probe, title, _histograms(probe, report)) for probe, title in EBPF_TITLES.items()]
+    blocks = [(probe, title, _histograms(probe, report)) for probe, (title, *_) in SOURCES.items()]
     return [block for block in blocks if block[2]]
 
 
@@ -109,7 +97,7 @@ def _timed(course: Course, report: Report, grid: Grid) -> Iterator[Chart]:
         ]
         run = report.runs[place]
         medians = ", ".join(
-            f"{line.part} {figure(float(np.median(values)) * course.factor)}"
+            f"{line.part} {numbers.brief(float(np.median(values)) * course.factor, DIGITS)}"
             for line in own
             if len(values := _inside(line, report))
         )
@@ -134,7 +122,9 @@ def of_course(course: Course, report: Report) -> list[tuple[int, str]]:
         lines = [line for line in course.lines if report.runs[line.run].side == side]
         values = np.concatenate([np.empty(0), *(_inside(line, report) for line in lines)]) * course.factor
         if len(values):
-            middle, low, high = map(figure, (float(np.median(values)), values.min(), values.max()))
+            middle, low, high = (
+                numbers.brief(each, DIGITS) for each in (np.median(values), values.min(), values.max())
+            )
             summaries.append((side, f"{middle} ({low} – {high})"))
     return summaries
 
@@ -164,7 +154,8 @@ def _curves(chart: Percentiles, report: Report) -> Chart:
         texts = []
         for share in QUANTILES:
             near = [
-                figure(float(curve.values[np.argmin(np.abs(curve.shares - share))]) * 1e3) for curve in curves
+                numbers.brief(float(curve.values[np.argmin(np.abs(curve.shares - share))]) * 1e3, DIGITS)
+                for curve in curves
             ]
             texts.append(f"p{100 * share:g} {' / '.join(near)} ms")
         if curves:
@@ -191,14 +182,16 @@ def _histogram(chart: Distribution, report: Report) -> Chart:
         name, colour = report.sides[side].name, f"side-{side % 8}"
         series.append(_series(name, colour, "steps", y, x=encoded(edges)))
         low, high = (int(np.searchsorted(np.cumsum(shares), share)) for share in (0.1, 0.9))
-        ends = " – ".join(figure(float(edges[place]), 2) for place in (low, min(high + 1, len(shares))))
+        ends = " – ".join(
+            numbers.brief(float(edges[place]), 2) for place in (low, min(high + 1, len(shares)))
+        )
         summaries.append((side, f"n {chart.totals[side]:,}, 80 % in {ends} {chart.shown}"))
     return _chart(chart.key, "histogram", (chart.title, chart.shown, ""), summaries, series)
 
 
-def scaling(place: int, scaled: Scaled) -> Chart:
+def scaling(place: int, panel: Panel) -> Chart:
     """Fitted curves, the interval of the first one, and measured points: a series for each repeat."""
-    panel, colour = scaled.panel, f"side-{place % 8}"
+    colour = f"side-{place % 8}"
     series = []
     for curve in panel.curves:
         style, tint = ("curve", colour) if curve.chief else ("dashed", "quiet")
@@ -212,3 +205,21 @@ def scaling(place: int, scaled: Scaled) -> Chart:
         n, x = zip(*known, strict=True)
         series.append(_series("measured", colour, "measured", x, x=encoded(n)))
     return _chart(f"scaling-{place}", "scaling", (panel.title, panel.unit, ""), [], series)
+
+
+def windows(experiment: Result) -> Chart:
+    """Queries per CPU-second of the windows of an A/B, in the middle of each."""
+    points: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for window in experiment.windows:
+        if window.efficiency is not None:
+            counted = window.number not in experiment.excluded
+            colour = "quiet" if not counted else "side-1" if window.variant == TREATMENT else "side-0"
+            label = window.variant if counted else f"{window.variant}, not counted"
+            middle = (window.begin_s + window.end_s) / 2
+            points.setdefault((label, colour), []).append((middle, window.efficiency))
+    series = []
+    for (label, colour), known in points.items():
+        x, y = zip(*known, strict=True)
+        series.append(_series(label, colour, "measured", y, x=encoded(x)))
+    text = ("Queries per CPU-second, window by window", "/s", "")
+    return _chart("windows", "windows", text, [], series)

@@ -42,10 +42,14 @@ def add_report(subparsers: Any) -> None:
 def run_report(arguments: argparse.Namespace) -> int:
     """Write the page and print its path."""
     from loadprint.commands.operands import resolve
-    from loadprint.commands.report.ab_report import collect_experiment, is_experiment
     from loadprint.commands.report.collect import collect
     from loadprint.commands.report.page import page
-    from loadprint.commands.report.sweep_report import collect_sweep, is_sweep
+    from loadprint.commands.report.sweep_and_ab import (
+        collect_experiment,
+        collect_sweep,
+        is_experiment,
+        is_sweep,
+    )
 
     if is_experiment(arguments.sides):
         report = collect_experiment(Path(arguments.sides[0]))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from loadprint.commands.sweep.cells import Swept
 from loadprint.errors import InputError
-from loadprint.rendering.report_data import Panel, Scaled
+from loadprint.rendering.report_data import Panel
 
 
-def scaled(swept: Swept | None) -> tuple[Scaled, ...]:
+def scaled(swept: Swept | None) -> tuple[Panel, ...]:
     """One curve for each column of the matrix; none where the thread count is the same."""
     if swept is None:
         return ()
@@ -39,5 +41,5 @@ def scaled(swept: Swept | None) -> tuple[Scaled, ...]:
         if summary:
             conclusions += [summary.refused] if summary.refused else []
             conclusions += summary.growth.sentences if summary.growth else ()
-        curves.append(Scaled(drawn, (*conclusions, *column.notes), blocks))
+        curves.append(replace(drawn, conclusions=(*conclusions, *column.notes), blocks=blocks))
     return tuple(curves)

@@ -1,4 +1,4 @@
-"""Gathers the report of an execution with a matrix of sides: pivot tables and curves over threads."""
+"""Gathers the reports of an A/B on a live server and of an execution with a matrix of sides."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from loadprint.commands.ab import show
 from loadprint.commands.operands import MAX_SIDES
 from loadprint.commands.report import charts, histograms
 from loadprint.commands.report.collect import assembled, placed, with_absent
 from loadprint.commands.report.scaling import scaled
 from loadprint.commands.sweep import cells, sweep_pivots
+from loadprint.metrics.gather import gather
 from loadprint.reading.queries import Store
-from loadprint.reading.recording import read_object
-from loadprint.reading.sides import side_of
+from loadprint.reading.recording import open_run, read_object
+from loadprint.reading.sides import Side, side_of
 from loadprint.rendering.report_data import Report
 
 CHARTED = ("load", "cpu.server", "cpu.load", "threads.server", "host", "pressure", "mysql")
@@ -55,3 +57,26 @@ def is_sweep(words: Sequence[str]) -> bool:
     sides = read_object(path / "execution.json").get("sides") or {}
     at_a_load = any((side or {}).get("fraction") for side in sides.values())
     return len(sides) > MAX_SIDES and not at_a_load
+
+
+def is_experiment(words: Sequence[str]) -> bool:
+    """Whether the operand is a run directory of `loadprint ab run`."""
+    return len(words) == 1 and show.is_experiment(Path(words[0]))
+
+
+def collect_experiment(path: Path) -> Report:
+    """Report of one experiment. Raises InputError with the file that cannot be used."""
+    experiment = show.result(path)
+    run = open_run(path)
+    store = Store()
+    title = experiment.title or experiment.name
+    sides = [Side(run.id, title, (run,))]
+    sampled = charts.sample([(0, 0, run)], store)
+    report = assembled(title, sides, [[gather(run, store)]], sampled, ab=experiment)
+    # statements are counted, not the operations of a generator
+    report = replace(
+        report,
+        sides=(replace(report.sides[0], operation="statement"),),
+        made=(*experiment.facts, *report.made),
+    )
+    return with_absent(report, ("Over time", "Latency", "Histograms by eBPF", "Throughput over threads"))
