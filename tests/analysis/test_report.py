@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from conftest import insert, oltp
 from loadprint.__main__ import main
-from loadprint.commands.ab import BASELINE, TREATMENT, Window
-from loadprint.commands.ab.analysis import About, analyse
+from loadprint.commands.ab import BASELINE, TREATMENT, Result, Window
+from loadprint.commands.ab.analysis import analyse
 from loadprint.commands.ab.gates import Limits
 from loadprint.commands.operands import resolve
 from loadprint.commands.report import pack, page_charts, table_section
@@ -383,7 +383,7 @@ def test_an_experiment_is_told_by_its_sentence_and_its_windows(report: Report) -
             start=1,
         )
     ]
-    actual = analyse(windows, Limits(0.05, 0.4, 0.0), About("try", "ABBA", "an <experiment>"))
+    actual = analyse(windows, Limits(0.05, 0.4, 0.0), Result("try", "an <experiment>", "ABBA"))
     series = page_charts.windows(actual)["data"]["series"]
     assert [each["label"] for each in series] == ["treatment", "baseline"]
     values = np.frombuffer(base64.b64decode(series[0]["y"]), "<f4")
