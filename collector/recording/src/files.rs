@@ -15,6 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
+use std::path::absolute;
 
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
@@ -60,18 +61,28 @@ fn require_unchangeable(path: &Path, may_be_sticky: bool) -> Result<()> {
     let owner = program.map(|program| (program.uid(), program.gid()));
     let users = [Some(0), id("SUDO_UID"), owner.map(|(user, _)| user)];
     let groups = [Some(0), id("SUDO_GID"), owner.map(|(_, group)| group)];
-    let real = path.canonicalize().at(path)?;
-    for dir in real.ancestors() {
-        let stat = dir.metadata().at(dir)?;
-        let is_writable = stat.mode() & OTHERS_WRITE != 0
-            || (stat.mode() & GROUP_WRITES != 0 && !groups.contains(&Some(stat.gid())));
-        let is_sticky = stat.mode() & STICKY != 0 && (may_be_sticky || dir != real);
-        if !users.contains(&Some(stat.uid())) || (is_writable && !is_sticky) {
-            let (uid, gid, mode) = (stat.uid(), stat.gid(), stat.mode() & 0o7777);
-            let message = format!(
-                "other users can change it (user {uid}, group {gid}, mode {mode:o}); choose a directory that only root or you can change"
-            );
-            return Err(Error::format(dir, message));
+    // Fails for links in a circle.
+    path.canonicalize().at(path)?;
+    let mut left = vec![(absolute(path).at(path)?, may_be_sticky)];
+    while let Some((path, may_be_sticky)) = left.pop() {
+        for dir in path.ancestors() {
+            let stat = dir.symlink_metadata().at(dir)?;
+            let may_be_sticky = may_be_sticky || dir != path;
+            if stat.is_symlink() {
+                let target = fs::read_link(dir).at(dir)?;
+                left.push((dir.with_file_name(target), may_be_sticky));
+            }
+            let is_writable = stat.mode() & OTHERS_WRITE != 0
+                || (stat.mode() & GROUP_WRITES != 0 && !groups.contains(&Some(stat.gid())));
+            let is_sticky = stat.mode() & STICKY != 0 && may_be_sticky;
+            let is_changeable = is_writable && !is_sticky && !stat.is_symlink();
+            if is_changeable || !users.contains(&Some(stat.uid())) {
+                let (uid, gid, mode) = (stat.uid(), stat.gid(), stat.mode() & 0o7777);
+                let message = format!(
+                    "other users can change it (user {uid}, group {gid}, mode {mode:o}); choose a directory that only root or you can change"
+                );
+                return Err(Error::format(dir, message));
+            }
         }
     }
     Ok(())
@@ -191,6 +202,7 @@ mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::fs::chown;
+    use std::os::unix::fs::lchown;
     use std::os::unix::fs::symlink;
 
     use serde_json::json;
@@ -251,5 +263,13 @@ mod tests {
         );
         symlink(&user, dir.path().join("link")).unwrap();
         assert!(require_trusted(&dir.path().join("link/run")).is_err());
+        // The user can let it point to another directory.
+        symlink(dir.path(), user.join("back")).unwrap();
+        assert!(require_trusted(&user.join("back")).is_err());
+        let own = dir.path().join("own");
+        symlink("../..", &own).unwrap();
+        require_trusted(&own).unwrap();
+        lchown(&own, Some(65534), Some(65534)).unwrap();
+        assert!(require_trusted(&own).is_err());
     }
 }
