@@ -88,11 +88,12 @@ impl Probe for Process {
 impl Watched {
     fn open(host: &Host, pid: u32) -> Result<Self, ProbeError> {
         let file = |name: &str| Source::open(host.proc(&format!("{pid}/{name}")));
+        let stat = file("stat")?.in_one_read();
         // Only the user of the process and root can read it, and some kernels do not have it.
         let io = file("io").and_then(|mut io| io.read().map(drop).map(|()| io));
         Ok(Self {
             pid: pid.to_string(),
-            stat: file("stat")?.in_one_read(),
+            stat,
             io: io.ok().map(Source::in_one_read),
         })
     }

@@ -73,7 +73,8 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
 /// Those of [`each_column`], and when the file is empty.
 pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
     let before = rows.len();
-    each_column(file, |protocol, name, value| {
+    let all = |_: &[u8]| true;
+    each_column(file, all, |protocol, name, value| {
         rows.row_joined(&[protocol, b".", name]);
         rows.int(value);
     })?;
@@ -91,9 +92,10 @@ pub fn parse_sockstat(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
     })
 }
 
-/// Calls `take` with protocol, name and value of each column of `snmp` or `netstat`
-/// (`net/ipv4/proc.c`; meanings in RFC 1213 and Documentation/networking/snmp_counter.rst): a line of
-/// names, then a line of numbers, each after the protocol.
+/// Calls `take` with protocol, name and value of each column of the wanted protocols in `snmp` or
+/// `netstat` (`net/ipv4/proc.c`; meanings in RFC 1213 and
+/// Documentation/networking/snmp_counter.rst): a line of names, then a line of numbers, each after
+/// the protocol.
 ///
 /// ```text
 /// Tcp: RtoAlgorithm RtoMin RtoMax MaxConn …
@@ -102,7 +104,11 @@ pub fn parse_sockstat(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
 ///
 /// # Errors
 /// When the two lines do not match, or a value is not a number.
-pub fn each_column(file: &[u8], mut take: impl FnMut(&[u8], &[u8], i64)) -> Result<(), ParseError> {
+pub fn each_column(
+    file: &[u8],
+    is_wanted: impl Fn(&[u8]) -> bool,
+    mut take: impl FnMut(&[u8], &[u8], i64),
+) -> Result<(), ParseError> {
     let mut names = Cursor::new(file);
     while !names.at_end() {
         let mut values = names.clone();
@@ -111,8 +117,10 @@ pub fn each_column(file: &[u8], mut take: impl FnMut(&[u8], &[u8], i64)) -> Resu
         if values.until(b':') != Some(protocol) {
             return Err(values.error("protocol", "the line of numbers is missing"));
         }
-        while let Some(name) = names.word() {
-            take(protocol, name, values.need_int("value")?);
+        if is_wanted(protocol) {
+            while let Some(name) = names.word() {
+                take(protocol, name, values.need_int("value")?);
+            }
         }
         values.next_line();
         names = values;

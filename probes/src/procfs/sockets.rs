@@ -161,7 +161,10 @@ pub fn parse_sockstat(file: &[u8], cells: &mut Cells) -> Result<(), ParseError> 
 /// # Errors
 /// Those of [`each_column`].
 pub fn parse_snmp(file: &[u8], cells: &mut Cells) -> Result<(), ParseError> {
-    each_column(file, |protocol, name, value| set(cells, protocol, name, value))
+    let is_wanted = |protocol: &[u8]| protocol == b"Tcp";
+    each_column(file, is_wanted, |protocol, name, value| {
+        set(cells, protocol, name, value)
+    })
 }
 
 fn set(cells: &mut Cells, protocol: &[u8], name: &[u8], value: i64) {

@@ -64,50 +64,40 @@ struct Helper {
 /// Answers requests on the standard input, a socket, until its end. `proc` is the root of procfs.
 #[must_use]
 pub fn run(proc: &Path) -> ExitCode {
-    let serve = || -> io::Result<()> {
-        let has = thread::capabilities(None)?;
-        let kept = has.permitted & NEEDED;
-        thread::set_capabilities(
-            None,
-            thread::CapabilitySets {
-                effective: kept,
-                permitted: kept,
-                inheritable: CapabilitySet::empty(),
-            },
-        )?;
-        let mut helper = Helper {
-            proc: proc.to_owned(),
-            recorder: io::stdin().as_fd().try_clone_to_owned()?.into(),
-            modules: (0..MAX_MODULES).map(|_| vec![]).collect(),
-        };
-        helper.serve()
-    };
-    // The recorder has gone.
-    drop(serve());
+    // It ends when the recorder has gone.
+    drop(serve(proc));
     ExitCode::SUCCESS
 }
 
-impl Helper {
-    fn serve(&mut self) -> io::Result<()> {
-        loop {
-            let mut length = [0; 4];
-            self.recorder.read_exact(&mut length)?;
-            let length = u32::from_le_bytes(length) as usize;
-            if length > MAX_REQUEST {
-                return Err(io::Error::other("a request is too long"));
-            }
-            let mut json = vec![0; length];
-            self.recorder.read_exact(&mut json)?;
-            let reply = match serde_json::from_slice(&json) {
-                Ok(request) => self
-                    .answer(&request)?
-                    .unwrap_or_else(|reason| Reply::new(&Err::<(), _>(reason), vec![])),
-                Err(error) => return Err(error.into()),
-            };
-            self.recorder.write_all(&reply.to_bytes())?;
+fn serve(proc: &Path) -> io::Result<()> {
+    let kept = thread::capabilities(None)?.permitted & NEEDED;
+    let sets = thread::CapabilitySets {
+        effective: kept,
+        permitted: kept,
+        inheritable: CapabilitySet::empty(),
+    };
+    thread::set_capabilities(None, sets)?;
+    let mut helper = Helper {
+        proc: proc.to_owned(),
+        recorder: io::stdin().as_fd().try_clone_to_owned()?.into(),
+        modules: (0..MAX_MODULES).map(|_| vec![]).collect(),
+    };
+    loop {
+        let mut length = [0; 4];
+        helper.recorder.read_exact(&mut length)?;
+        let length = u32::from_le_bytes(length) as usize;
+        if length > MAX_REQUEST {
+            return Err(io::Error::other("a request is too long"));
         }
+        let mut json = vec![0; length];
+        helper.recorder.read_exact(&mut json)?;
+        let answer = helper.answer(&serde_json::from_slice(&json)?)?;
+        let reply = answer.unwrap_or_else(Reply::failure);
+        helper.recorder.write_all(&reply.to_bytes())?;
     }
+}
 
+impl Helper {
     /// Answers a request; the outer error is the end of the recorder.
     fn answer(&mut self, request: &Request) -> io::Result<Result<Reply, String>> {
         let none = vec![];
@@ -117,13 +107,13 @@ impl Helper {
             _ => &[],
         };
         let proc = &self.proc;
-        let result = in_child(&self.recorder, |child| {
+        let result = in_child(&self.recorder, || {
             // Files of other modules are none of its business.
             let kept = kept
                 .iter()
                 .map(OwnedFd::try_clone)
                 .collect::<Result<Vec<_>, _>>()?;
-            answer_in_child(proc, request, kept, child)
+            answer_in_child(proc, request, kept)
         })?;
         Ok(result.map(|(reply, files)| {
             match request {
@@ -135,10 +125,9 @@ impl Helper {
                     }
                 }
                 Request::DebugFile { module, .. } => {
-                    files
-                        .into_iter()
-                        .take(1)
-                        .for_each(|file| self.keep(Some(*module), file));
+                    if let Some(file) = files.into_iter().next() {
+                        self.keep(Some(*module), file);
+                    }
                 }
                 _ => {}
             }
@@ -154,27 +143,24 @@ impl Helper {
     }
 }
 
-/// Opens what the request needs, gives up all privileges, reads, and sends the answer.
-fn answer_in_child(proc: &Path, request: &Request, kept: Vec<OwnedFd>, child: &UnixStream) -> io::Result<()> {
+/// Opens what the request needs, gives up all privileges, and reads; returns the reply and the files
+/// to send with it.
+fn answer_in_child(proc: &Path, request: &Request, kept: Vec<OwnedFd>) -> io::Result<(Reply, Vec<File>)> {
     let kept: Vec<File> = kept.into_iter().map(File::from).collect();
     let own = || {
         kept.first()
             .ok_or_else(|| io::Error::other("the file of the module is not open"))
     };
-    match request {
+    Ok(match request {
         Request::Maps { pid } => {
             let file = open::of_process(proc, *pid, "maps")?;
             confine()?;
             let mut text = vec![];
             file.take(maps::MAX_TEXT).read_to_end(&mut text)?;
             // The last line may be cut.
-            text.truncate(
-                text.iter()
-                    .rposition(|byte| *byte == b'\n')
-                    .map_or(0, |end| end + 1),
-            );
-            let mappings = maps::parse(&text).map_err(|error| error.message.to_string());
-            send(child, &Reply::new(&mappings, vec![]), &[])
+            text.truncate(memchr::memrchr(b'\n', &text).map_or(0, |end| end + 1));
+            let mappings = maps::parse(&text).map_err(|error| io::Error::other(error.message))?;
+            (Reply::new(mappings, vec![]), vec![])
         }
         Request::Open { pid, files } => {
             let open = |(_, mapping): &(u32, Mapping)| open::of_mapping(proc, *pid, mapping);
@@ -182,17 +168,13 @@ fn answer_in_child(proc: &Path, request: &Request, kept: Vec<OwnedFd>, child: &U
             let (places, files): (Vec<_>, Vec<_>) = opened
                 .filter_map(|(place, file)| Some((place, file.ok()?)))
                 .unzip();
-            send(child, &Reply::new(&Ok(places), vec![]), &files)
+            (Reply::new(places, vec![]), files)
         }
         Request::Functions { .. } => {
             confine()?;
             let elf = elf(own()?)?;
-            let functions = elf.functions(elf.description.base());
-            send(
-                child,
-                &Reply::new(&Ok(&elf.description), to_bytes(functions)),
-                &[],
-            )
+            let functions = to_bytes(elf.functions(elf.description.base()));
+            (Reply::new(&elf.description, functions), vec![])
         }
         Request::DebugFile {
             pid,
@@ -204,16 +186,14 @@ fn answer_in_child(proc: &Path, request: &Request, kept: Vec<OwnedFd>, child: &U
         } => {
             let files = open::debug_files(proc, *pid, path, build_id, link.as_deref());
             confine()?;
-            for file in files {
-                if let Ok(elf) = elf(&file)
-                    && elf.description.build_id.as_ref() == Some(build_id)
-                    && !elf.description.is_stripped
-                {
-                    let functions = to_bytes(elf.functions(*base));
-                    return send(child, &Reply::new(&Ok(()), functions), &[file]);
-                }
-            }
-            Err(io::Error::other("no debug file"))
+            let debug_file = files.into_iter().find_map(|file| {
+                let elf = elf(&file).ok()?;
+                let is_of_module = elf.description.build_id.as_ref() == Some(build_id);
+                let is_wanted = is_of_module && !elf.description.is_stripped;
+                let functions = is_wanted.then(|| to_bytes(elf.functions(*base)))?;
+                Some((Reply::new((), functions), vec![file]))
+            });
+            debug_file.ok_or_else(|| io::Error::other("no debug file"))?
         }
         Request::Names { functions, .. } => {
             confine()?;
@@ -224,14 +204,14 @@ fn answer_in_child(proc: &Path, request: &Request, kept: Vec<OwnedFd>, child: &U
                     *name = name.take().or(found);
                 }
             }
-            send(child, &Reply::new(&Ok(names), vec![]), &[])
+            (Reply::new(names, vec![]), vec![])
         }
         Request::Dispatch { pid } => {
             let file = open::of_process(proc, *pid, "exe")?;
             confine()?;
-            send(child, &Reply::new(&Ok(elf(&file)?.dispatch()), vec![]), &[])
+            (Reply::new(elf(&file)?.dispatch(), vec![]), vec![])
         }
-    }
+    })
 }
 
 fn elf(file: &File) -> io::Result<Elf<'_>> {
@@ -264,11 +244,11 @@ fn send(socket: &UnixStream, reply: &Reply, files: &[File]) -> io::Result<()> {
     (&*socket).write_all(&bytes[sent..])
 }
 
-/// Runs `work` in a child, which gets a socket for its reply. The outer error is the end of the
+/// Runs `work` in a child, which sends its reply. The outer error is the end of the
 /// recorder, the inner one that of the child.
 fn in_child(
     recorder: &UnixStream,
-    work: impl FnOnce(&UnixStream) -> io::Result<()>,
+    work: impl FnOnce() -> io::Result<(Reply, Vec<File>)>,
 ) -> io::Result<Result<(Reply, Vec<OwnedFd>), String>> {
     let (socket, of_child) = UnixStream::pair()?;
     // SAFETY: this process has one thread.
@@ -276,13 +256,11 @@ fn in_child(
         -1 => Err(io::Error::last_os_error()),
         0 => {
             drop(socket);
-            let worked = catch_unwind(AssertUnwindSafe(|| work(&of_child)));
-            if let Ok(Err(error)) = worked {
-                drop(send(
-                    &of_child,
-                    &Reply::new(&Err::<(), _>(error.to_string()), vec![]),
-                    &[],
-                ));
+            // A child that panics sends nothing.
+            if let Ok(worked) = catch_unwind(AssertUnwindSafe(work)) {
+                let failure = |error: io::Error| (Reply::failure(error.to_string()), vec![]);
+                let (reply, files) = worked.unwrap_or_else(failure);
+                drop(send(&of_child, &reply, &files));
             }
             // SAFETY: ends this process at once; the buffers of the parent are not its own to write.
             unsafe { libc::_exit(0) }

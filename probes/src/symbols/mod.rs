@@ -113,9 +113,14 @@ pub struct Reply {
 }
 
 impl Reply {
-    fn new<T: Serialize>(result: &Result<T, String>, data: Vec<u8>) -> Self {
-        let json = serde_json::to_vec(result).unwrap_or_default();
+    fn new<T: Serialize>(value: T, data: Vec<u8>) -> Self {
+        let json = serde_json::to_vec(&Ok::<T, String>(value)).unwrap_or_default();
         Self { json, data }
+    }
+
+    fn failure(reason: String) -> Self {
+        let json = serde_json::to_vec(&Err::<(), String>(reason)).unwrap_or_default();
+        Self { json, data: vec![] }
     }
 
     /// The value, or why there is none. The child that wrote it may be under the control of the
@@ -238,9 +243,16 @@ impl Symbols {
     /// Sends a request and waits for the answer, within the allowed time.
     pub fn ask<T: DeserializeOwned>(&self, request: &Request) -> Answer<T> {
         let mut client = self.0.borrow_mut();
-        match client.ask(request) {
+        if let Some(reason) = &client.failed {
+            return Answer::Failed(reason.clone());
+        }
+        let started = Instant::now();
+        let until = started + client.allowance;
+        let reply = client.exchange(request, until);
+        client.allowance = client.allowance.saturating_sub(started.elapsed());
+        match reply {
             Err(reason) => {
-                let reason = client.failed.get_or_insert(reason).clone();
+                client.failed = Some(reason.clone());
                 Answer::Failed(reason)
             }
             Ok(None) if client.outstanding.as_ref() == Some(request) => Answer::Later,
@@ -254,17 +266,8 @@ impl Symbols {
 }
 
 impl Client {
-    fn ask(&mut self, request: &Request) -> Result<Option<Reply>, String> {
-        if let Some(reason) = &self.failed {
-            return Err(reason.clone());
-        }
-        let started = Instant::now();
-        let until = started + self.allowance;
-        let reply = self.exchange(request, until);
-        self.allowance = self.allowance.saturating_sub(started.elapsed());
-        reply
-    }
-
+    /// The reply to a request, or `None` if none arrives in time; the request is then outstanding,
+    /// unless an earlier one still is.
     fn exchange(&mut self, request: &Request, until: Instant) -> Result<Option<Reply>, String> {
         if let Some(earlier) = self.outstanding.take() {
             match self.receive(until)? {
@@ -365,7 +368,7 @@ mod tests {
 
     #[test]
     fn reply_is_read_whole_and_its_length_is_limited() {
-        let reply = Reply::new(&Ok(7), vec![1, 0, 0, 0, 0, 1, 0, 0, 9]);
+        let reply = Reply::new(7, vec![1, 0, 0, 0, 0, 1, 0, 0, 9]);
         let whole = reply.to_bytes();
         for length in 0..whole.len() {
             let mut bytes = whole[..length].to_vec();

@@ -3,14 +3,12 @@
 //! An open can block for good, in a file system of the process (fuse(4)): call these functions in a
 //! child with a deadline.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -64,7 +62,7 @@ pub fn of_mapping(proc: &Path, pid: u32, mapping: &Mapping) -> io::Result<File> 
 /// them: by the build ID, where packages of debug symbols install it, else by the name in section
 /// `.gnu_debuglink`; below the root of the process, then below this one.
 pub fn debug_files(proc: &Path, pid: u32, path: &str, build_id: &str, link: Option<&str>) -> Vec<File> {
-    let paths = debug_paths(path, build_id, link.map(OsStr::new));
+    let paths = debug_paths(path, build_id, link);
     let roots = [proc.join(format!("{pid}/root")), proc.join("self/root")];
     let roots = roots
         .into_iter()
@@ -81,7 +79,7 @@ pub fn debug_files(proc: &Path, pid: u32, path: &str, build_id: &str, link: Opti
     files
 }
 
-fn debug_paths(path: &str, build_id: &str, link: Option<&OsStr>) -> Vec<PathBuf> {
+fn debug_paths(path: &str, build_id: &str, link: Option<&str>) -> Vec<PathBuf> {
     let mut paths = vec![];
     if let Some((first, rest)) = build_id.split_at_checked(2)
         && build_id.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -91,9 +89,8 @@ fn debug_paths(path: &str, build_id: &str, link: Option<&OsStr>) -> Vec<PathBuf>
     let path = path.trim_start_matches('/');
     let directory = Path::new(path).parent().unwrap_or(Path::new(""));
     // A name, not a path.
-    if let Some(name) =
-        link.filter(|name| Path::new(name).file_name() == Some(name) && !name.as_bytes().contains(&0))
-    {
+    let is_name = |name: &&str| Path::new(name).file_name() == Some(name.as_ref()) && !name.contains('\0');
+    if let Some(name) = link.filter(is_name) {
         paths.push(directory.join(name));
         paths.push(directory.join(".debug").join(name));
         paths.push(Path::new(DEBUG_DIRECTORY).join(directory).join(name));
@@ -134,7 +131,7 @@ mod tests {
     #[test]
     fn debug_paths_are_those_of_gdb() {
         let of = |link: &str| {
-            let found = debug_paths("/usr/sbin/mysqld", "abcd01", Some(OsStr::new(link)));
+            let found = debug_paths("/usr/sbin/mysqld", "abcd01", Some(link));
             let texts = found.iter().map(|path| path.display().to_string());
             texts.collect::<Vec<_>>()
         };
