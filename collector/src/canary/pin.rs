@@ -63,15 +63,14 @@ pub fn on_each<T>(
     };
     thread::scope(|scope| {
         let threads: Vec<_> = cpus.iter().map(|&cpu| scope.spawn(move || on_one(cpu))).collect();
-        threads
+        let panicked = |_| {
+            Err(anyhow::anyhow!(
+                "a thread of the canary panicked; please report this"
+            ))
+        };
+        let lanes = threads
             .into_iter()
-            .map(|thread| {
-                thread.join().unwrap_or_else(|_| {
-                    Err(anyhow::anyhow!(
-                        "a thread of the canary panicked; please report this"
-                    ))
-                })
-            })
-            .collect()
+            .map(|thread| thread.join().unwrap_or_else(panicked));
+        lanes.collect()
     })
 }

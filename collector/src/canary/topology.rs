@@ -46,16 +46,11 @@ pub fn mhz(cpu: u32) -> Option<f64> {
 
 /// Finds `cpu MHz` in the block of `processor : CPU`.
 fn cpuinfo_mhz(info: &str, cpu: u32) -> Option<f64> {
-    let field = |line: &str| {
-        line.split_once(':')
-            .map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
-    };
-    let mut fields = info.lines().filter_map(field);
-    fields.find(|(name, value)| name == "processor" && *value == cpu.to_string())?;
-    fields
-        .take_while(|(name, _)| name != "processor")
-        .find(|(name, _)| name == "cpu MHz")
-        .and_then(|(_, value)| value.parse().ok())
+    let lines = info.lines().filter_map(|line| line.split_once(':'));
+    let mut fields = lines.map(|(name, value)| (name.trim(), value.trim()));
+    fields.find(|field| *field == ("processor", &cpu.to_string()))?;
+    let mut block = fields.take_while(|(name, _)| *name != "processor");
+    block.find(|(name, _)| *name == "cpu MHz")?.1.parse().ok()
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 use crate::common;
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 
 use loadprint_probes::Host;
 use loadprint_probes::NotRunning;
@@ -97,21 +97,6 @@ fn probes_of_an_empty_host_are_unavailable_with_a_fix() {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else if entry.file_type().unwrap().is_symlink() {
-            symlink(fs::read_link(entry.path()).unwrap(), target).unwrap();
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
-
 fn files(dir: &Path, paths: &mut Vec<std::path::PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -128,7 +113,10 @@ fn files(dir: &Path, paths: &mut Vec<std::path::PathBuf>) {
 #[test]
 fn damaged_files_are_errors_with_a_position() {
     let dir = tempfile::tempdir().unwrap();
-    copy(&common::tests("fixtures/host/t0/proc"), dir.path());
+    let original = common::tests("fixtures/host/t0/proc");
+    let mut copy = Command::new("cp");
+    copy.args(["--archive", "--no-target-directory"]).arg(original);
+    assert!(copy.arg(dir.path()).status().unwrap().success());
     let host = Host::new(dir.path(), common::tests("fixtures/host/t0/sys"));
     let mut paths = vec![];
     files(dir.path(), &mut paths);
