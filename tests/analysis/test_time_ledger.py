@@ -271,7 +271,7 @@ BETWEEN_ENDS, OF_SERVER = ("network", "unexplained"), ("user", "server", "unexpl
         (host(), ("round_trip",), "probe ebpf_tcp was not recorded", "server"),
         (POOL, OF_SERVER, "pool-of-threads", "client_unexplained"),
         (LOADED, OF_SERVER, "loaded-dynamically", "client_unexplained"),
-        (host({"lock": 1.0}), ("server",), "thread pool", "lock"),
+        (host({}), ("server",), "thread pool", "latency"),
     ],
 )
 def test_what_is_missing_has_its_reason_and_the_rest_stays(
@@ -293,6 +293,7 @@ def test_without_a_ledger_the_reason_is_in_its_row_and_in_the_header(tmp_path: P
     (row,) = group.rows
     assert row.view == "all"
     assert "thread pool" in row.cells[0].notes[0]
+    assert ledger(tmp_path / "lock", host({"lock": 1.0})).values["ledger.lock"].rate == pytest.approx(1.0)
     usual = replace(host(), variables={"thread_handling": "one-thread-per-connection"})
     assert ledger(tmp_path / "usual", usual).get("ledger.server") is not None
     other = ledger(tmp_path / "other", with_requests(device="sdb"))
