@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from loadprint.__main__ import main
 from loadprint.commands.ab import BASELINE, TREATMENT, Result, Window, ab_published, ab_text, conduct
-from loadprint.commands.ab.analysis import About, analyse
+from loadprint.commands.ab.analysis import analyse
 from loadprint.commands.ab.gates import Limits, mix_distance
 from loadprint.commands.ab.inference import carry_over, drift, sign_flip
 from loadprint.commands.ab.schedule import smallest_p
@@ -53,7 +53,7 @@ def windows(
 
 
 def analysed(given: Sequence[Window], limits: Limits | None = None, schedule: str = "ABBA") -> Result:
-    return analyse(given, limits or Limits(), About("x", schedule))
+    return analyse(given, limits or Limits(), Result("x", "", schedule))
 
 
 def test_the_published_sample_is_worked_out_anew_and_says_what_it_cannot() -> None:
@@ -273,7 +273,7 @@ def test_too_few_matching_windows_are_inconclusive_never_silent() -> None:
 
 def test_an_unfinished_block_does_not_count() -> None:
     given = windows([1.0, 0.8, 0.8, 1.0] * 3 + [1.0, 0.8])
-    result = analyse(given, Limits(), About("x", "ABBA", status="aborted"))
+    result = analyse(given, Limits(), Result("x", "", "ABBA", status="aborted"))
     assert result.blocks_used == 3
     assert result.excluded[13] == "its block is incomplete"
     assert result.verdict == "aborted"

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from conftest import insert, oltp
 from loadprint.__main__ import main
-from loadprint.commands.ab import BASELINE, TREATMENT, Window
-from loadprint.commands.ab.analysis import About, analyse
+from loadprint.commands.ab import BASELINE, TREATMENT, Result, Window
+from loadprint.commands.ab.analysis import analyse
 from loadprint.commands.ab.gates import Limits
 from loadprint.commands.operands import resolve
 from loadprint.commands.report import chart_text, pack, table_section
@@ -412,7 +412,7 @@ def test_an_experiment_is_told_by_its_sentence_and_its_windows(report: Report) -
             start=1,
         )
     ]
-    actual = analyse(windows, Limits(0.05, 0.4, 0.0), About("try", "ABBA", "an <experiment>"))
+    actual = analyse(windows, Limits(0.05, 0.4, 0.0), Result("try", "an <experiment>", "ABBA"))
     drawn = boxes(actual)
     assert [box.treatment for box in drawn] == [True, False, False, True]
     assert max(box.height for box in drawn) == 200

@@ -10,7 +10,7 @@ import csv
 from dataclasses import replace
 from pathlib import Path
 
-from loadprint.commands.ab.analysis import About, analyse
+from loadprint.commands.ab.analysis import analyse
 from loadprint.commands.ab.gates import Limits
 from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, Check, Effect, Result, Window
 from loadprint.errors import InputError
@@ -32,13 +32,13 @@ def read(path: Path) -> Result:
         Window(1, 1, TREATMENT, None, 0.0, 0.0, with_q, with_c / 100),
         Window(2, 1, BASELINE, TREATMENT, 0.0, 0.0, without_q, without_c / 100),
     )
-    about = About(
+    table = Result(
         path.stem,
+        "two columns of a table, without their windows",
         "TB",
-        title="two columns of a table, without their windows",
         warnings=("the load of the two windows is not known: no statement mix, no gates, no guards",),
     )
-    result = analyse(windows, Limits(), about)
+    result = analyse(windows, Limits(), table)
     known = replace(result, effects=tuple(effect for effect in result.effects if effect.ratio is not None))
     return replace(known, windows=(), checks=(*_agreement(known, printed), *known.checks))
 

@@ -6,7 +6,7 @@ import io
 import json
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple, fields
 
 from loadprint import numbers
 from loadprint.commands.ab.result import Effect, Result, Window
@@ -66,25 +66,9 @@ def as_csv(result: Result) -> str:
     """Render the effects, one a line, unrounded."""
     out = io.StringIO()
     writer = escape.CsvWriter(out)
-    writer.writerow(
-        (
-            "key",
-            "label",
-            "unit",
-            "better",
-            "treatment",
-            "baseline",
-            "ratio",
-            "low",
-            "high",
-            "p_sign",
-            "blocks",
-            "note",
-        )
-    )
-    for e in result.effects:
-        cells = (e.key, e.label, e.unit, e.better, e.treatment, e.baseline, e.ratio, e.low, e.high, e.p_sign)
-        writer.writerow((*("" if cell is None else cell for cell in cells), e.blocks, e.note))
+    writer.writerow(field.name for field in fields(Effect))
+    for effect in result.effects:
+        writer.writerow(astuple(effect))
     return out.getvalue()
 
 

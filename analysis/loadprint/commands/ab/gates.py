@@ -53,16 +53,11 @@ def mix_distance(one: Mapping[str, float], other: Mapping[str, float]) -> float 
     return max(0.0, distance - chance)
 
 
-@dataclass(frozen=True)
-class Gated:
-    """The result of the gates: window number → why it is excluded, and a check for each gate."""
+def apply_gates(windows: Sequence[Window], limits: Limits) -> tuple[dict[int, str], tuple[Check, ...]]:
+    """Return window number → why it is excluded, and a check for each gate.
 
-    excluded: dict[int, str]
-    checks: tuple[Check, ...]
-
-
-def apply_gates(windows: Sequence[Window], limits: Limits) -> Gated:
-    """Apply the gates to all windows; one with other fixed work, or without counts, excludes its block."""
+    A window with other fixed work, or without counts, excludes its block.
+    """
     excluded: dict[int, str] = {}
     checks = (
         _fixed_work(windows, limits, excluded),
@@ -78,7 +73,7 @@ def apply_gates(windows: Sequence[Window], limits: Limits) -> Gated:
         first = next((w for w in windows if w.block == window.block and w.number in direct), None)
         if first is not None:
             excluded.setdefault(window.number, f"its block contains window {first.name}")
-    return Gated(excluded, checks)
+    return excluded, checks
 
 
 def _fixed_work(windows: Sequence[Window], limits: Limits, excluded: dict[int, str]) -> Check:

@@ -94,23 +94,23 @@ class Result:
     `status`: complete, aborted or failed, with `reason`. `excluded`: window number → why its block
     is excluded; `with_excluded` are the effects with these blocks, empty if none is excluded.
     `verdict`: better, worse, no difference, too few, inconclusive, or aborted. `flips`: one line per
-    switch.
+    switch. `analyse` computes the values from the windows.
     """
 
     name: str
     title: str
     schedule: str
-    status: str
-    reason: str
-    effects: tuple[Effect, ...]
-    windows: tuple[Window, ...]
-    blocks: int
-    blocks_used: int
-    excluded: Mapping[int, str]
-    checks: tuple[Check, ...]
-    regime: str
-    verdict: str
-    sentence: str
+    status: str = "complete"
+    reason: str = ""
+    effects: tuple[Effect, ...] = ()
+    windows: tuple[Window, ...] = ()
+    blocks: int = 0
+    blocks_used: int = 0
+    excluded: Mapping[int, str] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
+    regime: str = ""
+    verdict: str = ""
+    sentence: str = ""
     flips: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()

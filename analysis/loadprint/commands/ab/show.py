@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loadprint.commands.ab.analysis import About, analyse
+from loadprint.commands.ab.analysis import analyse
 from loadprint.commands.ab.gates import Limits
 from loadprint.commands.ab.result import Check, Result
 from loadprint.commands.ab.windows import windows
@@ -47,24 +47,23 @@ def result(path: Path) -> Result:
     gates, schedule = experiment["gates"], experiment["schedule"]
     known = {key: gates[key] for key in Limits.__dataclass_fields__ if gates.get(key) is not None}
     limits = Limits(**known)
-    name, title, order = experiment["name"], experiment["title"], schedule["order"]
     measured = []
     if (path / "server" / "ticks.parquet").is_file():
         measured = windows(run, Store(), cpuset(run, "server"), user_hz(run, "server"))
     elif run.status == "running":
         fix = f"wait for its end; if none of its processes runs: `loadprint ab revert {path}`"
         raise InputError(path, "is still running, or was killed with all its processes", fix)
-    about = About(
-        name,
-        order,
-        title,
+    facts = Result(
+        experiment["name"],
+        experiment["title"],
+        schedule["order"],
         status="complete" if run.status == "complete" else "aborted",
         reason=str(run.meta.get("reason") or ("it is still running" if run.status == "running" else "")),
-        guards=_guards(path),
+        checks=_guards(path),
         flips=_flips(run),
         facts=_facts(run, experiment),
     )
-    return analyse(measured, limits, about)
+    return analyse(measured, limits, facts)
 
 
 def _guards(path: Path) -> tuple[Check, ...]:
