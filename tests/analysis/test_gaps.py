@@ -89,7 +89,7 @@ def test_the_unit_changes_nothing_but_levels(unit: float) -> None:
             assert [step.after for step in two.steps] == pytest.approx(
                 [step.after * unit for step in one.steps]
             )
-            assert (two.sustained_from, two.burst_from) == (one.sustained_from, one.burst_from)
+            assert two.sustained_from == one.sustained_from
         else:
             assert numbers([two]) == pytest.approx(numbers([one]), rel=1e-6, abs=1e-9)
 
@@ -124,6 +124,6 @@ def test_levels_of_reports_every_ten_seconds_are_in_seconds() -> None:
     series[3] = np.nan
     result = levels(series, 30, step_s=10.0)
     assert result is not None
-    assert (result.seconds, result.burst, result.burst_s) == (1000, 900.0, 30)
+    assert (result.burst, result.burst_s) == (900.0, 30)
     assert (result.sustained, result.sustained_from) == (500.0, 400)
     assert [step.second for step in result.steps] == [400]

@@ -96,7 +96,7 @@ def test_these_instances_are_judged_by_the_variance_of_their_runs() -> None:
     assert single is not None
     assert (level.freedom, level.units) == (4, 6)
     result = non_inferiority.judge(single, level, TOLERANCE, "higher", 0.95)
-    assert (result.verdict, result.better) == ("pass", False)
+    assert (result.verdict, result.is_better) == ("pass", False)
     assert non_inferiority.of_instances([[100.0, 100.1], [110.0]]) is None
     assert non_inferiority.of_runs([[100.0, 101.0]]) is None
 
@@ -127,8 +127,8 @@ def test_more_repeats_that_would_decide_do_decide() -> None:
 def test_equal_values_pass_and_are_not_called_better() -> None:
     same = np.full(3, 7.0)
     result = judged(same, same)
-    assert (result.verdict, result.better, result.ratio) == ("pass", False, 1.0)
-    assert judged(same, same * 1.01).better
+    assert (result.verdict, result.is_better, result.ratio) == ("pass", False, 1.0)
+    assert judged(same, same * 1.01).is_better
     assert judged(same, same * 0.96).verdict == "fail"
     assert judged(same, same * 1.04, "lower").verdict == "fail"
     assert judged(same, same * 1.03, "lower").verdict == "pass"  # exactly the tolerance

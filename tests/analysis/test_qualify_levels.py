@@ -70,7 +70,7 @@ def test_burst_and_sustained_levels() -> None:
     series = np.concatenate((np.full(90, 900.0), np.full(210, 500.0)))
     result = levels(series, 30)
     assert result is not None
-    assert (result.burst, result.burst_s, result.burst_from) == (900.0, 30, 0)
+    assert (result.burst, result.burst_s) == (900.0, 30)
     assert (result.sustained, result.sustained_from) == (500.0, 90)
     steady = levels(np.arange(40.0), 30)
     assert steady is not None

@@ -24,9 +24,9 @@ def report(sheet: Sheet, setting: Configuration, spec: Spec, *, by_type: bool) -
     sides = (("baseline", sheet.baseline), ("candidate", sheet.candidate))
     same_operation = all(name != "operation" for name, _, _ in setting.work)
     return CellReport(
-        name=sheet.cell.name,
+        name=sheet.name,
         title=_title(sheet),
-        threads=sheet.cell.candidate.threads,
+        threads=sheet.candidate.part.threads,
         load="equal-load" if scope.equal_load else "saturation",
         lines=tuple(cell_rows.void(line, comparable=same_operation) if reasons else line for line in lines),
         levels=() if scope.equal_load else tuple(_levels(name, side) for name, side in sides),
@@ -47,7 +47,7 @@ def named(differences: Sequence[Differing]) -> str:
 
 
 def _title(sheet: Sheet) -> str:
-    part = sheet.cell.candidate
+    part = sheet.candidate.part
     workload = str((part.runs[0].result or {}).get("workload") or part.plan.get("workload") or "?")
     load = "saturation"
     if part.fraction is not None:
@@ -57,7 +57,7 @@ def _title(sheet: Sheet) -> str:
         ]
         load = f"at a rate of {' | '.join(dict.fromkeys(rates))}"
     threads = f", {part.threads} threads" if part.threads else ""
-    return f"{sheet.cell.name}: {workload}{threads}, {load}"
+    return f"{sheet.name}: {workload}{threads}, {load}"
 
 
 def _levels(party: str, side: Observed) -> LevelLine:

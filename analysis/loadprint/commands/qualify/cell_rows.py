@@ -11,8 +11,8 @@ from loadprint.commands.qualify import non_inferiority
 from loadprint.commands.qualify.measure import Sheet, Values
 from loadprint.commands.qualify.non_inferiority import FAIL, INCONCLUSIVE, PASS, Judgement, Level
 from loadprint.commands.qualify.qualify_report import Figure, Line
+from loadprint.commands.qualify.spec import Price, Spec
 from loadprint.commands.qualify.spec import Row as RowSpec
-from loadprint.commands.qualify.spec import Spec
 from loadprint.errors import InputError
 from loadprint.tables.table import Row
 
@@ -38,7 +38,7 @@ class Scope:
 
 def scope_of(sheet: Sheet, spec: Spec, *, by_type: bool) -> Scope:
     """Return how one cell is judged."""
-    equal_load = sheet.cell.baseline.fraction is not None
+    equal_load = sheet.baseline.part.fraction is not None
     window = min(sheet.baseline.seconds, sheet.candidate.seconds)
     beyond = ""
     if None in (*sheet.baseline.levels, *sheet.candidate.levels):
@@ -60,11 +60,9 @@ def lines(sheet: Sheet, spec: Spec, scope: Scope) -> list[Line]:
         lines += [_line(sheet, row, row_spec, scope) for row in matching]
         if not matching:
             absent = Line(key, key, "", "", 1.0, "", row_spec.tolerance, Figure(None), Figure(None))
-            lines.append(
-                replace(absent, verdict=INCONCLUSIVE, reason="not among the rows of these recordings")
-            )
+            lines.append(_without_ratio(absent, "not among the rows of these recordings"))
     if spec.price and not scope.equal_load:
-        lines += _priced(sheet, spec, scope)
+        lines += _priced(sheet, spec.price, scope)
     return lines
 
 
@@ -88,26 +86,41 @@ def _line(sheet: Sheet, row: Row, row_spec: RowSpec, scope: Scope) -> Line:
             "it is not defined whether higher or lower is better",
             "write `better: lower` or `better: higher` in the specification",
         )
-    old, new = sheet.values(row)
-    label = row.label
-    if row.key == SUSTAINED:
-        old, new, label = sheet.baseline.sustained, sheet.candidate.sustained, f"{row.label}, sustained"
+    row = replace(row, better=better)
     old_share, new_share = sheet.of_ceiling(row)
-    line = Line(
-        row.key,
-        label,
-        row.unit,
-        row.shown,
-        row.factor,
-        better,
-        row_spec.tolerance,
-        replace(_figure(old), of_ceiling=old_share),
-        replace(_figure(new), of_ceiling=new_share),
+    if row.key == SUSTAINED:
+        named = replace(row, label=f"{row.label}, sustained")
+        line = _sustained(sheet, named, row_spec.tolerance, scope)
+    else:
+        old, new = sheet.values(row)
+        line = _unjudged(row, row_spec.tolerance, old, new)
+        line = _judged(line, old, new, scope, sheet.why_missing(row))
+    line = replace(
+        line,
+        baseline=replace(line.baseline, of_ceiling=old_share),
+        candidate=replace(line.candidate, of_ceiling=new_share),
     )
-    line = _judged(line, old, new, scope, sheet.why_missing(row))
-    if row.key == SUSTAINED and scope.beyond and line.verdict == PASS:
-        return replace(line, verdict=INCONCLUSIVE, reason=scope.beyond)
     return _at_other_rate(line, scope)
+
+
+def _unjudged(row: Row, tolerance: float | None, old: Values, new: Values) -> Line:
+    place = (row.key, row.label, row.unit, row.shown, row.factor, row.better)
+    return Line(*place, tolerance, _figure(old), _figure(new))
+
+
+def _sustained(
+    sheet: Sheet, row: Row, tolerance: float | None, scope: Scope, price: Price | None = None
+) -> Line:
+    """Judge the sustained level, or operations per unit of currency at it; a short window cannot pass."""
+    seconds, *costs = (price.seconds, price.baseline, price.candidate) if price else (1.0, 1.0, 1.0)
+    old, new = (
+        [[None if value is None else value * seconds / cost for value in runs] for runs in side.sustained]
+        for side, cost in zip((sheet.baseline, sheet.candidate), costs, strict=True)
+    )
+    line = _judged(_unjudged(row, tolerance, old, new), old, new, scope, sheet.why_missing(row))
+    if scope.beyond and line.verdict == PASS:
+        return replace(line, verdict=INCONCLUSIVE, reason=scope.beyond)
+    return line
 
 
 def _judged(line: Line, old: Values, new: Values, scope: Scope, missing: str) -> Line:
@@ -129,15 +142,12 @@ def _judged(line: Line, old: Values, new: Values, scope: Scope, missing: str) ->
         line,
         baseline=_bounded(line.baseline, levels[0], scope),
         candidate=_bounded(line.candidate, levels[1], scope),
-        limit=judgement.limit,
-        ratio=judgement.ratio,
-        low=judgement.low,
-        high=judgement.high,
-        is_better=judgement.better,
+        reason=_needed(judgement, scope),
+        **vars(judgement),
     )
     if line.tolerance is None:
-        return replace(line, limit=None)
-    return replace(line, verdict=judgement.verdict, more=judgement.more, reason=_needed(judgement, scope))
+        return replace(line, limit=None, verdict="", more=None, reason="")
+    return line
 
 
 def _level(values: Sequence[Sequence[float]], scope: Scope) -> Level | None:
@@ -221,31 +231,16 @@ def _at_other_rate(line: Line, scope: Scope) -> Line:
     return line
 
 
-def _priced(sheet: Sheet, spec: Spec, scope: Scope) -> Iterator[Line]:
+def _priced(sheet: Sheet, price: Price, scope: Scope) -> Iterator[Line]:
     """Yield operations per unit of currency, at the sustained level."""
-    price = spec.price
-    rate = next((row for group in sheet.groups for row in group.rows if row.key == SUSTAINED), None)
-    if price is None or rate is None:
-        return
-    sides = [
-        [[None if value is None else value * price.seconds / cost for value in runs] for runs in values]
-        for values, cost in (
-            (sheet.baseline.sustained, price.baseline),
-            (sheet.candidate.sustained, price.candidate),
+    for rate in _matching(sheet, SUSTAINED):
+        row = replace(
+            rate,
+            key="operations_per_currency",
+            label=f"operations per {price.currency}",
+            unit="1",
+            shown="M",
+            factor=1e-6,
+            better="higher",
         )
-    ]
-    line = Line(
-        "operations_per_currency",
-        f"operations per {price.currency}",
-        "1",
-        "M",
-        1e-6,
-        "higher",
-        price.tolerance,
-        _figure(sides[0]),
-        _figure(sides[1]),
-    )
-    line = _judged(line, sides[0], sides[1], scope, sheet.why_missing(rate))
-    if scope.beyond and line.verdict == PASS:
-        line = replace(line, verdict=INCONCLUSIVE, reason=scope.beyond)
-    yield line
+        yield _sustained(sheet, row, price.tolerance, scope, price)

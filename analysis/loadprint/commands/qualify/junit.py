@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from xml.etree import ElementTree as Xml
 
-from loadprint.commands.qualify import qualify_cells
+from loadprint.commands.qualify import qualify_text
 from loadprint.commands.qualify.non_inferiority import FAIL, PASS
 from loadprint.commands.qualify.qualify_report import CellReport, Line, Report
 
@@ -29,7 +29,7 @@ class _Case:
 def render(report: Report) -> str:
     """Return the XML document."""
     suites = [(cell.title, f"qualify.{_dotless(cell.name)}", _cases(cell)) for cell in report.cells]
-    overall = _Case("verdict", report.verdict, qualify_cells.last(report), "\n".join(report.reasons))
+    overall = _Case("verdict", report.verdict, qualify_text.conclusion(report), "\n".join(report.reasons))
     suites.append(("overall", "qualify", [overall]))
     root = Xml.Element("testsuites", name="loadprint qualify")
     for name, classname, cases in suites:
@@ -44,7 +44,7 @@ def render(report: Report) -> str:
 
 
 def _cases(cell: CellReport) -> list[_Case]:
-    texts = [row for row, _ in qualify_cells.rows(cell)]
+    texts = [row for row, _ in qualify_text.rows(cell)]
     return [
         _Case(line.key, line.verdict, _message(cell, line), _figures(row))
         for line, row in zip(cell.lines, texts, strict=True)
@@ -55,12 +55,12 @@ def _cases(cell: CellReport) -> list[_Case]:
 def _message(cell: CellReport, line: Line) -> str:
     if line.verdict == FAIL:
         return "both bounds of the ratio are beyond the limit"
-    return line.reason or "; ".join(qualify_cells.voids(cell))
+    return line.reason or "; ".join(qualify_text.why_void(cell))
 
 
 def _figures(row: list[str]) -> str:
     return ", ".join(
-        f"{head} {text}" for head, text in zip(qualify_cells.HEADS[2:], row[2:], strict=True) if text
+        f"{head} {text}" for head, text in zip(qualify_text.HEADS[2:], row[2:], strict=True) if text
     )
 
 

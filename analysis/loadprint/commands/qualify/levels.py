@@ -42,14 +42,12 @@ class Step:
 class Levels:
     """Levels of one run, in the series' unit.
 
-    `burst` is the best mean over `burst_s` consecutive seconds, from `burst_from`; `sustained` is
-    the mean from `sustained_from` on: after the last lasting step down, else over the second half.
+    `burst` is the best mean over `burst_s` consecutive seconds; `sustained` is the mean from
+    `sustained_from` on: after the last lasting step down, else over the second half.
     """
 
-    seconds: int
     burst: float
     burst_s: int
-    burst_from: int
     sustained: float
     sustained_from: int
     steps: tuple[Step, ...]
@@ -63,8 +61,7 @@ def levels(series: Floats, burst_s: float, step_s: float = 1.0) -> Levels | None
     shares, unit = filled
     span = max(1, int(min(burst_s / step_s, max(MIN_SEGMENT, n // 2))))
     sums = np.concatenate(([0.0], np.cumsum(shares)))
-    moving = (sums[span:] - sums[:-span]) / span
-    first = int(np.argmax(moving))
+    burst = float(((sums[span:] - sums[:-span]) / span).max())
     steps = exhaustion(shares)
     settled = steps[-1].second if steps else n // 2
 
@@ -72,10 +69,8 @@ def levels(series: Floats, burst_s: float, step_s: float = 1.0) -> Levels | None
         return round(samples * step_s)
 
     return Levels(
-        seconds(n),
-        float(moving[first]) * unit,
+        burst * unit,
         seconds(span),
-        seconds(first),
         float(shares[settled:].mean()) * unit,
         seconds(settled),
         tuple(Step(seconds(step.second), step.before * unit, step.after * unit) for step in steps),

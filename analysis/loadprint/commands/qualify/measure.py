@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from loadprint.commands.qualify.levels import Levels, levels
-from loadprint.commands.qualify.parties import Cell, Part
+from loadprint.commands.qualify.parties import Part
 from loadprint.commands.qualify.spec import Spec
 from loadprint.judging import canary, void
 from loadprint.metrics.gather import Measured, gather
@@ -62,7 +62,7 @@ class Observed:
 class Sheet:
     """A measured cell: both parties, and rows whose columns are the instances of both."""
 
-    cell: Cell
+    name: str
     baseline: Observed
     candidate: Observed
     groups: tuple[Group, ...]
@@ -105,16 +105,16 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return math.fsum(known) / len(known) if known and len(known) == len(values) else None
 
 
-def observe(cell: Cell, spec: Spec, reader: Reader) -> Sheet:
-    """Measure all runs of a cell. Raises InputError that names an unusable file."""
-    baseline, candidate = (_observed(part, spec, reader) for part in (cell.baseline, cell.candidate))
+def observe(name: str, parts: Sequence[Part], spec: Spec, reader: Reader) -> Sheet:
+    """Measure both parts of a cell. Raises InputError that names an unusable file."""
+    baseline, candidate = (_observed(part, spec, reader) for part in parts)
     columns = [
         Column(machine.name, tuple(side.runs[place] for place in machine.places), paired=False)
         for side in (baseline, candidate)
         for machine in side.machines
     ]
     ceilings = ceilings_of((*baseline.runs, *candidate.runs))
-    return Sheet(cell, baseline, candidate, tuple(groups(RowBuilder(columns, 0, ceilings))))
+    return Sheet(name, baseline, candidate, tuple(groups(RowBuilder(columns, 0, ceilings))))
 
 
 def _observed(part: Part, spec: Spec, reader: Reader) -> Observed:

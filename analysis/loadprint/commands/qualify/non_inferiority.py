@@ -38,18 +38,18 @@ class Level:
 class Judgement:
     """The result for one row. `ratio` is candidate / baseline, `low` and `high` are its one-sided bounds.
 
-    `limit` is the ratio of a candidate that is worse by exactly the tolerance. `better`: the whole
+    `limit` is the ratio of a candidate that is worse by exactly the tolerance. `is_better`: the whole
     interval is on the better side of 1. `more`: units (repeats or instances) that each side needs
     in addition.
     """
 
     verdict: Verdict
     limit: float
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    better: bool = False
-    more: int | None = None
+    ratio: float
+    low: float
+    high: float
+    is_better: bool
+    more: int | None
 
 
 def of_runs(values: Sequence[Sequence[float]]) -> Level | None:

@@ -8,30 +8,21 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from loadprint.commands.qualify.spec import Spec
 from loadprint.errors import InputError
-from loadprint.reading.recording import Run, read_object
+from loadprint.reading.recording import read_object
 from loadprint.reading.sides import Side, side_of, sides_of, single, split
 
 
 @dataclass(frozen=True)
-class Part:
-    """All runs of a party's side; `plan` is the side's entry in execution.json."""
+class Part(Side):
+    """All runs of a party's side, as one side of one execution; `plan` is its entry in execution.json."""
 
-    name: str
-    plan: dict[str, Any]
-    runs: tuple[Run, ...]
-    missing: tuple[tuple[str, str], ...]
-    execution: dict[str, Any] | None
-
-    @property
-    def side(self) -> Side:
-        """The part as one side of one execution."""
-        return Side(self.name, self.name, self.runs, self.missing, self.execution)
+    plan: dict[str, Any] = field(default_factory=dict)
 
     @property
     def fraction(self) -> float | None:
@@ -56,65 +47,36 @@ class Party:
     missing: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A part of the baseline and the matching part of the candidate."""
-
-    name: str
-    baseline: Part
-    candidate: Part
-
-
-@dataclass
-class _Gathered:
-    sides: dict[str, list[tuple[Side, dict[str, Any]]]] = field(default_factory=dict)
-    executions: list[str] = field(default_factory=list)
-    missing: list[tuple[str, str]] = field(default_factory=list)
-
-
 def party(words: Sequence[str], spec: Spec) -> Party:
     """Return the runs of operands. Raises InputError for unusable runs and refused profiles."""
-    out = _Gathered()
+    parts: dict[str, Part] = {}
+    executions: list[str] = []
+    missing: list[tuple[str, str]] = []
     for path, name in _expanded(words):
-        out.executions.append(str(path))
-        if (path / "execution.json").is_file():
-            _execution(path, name, spec, out)
-        elif name is not None:
-            raise InputError(
-                path, "does not contain execution.json", "give EXECUTION:side or a run directory"
-            )
-        else:
-            side = single(path)
-            out.sides.setdefault(side.name, []).append((side, {}))
-    if not out.sides:
-        reasons = "; ".join(f"{name}: {why}" for name, why in out.missing) or "it has no sides"
+        executions.append(str(path))
+        for side, plan in _opened(path, name, spec, missing):
+            part = parts.setdefault(side.name, Part(side.name, side.label, (), (), side.execution, plan))
+            parts[side.name] = replace(part, runs=part.runs + side.runs, missing=part.missing + side.missing)
+    if not parts:
+        reasons = "; ".join(f"{name}: {why}" for name, why in missing) or "it has no sides"
         raise InputError(" ".join(words), f"no usable side ({reasons})", "run the campaign again")
-    parts = {
-        name: Part(
-            name,
-            sides[0][1],
-            tuple(run for side, _ in sides for run in side.runs),
-            tuple(each for side, _ in sides for each in side.missing),
-            sides[0][0].execution,
-        )
-        for name, sides in out.sides.items()
-    }
     for part in parts.values():
         _require_profile(part, spec)
-    return Party(tuple(words), tuple(out.executions), parts, tuple(out.missing))
+    return Party(tuple(words), tuple(executions), parts, tuple(missing))
 
 
-def cells(baseline: Party, candidate: Party) -> tuple[list[Cell], list[str], list[str]]:
+def cells(baseline: Party, candidate: Party) -> tuple[list[tuple[str, Part, Part]], list[str], list[str]]:
     """Return the cells that match by name, names of the baseline only, and names of the candidate only.
 
+    A cell is its name, the part of the baseline and the matching part of the candidate.
     Two single sides match regardless of their names. Raises InputError if nothing matches.
     """
     old, new = baseline.parts, candidate.parts
     if len(old) == 1 and len(new) == 1:
         one, other = next(iter(old.values())), next(iter(new.values()))
         name = one.name if one.name == other.name else f"{one.name} | {other.name}"
-        return [Cell(name, one, other)], [], []
-    matched = [Cell(name, old[name], new[name]) for name in old if name in new]
+        return [(name, one, other)], [], []
+    matched = [(name, old[name], new[name]) for name in old if name in new]
     if not matched:
         raise InputError(
             " ".join(candidate.words),
@@ -155,18 +117,26 @@ def _below(path: Path) -> list[Path]:
     return sorted(child.parent for child in path.glob("*/execution.json")) or [path]
 
 
-def _execution(path: Path, name: str | None, spec: Spec, out: _Gathered) -> None:
+def _opened(
+    path: Path, name: str | None, spec: Spec, missing: list[tuple[str, str]]
+) -> Iterator[tuple[Side, dict[str, Any]]]:
+    """Yield the sides of an execution or a run with their plans; adds unusable ones to `missing`."""
+    if not (path / "execution.json").is_file():
+        if name is not None:
+            fix = "give EXECUTION:side or a run directory"
+            raise InputError(path, "does not contain execution.json", fix)
+        yield single(path), {}
+        return
     execution = read_object(path / "execution.json")
     for side in _chosen(path, execution, name, spec):
-        plan = execution["sides"][side] or {}
         try:
             resolved = side_of(path, execution, side)
         except InputError as error:
             if name is not None:
                 raise
-            out.missing.append((f"{path}:{side}", error.what))
+            missing.append((f"{path}:{side}", error.what))
             continue
-        out.sides.setdefault(side, []).append((resolved, plan))
+        yield resolved, execution["sides"][side] or {}
 
 
 def _chosen(path: Path, execution: dict[str, Any], name: str | None, spec: Spec) -> list[str]:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 
-from loadprint.commands.qualify.parties import Cell, Part
+from loadprint.commands.qualify.measure import Sheet
+from loadprint.commands.qualify.parties import Part
 from loadprint.judging.comparability import Difference, differences
-from loadprint.metrics.gather import Measured
 from loadprint.reading.recording import Run
 
 Differing = tuple[str, str, str]
@@ -48,11 +48,10 @@ class Configuration:
     invalidating: tuple[Differing, ...]
 
 
-def configuration(
-    cell: Cell, baseline: Sequence[Measured], candidate: Sequence[Measured], accept: Sequence[str]
-) -> Configuration:
+def configuration(sheet: Sheet, accept: Sequence[str]) -> Configuration:
     """Sort the differences between the parties of a cell; `accept` contains patterns of names."""
-    between = differences([cell.baseline.side, cell.candidate.side], [baseline, candidate])
+    both = (sheet.baseline, sheet.candidate)
+    between = differences([side.part for side in both], [side.runs for side in both])
     material = [each for each in between if each.material and not each.asked]
     hardware = [each for each in material if _is_hardware(each)]
     accepted = [
@@ -64,15 +63,15 @@ def configuration(
     work = _as_tuples([each for each in others if each.group in WORK])
     return Configuration(
         hardware=_as_tuples(hardware),
-        work=tuple(_other_work(cell)) or work,
+        work=tuple(_other_work([side.part for side in both])) or work,
         accepted=_as_tuples(accepted),
         invalidating=_as_tuples([each for each in others if each.group not in WORK]),
     )
 
 
-def _other_work(cell: Cell) -> list[Differing]:
+def _other_work(parts: Sequence[Part]) -> list[Differing]:
     """Return differences in the work between the parties, or between the runs of one party."""
-    sides = [[_work(run, part) for run in part.runs] for part in (cell.baseline, cell.candidate)]
+    sides = [[_work(run, part) for run in part.runs] for part in parts]
     names = dict.fromkeys(name for side in sides for work in side for name in work)
     differing = []
     for name in names:

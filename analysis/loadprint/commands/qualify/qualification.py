@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from loadprint.commands.qualify import cell, parties
-from loadprint.commands.qualify.measure import Reader, observe
+from loadprint.commands.qualify.measure import Reader, Sheet, observe
 from loadprint.commands.qualify.non_inferiority import FAIL, INCONCLUSIVE, MIN_FREEDOM, PASS, Verdict
-from loadprint.commands.qualify.parties import Cell, Party
+from loadprint.commands.qualify.parties import Party
 from loadprint.commands.qualify.party_differences import configuration
 from loadprint.commands.qualify.qualify_report import CellReport, Machine, Report
 from loadprint.commands.qualify.spec import Spec
@@ -35,25 +35,30 @@ def qualify(
     counts = [len(each) for each in machines]
     group = max(counts) > 1 if spec.about == "auto" else spec.about == "type"
     by_type = group and min(counts) >= MIN_INSTANCES
-    cells, settings = [], []
-    for each in matched:
-        sheet = observe(each, spec, reader)
-        setting = configuration(each, sheet.baseline.runs, sheet.candidate.runs, spec.accept)
-        settings.append(setting)
-        cells.append(cell.report(sheet, setting, spec, by_type=by_type))
+    sheets = [observe(name, parts, spec, reader) for name, *parts in matched]
+    settings = [configuration(sheet, spec.accept) for sheet in sheets]
+    cells = [
+        cell.report(sheet, setting, spec, by_type=by_type)
+        for sheet, setting in zip(sheets, settings, strict=True)
+    ]
     type_unknown = (
         f"no verdict about the type: {counts[0]} baseline and {counts[1]} candidate instances, "
         "three or more per side needed"
         if not by_type
         else ""
     )
-    gaps = [*_gaps(matched, cells, spec), *_unmatched(only_old)]
+    gaps = list(_gaps(sheets, cells, spec))
+    gaps += [f"the candidate has no side {', '.join(only_old)}"] if only_old else []
     verdict, reasons = _verdict(cells, gaps, type_unknown if group else "")
     return Report(
         about="type" if group else "instances",
         confidence=spec.confidence,
         parties=tuple(
-            (name, party.executions, tuple(map(_machine, its_machines)))
+            (
+                name,
+                party.executions,
+                tuple(Machine(each.name, each.kind, len(each.places), each.boots) for each in its_machines),
+            )
             for name, party, its_machines in zip(NAMES, both, machines, strict=True)
         ),
         subject=_union([setting.hardware for setting in settings]),
@@ -107,12 +112,12 @@ def _grouped(reasons: Iterable[tuple[str, str]]) -> Iterator[str]:
         yield f"{rows[0]}{f' and {more} more' if more else ''}: {reason}"
 
 
-def _gaps(matched: Sequence[Cell], cells: Sequence[CellReport], spec: Spec) -> Iterator[str]:
+def _gaps(sheets: Sequence[Sheet], cells: Sequence[CellReport], spec: Spec) -> Iterator[str]:
     """Yield requirements that no recording meets: concurrencies, and rows of another load."""
     families: dict[str, set[int]] = {}
-    for each, cell_report in zip(matched, cells, strict=True):
+    for each, cell_report in zip(sheets, cells, strict=True):
         if cell_report.load == "saturation" and cell_report.threads is not None:
-            plan = each.candidate.plan
+            plan = each.candidate.part.plan
             rest = {key: value for key, value in (plan.get("cell") or {}).items() if key != "threads"}
             name = " ".join(map(str, (plan.get("of") or each.name, *rest.values())))
             families.setdefault(name, set()).add(cell_report.threads)
@@ -128,10 +133,6 @@ def _gaps(matched: Sequence[Cell], cells: Sequence[CellReport], spec: Spec) -> I
         at = row_spec.judged_at(key)
         if at not in ("any", *loads):
             yield f"{key}: judged at {at}, and no side was run at it"
-
-
-def _unmatched(only_old: Sequence[str]) -> list[str]:
-    return [f"the candidate has no side {', '.join(only_old)}"] if only_old else []
 
 
 def _notes(
@@ -157,10 +158,6 @@ def _notes(
     recorded = [{run.path.resolve() for part in party.parts.values() for run in part.runs} for party in both]
     if recorded[0] & recorded[1]:
         yield "baseline and candidate share recordings: this shows only the width of the bounds"
-
-
-def _machine(instance: Instance) -> Machine:
-    return Machine(instance.name, instance.kind, len(instance.places), instance.boots)
 
 
 def _union(by_cell: Sequence[Differences]) -> Differences:
