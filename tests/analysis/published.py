@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from loadprint.commands.study.published import PUBLISHED
+from loadprint.commands.study.computed import PUBLISHED
 from recordings import Host, make_execution
 
 SECONDS = 4

@@ -22,6 +22,16 @@ def answers(report: Report) -> dict[str, str]:
     return {each.claim.id: each.judged.answer for each in report.findings}
 
 
+def study_of(tmp_path: Path, claim: str, figures: str = "") -> str:
+    """A study file with one claim."""
+    path = tmp_path / "mine.yml"
+    head = f"title: t\nsource: s\n{figures}"
+    path.write_text(
+        f"{head}claims: [{{id: a, text: t, place: p, published: '1', {claim}}}]\n", encoding="utf-8"
+    )
+    return str(path)
+
+
 @pytest.fixture(scope="module")
 def myarm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The published table at 1, 4 and 12 connections, three repeats."""
@@ -48,7 +58,7 @@ def test_every_study_is_valid_and_names_campaigns_checks_and_rows_that_exist() -
     for name, study in studies.items():
         for claim in study.claims:
             assert claim.published, f"{name} {claim.id}"
-            if isinstance(claim.judge, study_file.Computed):
+            if isinstance(claim.judge, computed.Computed):
                 assert claim.judge.check in computed.CHECKS
 
 
@@ -98,12 +108,8 @@ def test_a_table_upside_down_contradicts_them(tmp_path: Path) -> None:
     ],
 )
 def test_kinds_of_judgement(small: Path, tmp_path: Path, rule: str, answer: str) -> None:
-    path = tmp_path / "mine.yml"
-    claim = (
-        "{id: a, text: t, place: p, published: '1', campaign: insert-scaling, judge: {row: operations, %s}}"
-    )
-    path.write_text(f"title: t\nsource: s\nclaims: [{claim % rule}]\n")
-    (finding,) = judge(str(path), [small]).findings
+    study = study_of(tmp_path, f"campaign: insert-scaling, judge: {{row: operations, {rule}}}")
+    (finding,) = judge(study, [small]).findings
     assert finding.judged.answer == answer, finding.judged
 
 
@@ -121,10 +127,8 @@ def test_kinds_of_judgement(small: Path, tmp_path: Path, rule: str, answer: str)
 )
 def test_an_ab_experiment_is_judged(tmp_path: Path, rule: str, answer: str) -> None:
     """The kept experiment on a live server: an index was hidden at a fixed arrival rate."""
-    path = tmp_path / "mine.yml"
-    claim = "{id: a, text: t, place: p, published: '1', experiment: hidden-index, judge: {%s}}"
-    path.write_text(f"title: t\nsource: s\nclaims: [{claim % rule}]\n")
-    (finding,) = judge(str(path), [RECORDINGS / "hidden-index"]).findings
+    study = study_of(tmp_path, f"experiment: hidden-index, judge: {{{rule}}}")
+    (finding,) = judge(study, [RECORDINGS / "hidden-index"]).findings
     assert finding.judged.answer == answer, finding.judged
 
 
@@ -198,11 +202,9 @@ def test_a_client_bound_side_supports_no_verdict(tmp_path: Path, despite: str, a
     busy = {"0": {"user": 50, "idle": 50}, "1": {"user": 95, "idle": 5}}
     sides = {"a": [Host(seconds=4, events=100 + k, cpus=busy) for k in range(3)]}
     sides["b"] = [Host(seconds=4, events=200 + k) for k in range(3)]
-    path = tmp_path / "mine.yml"
     rule = "{kind: between, row: operations, pairs: [[b, a]], low: 1}"
-    claim = f"{{id: a, text: t, place: p, published: '1', campaign: two, {despite}judge: {rule}}}"
-    path.write_text(f"title: t\nsource: s\nclaims: [{claim}]\n")
-    (finding,) = judge(str(path), [make_execution(tmp_path / "x", sides, "a", {}, {"name": "two"})]).findings
+    study = study_of(tmp_path, f"campaign: two, {despite}judge: {rule}")
+    (finding,) = judge(study, [make_execution(tmp_path / "x", sides, "a", {}, {"name": "two"})]).findings
     assert finding.judged.answer == answer
     assert ("client-bound: a" in finding.judged.verdicts[0].reason) == (answer == "inconclusive")
 
@@ -296,26 +298,14 @@ def test_a_page_that_cannot_be_written_is_one_line(
 
 
 def test_an_experiment_has_bars(tmp_path: Path) -> None:
-    study = tmp_path / "mine.yml"
-    study.write_text(
-        "title: t\nsource: s\nfigures:\n"
-        "  - {kind: windows, title: Rates, experiment: hidden-index, quantity: efficiency}\n"
-        "claims:\n"
-        "  - {id: a, text: t, place: p, published: x, experiment: hidden-index, judge: {kind: restored}}\n",
-        encoding="utf-8",
-    )
+    drawn = "figures: [{kind: windows, title: Rates, experiment: hidden-index, quantity: efficiency}]\n"
+    study = study_of(tmp_path, "experiment: hidden-index, judge: {kind: restored}", drawn)
     page = tmp_path / "page.md"
-    assert main(["study", str(study), str(RECORDINGS / "hidden-index"), "--page", str(page)]) == 0
+    assert main(["study", study, str(RECORDINGS / "hidden-index"), "--page", str(page)]) == 0
     figure = (tmp_path / "page-1.svg").read_text(encoding="utf-8")
     assert "queries per CPU-second" in figure
 
 
 def test_an_unknown_check_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    study = tmp_path / "mine.yml"
-    study.write_text(
-        "title: t\nsource: s\nclaims:\n"
-        "  - {id: a, text: t, place: p, published: x, judge: {kind: computed, check: nothing}}\n",
-        encoding="utf-8",
-    )
-    assert main(["study", str(study)]) == 2
+    assert main(["study", study_of(tmp_path, "judge: {kind: computed, check: nothing}")]) == 2
     assert "no such calculation; name one of printed_ratios" in capsys.readouterr().err

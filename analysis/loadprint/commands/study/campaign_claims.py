@@ -1,8 +1,11 @@
-"""Judges one claim by the values of an execution: direction, size, measured figure, reason.
+"""Defines the claims on a campaign, and judges each by the values of an execution.
 
 A claim holds, or differs, only if an interval over three or more repeats excludes the other answer; it is
 equivalent if the interval is within the claim's bound. Otherwise it is inconclusive, with the further repeats
 that would decide it at the observed spread.
+
+In names of sides `{cores}` is the number of physical cores, `{min}` and `{max}` are the thread counts; of
+`a|b` it is `a` if the execution has this side. `bound`: a share; a smaller difference counts as none.
 """
 
 from __future__ import annotations
@@ -10,41 +13,55 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field, model_validator
 
-from loadprint.commands.study import study_file
-from loadprint.commands.study.claim_verdicts import (
-    DIFFERS,
-    EQUIVALENT,
-    FEW,
-    HOLDS,
-    INCONCLUSIVE,
-    NOT_COMPARABLE,
-    Answer,
-    Judged,
-    Verdict,
-    worst,
-)
+from loadprint.commands.study.claim_verdicts import FEW, Answer, Judged, Verdict, worst
 from loadprint.commands.study.observations import Observations, Values
-from loadprint.commands.study.side_ratios import RatioOf, between, ratio_of, with_interval
+from loadprint.commands.study.side_ratios import (
+    between,
+    judged,
+    on_side_of_1,
+    ratio_of,
+    with_interval,
+)
+from loadprint.configuration.field_types import Strict
 from loadprint.statistics import stats
-from loadprint.statistics.several import best_candidates, rank_correlation, zero_bound
+from loadprint.statistics.rank import rank_correlation
+from loadprint.statistics.several import best_candidates, zero_bound
 from loadprint.statistics.stats import Estimate
 
+Sides = Annotated[list[str], Field(min_length=2)]
+Bound = Annotated[float, Field(gt=0, lt=1)]
+Pairs = Annotated[list[tuple[str, str]], Field(min_length=1)]
 
-def ratio(judge: study_file.Ratio, seen: Observations) -> Judged:
-    """Judge the direction of a ratio, and the factor between it and the published one."""
-    measured = ratio_of(seen, judge.row, judge.side, judge.against)
-    higher = judge.published > 1
-    direction = between([measured], 1.0 if higher else None, None if higher else 1.0, judge.bound)
-    if measured.value is None:
-        size = Verdict(INCONCLUSIVE, "a repeat is 0: no ratio")
-    else:
-        verdict = between([measured], judge.published / judge.within, judge.published * judge.within)
-        size = replace(verdict, figure=factor_to(measured.value, judge.published), more=None)
-    return Judged(measured.text, direction, size, measured.repeats)
+
+class Ratio(Strict):
+    """Direction: the ratio `side` / `against` of a row is on the same side of 1 as `published`.
+
+    Size: the factor between both, from 1 / `within` to `within`.
+    """
+
+    kind: Literal["ratio"]
+    row: str
+    side: str
+    against: str
+    published: Annotated[float, Field(gt=0)]
+    within: Annotated[float, Field(gt=1)] = 2.0
+    bound: Bound | None = None
+
+    def judged(self, seen: Observations) -> Judged:
+        """Judge the direction, and the factor between the ratio and the published one."""
+        measured = ratio_of(seen, self.row, self.side, self.against)
+        direction = on_side_of_1([measured], self.published > 1, self.bound)
+        if measured.value is None:
+            size = Verdict("inconclusive", "a repeat is 0: no ratio")
+        else:
+            verdict = between([measured], self.published / self.within, self.published * self.within)
+            size = replace(verdict, figure=factor_to(measured.value, self.published), more=None)
+        return Judged(measured.text, direction, size, measured.repeats)
 
 
 def factor_to(measured: Estimate, published: float) -> str:
@@ -53,53 +70,105 @@ def factor_to(measured: Estimate, published: float) -> str:
     return f"{with_interval(Estimate(measured.centre / published, *bounds))} × the published ratio"
 
 
-def within(judge: study_file.Between, seen: Observations) -> Judged:
-    """Judge every ratio by its limits; one that is outside decides."""
-    ratios = _ratios(seen, judge.row, judge.pairs)
-    higher, lower = (judge.low or 0.0) >= 1, judge.high is not None and judge.high <= 1
-    direction = size = None
-    if higher or lower:
-        direction = between(ratios, 1.0 if higher else None, None if higher else 1.0, judge.bound)
-    if not (higher or lower) or {judge.low, judge.high} - {1.0, None}:
-        size = between(ratios, judge.low, judge.high)
-    return Judged(_listed(ratios), direction, size, _fewest(ratios))
+class Between(Strict):
+    """Each ratio side / against of a row is between `low` and `high`.
+
+    Only a limit of 1 is a claim about direction, other limits are one about size, and about direction too if
+    1 is not between them.
+    """
+
+    kind: Literal["between"]
+    row: str
+    pairs: Pairs
+    low: Annotated[float, Field(gt=0)] | None = None
+    high: Annotated[float, Field(gt=0)] | None = None
+    bound: Bound | None = None
+
+    @model_validator(mode="after")
+    def _has_a_limit(self) -> Between:
+        if self.low is None and self.high is None:
+            raise ValueError("give `low`, `high`, or both")
+        return self
+
+    def judged(self, seen: Observations) -> Judged:
+        """Judge every ratio by its limits; one that is outside decides."""
+        ratios = [ratio_of(seen, self.row, *pair) for pair in self.pairs]
+        higher, lower = (self.low or 0.0) >= 1, self.high is not None and self.high <= 1
+        direction = size = None
+        if higher or lower:
+            direction = on_side_of_1(ratios, higher, self.bound)
+        if not (higher or lower) or {self.low, self.high} - {1.0, None}:
+            size = between(ratios, self.low, self.high)
+        return judged(ratios, direction, size)
 
 
-def equivalent(judge: study_file.Equivalent, seen: Observations) -> Judged:
-    """Judge whether every ratio is equivalent to 1."""
-    ratios = _ratios(seen, judge.row, judge.pairs)
-    verdict = between(ratios, 1 / (1 + judge.bound), 1 + judge.bound, judge.bound)
-    if verdict.answer == EQUIVALENT:
-        verdict = replace(verdict, answer=HOLDS)
-    return Judged(_listed(ratios), verdict, None, _fewest(ratios))
+class Equivalent(Strict):
+    """Each ratio side / against of a row is equivalent to 1 within `bound`."""
+
+    kind: Literal["equivalent"]
+    row: str
+    pairs: Pairs
+    bound: Bound
+
+    def judged(self, seen: Observations) -> Judged:
+        """Judge all ratios together."""
+        ratios = [ratio_of(seen, self.row, *pair) for pair in self.pairs]
+        verdict = between(ratios, 1 / (1 + self.bound), 1 + self.bound, self.bound)
+        if verdict.answer == "equivalent":
+            verdict = replace(verdict, answer="holds")
+        return judged(ratios, verdict)
 
 
-def order(judge: study_file.Order, seen: Observations) -> Judged:
-    """Judge every pair of neighbours, all together."""
-    ratios = _ratios(seen, judge.row, list(pairwise(judge.sides)))
-    verdict = between(ratios, 1.0, None)
-    if verdict.answer == DIFFERS:
-        wrong = [f"{each.label} {each.text}" for each in ratios if each.test(1.0)[0] < 0]
-        verdict = replace(verdict, reason=f"not in this order: {'; '.join(wrong)}")
-    text = " > ".join(f"{each.side} {each.shown}" for each in (ratios[0].side, *(r.against for r in ratios)))
-    return Judged(text, verdict, None, _fewest(ratios))
+class Order(Strict):
+    """The values of a row decrease from side to side."""
+
+    kind: Literal["order"]
+    row: str
+    sides: Sides
+
+    def judged(self, seen: Observations) -> Judged:
+        """Judge every pair of neighbours, all together."""
+        ratios = [ratio_of(seen, self.row, *pair) for pair in pairwise(self.sides)]
+        verdict = on_side_of_1(ratios, higher=True)
+        if verdict.answer == "differs":
+            wrong = [f"{each.label} {each.text}" for each in ratios if each.test(1.0)[0] < 0]
+            verdict = replace(verdict, reason=f"not in this order: {'; '.join(wrong)}")
+        values = (ratios[0].side, *(each.against for each in ratios))
+        text = " > ".join(f"{each.side} {each.shown}" for each in values)
+        return replace(judged(ratios, verdict), measured=text)
 
 
-def level(judge: study_file.Level, seen: Observations) -> Judged:
-    """Judge each side's mean by the limit, by intervals that hold for all sides together."""
-    limit, direction = (judge.above, 1) if judge.above is not None else (judge.below or 0.0, -1)
-    all_values = [seen.values(judge.row, side) for side in judge.sides]
-    answers, texts, reasons = [], [], []
-    for values in all_values:
-        together = 1 - (1 - stats.LEVEL) / len(judge.sides)
-        answers.append(beyond(mean_of(values, level=together), limit, direction))
-        mean = mean_of(values)
-        bounds = [values.scaled(bound) for bound in (mean.low, mean.high) if bound is not None]
-        texts.append(f"{values.side} {values.shown}{f' [{bounds[0]}, {bounds[1]}]' if bounds else ''}")
-        if not bounds:
-            reasons.append(FEW if len(values.repeats) < stats.MIN_REPEATS else "0 in every run: no interval")
-    verdict = Verdict(worst(answers), "; ".join(dict.fromkeys(reasons)))
-    return Judged("; ".join(texts), None, verdict, min(len(each.repeats) for each in all_values))
+class Level(Strict):
+    """The value of a row in each side is above or below a limit in the row's base unit."""
+
+    kind: Literal["level"]
+    row: str
+    sides: Annotated[list[str], Field(min_length=1)]
+    above: float | None = None
+    below: float | None = None
+
+    @model_validator(mode="after")
+    def _one_limit(self) -> Level:
+        if (self.above is None) == (self.below is None):
+            raise ValueError("give one of `above` and `below`")
+        return self
+
+    def judged(self, seen: Observations) -> Judged:
+        """Judge each side's mean by the limit, by intervals that hold for all sides together."""
+        limit, direction = (self.above, 1) if self.above is not None else (self.below or 0.0, -1)
+        all_values = [seen.values(self.row, side) for side in self.sides]
+        together = 1 - (1 - stats.LEVEL) / len(self.sides)
+        answers, texts, reasons = [], [], []
+        for values in all_values:
+            answers.append(beyond(mean_of(values, level=together), limit, direction))
+            mean = mean_of(values)
+            bounds = [values.scaled(bound) for bound in (mean.low, mean.high) if bound is not None]
+            texts.append(f"{values.side} {values.shown}{f' [{bounds[0]}, {bounds[1]}]' if bounds else ''}")
+            if not bounds:
+                few = len(values.repeats) < stats.MIN_REPEATS
+                reasons.append(FEW if few else "0 in every run: no interval")
+        verdict = Verdict(worst(answers), "; ".join(dict.fromkeys(reasons)))
+        return Judged("; ".join(texts), None, verdict, _fewest(all_values))
 
 
 def mean_of(values: Values, level: float = stats.LEVEL) -> Estimate:
@@ -111,85 +180,132 @@ def mean_of(values: Values, level: float = stats.LEVEL) -> Estimate:
     return Estimate(0.0, 0.0, zero_bound(values.exposure, (1 - level) / 2))
 
 
-def sign_change(judge: study_file.SignChange, seen: Observations) -> Judged:
-    """Judge both ratios by 1, together."""
-    first, second = ratios = _ratios(seen, judge.row, [judge.below, judge.above])
-    text, repeats = _listed(ratios), _fewest(ratios)
-    # the reciprocal of the first: both are above 1 if the claim holds
-    verdict = between([first.inverted, second], 1.0, None)
-    if judge.either and verdict.answer != HOLDS:
-        if between([first, second.inverted], 1.0, None).answer == HOLDS:
-            verdict = Verdict(HOLDS)
-        elif verdict.answer == DIFFERS:
-            verdict = Verdict(INCONCLUSIVE, "no change of order here, which does not show that there is none")
-    return Judged(text, verdict, None, repeats)
+def beyond(measured: Estimate, limit: float, direction: int) -> Answer:
+    """Whether the whole interval is above the limit (direction 1) or below it (−1)."""
+    if measured.low is None or measured.high is None:
+        return "inconclusive"
+    side = 1 if measured.low > limit else -1 if measured.high < limit else 0
+    return "holds" if side == direction else "differs" if side else "inconclusive"
 
 
-def maximum(judge: study_file.Maximum, seen: Observations) -> Judged:
-    """Judge which sides can have the largest value, by simultaneous bounds."""
-    sides = list(dict.fromkeys(map(seen.resolved, judge.sides)))
-    values = [seen.values(judge.row, side) for side in sides]
+class SignChange(Strict):
+    """The ratio of a row is below 1 for the pair `below`, and above 1 for the pair `above`.
 
-    def below(side: int, other: int) -> float | None:
-        log, p = ratio_of(seen, judge.row, sides[side], sides[other]).test(1.0)
-        return None if p is None else p / 2 if log < 0 else 1 - p / 2
+    With `either`, it is also true the other way around; that no order changes here does not contradict it.
+    """
 
-    candidates = {side for side, can in zip(sides, best_candidates(len(sides), below), strict=True) if can}
-    expected = set(map(seen.resolved, judge.at))
-    answer = HOLDS if candidates <= expected else DIFFERS if not candidates & expected else INCONCLUSIVE
-    best = max(values, key=lambda each: each.mean)
-    rivals = [side for side in sides if side in candidates and side != best.side]
-    text = f"largest at {best.side}, {best.shown}"
-    text += f"; not distinguishable from {', '.join(rivals)}" if rivals else ""
-    few = min(len(each.repeats) for each in values)
-    reason = (
-        FEW if few < stats.MIN_REPEATS else "other sides may be the best" if answer == INCONCLUSIVE else ""
-    )
-    return Judged(text, Verdict(answer if few >= stats.MIN_REPEATS else INCONCLUSIVE, reason), None, few)
+    kind: Literal["sign change"]
+    row: str
+    below: tuple[str, str]
+    above: tuple[str, str]
+    either: bool = False
 
-
-def rank(judge: study_file.Rank, seen: Observations) -> Judged:
-    """Judge the rank correlation with the published cells."""
-    published = list(judge.cells.values())
-
-    def correlation(cells: list[float]) -> float | None:
-        return rank_correlation(published, cells)
-
-    values = [seen.values(judge.row, side) for side in judge.cells]
-    return _at_least(judge.least, values, correlation, f"rank correlation of {len(values)} cells")
+    def judged(self, seen: Observations) -> Judged:
+        """Judge both ratios by 1, together."""
+        first, second = (ratio_of(seen, self.row, *pair) for pair in (self.below, self.above))
+        # the reciprocal of the first: both are above 1 if the claim holds
+        verdict = on_side_of_1([first.inverted, second], higher=True)
+        if self.either and verdict.answer != "holds":
+            if on_side_of_1([first, second.inverted], higher=True).answer == "holds":
+                verdict = Verdict("holds")
+            elif verdict.answer == "differs":
+                reason = "no change of order here, which does not show that there is none"
+                verdict = Verdict("inconclusive", reason)
+        return judged([first, second], verdict)
 
 
-def linear(judge: study_file.Linear, seen: Observations) -> Judged:
-    """Judge R² of a straight line through a row."""
-    x = np.asarray(list(judge.at.values()))
+class Maximum(Strict):
+    """The largest value of a row is that of one of the sides `at`."""
 
-    def line(cells: list[float]) -> tuple[float, float, float]:
-        y = np.asarray(cells)
-        slope, intercept = np.polyfit(x, y, 1)
-        left, spread = float(((y - intercept - slope * x) ** 2).sum()), float(((y - y.mean()) ** 2).sum())
-        return float(intercept), float(slope), 1 - left / spread if spread else 0.0
+    kind: Literal["maximum"]
+    row: str
+    sides: Annotated[list[str], Field(min_length=3)]
+    at: Annotated[list[str], Field(min_length=1)]
 
-    values = [seen.values(judge.row, side) for side in judge.at]
-    intercept, slope, _ = line([each.mean for each in values])
-    first = values[0]
-    text = f"{first.scaled(intercept)} + {first.scaled(slope)} {first.unit} per value, R²"
-    return _at_least(judge.least, values, lambda cells: line(cells)[2], text)
+    def judged(self, seen: Observations) -> Judged:
+        """Judge which sides can have the largest value, by simultaneous bounds."""
+        sides = list(dict.fromkeys(map(seen.resolved, self.sides)))
+        values = [seen.values(self.row, side) for side in sides]
+
+        def below(side: int, other: int) -> float | None:
+            log, p = ratio_of(seen, self.row, sides[side], sides[other]).test(1.0)
+            return None if p is None else p / 2 if log < 0 else 1 - p / 2
+
+        possible = best_candidates(len(sides), below)
+        candidates = [side for side, can in zip(sides, possible, strict=True) if can]
+        expected = set(map(seen.resolved, self.at))
+        best = max(values, key=lambda each: each.mean)
+        rivals = [side for side in candidates if side != best.side]
+        text = f"largest at {best.side}, {best.shown}"
+        text += f"; not distinguishable from {', '.join(rivals)}" if rivals else ""
+        few = _fewest(values)
+        if few < stats.MIN_REPEATS:
+            verdict = Verdict("inconclusive", FEW)
+        elif expected.issuperset(candidates):
+            verdict = Verdict("holds")
+        elif expected.isdisjoint(candidates):
+            verdict = Verdict("differs")
+        else:
+            verdict = Verdict("inconclusive", "other sides may be the best")
+        return Judged(text, verdict, None, few)
+
+
+class Rank(Strict):
+    """The rank correlation of a row with published cells, side → value, is at least `least`."""
+
+    kind: Literal["rank"]
+    row: str
+    cells: Annotated[dict[str, float], Field(min_length=4)]
+    least: float
+
+    def judged(self, seen: Observations) -> Judged:
+        """Judge by the interval of the correlation."""
+        published = list(self.cells.values())
+        values = [seen.values(self.row, side) for side in self.cells]
+        label = f"rank correlation of {len(values)} cells"
+        return _at_least(self.least, values, lambda cells: rank_correlation(published, cells), label)
+
+
+class Linear(Strict):
+    """A row per operation grows linearly with a number, side → number: R² ≥ `least`."""
+
+    kind: Literal["linear"]
+    row: str
+    at: Annotated[dict[str, float], Field(min_length=3)]
+    least: float
+
+    def judged(self, seen: Observations) -> Judged:
+        """Judge R² of a straight line through the row."""
+        x = np.asarray(list(self.at.values()))
+
+        def line(cells: list[float]) -> tuple[float, float, float]:
+            y = np.asarray(cells)
+            slope, intercept = np.polyfit(x, y, 1)
+            left = float(((y - intercept - slope * x) ** 2).sum())
+            spread = float(((y - y.mean()) ** 2).sum())
+            return float(intercept), float(slope), 1 - left / spread if spread else 0.0
+
+        values = [seen.values(self.row, side) for side in self.at]
+        intercept, slope, _ = line([each.mean for each in values])
+        first = values[0]
+        text = f"{first.scaled(intercept)} + {first.scaled(slope)} {first.unit} per value, R²"
+        return _at_least(self.least, values, lambda cells: line(cells)[2], text)
 
 
 def _at_least(
     least: float, values: Sequence[Values], figure: Callable[[list[float]], float | None], label: str
 ) -> Judged:
     """Judge a figure of several cells, at most 1, by its jackknife interval over the repeats."""
-    few = min(len(each.repeats) for each in values)
+    few = _fewest(values)
     whole = figure([each.mean for each in values])
     if whole is None:
-        return Judged("", None, Verdict(NOT_COMPARABLE, "undefined: the cells are equal, or one is 0"), few)
+        return Judged("", None, Verdict("not comparable", "undefined: the cells are equal, or one is 0"), few)
     if few < stats.MIN_REPEATS:
-        return Judged(f"{label} {whole:.3f}", None, Verdict(INCONCLUSIVE, FEW), few)
+        return Judged(f"{label} {whole:.3f}", None, Verdict("inconclusive", FEW), few)
     left_out = [figure([_mean_without(each.repeats, number) for each in values]) for number in range(few)]
     interval = stats.jackknife(whole, [one for one in left_out if one is not None])
     low, high = interval.low or 0.0, min(interval.high or 1.0, 1.0)
-    answer = HOLDS if low >= least else DIFFERS if high < least else INCONCLUSIVE
+    answer: Answer = "holds" if low >= least else "differs" if high < least else "inconclusive"
     return Judged(f"{label} {whole:.3f} [{low:.3f}, {high:.3f}]", None, Verdict(answer), few)
 
 
@@ -198,51 +314,32 @@ def _mean_without(repeats: Sequence[float], number: int) -> float:
     return sum(kept) / len(kept)
 
 
-def concludes(judge: study_file.Concludes, seen: Observations) -> Judged:
-    """Judge by the sentences of the comparison, which have their own rules (docs/sentences.md)."""
-    compared = [each for each in seen.sentences(judge.side, judge.against) if each.id == "exercises"]
-    listed = [each for each in compared if each.about in judge.about]
-    sides = {each.about: each.side for each in listed}
-    text = "; ".join(each.text.partition(": ")[0] for each in listed)
-    expected = seen.resolved(judge.side)
-    answers: list[Answer] = [
-        INCONCLUSIVE if about not in sides else HOLDS if sides[about] == expected else DIFFERS
-        for about in judge.about
-    ]
-    missing = " and ".join(about for about in judge.about if about not in sides)
-    reason = f"no sentence on {missing}: no row differs reliably, or two contradict" if missing else ""
-    return Judged(text, Verdict(worst(answers), reason), None, seen.repeats)
+def _fewest(values: Sequence[Values]) -> int:
+    return min(len(each.repeats) for each in values)
 
 
-def beyond(measured: Estimate, limit: float, direction: int) -> Answer:
-    """Whether the whole interval is above the limit (direction 1) or below it (−1)."""
-    if measured.low is None or measured.high is None:
-        return INCONCLUSIVE
-    side = 1 if measured.low > limit else -1 if measured.high < limit else 0
-    return HOLDS if side == direction else DIFFERS if side else INCONCLUSIVE
+class Concludes(Strict):
+    """The comparison of two sides has a sentence that `side` exercises `about` more than `against`."""
+
+    kind: Literal["sentence"]
+    about: list[Literal["engine", "storage", "network", "kernel"]]
+    side: str
+    against: str
+
+    def judged(self, seen: Observations) -> Judged:
+        """Judge by the sentences of the comparison, which have their own rules (docs/sentences.md)."""
+        compared = [each for each in seen.sentences(self.side, self.against) if each.id == "exercises"]
+        listed = [each for each in compared if each.about in self.about]
+        sides = {each.about: each.side for each in listed}
+        text = "; ".join(each.text.partition(": ")[0] for each in listed)
+        expected = seen.resolved(self.side)
+        answers: list[Answer] = [
+            "inconclusive" if about not in sides else "holds" if sides[about] == expected else "differs"
+            for about in self.about
+        ]
+        missing = " and ".join(about for about in self.about if about not in sides)
+        reason = f"no sentence on {missing}: no row differs reliably, or two contradict" if missing else ""
+        return Judged(text, Verdict(worst(answers), reason), None, seen.repeats)
 
 
-def _ratios(seen: Observations, row: str, pairs: Sequence[tuple[str, str]]) -> list[RatioOf]:
-    return [ratio_of(seen, row, *pair) for pair in pairs]
-
-
-def _listed(ratios: Sequence[RatioOf]) -> str:
-    return "; ".join(f"{each.label} {each.text}" for each in ratios)
-
-
-def _fewest(ratios: Sequence[RatioOf]) -> int:
-    return min(each.repeats for each in ratios)
-
-
-KINDS: dict[type[Any], Callable[[Any, Observations], Judged]] = {
-    study_file.Ratio: ratio,
-    study_file.Between: within,
-    study_file.Equivalent: equivalent,
-    study_file.Order: order,
-    study_file.Level: level,
-    study_file.SignChange: sign_change,
-    study_file.Maximum: maximum,
-    study_file.Rank: rank,
-    study_file.Linear: linear,
-    study_file.Concludes: concludes,
-}
+OfCampaign = Ratio | Between | Equivalent | Order | Level | SignChange | Maximum | Rank | Linear | Concludes

@@ -7,15 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Answer = Literal["holds", "equivalent", "differs", "inconclusive", "not comparable"]
-HOLDS: Answer = "holds"
-EQUIVALENT: Answer = "equivalent"
-DIFFERS: Answer = "differs"
-INCONCLUSIVE: Answer = "inconclusive"
-NOT_COMPARABLE: Answer = "not comparable"
-ANSWERS = (HOLDS, EQUIVALENT, DIFFERS, INCONCLUSIVE, NOT_COMPARABLE)
 FEW = "fewer than three repeats"
-MOST_REPEATS = 30  # more are not a plan
-LEAST_EFFECT = 0.01  # a smaller difference is not worth repeats
 
 
 @dataclass(frozen=True)
@@ -29,6 +21,16 @@ class Verdict:
     reason: str = ""
     figure: str = ""
     more: int | None = None
+
+    def because(self, reason: str) -> Verdict:
+        """The same verdict with a further reason."""
+        return replace(self, reason="; ".join(each for each in (self.reason, reason) if each))
+
+    def void(self, reason: str) -> Verdict:
+        """An inconclusive verdict on the same figure."""
+        if self.answer == "not comparable":
+            return self
+        return replace(self.because(reason), answer="inconclusive", more=None)
 
 
 @dataclass(frozen=True)
@@ -56,30 +58,22 @@ class Judged:
 
     def void(self, reason: str) -> Judged:
         """The same figures without a verdict."""
-        return replace(self, direction=_void(self.direction, reason), size=_void(self.size, reason))
+        direction, size = (each and each.void(reason) for each in (self.direction, self.size))
+        return replace(self, direction=direction, size=size)
 
     def measured_otherwise(self, reason: str) -> Judged:
         """The same verdicts with a reason for a difference in size; without a size it is one of the other."""
         if self.size is not None:
-            return replace(self, size=_because(self.size, reason))
-        return self if self.direction is None else replace(self, direction=_because(self.direction, reason))
+            return replace(self, size=self.size.because(reason))
+        return replace(self, direction=self.direction and self.direction.because(reason))
 
 
 def not_comparable(reason: str, needs: str = "") -> Judged:
     """A claim that was not measured."""
-    return Judged("", Verdict(NOT_COMPARABLE, reason), needs=needs)
-
-
-def _void(verdict: Verdict | None, reason: str) -> Verdict | None:
-    if verdict is None or verdict.answer == NOT_COMPARABLE:
-        return verdict
-    return replace(_because(verdict, reason), answer=INCONCLUSIVE, more=None)
-
-
-def _because(verdict: Verdict, reason: str) -> Verdict:
-    return replace(verdict, reason="; ".join(each for each in (verdict.reason, reason) if each))
+    return Judged("", Verdict("not comparable", reason), needs=needs)
 
 
 def worst(answers: Sequence[Answer]) -> Answer:
     """The answer of a claim whose parts must all hold: one that differs decides."""
-    return next((each for each in (DIFFERS, INCONCLUSIVE, EQUIVALENT) if each in answers), HOLDS)
+    decisive: tuple[Answer, ...] = ("differs", "inconclusive", "equivalent")
+    return next((each for each in decisive if each in answers), "holds")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from loadprint import numbers
-from loadprint.commands.study import published
-from loadprint.commands.study.claim_verdicts import DIFFERS, HOLDS, INCONCLUSIVE, Answer, Judged, Verdict
+from loadprint.commands.study.claim_verdicts import Answer, Judged, Verdict
 from loadprint.commands.study.side_ratios import with_interval
 from loadprint.commands.usl.fit import fit
+from loadprint.configuration.checkout import CHECKOUT
+from loadprint.configuration.field_types import Line, Strict
 from loadprint.errors import InputError
 from loadprint.importing import printed_table
 from loadprint.statistics import stats
 from loadprint.statistics.several import best_candidates, holm
 
+PUBLISHED = CHECKOUT / "docs" / "published"
 FACTORS = 1e-4  # relative error of a printed factor of six digits
 FAR = 1000.0
 COUNTS = ("1", "4", "8", "12", "16")  # connections in MyARM's tables
@@ -23,18 +27,29 @@ REMOTE_CUSTOMER, REMOTE_LINE = 0.15, 0.01  # TPC-C 2.5.1.2 and 2.4.1.5
 ORDER_LINES = range(5, 16)  # TPC-C 2.4.1.3
 
 
+def published(name: str) -> list[dict[str, str]]:
+    """Read a table of docs/published: one mapping from column to text for each line. Raises InputError."""
+    path = PUBLISHED / name
+    try:
+        return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    except OSError as error:
+        raise InputError(
+            path, error.strerror or "cannot be read", "restore it from the repository"
+        ) from error
+
+
 def printed_ratios() -> Judged:
     """The blog's SAR table: each printed ratio follows from its cells, within their rounding."""
-    rows = printed_table.read(published.PUBLISHED / "hammerdb_blog_sar.csv").rows
+    rows = printed_table.read(PUBLISHED / "hammerdb_blog_sar.csv").rows
     agree = sum(row.verdict == printed_table.AGREES for row in rows)
     return _computed(
-        HOLDS if agree == len(rows) else DIFFERS, f"{agree} of {len(rows)} agree within rounding"
+        "holds" if agree == len(rows) else "differs", f"{agree} of {len(rows)} agree within rounding"
     )
 
 
 def mean_of_builds() -> Judged:
     """MyARM's table 1 is the mean of the ten builds of tables 2 to 6, rounded to an integer."""
-    builds, average = published.rows("myarm_builds_tps.csv"), published.rows("myarm_average_tps.csv")
+    builds, average = published("myarm_builds_tps.csv"), published("myarm_average_tps.csv")
     cells = agree = 0
     for row in average:
         of_count = [build for build in builds if build["connections"] == row["connections"]]
@@ -42,7 +57,7 @@ def mean_of_builds() -> Judged:
             mean = sum(float(build[scenario]) for build in of_count) / len(of_count)
             cells += 1
             agree += abs(mean - float(row[scenario])) <= 1
-    return _computed(HOLDS if agree == cells else DIFFERS, f"{agree} of {cells} cells agree within 1/s")
+    return _computed("holds" if agree == cells else "differs", f"{agree} of {cells} cells agree within 1/s")
 
 
 def best_connections() -> Judged:
@@ -58,7 +73,7 @@ def best_connections() -> Judged:
         texts.append(f"{scenario} {' or '.join(best)}")
         without += [] if "12" in best else [scenario]
     reason = f"12 is significantly below the best for {', '.join(without)}" if without else ""
-    return _computed(DIFFERS if without else HOLDS, f"best at {', '.join(texts)} connections", reason)
+    return _computed("differs" if without else "holds", f"best at {', '.join(texts)} connections", reason)
 
 
 def decrease_above() -> Judged:
@@ -66,7 +81,7 @@ def decrease_above() -> Judged:
     ratios = {name: stats.ratio(of[4], of[3], paired=True) for name, of in _builds().items()}
     decided = holm([each.p if each.p is not None else 1.0 for each in ratios.values()])
     falls = [each.centre < 1 for each, one in zip(ratios.values(), decided, strict=True) if one]
-    answer = DIFFERS if not all(falls) else HOLDS if len(falls) == len(ratios) else INCONCLUSIVE
+    answer: Answer = "differs" if not all(falls) else "holds" if len(falls) == len(ratios) else "inconclusive"
     contain = sum((each.low or 0) <= 1 <= (each.high or 0) for each in ratios.values())
     text = ", ".join(f"{name} {with_interval(each)}" for name, each in ratios.items())
     return _computed(answer, text, f"{contain} of {len(ratios)} intervals contain 1" if contain else "")
@@ -78,7 +93,9 @@ def context_against_metric() -> Judged:
     simple, metrics, context = (of[name][3] for name in ("simple", "metrics", "context_1"))
     costs = [((1 / c - 1 / s), (1 / m - 1 / s) / 3) for s, m, c in zip(simple, metrics, context, strict=True)]
     ratio = stats.ratio([each[0] for each in costs], [each[1] for each in costs], paired=True)
-    answer = HOLDS if (ratio.high or 2) < 1 else DIFFERS if (ratio.low or 0) > 1 else INCONCLUSIVE
+    answer: Answer = (
+        "holds" if (ratio.high or 2) < 1 else "differs" if (ratio.low or 0) > 1 else "inconclusive"
+    )
     context_us, metric_us = (1e6 * sum(each[side] for each in costs) / len(costs) for side in (0, 1))
     text = f"one context value {context_us:.1f} µs, one metric {metric_us:.1f} µs, {with_interval(ratio)} ×"
     return _computed(answer, text)
@@ -86,7 +103,7 @@ def context_against_metric() -> Judged:
 
 def _builds() -> dict[str, list[list[float]]]:
     """MyARM's tables 2 to 6: scenario → the ten builds of each number of connections, in one order."""
-    rows = sorted(published.rows("myarm_builds_tps.csv"), key=lambda row: row["build"])
+    rows = sorted(published("myarm_builds_tps.csv"), key=lambda row: row["build"])
     return {
         scenario: [[float(row[scenario]) for row in rows if row["connections"] == count] for count in COUNTS]
         for scenario in list(rows[0])[2:]
@@ -97,13 +114,13 @@ def home_share() -> Judged:
     """Share of TPROC-C's transactions that use the home warehouse alone, by its specification."""
     lines = sum((1 - REMOTE_LINE) ** count for count in ORDER_LINES) / len(ORDER_LINES)
     share = 1 - NEW_ORDER * (1 - lines) - PAYMENT * REMOTE_CUSTOMER
-    answer = HOLDS if math.isclose(share, 0.9, abs_tol=0.02) else DIFFERS
+    answer: Answer = "holds" if math.isclose(share, 0.9, abs_tol=0.02) else "differs"
     return _computed(answer, f"{100 * share:.1f} % of the transactions use no other warehouse")
 
 
 def dynimize_factors() -> Judged:
     """The three printed factors follow from the printed rates and CPU shares."""
-    rows = {row["quantity"]: row for row in published.rows("dynimize_sample.csv")}
+    rows = {row["quantity"]: row for row in published("dynimize_sample.csv")}
     queries, cpu = rows["qps"], rows["cpu_percent"]
     faster = float(queries["with"]) / float(queries["without"])
     busier = float(cpu["with"]) / float(cpu["without"])
@@ -114,12 +131,12 @@ def dynimize_factors() -> Judged:
         if abs(value / float(rows[name]["printed_ratio"]) - 1) > FACTORS
     ]
     text = ", ".join(f"{name} {numbers.significant(value, 6)}" for name, value in computed.items())
-    return _computed(DIFFERS if wrong else HOLDS, text)
+    return _computed("differs" if wrong else "holds", text)
 
 
 def prediction_at_1000() -> Judged:
     """What 1 to 64 threads predict for 1,000: a prediction needs models that agree, at least within 2 ×."""
-    rows = published.rows("go_vs_sysbench_qps.csv")
+    rows = published("go_vs_sysbench_qps.csv")
     threads = [4.0 if row["threads"] == "5" else float(row["threads"]) for row in rows]
     texts, agree = [], True
     for column in ("go_mysql_qps", "sysbench_qps"):
@@ -129,7 +146,7 @@ def prediction_at_1000() -> Judged:
         listed = ", ".join(f"{label} {value:,.0f}" for label, value in values.items())
         texts.append(f"{column.removesuffix('_qps')}: {listed}")
     reason = "" if agree else "the models differ by 2 × or more"
-    return _computed(HOLDS if agree else INCONCLUSIVE, "; ".join(texts), reason)
+    return _computed("holds" if agree else "inconclusive", "; ".join(texts), reason)
 
 
 def _computed(answer: Answer, text: str, reason: str = "") -> Judged:
@@ -151,8 +168,15 @@ CHECKS: dict[str, Callable[[], Judged]] = {
 }
 
 
-def check(name: str) -> Judged:
-    """Run the check of this name. Raises InputError if there is none."""
-    if name not in CHECKS:
-        raise InputError(f"check: {name}", "no such calculation", f"name one of {', '.join(CHECKS)}")
-    return CHECKS[name]()
+class Computed(Strict):
+    """A statement on the published figures alone: `check` names a function of this module."""
+
+    kind: Literal["computed"]
+    check: Line
+
+    def judged(self) -> Judged:
+        """Run the check. Raises InputError if there is none of this name."""
+        if self.check not in CHECKS:
+            fix = f"name one of {', '.join(CHECKS)}"
+            raise InputError(f"check: {self.check}", "no such calculation", fix)
+        return CHECKS[self.check]()

@@ -1,30 +1,22 @@
-"""Judges claims by A/B experiments on a live server (`loadprint ab`)."""
+"""Defines the claims on A/B experiments on a live server (`loadprint ab`), and judges them."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
 
 from loadprint import numbers
 from loadprint.commands.ab import show
 from loadprint.commands.ab.effects import QUANTITIES, block_logs
-from loadprint.commands.ab.result import Effect, Result
-from loadprint.commands.study import study_file
-from loadprint.commands.study.claim_verdicts import (
-    DIFFERS,
-    EQUIVALENT,
-    HOLDS,
-    INCONCLUSIVE,
-    Judged,
-    Verdict,
-    not_comparable,
-)
-from loadprint.commands.study.judgements import beyond
+from loadprint.commands.ab.result import Result
+from loadprint.commands.study.campaign_claims import Bound, beyond
+from loadprint.commands.study.claim_verdicts import Answer, Judged, Verdict, not_comparable
 from loadprint.commands.study.side_ratios import at_most, with_interval
-from loadprint.judging.facts_host import described
+from loadprint.configuration.field_types import Name, Strict
 from loadprint.reading.recording import open_run, read_object
 from loadprint.statistics import stats
 from loadprint.statistics.several import equivalence
@@ -39,16 +31,13 @@ class Experiment:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.result: Result = show.result(path)
+        self.name = self.result.name
+        self.command = f"ansible-playbook ab.yml -e ab_experiment={self.name}.yml"
 
     @property
-    def name(self) -> str:
-        """Name of the experiment."""
-        return self.result.name
-
-    @property
-    def command(self) -> str:
-        """The command that measures it again."""
-        return f"ansible-playbook ab.yml -e ab_experiment={self.name}.yml"
+    def fingerprint(self) -> dict[str, Any]:
+        """The server's host."""
+        return open_run(self.path).fingerprint("server")
 
     @property
     def amount(self) -> str:
@@ -74,79 +63,97 @@ class Experiment:
         used = [window for window in self.result.windows if window.number not in self.result.excluded]
         return [math.exp(treated - base) for treated, base in block_logs(take, used)]
 
-    @property
-    def fact(self) -> str:
-        """Path and amount."""
-        return f"{self.path}, {self.amount}"
-
-    @property
-    def machine(self) -> str:
-        """The server's host."""
-        return described(open_run(self.path).fingerprint("server"))
+    def effect(self, quantity: str) -> Estimate | None:
+        """The effect on a quantity with its interval; None if it was not measured."""
+        effect = self.result.effect(quantity)
+        if effect is None or effect.ratio is None:
+            return None
+        return Estimate(effect.ratio, effect.low, effect.high)
 
 
-def effect(judge: study_file.Effect, seen: Experiment) -> Judged:
-    """Judge the interval of an effect over blocks."""
-    measured = seen.result.effect(judge.quantity)
-    if measured is None or measured.ratio is None:
-        return not_comparable(seen.nothing_left or f"{judge.quantity} was not measured")
-    value = Estimate(measured.ratio, measured.low, measured.high)
-    if value.low is None:
-        verdict = Verdict(INCONCLUSIVE, "fewer than three blocks")
-    elif judge.bound is not None and (equal := equivalence(value, judge.bound)).equal:
-        stays = judge.change == "stays"
-        verdict = Verdict(HOLDS if stays else EQUIVALENT, figure=at_most([equal.most or 0.0]))
-    elif judge.change == "stays":
-        beyond_bound = equivalence(value, judge.bound or 0.0).unequal
-        verdict = Verdict(DIFFERS if beyond_bound else INCONCLUSIVE)
-    else:
-        verdict = Verdict(beyond(value, 1.0, 1 if judge.change == "rises" else -1))
-    return Judged(f"{measured.label} {with_interval(value)}", verdict, None, measured.blocks)
+class Effect(Strict):
+    """The treatment of an A/B experiment makes a quantity rise or fall, or it stays within `bound`."""
+
+    kind: Literal["effect"]
+    quantity: Literal["queries", "cpu", "queries_per_cpu_second"]
+    change: Literal["rises", "falls", "stays"]
+    bound: Bound | None = None
+
+    @model_validator(mode="after")
+    def _bound(self) -> Effect:
+        if self.change == "stays" and self.bound is None:
+            raise ValueError("give `bound`, the largest change that still counts as none")
+        return self
+
+    def judged(self, seen: Experiment) -> Judged:
+        """Judge the interval of the effect over blocks."""
+        measured, value = seen.result.effect(self.quantity), seen.effect(self.quantity)
+        if measured is None or value is None:
+            return not_comparable(seen.nothing_left or f"{self.quantity} was not measured")
+        stays, equal = self.change == "stays", equivalence(value, self.bound or 0.0)
+        if value.low is None:
+            verdict = Verdict("inconclusive", "fewer than three blocks")
+        elif self.bound is not None and equal.equal:
+            verdict = Verdict("holds" if stays else "equivalent", figure=at_most([equal.most or 0.0]))
+        elif stays:
+            verdict = Verdict("differs" if equal.unequal else "inconclusive")
+        else:
+            verdict = Verdict(beyond(value, 1.0, 1 if self.change == "rises" else -1))
+        return Judged(f"{measured.label} {with_interval(value)}", verdict, None, measured.blocks)
 
 
-def one_factor(judge: study_file.OneFactor, seen: Experiment, other: Experiment) -> Judged:
-    """Judge the ratio of the effects of two experiments; their blocks are independent (Welch)."""
-    effects = [each.result.effect(judge.quantity) for each in (seen, other)]
-    texts = [_named(each, found) for each, found in zip((seen, other), effects, strict=True)]
-    factors = [each.factors(judge.quantity) for each in (seen, other)]
-    if not all(factors):
-        lacking = next(each for each, found in zip((seen, other), factors, strict=True) if not found)
-        return not_comparable(lacking.nothing_left or f"{judge.quantity} was not measured in {lacking.name}")
-    value = stats.ratio(factors[1], factors[0], paired=False)
-    result = equivalence(value, judge.bound)
-    answer = HOLDS if result.equal else DIFFERS if result.unequal else INCONCLUSIVE
-    reason = "fewer than three blocks" if value.low is None else ""
-    text = f"{'; '.join(texts)}; {other.name} / {seen.name} {with_interval(value)}"
-    return Judged(text, Verdict(answer, reason), None, min(map(len, factors)))
+class OneFactor(Strict):
+    """A quantity changes by the same factor in an A/B experiment and in `other`, within `bound`."""
+
+    kind: Literal["one factor"]
+    quantity: Literal["queries", "cpu", "queries_per_cpu_second"]
+    other: Name
+    bound: Bound
+
+    def judged(self, seen: Experiment, other: Experiment) -> Judged:
+        """Judge the ratio of the effects of two experiments; their blocks are independent (Welch)."""
+        both = (seen, other)
+        factors = [each.factors(self.quantity) for each in both]
+        for each, found in zip(both, factors, strict=True):
+            if not found:
+                reason = f"{self.quantity} was not measured in {each.name}"
+                return not_comparable(each.nothing_left or reason)
+        effects = [(each.name, each.effect(self.quantity)) for each in both]
+        texts = [f"{name} {with_interval(value)}" for name, value in effects if value]
+        value = stats.ratio(factors[1], factors[0], paired=False)
+        result = equivalence(value, self.bound)
+        answer: Answer = "holds" if result.equal else "differs" if result.unequal else "inconclusive"
+        reason = "fewer than three blocks" if value.low is None else ""
+        text = f"{'; '.join(texts)}; {other.name} / {seen.name} {with_interval(value)}"
+        return Judged(text, Verdict(answer, reason), None, min(map(len, factors)))
 
 
-def _named(seen: Experiment, found: Effect | None) -> str:
-    if found is None or found.ratio is None:
-        return f"{seen.name}: not measured"
-    return f"{seen.name} {with_interval(Estimate(found.ratio, found.low, found.high))}"
+class Undone(Strict):
+    """Every command of an A/B experiment that reverts ends within some seconds."""
+
+    kind: Literal["undone"]
+    seconds: Annotated[float, Field(gt=0)]
+
+    def judged(self, seen: Experiment) -> Judged:
+        """Judge the duration of the slowest command that reverted."""
+        seconds = [flip.seconds for flip in show.flips(seen.path) if flip.command == "revert"]
+        if not seconds:
+            return not_comparable("no command that reverts is recorded")
+        text = f"slowest of {len(seconds)} reverts {numbers.brief(max(seconds), 3)} s"
+        verdict = Verdict("holds" if max(seconds) <= self.seconds else "differs")
+        return Judged(text, None, verdict, seen.result.blocks)
 
 
-def undone(judge: study_file.Undone, seen: Experiment) -> Judged:
-    """Judge the duration of the slowest command that reverted."""
-    seconds = [flip.seconds for flip in show.flips(seen.path) if flip.command == "revert"]
-    if not seconds:
-        return not_comparable("no command that reverts is recorded")
-    text = f"slowest of {len(seconds)} reverts {numbers.brief(max(seconds), 3)} s"
-    answer = HOLDS if max(seconds) <= judge.seconds else DIFFERS
-    return Judged(text, None, Verdict(answer), seen.result.blocks)
+class Restored(Strict):
+    """An A/B experiment ended in the variant in which it found the server."""
+
+    kind: Literal["restored"]
+
+    def judged(self, seen: Experiment) -> Judged:
+        """Judge by what the keeper verified at the end."""
+        guards = read_object(seen.path / "load" / "guards.json")
+        verdict = Verdict("holds" if guards.get("reverted") else "differs")
+        return Judged(str(guards.get("told") or ""), verdict, None, seen.result.blocks)
 
 
-def restored(judge: study_file.Restored, seen: Experiment) -> Judged:
-    """Judge by what the keeper verified at the end."""
-    del judge
-    guards = read_object(seen.path / "load" / "guards.json")
-    text = str(guards.get("told") or "")
-    return Judged(text, Verdict(HOLDS if guards.get("reverted") else DIFFERS), None, seen.result.blocks)
-
-
-KINDS: dict[type[Any], Callable[..., Judged]] = {
-    study_file.Effect: effect,
-    study_file.OneFactor: one_factor,
-    study_file.Undone: undone,
-    study_file.Restored: restored,
-}
+OfExperiment = Effect | OneFactor | Undone | Restored

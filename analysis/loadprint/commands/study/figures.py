@@ -1,95 +1,143 @@
-"""Draws a study's figures from its executions and writes them as SVG files."""
+"""Defines the figures of a study file, and draws them from its executions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
 
 from loadprint.commands.ab.result import TREATMENT
-from loadprint.commands.study import figure_file
+from loadprint.commands.study.campaign_claims import Ratio
+from loadprint.commands.study.computed import published
 from loadprint.commands.study.experiments import Experiment
 from loadprint.commands.study.observations import Absent, Observations, Values
-from loadprint.commands.study.published import rows
 from loadprint.commands.study.side_ratios import ratio_of
-from loadprint.commands.study.study_file import Ratio, Study
+from loadprint.configuration.field_types import Line, Name, Strict
 from loadprint.errors import InputError
-from loadprint.plotting import study_plot, style
+from loadprint.plotting import study_plot
 from loadprint.plotting.study_plot import Bar, Curve, Dot
 from loadprint.statistics.stats import Estimate, t_interval
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Drawing
 
-Known = Mapping[str, Observations | Experiment]
 QUANTITIES = {
     "queries": "queries/s",
     "cpu": "CPU of the server, cores",
     "efficiency": "queries per CPU-second",
 }
+Rules = Mapping[tuple[str, str], Ratio]  # by campaign and id of the claim
 
 
-def write(study: Study, known: Known, page: Path) -> tuple[tuple[str, str], ...]:
-    """Write each figure that has its execution as PAGE-N.svg, and return its title and its file's name."""
-    written = []
-    with style.styled():
-        for number, figure in enumerate(study.figures, start=1):
-            seen = known.get(figure.experiment if figure.kind == "windows" else figure.campaign)
-            if seen is None:
-                continue
-            file = page.with_name(f"{page.stem}-{number}.svg")
-            style.save(DRAWN[figure.kind](figure, seen, study), file)
-            written.append((figure.title, file.name))
-    return tuple(written)
+class Printed(Strict):
+    """Figures of the publication: a CSV file in docs/published, its column of the x axis, name → column."""
+
+    file: str
+    x: str
+    columns: dict[str, str]
+
+    def curves(self) -> list[Curve]:
+        """The lines. Raises InputError if the file does not have these figures."""
+        table = published(self.file)
+        try:
+            return [
+                Curve(name, {float(row[self.x]): Estimate(float(row[column])) for row in table})
+                for name, column in self.columns.items()
+            ]
+        except (KeyError, ValueError) as error:
+            raise InputError(
+                self.file, f"has no such figures ({error})", "correct the study's figure"
+            ) from error
 
 
-def _lines(figure: figure_file.Lines, seen: Observations, _: Study) -> Figure:
-    curves = []
-    quantity = ""
-    for name, pattern in figure.series.items():
-        points = {}
-        for side, described in seen.execution["sides"].items():
-            if not described or not fnmatchcase(side, pattern):
-                continue
-            if values := _known(seen, figure.row, side):
-                quantity = values.quantity
-                points[float(described["threads"])] = _scaled(values)
-        if points:
-            curves.append(Curve(name, points))
-    panels = [("measured here", curves)]
-    if figure.published:
-        panels.append(("published", _printed(figure.published)))
-    return study_plot.curves(panels, "connections", quantity)
+class Lines(Strict):
+    """A row by number of connections: `series` maps names to sides, where `*` is that number."""
+
+    kind: Literal["lines"]
+    title: Line
+    campaign: Name
+    row: str
+    series: Annotated[dict[str, str], Field(min_length=1)]
+    published: Printed | None = None
+
+    def draw(self, seen: Observations, _: Rules) -> Drawing:
+        """Draw a line for each series, and the published ones next to them."""
+        curves = []
+        quantity = ""
+        for name, pattern in self.series.items():
+            points = {}
+            for side, described in seen.execution["sides"].items():
+                if not described or not fnmatchcase(side, pattern):
+                    continue
+                if values := _known(seen, self.row, side):
+                    quantity = values.quantity
+                    points[float(described["threads"])] = _scaled(values)
+            if points:
+                curves.append(Curve(name, points))
+        panels = [("measured here", curves)]
+        if self.published:
+            panels.append(("published", self.published.curves()))
+        return study_plot.curves(panels, "connections", quantity)
 
 
-def _ratios(figure: figure_file.Ratios, seen: Observations, study: Study) -> Figure:
-    dots = []
-    for claim in study.claims:
-        rule = claim.judge
-        if isinstance(rule, Ratio) and claim.campaign == figure.campaign:
-            try:
-                value = ratio_of(seen, rule.row, rule.side, rule.against).value
-            except Absent:
-                value = None
-            dots.append(Dot(claim.id, value, rule.published))
-    return study_plot.dots(figure.title, dots, "ratio", ratios=True)
+class Ratios(Strict):
+    """The measured and the published ratio of every claim of kind `ratio` of a campaign."""
+
+    kind: Literal["ratios"]
+    title: Line
+    campaign: Name
+
+    def draw(self, seen: Observations, rules: Rules) -> Drawing:
+        """Draw a row of dots for each claim."""
+        dots = []
+        for (campaign, claim), rule in rules.items():
+            if campaign == self.campaign:
+                try:
+                    value = ratio_of(seen, rule.row, rule.side, rule.against).value
+                except Absent:
+                    value = None
+                dots.append(Dot(claim, value, rule.published))
+        return study_plot.dots(self.title, dots, "ratio", ratios=True)
 
 
-def _levels(figure: figure_file.Levels, seen: Observations, _: Study) -> Figure:
-    known = {seen.resolved(side): _known(seen, figure.row, side) for side in figure.sides}
-    quantity = next((values.quantity for values in known.values() if values), "")
-    dots = [Dot(side, _scaled(values) if values else None) for side, values in known.items()]
-    return study_plot.dots(figure.title, dots, quantity, ratios=False)
+class Levels(Strict):
+    """A row of some sides."""
+
+    kind: Literal["levels"]
+    title: Line
+    campaign: Name
+    row: str
+    sides: Annotated[list[str], Field(min_length=1)]
+
+    def draw(self, seen: Observations, _: Rules) -> Drawing:
+        """Draw a dot for each side."""
+        known = {seen.resolved(side): _known(seen, self.row, side) for side in self.sides}
+        quantity = next((values.quantity for values in known.values() if values), "")
+        dots = [Dot(side, _scaled(values) if values else None) for side, values in known.items()]
+        return study_plot.dots(self.title, dots, quantity, ratios=False)
 
 
-def _windows(figure: figure_file.Windows, seen: Experiment, _: Study) -> Figure:
-    bars = [
-        Bar(window.begin_s, window.end_s, value, window.variant == TREATMENT)
-        for window in seen.result.windows
-        if (value := getattr(window, figure.quantity)) is not None
-    ]
-    return study_plot.windows(figure.title, bars, QUANTITIES[figure.quantity])
+class Windows(Strict):
+    """A quantity in every window of an A/B experiment, over time."""
+
+    kind: Literal["windows"]
+    title: Line
+    experiment: Name
+    quantity: Literal["queries", "cpu", "efficiency"]
+
+    def draw(self, seen: Experiment, _: Rules) -> Drawing:
+        """Draw a bar for each window."""
+        bars = [
+            Bar(window.begin_s, window.end_s, value, window.variant == TREATMENT)
+            for window in seen.result.windows
+            if (value := getattr(window, self.quantity)) is not None
+        ]
+        return study_plot.windows(self.title, bars, QUANTITIES[self.quantity])
+
+
+Figure = Annotated[Lines | Ratios | Levels | Windows, Field(discriminator="kind")]
 
 
 def _known(seen: Observations, row: str, side: str) -> Values | None:
@@ -101,24 +149,3 @@ def _known(seen: Observations, row: str, side: str) -> Values | None:
 
 def _scaled(values: Values) -> Estimate:
     return t_interval([value * values.factor for value in values.repeats])
-
-
-def _printed(printed: figure_file.Printed) -> list[Curve]:
-    table = rows(printed.file)
-    try:
-        return [
-            Curve(name, {float(row[printed.x]): Estimate(float(row[column])) for row in table})
-            for name, column in printed.columns.items()
-        ]
-    except (KeyError, ValueError) as error:
-        raise InputError(
-            printed.file, f"has no such figures ({error})", "correct the study's figure"
-        ) from error
-
-
-DRAWN: dict[str, Callable[[Any, Any, Study], Figure]] = {
-    "lines": _lines,
-    "ratios": _ratios,
-    "levels": _levels,
-    "windows": _windows,
-}

@@ -13,10 +13,9 @@ from typing import Any
 from loadprint import numbers
 from loadprint.comparison.compare_sides import compare
 from loadprint.judging import canary, void
-from loadprint.judging.facts_host import data_place, described
-from loadprint.judging.findings import Shift
+from loadprint.judging.facts_host import data_place
 from loadprint.metrics import blocks
-from loadprint.metrics.gather import Measured, gather
+from loadprint.metrics.gather import gather
 from loadprint.reading.queries import Store
 from loadprint.reading.sides import Side, read_execution
 from loadprint.tables.groups import groups
@@ -69,33 +68,20 @@ class Values:
 
 
 class Observations:
-    """One execution. Raises InputError if it cannot be read or none of its runs is complete."""
+    """One execution. Raises InputError if it cannot be read or none of its runs is complete.
+
+    `name` and `scales` are those of its campaign, no scales for the default; `repeats` are the complete runs
+    of the side that has most.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.execution, sides = read_execution(path)
         self._sides: dict[str, Side] = {side.name: side for side in sides}
-
-    @property
-    def campaign(self) -> dict[str, Any]:
-        """The resolved campaign."""
         campaign: dict[str, Any] = self.execution.get("campaign") or {}
-        return campaign
-
-    @property
-    def name(self) -> str:
-        """Name of the campaign."""
-        return str(self.campaign.get("name"))
-
-    @property
-    def scales(self) -> tuple[str, ...]:
-        """Scales of the campaign; empty for the default."""
-        return tuple(map(str, self.campaign.get("scale") or ()))
-
-    @property
-    def repeats(self) -> int:
-        """Complete runs of the side that has most."""
-        return max(len(side.runs) for side in self._sides.values())
+        self.name = str(campaign.get("name"))
+        self.scales = tuple(map(str, campaign.get("scale") or ()))
+        self.repeats = max(len(side.runs) for side in sides)
 
     @property
     def command(self) -> str:
@@ -106,26 +92,20 @@ class Observations:
     @property
     def amount(self) -> str:
         """Scale, repeats, runs, wall time, and the server or servers."""
-        scale = f"scale {', '.join(self.scales)}" if self.scales else "default scale"
         runs = sum(len(side.runs) for side in self._sides.values())
         servers = [each.get("obtained") or {} for each in (self.execution.get("servers") or {}).values()]
         parts = [
-            scale,
+            f"scale {', '.join(self.scales)}" if self.scales else "default scale",
             f"{self.repeats} repeat{'s' if self.repeats > 1 else ''} per side",
             f"{runs} runs{_took(self.execution)}",
             *(f"{each.get('flavour')} {each.get('version')}" for each in servers if each),
         ]
         return ", ".join(parts)
 
-    @property
-    def fact(self) -> str:
-        """Path and amount."""
-        return f"{self.path}, {self.amount}"
-
-    @property
-    def machine(self) -> str:
+    @cached_property
+    def fingerprint(self) -> dict[str, Any]:
         """The server's host."""
-        return described(self._fingerprint)
+        return next(iter(self._columns.values())).runs[0].run.fingerprint("server")
 
     @cached_property
     def _columns(self) -> dict[str, Column]:
@@ -185,16 +165,18 @@ class Observations:
     @cached_property
     def _numbers(self) -> dict[str, int]:
         threads = [int(each.get("threads") or 0) for each in self.execution["sides"].values() if each]
-        cores = int((self._fingerprint.get("cpus") or {}).get("cores") or 1)
+        cores = int((self.fingerprint.get("cpus") or {}).get("cores") or 1)
         return {"cores": cores, "min": min(threads, default=0), "max": max(threads, default=0)}
 
     @cached_property
     def voids(self) -> dict[str, list[tuple[str, str]]]:
         """Why a side supports no verdict, by side: a word and a line for each reason."""
+        measured = {name: column.runs for name, column in self._columns.items()}
+        shifts = canary.by_run([run.run for runs in measured.values() for run in runs])
         found = {}
-        for name, column in self._columns.items():
-            shifts = [shift for run in column.runs for shift in self._shifts.get(run.run.path.resolve(), ())]
-            found[name] = list(void.reasons(name, column.runs, shifts))
+        for name, runs in measured.items():
+            its_shifts = [shift for run in runs for shift in shifts.get(run.run.path.resolve(), ())]
+            found[name] = list(void.reasons(name, runs, its_shifts))
         return found
 
     def sides_of(self, rule: Mapping[str, Any]) -> list[str]:
@@ -202,16 +184,9 @@ class Observations:
         named = set(map(self.resolved, _texts(rule)))
         return [name for name in self._sides if name in named]
 
-    @cached_property
-    def _shifts(self) -> dict[Path, list[Shift]]:
-        return canary.by_run([run.run for column in self._columns.values() for run in column.runs])
-
-    def generators(self, rule: Mapping[str, Any]) -> frozenset[str]:
-        """The load generators of the sides of a claim's rule."""
-        sides = self.execution["sides"]
-        return frozenset(
-            str((sides[name] or {}).get("generator") or "native") for name in self.sides_of(rule)
-        )
+    def generator(self, side: str) -> str:
+        """The load generator of a side of the execution."""
+        return str((self.execution["sides"][side] or {}).get("generator") or "native")
 
     def version(self, side: str) -> str:
         """Version of a side's server; empty if it is not recorded."""
@@ -235,24 +210,12 @@ class Observations:
         texts = [f"{part} {100 * value / whole:.0f} %" for value, part in known[:LARGEST_ROWS] if whole]
         return f"the time ledger of {side}: {', '.join(texts)} of the latency" if texts else ""
 
-    @property
-    def _first(self) -> Measured:
-        return next(column.runs[0] for column in self._columns.values())
-
-    @property
-    def _fingerprint(self) -> dict[str, Any]:
-        return self._first.run.fingerprint("server")
-
     @cached_property
     def hardware(self) -> frozenset[str]:
         """What this host has of the hardware that claims can need."""
-        fingerprint = self._fingerprint
-        cpus = fingerprint.get("cpus") or {}
-        disks = (data_place(fingerprint) or {}).get("disks") or []
-        present = {
-            "NVMe": any(disk.startswith("nvme") for disk in disks),
-            "10 cores": int(cpus.get("cores") or 0) == 10,
-        }
+        cores = int((self.fingerprint.get("cpus") or {}).get("cores") or 0)
+        disks = (data_place(self.fingerprint) or {}).get("disks") or []
+        present = {"NVMe": any(disk.startswith("nvme") for disk in disks), "10 cores": cores == 10}
         return frozenset(name for name, is_present in present.items() if is_present)
 
     def sentences(self, side: str, against: str) -> tuple[Sentence, ...]:

@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from loadprint import numbers
-from loadprint.commands.study.claim_verdicts import (
-    DIFFERS,
-    EQUIVALENT,
-    FEW,
-    HOLDS,
-    INCONCLUSIVE,
-    LEAST_EFFECT,
-    MOST_REPEATS,
-    Answer,
-    Verdict,
-    worst,
-)
+from loadprint.commands.study.claim_verdicts import FEW, Answer, Judged, Verdict, worst
 from loadprint.commands.study.observations import Observations, Values
 from loadprint.statistics import stats
 from loadprint.statistics.several import equivalence, holm
 from loadprint.statistics.stats import Estimate
 
+MOST_REPEATS = 30  # more are not a plan
+LEAST_EFFECT = 0.01  # a smaller difference is not worth repeats
+
 
 @dataclass(frozen=True)
 class RatioOf:
-    """The ratio of two sides of a row; `value` is None where a repeat is 0."""
+    """The ratio of two sides of a row."""
 
     label: str
     side: Values
     against: Values
     paired: bool
-    value: Estimate | None
+
+    @cached_property
+    def value(self) -> Estimate | None:
+        """The ratio with its interval; None where a repeat is 0."""
+        side, against = self.side.repeats, self.against.repeats
+        return stats.ratio(side, against, paired=self.paired) if min(*side, *against) > 0 else None
 
     @property
     def text(self) -> str:
@@ -50,10 +48,7 @@ class RatioOf:
     @property
     def inverted(self) -> RatioOf:
         """The ratio of the two sides the other way around."""
-        value = (
-            stats.ratio(self.against.repeats, self.side.repeats, paired=self.paired) if self.value else None
-        )
-        return RatioOf(self.label, self.against, self.side, self.paired, value)
+        return replace(self, side=self.against, against=self.side)
 
     def test(self, limit: float) -> tuple[float, float | None]:
         """Log of the ratio to a limit, or the sign of the difference, and the two-sided p of "equal"."""
@@ -76,7 +71,7 @@ class RatioOf:
             if repeats is None or abs(self.value.centre / limit - 1) < LEAST_EFFECT:
                 return None
             needed.append(repeats)
-        most = max(needed, default=0)
+        most = max(needed)
         return most if 0 < most <= MOST_REPEATS else None
 
 
@@ -84,9 +79,13 @@ def ratio_of(seen: Observations, row: str, side: str, against: str) -> RatioOf:
     """Compute the ratio of a row of two sides. Raises Absent."""
     x, y = seen.values(row, side), seen.values(row, against)
     paired = seen.paired(side, against) and len(x.repeats) == len(y.repeats)
-    positive = min(*x.repeats, *y.repeats) > 0
-    value = stats.ratio(x.repeats, y.repeats, paired=paired) if positive else None
-    return RatioOf(f"{x.side} / {y.side}", x, y, paired, value)
+    return RatioOf(f"{x.side} / {y.side}", x, y, paired)
+
+
+def judged(ratios: Sequence[RatioOf], direction: Verdict | None, size: Verdict | None = None) -> Judged:
+    """A claim about these ratios with its verdicts."""
+    text = "; ".join(f"{each.label} {each.text}" for each in ratios)
+    return Judged(text, direction, size, min(each.repeats for each in ratios))
 
 
 def with_interval(value: Estimate) -> str:
@@ -94,6 +93,11 @@ def with_interval(value: Estimate) -> str:
     if value.low is None or value.high is None:
         return numbers.ratio(value.centre)
     return f"{numbers.ratio(value.centre)} [{numbers.ratio(value.low)}, {numbers.ratio(value.high)}]"
+
+
+def on_side_of_1(ratios: Sequence[RatioOf], higher: bool, bound: float | None = None) -> Verdict:
+    """Whether every ratio is above 1, or below it; all are tested together."""
+    return between(ratios, 1.0, None, bound) if higher else between(ratios, None, 1.0, bound)
 
 
 def between(
@@ -106,19 +110,27 @@ def between(
     limits = [limit for limit in (low, high) if limit]
     answers, p = zip(*(_inside(each, low, high) for each in ratios), strict=True)
     decided = holm([1.0 if value is None else value for value in p])
-    final = [_final(*each, bound) for each in zip(ratios, answers, decided, strict=True)]
+    equal = [equivalence(each.value, bound) if bound and each.value else None for each in ratios]
+    final: list[Answer] = [
+        "equivalent" if same and same.equal else answer if one else "inconclusive"
+        for same, answer, one in zip(equal, answers, decided, strict=True)
+    ]
     answer = worst(final)
-    if answer != INCONCLUSIVE:
-        return Verdict(answer, figure=_most(ratios, bound) if answer == EQUIVALENT else "")
-    open_ones = [each for each, one in zip(ratios, final, strict=True) if one == INCONCLUSIVE]
-    if any(value is None for value in p):
+    if answer == "equivalent":
+        return Verdict(answer, figure=at_most([each.most or 0.0 for each in equal if each and each.equal]))
+    if answer != "inconclusive":
+        return Verdict(answer)
+    open_ones = [each for each, one in zip(ratios, final, strict=True) if one == "inconclusive"]
+    needed = [each.more(limits) for each in open_ones]
+    more = None if None in needed else max(each for each in needed if each)
+    reason = ""
+    if None in p:
         zero = any(not any((*each.side.repeats, *each.against.repeats)) for each in ratios)
-        return Verdict(
-            INCONCLUSIVE, "both are 0" if zero else FEW, more=_all([one.more(limits) for one in open_ones])
-        )
-    several = f"{', '.join(each.label for each in open_ones)}, by Holm's test of {len(ratios)} together"
-    reason = f"not decided: {several}" if len(ratios) > 1 else ""
-    return Verdict(INCONCLUSIVE, reason, more=_all([each.more(limits) for each in open_ones]))
+        reason = "both are 0" if zero else FEW
+    elif len(ratios) > 1:
+        listed = ", ".join(each.label for each in open_ones)
+        reason = f"not decided: {listed}, by Holm's test of {len(ratios)} together"
+    return Verdict("inconclusive", reason, more=more)
 
 
 def _inside(ratio: RatioOf, low: float | None, high: float | None) -> tuple[Answer, float | None]:
@@ -128,27 +140,9 @@ def _inside(ratio: RatioOf, low: float | None, high: float | None) -> tuple[Answ
     violated = [p for side, distance, p in tests if side * distance < 0]
     needed = violated or [p for _, _, p in tests]
     known = [p for p in needed if p is not None]
-    return DIFFERS if violated else HOLDS, max(known) if len(known) == len(needed) and known else None
-
-
-def _final(ratio: RatioOf, answer: Answer, decided: bool, bound: float | None) -> Answer:
-    if bound and ratio.value and equivalence(ratio.value, bound).equal:
-        return EQUIVALENT
-    return answer if decided else INCONCLUSIVE
-
-
-def _most(ratios: Sequence[RatioOf], bound: float | None) -> str:
-    """The largest difference that the intervals of equivalent ratios leave open."""
-    found = [equivalence(each.value, bound or 0.0) for each in ratios if each.value]
-    return at_most([each.most for each in found if each.equal and each.most is not None])
+    return "differs" if violated else "holds", max(known) if len(known) == len(needed) and known else None
 
 
 def at_most(shares: Sequence[float]) -> str:
     """The text of a largest difference."""
     return f"at most {numbers.brief(100 * max(shares), 2)} % different"
-
-
-def _all(more: Sequence[int | None]) -> int | None:
-    """The largest number of further repeats; None if one is unknown."""
-    known = [each for each in more if each is not None]
-    return max(known, default=None) if len(known) == len(more) else None

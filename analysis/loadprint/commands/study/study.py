@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.commands.ab import show
-from loadprint.commands.study import computed, experiments, study_file
-from loadprint.commands.study.claim_verdicts import DIFFERS, HOLDS, Judged, not_comparable
+from loadprint.commands.study import study_file
+from loadprint.commands.study.campaign_claims import OfCampaign, Ratio
+from loadprint.commands.study.claim_verdicts import Judged, not_comparable
 from loadprint.commands.study.experiments import Experiment
-from loadprint.commands.study.judgements import KINDS
 from loadprint.commands.study.observations import Absent, Observations
-from loadprint.commands.study.study_file import Claim, Computed, NotMeasured, OneFactor, Ratio, Study
+from loadprint.commands.study.study_file import Claim, Study
 from loadprint.errors import InputError
 from loadprint.judging import void
 
@@ -32,9 +32,9 @@ class Finding:
         """The study's text for these verdicts; empty if it has none."""
         answer, size = self.judged.answer, self.judged.size
         texts = [self.claim.explain.get(answer, "")]
-        if size is not None and size.answer == DIFFERS:
+        if size is not None and size.answer == "differs":
             texts.append(self.claim.explain.get("size differs", ""))
-        texts.append("" if answer == HOLDS else self.ledger)
+        texts.append("" if answer == "holds" else self.ledger)
         return "; ".join(text.rstrip(".") for text in texts if text)
 
 
@@ -53,11 +53,6 @@ class Report:
         executions = [seen for seen in self.known.values() if isinstance(seen, Observations)]
         lines = (line for seen in executions for of in seen.voids.values() for _, line in of)
         return tuple(line.removesuffix(": no verdict") for line in lines)
-
-    @property
-    def facts(self) -> tuple[tuple[str, str], ...]:
-        """Name and fact of each execution."""
-        return tuple((name, seen.fact) for name, seen in self.known.items())
 
 
 def judge(name: str, paths: Sequence[Path], *, accept_disturbed: bool = False) -> Report:
@@ -82,43 +77,38 @@ def judge(name: str, paths: Sequence[Path], *, accept_disturbed: bool = False) -
 
 
 def _finding(claim: Claim, known: dict[str, Observations | Experiment], accept_disturbed: bool) -> Finding:
-    rule = claim.judge
-    if isinstance(rule, Computed):
-        return Finding(claim, computed.check(rule.check))
-    if isinstance(rule, NotMeasured):
-        return Finding(claim, not_comparable(rule.reason))
     missing = next((name for name in claim.sources if name not in known), None)
     if missing:
-        return Finding(claim, _missing(claim, missing))
-    seen = known[claim.sources[0]]
-    if isinstance(seen, Experiment):
-        others = [known[rule.other]] if isinstance(rule, OneFactor) else []
-        return Finding(claim, experiments.KINDS[type(rule)](rule, seen, *others))
+        by_campaign = f"./characterize -e campaign={claim.campaign}"
+        needs = by_campaign if claim.campaign else f"an A/B experiment with the name {missing}"
+        return Finding(claim, not_comparable(f"needs {needs}", needs))
+    seen: list[Any] = [known[name] for name in claim.sources]
+    if not isinstance(claim.judge, OfCampaign):
+        return Finding(claim, claim.judge.judged(*seen))
     accepted = {*claim.despite, *([void.DISTURBED] if accept_disturbed else [])}
-    return Finding(claim, _measured(claim, seen, accepted), seen.ledger(claim.ledger) if claim.ledger else "")
+    ledger = seen[0].ledger(claim.ledger) if claim.ledger else ""
+    return Finding(claim, _measured(claim, claim.judge, seen[0], accepted), ledger)
 
 
-def _missing(claim: Claim, name: str) -> Judged:
-    by_campaign = f"./characterize -e campaign={claim.campaign}"
-    needs = by_campaign if claim.campaign else f"an A/B experiment with the name {name}"
-    return not_comparable(f"needs {needs}", needs)
-
-
-def _measured(claim: Claim, seen: Observations, accepted: AbstractSet[str]) -> Judged:
+def _measured(claim: Claim, rule: OfCampaign, seen: Observations, accepted: AbstractSet[str]) -> Judged:
     if wrong := _wrong_servers(claim, seen):
         return not_comparable(wrong)
-    rule = claim.judge.model_dump()
-    conditions, tools = _conditions(claim, seen), _stand_ins(claim, seen, rule)
-    if conditions and not isinstance(claim.judge, Ratio):
-        return not_comparable(conditions)
+    sides = seen.sides_of(rule.model_dump())
+    different = [f"this host has no {each}" for each in claim.hardware if each not in seen.hardware]
+    if claim.scales and not set(claim.scales) & set(seen.scales):
+        different.append(f"needs the scale {' or '.join(claim.scales)}")
+    if different and not isinstance(rule, Ratio):
+        return not_comparable("; ".join(different))
+    if claim.generators and not {seen.generator(side) for side in sides} <= set(claim.generators):
+        different.append(f"native workloads in place of {' and '.join(claim.generators)}")
     try:
-        judged = KINDS[type(claim.judge)](claim.judge, seen)
+        judged = rule.judged(seen)
     except Absent as absent:
         return not_comparable(str(absent))
-    if different := "; ".join(each for each in (conditions, tools) if each):
-        judged = judged.measured_otherwise(f"not measured as published: {different}")
+    if different:
+        judged = judged.measured_otherwise(f"not measured as published: {'; '.join(different)}")
     found: dict[str, list[str]] = {}
-    for side in seen.sides_of(rule):
+    for side in sides:
         for word, _ in seen.voids.get(side, ()):
             if word not in accepted:
                 found.setdefault(word, []).append(side)
@@ -133,18 +123,3 @@ def _wrong_servers(claim: Claim, seen: Observations) -> str:
         return ""
     asked = " and ".join(dict.fromkeys(claim.servers.values()))
     return f"about {asked}, measured on {' and '.join(dict.fromkeys(measured.values()))}"
-
-
-def _conditions(claim: Claim, seen: Observations) -> str:
-    """What the host and the scale lack of the publication's; empty if nothing."""
-    reasons = [f"this host has no {each}" for each in claim.hardware if each not in seen.hardware]
-    if claim.scales and not set(claim.scales) & set(seen.scales):
-        reasons.append(f"needs the scale {' or '.join(claim.scales)}")
-    return "; ".join(reasons)
-
-
-def _stand_ins(claim: Claim, seen: Observations, rule: Mapping[str, Any]) -> str:
-    """That native workloads were measured in place of the publication's tools; empty if they were not."""
-    if not claim.generators or seen.generators(rule) <= set(claim.generators):
-        return ""
-    return f"native workloads in place of {' and '.join(claim.generators)}"

@@ -55,9 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     report = judge(arguments.name, arguments.executions, accept_disturbed=arguments.accept_disturbed)
     if arguments.page:
-        from loadprint.commands.study import figures
-
-        drawn = figures.write(report.study, report.known, arguments.page)
+        drawn = study_page.figures(report, arguments.page)
         options.write(study_page.page(report, drawn), arguments.page)
         return 0
     renderers = {"text": study_text.text, "markdown": study_page.page, "json": study_text.as_json}

@@ -7,7 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from loadprint.commands.study.figure_file import Figure
+from loadprint.commands.study.campaign_claims import OfCampaign
+from loadprint.commands.study.claim_verdicts import Judged, not_comparable
+from loadprint.commands.study.computed import Computed
+from loadprint.commands.study.experiments import OfExperiment
+from loadprint.commands.study.figures import Figure
 from loadprint.configuration.checkout import CHECKOUT
 from loadprint.configuration.field_types import Line, Name, Strict
 from loadprint.configuration.model_file import read_model
@@ -15,173 +19,9 @@ from loadprint.errors import InputError
 
 STUDIES = CHECKOUT / "ansible" / "campaigns" / "studies"
 Hardware = Literal["NVMe", "10 cores"]
-Sides = Annotated[list[str], Field(min_length=2)]
-Bound = Annotated[float, Field(gt=0, lt=1)]
-Pairs = Annotated[list[tuple[str, str]], Field(min_length=1)]
-
-
-# In names of sides `{cores}` is the number of physical cores, `{min}` and `{max}` are the thread counts; of
-# `a|b` it is `a` if the execution has this side. `bound`: a share; a smaller difference counts as none.
-class Ratio(Strict):
-    """Direction: the ratio `side` / `against` of a row is on the same side of 1 as `published`.
-
-    Size: the factor between both, from 1 / `within` to `within`.
-    """
-
-    kind: Literal["ratio"]
-    row: str
-    side: str
-    against: str
-    published: Annotated[float, Field(gt=0)]
-    within: Annotated[float, Field(gt=1)] = 2.0
-    bound: Bound | None = None
-
-
-class Between(Strict):
-    """Each ratio side / against of a row is between `low` and `high`.
-
-    Only a limit of 1 is a claim about direction, other limits are one about size, and about direction too if
-    1 is not between them.
-    """
-
-    kind: Literal["between"]
-    row: str
-    pairs: Pairs
-    low: Annotated[float, Field(gt=0)] | None = None
-    high: Annotated[float, Field(gt=0)] | None = None
-    bound: Bound | None = None
-
-    @model_validator(mode="after")
-    def _has_a_limit(self) -> Between:
-        if self.low is None and self.high is None:
-            raise ValueError("give `low`, `high`, or both")
-        return self
-
-
-class Equivalent(Strict):
-    """Each ratio side / against of a row is equivalent to 1 within `bound`."""
-
-    kind: Literal["equivalent"]
-    row: str
-    pairs: Pairs
-    bound: Bound
-
-
-class Order(Strict):
-    """The values of a row decrease from side to side."""
-
-    kind: Literal["order"]
-    row: str
-    sides: Sides
-
-
-class Level(Strict):
-    """The value of a row in each side is above or below a limit in the row's base unit."""
-
-    kind: Literal["level"]
-    row: str
-    sides: Annotated[list[str], Field(min_length=1)]
-    above: float | None = None
-    below: float | None = None
-
-    @model_validator(mode="after")
-    def _one_limit(self) -> Level:
-        if (self.above is None) == (self.below is None):
-            raise ValueError("give one of `above` and `below`")
-        return self
-
-
-class SignChange(Strict):
-    """The ratio of a row is below 1 for the pair `below`, and above 1 for the pair `above`.
-
-    With `either`, it is also true the other way around; that no order changes here does not contradict it.
-    """
-
-    kind: Literal["sign change"]
-    row: str
-    below: tuple[str, str]
-    above: tuple[str, str]
-    either: bool = False
-
-
-class Maximum(Strict):
-    """The largest value of a row is that of one of the sides `at`."""
-
-    kind: Literal["maximum"]
-    row: str
-    sides: Annotated[list[str], Field(min_length=3)]
-    at: Annotated[list[str], Field(min_length=1)]
-
-
-class Rank(Strict):
-    """The rank correlation of a row with published cells, side → value, is at least `least`."""
-
-    kind: Literal["rank"]
-    row: str
-    cells: Annotated[dict[str, float], Field(min_length=4)]
-    least: float
-
-
-class Linear(Strict):
-    """A row per operation grows linearly with a number, side → number: R² ≥ `least`."""
-
-    kind: Literal["linear"]
-    row: str
-    at: Annotated[dict[str, float], Field(min_length=3)]
-    least: float
-
-
-class Concludes(Strict):
-    """The comparison of two sides has a sentence that `side` exercises `about` more than `against`."""
-
-    kind: Literal["sentence"]
-    about: list[Literal["engine", "storage", "network", "kernel"]]
-    side: str
-    against: str
-
-
-class Effect(Strict):
-    """The treatment of an A/B experiment makes a quantity rise or fall, or it stays within `bound`."""
-
-    kind: Literal["effect"]
-    quantity: Literal["queries", "cpu", "queries_per_cpu_second"]
-    change: Literal["rises", "falls", "stays"]
-    bound: Bound | None = None
-
-    @model_validator(mode="after")
-    def _bound(self) -> Effect:
-        if self.change == "stays" and self.bound is None:
-            raise ValueError("give `bound`, the largest change that still counts as none")
-        return self
-
-
-class OneFactor(Strict):
-    """A quantity changes by the same factor in an A/B experiment and in `other`, within `bound`."""
-
-    kind: Literal["one factor"]
-    quantity: Literal["queries", "cpu", "queries_per_cpu_second"]
-    other: Name
-    bound: Bound
-
-
-class Undone(Strict):
-    """Every command of an A/B experiment that reverts ends within some seconds."""
-
-    kind: Literal["undone"]
-    seconds: Annotated[float, Field(gt=0)]
-
-
-class Restored(Strict):
-    """An A/B experiment ended in the variant in which it found the server."""
-
-    kind: Literal["restored"]
-
-
-class Computed(Strict):
-    """A statement on the published figures alone: `check` names a function of computed.py."""
-
-    kind: Literal["computed"]
-    check: Line
+Basis = Literal["published", "our reading", "check of the method"]
+COMPUTED = "computed from the published figures"
+Void = Literal["client-bound", "never settled", "disturbed"]
 
 
 class NotMeasured(Strict):
@@ -190,13 +30,12 @@ class NotMeasured(Strict):
     kind: Literal["not measured"]
     reason: Line
 
+    def judged(self) -> Judged:
+        """Return the reason."""
+        return not_comparable(self.reason)
 
-Measurable = Ratio | Between | Equivalent | Order | Level | SignChange | Maximum | Rank | Linear | Concludes
-OfExperiment = Effect | OneFactor | Undone | Restored
-Judge = Annotated[Measurable | OfExperiment | Computed | NotMeasured, Field(discriminator="kind")]
-Basis = Literal["published", "our reading", "check of the method"]
-COMPUTED = "computed from the published figures"
-Void = Literal["client-bound", "never settled", "disturbed"]
+
+Judge = Annotated[OfCampaign | OfExperiment | Computed | NotMeasured, Field(discriminator="kind")]
 
 
 class Claim(Strict):
@@ -241,7 +80,7 @@ class Claim(Strict):
 
     @model_validator(mode="after")
     def _measured_by_a_campaign(self) -> Claim:
-        if isinstance(self.judge, Measurable) == (self.campaign is None):
+        if isinstance(self.judge, OfCampaign) == (self.campaign is None):
             raise ValueError("give `campaign` for a claim on a campaign, and only for such a claim")
         if isinstance(self.judge, OfExperiment) == (self.experiment is None):
             raise ValueError("give `experiment` for a claim on an A/B experiment, and only for such a claim")

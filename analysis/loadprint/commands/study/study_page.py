@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
-from loadprint.commands.study.claim_verdicts import HOLDS, Verdict
+from loadprint.commands.study.campaign_claims import Ratio
+from loadprint.commands.study.claim_verdicts import Verdict
 from loadprint.commands.study.study import Finding, Report
 from loadprint.commands.study.study_text import by_kind, reason, summary
+from loadprint.judging.facts_host import described
+from loadprint.plotting import style
 from loadprint.rendering.escape import markdown as escaped
+
+
+def figures(report: Report, page: Path) -> tuple[tuple[str, str], ...]:
+    """Write each figure that has its execution as PAGE-N.svg, and return its title and its file's name."""
+    rules = {
+        (claim.campaign or "", claim.id): claim.judge
+        for claim in report.study.claims
+        if isinstance(claim.judge, Ratio)
+    }
+    written = []
+    with style.styled():
+        for number, figure in enumerate(report.study.figures, start=1):
+            seen: Any = report.known.get(figure.experiment if figure.kind == "windows" else figure.campaign)
+            if seen is not None:
+                file = page.with_name(f"{page.stem}-{number}.svg")
+                style.save(figure.draw(seen, rules), file)
+                written.append((figure.title, file.name))
+    return tuple(written)
 
 
 def page(report: Report, figures: Sequence[tuple[str, str]] = ()) -> str:
@@ -40,7 +63,7 @@ def _row(each: Finding) -> str:
 def _cell(verdict: Verdict | None) -> str:
     if verdict is None:
         return "–"
-    shown = verdict.answer if verdict.answer == HOLDS else f"**{verdict.answer}**"
+    shown = verdict.answer if verdict.answer == "holds" else f"**{verdict.answer}**"
     return f"{shown}: {escaped(verdict.figure)}" if verdict.figure else shown
 
 
@@ -64,7 +87,7 @@ def _measured(report: Report) -> list[str]:
     if not report.known:
         return ["Nothing was measured for this page."]
     lines = [f"- `{seen.command}`: {escaped(seen.amount)}" for seen in report.known.values()]
-    machines = dict.fromkeys(seen.machine for seen in report.known.values())
+    machines = dict.fromkeys(described(seen.fingerprint) for seen in report.known.values())
     lines += [f"- No verdict: {escaped(each)}" for each in report.voids]
     lines += [f"- Machine: {escaped(each)}" for each in machines]
     lines += ["- Figures are means over repeats; `[low, high]` is the 95 % interval of each figure alone."]

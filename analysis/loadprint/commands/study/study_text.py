@@ -7,8 +7,9 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import get_args
 
-from loadprint.commands.study.claim_verdicts import ANSWERS, DIFFERS, INCONCLUSIVE, Judged, Verdict
+from loadprint.commands.study.claim_verdicts import Answer, Judged, Verdict
 from loadprint.commands.study.study import Finding, Report
 from loadprint.commands.study.study_file import Study
 
@@ -23,8 +24,8 @@ def text(report: Report) -> str:
     """Return the claims, each with its published and its measured figure, in 100 columns."""
     lines = [f"{report.name}: {report.study.title}", *_wrapped(report.study.first, 2)]
     lines += _wrapped(f"source: {report.study.source}", 2)
-    for label, fact in report.facts:
-        lines += _wrapped(f"{label}: {fact}", 2)
+    for name, seen in report.known.items():
+        lines += _wrapped(f"{name}: {seen.path}, {seen.amount}", 2)
     for line in report.voids:
         lines += _wrapped(f"no verdict: {line}", 2)
     missing = [each for each in report.findings if each.judged.needs]
@@ -54,7 +55,7 @@ def as_json(report: Report) -> str:
         "source": report.study.source,
         "notes": report.study.notes,
         "no_verdict": report.voids,
-        "executions": dict(report.facts),
+        "executions": {name: f"{seen.path}, {seen.amount}" for name, seen in report.known.items()},
         "claims": [
             {
                 **each.claim.model_dump(mode="json", exclude={"explain", "basis"}),
@@ -102,7 +103,7 @@ def summary(report: Report) -> list[str]:
 
 def _counted(verdicts: Sequence[Verdict | None]) -> str:
     counts = Counter(each.answer for each in verdicts if each is not None)
-    return ", ".join(f"{counts[answer]} {answer}" for answer in ANSWERS if counts[answer])
+    return ", ".join(f"{counts[answer]} {answer}" for answer in get_args(Answer) if counts[answer])
 
 
 def reason(judged: Judged, verdict: Verdict) -> str:
@@ -110,7 +111,7 @@ def reason(judged: Judged, verdict: Verdict) -> str:
     texts = [verdict.reason]
     if not verdict.reason and judged.repeats:
         differs = OPPOSITE if verdict is judged.direction else OUTSIDE
-        texts.append({DIFFERS: differs, INCONCLUSIVE: OPEN}.get(verdict.answer, ""))
+        texts.append({"differs": differs, "inconclusive": OPEN}.get(verdict.answer, ""))
     if verdict.more:
         texts.append(f"{verdict.more} more repeat{'s' if verdict.more > 1 else ''} per side would decide it")
     return "; ".join(each for each in texts if each)
