@@ -252,11 +252,6 @@ impl Values {
         Ok(self.entry(name)?.given)
     }
 
-    /// True if the workload declares this option.
-    pub fn declares(&self, name: &str) -> bool {
-        self.values.contains_key(name)
-    }
-
     /// True if the value differs from the default.
     pub fn changed(&self, name: &str) -> bool {
         let default = |spec: &OptionSpec| spec.default.and_then(|text| spec.parse(text).ok());

@@ -87,7 +87,7 @@ fn run_point(
     let driver_and_plan =
         driver_of(Verb::Run, workload, values, watchdog).and_then(|driver| Ok((driver, plan(values, seed)?)));
     let choice = driver_and_plan.and_then(|(driver, plan)| {
-        let generator = external::selected(workload.descriptor().name, values)?;
+        let generator = external::selected(values)?;
         Ok((driver, plan, generator))
     });
     match choice {

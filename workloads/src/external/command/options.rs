@@ -95,10 +95,12 @@ pub const OPTIONS: &[OptionSpec] = &[
         Some("30"),
         "kill the program when it has not exited for this time after --warmup-time and --time",
     ),
-    OptionSpec::new(
-        "generator",
-        Kind::Choice(&["command"]),
-        Some("command"),
-        "the only generator of this workload",
-    ),
 ];
+
+/// The option of external generators.
+pub const GENERATOR: &[OptionSpec] = &[OptionSpec::new(
+    "generator",
+    Kind::Choice(&["command"]),
+    Some("command"),
+    "the only generator of this workload",
+)];
