@@ -104,12 +104,9 @@ pub fn run_verb(generator: &dyn ExternalGenerator, verb: Verb, job: &Job<'_>) ->
     }
 }
 
-const NATIVE: &[OptionSpec] = &[OptionSpec::new(
-    "generator",
-    Kind::Choice(&["native"]),
-    Some("native"),
-    "native is the only generator of this workload",
-)];
+const NATIVE: &[OptionSpec] = &[OptionSpec::choice("generator", &["native"])
+    .default("native")
+    .help("native is the only generator of this workload")];
 
 /// The options of external generators for a workload.
 pub fn options_of(workload: &str) -> &'static [OptionSpec] {

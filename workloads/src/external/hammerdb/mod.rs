@@ -19,7 +19,6 @@ use super::account::PrivateDir;
 use super::child::Child;
 use super::program::Program;
 use super::program::Schedule;
-use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::verb::Verb;
 use installation::HammerDbInstallation;
@@ -27,18 +26,12 @@ use report::Report;
 
 /// Options of the workload.
 pub const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::new(
-        "generator",
-        Kind::Choice(&["native", "hammerdb"]),
-        Some("native"),
-        "native, or HammerDB 4.9 to 6 in the directory HAMMERDB_HOME",
-    ),
-    OptionSpec::new(
-        "hammerdb-timeprofile",
-        Kind::Flag,
-        Some("on"),
-        "hammerdb: time its transactions, for latencies per type",
-    ),
+    OptionSpec::choice("generator", &["native", "hammerdb"])
+        .default("native")
+        .help("native, or HammerDB 4.9 to 6 in the directory HAMMERDB_HOME"),
+    OptionSpec::flag("hammerdb-timeprofile")
+        .default("on")
+        .help("hammerdb: time its transactions, for latencies per type"),
 ];
 
 /// Time in addition to ramp-up and duration: virtual users start, finish their transaction, and

@@ -17,7 +17,6 @@ use super::account::PrivateDir;
 use super::child::Child;
 use super::program::Program;
 use super::program::Schedule;
-use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::verb::Verb;
@@ -41,24 +40,13 @@ pub const SCRIPTS: &[&str] = &[
 
 /// Options of these workloads.
 pub const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::new(
-        "generator",
-        Kind::Choice(&["native", "sysbench"]),
-        Some("native"),
-        "native, or an external program in its place",
-    ),
-    OptionSpec::new(
-        "sysbench-path",
-        Kind::Text("FILE"),
-        None,
-        "sysbench: path of the program [default: sysbench in PATH]",
-    ),
-    OptionSpec::new(
-        "sysbench-scripts",
-        Kind::Text("DIR"),
-        None,
-        "sysbench: directory of its Lua scripts [default: its own]",
-    ),
+    OptionSpec::choice("generator", &["native", "sysbench"])
+        .default("native")
+        .help("native, or an external program in its place"),
+    OptionSpec::text("sysbench-path", "FILE")
+        .help("sysbench: path of the program [default: sysbench in PATH]"),
+    OptionSpec::text("sysbench-scripts", "DIR")
+        .help("sysbench: directory of its Lua scripts [default: its own]"),
 ];
 
 /// The generator.
