@@ -34,15 +34,12 @@ pub struct ExternalRun<'a> {
 }
 
 impl ExternalRun<'_> {
-    /// Runs, prints and records; returns the content of `result.json`, and the exit status or an
-    /// error of one line.
-    pub fn run(&self) -> (Option<Json>, Result<u8>) {
-        let mut result = None;
-        let status = self.try_run(&mut result);
-        (result, status)
-    }
-
-    fn try_run(&self, result: &mut Option<Json>) -> Result<u8> {
+    /// Runs, prints and records; returns the exit status, and the content of `result.json` in
+    /// `result`.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn run(&self, result: &mut Option<Json>) -> Result<u8> {
         let (job, driver) = (self.job, self.driver);
         let place = |error: anyhow::Error| driver.explain(error);
         // Before the program starts, as for a native run. A command may have no database.
