@@ -47,19 +47,60 @@ pub struct OptionSpec {
 }
 
 impl OptionSpec {
-    /// Declares an option.
-    pub const fn new(
-        name: &'static str,
-        kind: Kind,
-        default: Option<&'static str>,
-        help: &'static str,
-    ) -> Self {
+    /// An option with a whole number from `min` to `max`.
+    pub const fn int(name: &'static str, min: i64, max: i64) -> Self {
+        Self::new(name, Kind::Int(min, max))
+    }
+
+    /// An option with whole numbers from `min` to `max`, separated by commas.
+    pub const fn ints(name: &'static str, min: i64, max: i64) -> Self {
+        Self::new(name, Kind::Ints(min, max))
+    }
+
+    /// An option with a decimal number from `min` to `max`.
+    pub const fn number(name: &'static str, min: f64, max: f64) -> Self {
+        Self::new(name, Kind::Number(min, max))
+    }
+
+    /// An option that is on or off.
+    pub const fn flag(name: &'static str) -> Self {
+        Self::new(name, Kind::Flag)
+    }
+
+    /// An option with one of these words.
+    pub const fn choice(name: &'static str, words: &'static [&'static str]) -> Self {
+        Self::new(name, Kind::Choice(words))
+    }
+
+    /// An option with a time.
+    pub const fn duration(name: &'static str) -> Self {
+        Self::new(name, Kind::Duration)
+    }
+
+    /// An option with any text; `placeholder` is its word in the help.
+    pub const fn text(name: &'static str, placeholder: &'static str) -> Self {
+        Self::new(name, Kind::Text(placeholder))
+    }
+
+    const fn new(name: &'static str, kind: Kind) -> Self {
         Self {
             name,
             kind,
-            default,
-            help,
+            default: None,
+            help: "",
         }
+    }
+
+    /// With a default value.
+    pub const fn default(mut self, text: &'static str) -> Self {
+        self.default = Some(text);
+        self
+    }
+
+    /// With a help line.
+    pub const fn help(mut self, line: &'static str) -> Self {
+        self.help = line;
+        self
     }
 
     /// Parses a value of this option.
@@ -252,11 +293,6 @@ impl Values {
         Ok(self.entry(name)?.given)
     }
 
-    /// True if the workload declares this option.
-    pub fn declares(&self, name: &str) -> bool {
-        self.values.contains_key(name)
-    }
-
     /// True if the value differs from the default.
     pub fn changed(&self, name: &str) -> bool {
         let default = |spec: &OptionSpec| spec.default.and_then(|text| spec.parse(text).ok());
@@ -292,8 +328,8 @@ impl Values {
 mod tests {
     use super::*;
 
-    const TIME: OptionSpec = OptionSpec::new("time", Kind::Duration, Some("10"), "");
-    const THREADS: OptionSpec = OptionSpec::new("threads", Kind::Int(1, 8), Some("1"), "");
+    const TIME: OptionSpec = OptionSpec::duration("time").default("10");
+    const THREADS: OptionSpec = OptionSpec::int("threads", 1, 8).default("1");
 
     #[test]
     fn durations_are_seconds_or_have_units() {
@@ -312,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_list_of_one_is_a_number_and_an_override_counts_as_given() {
-        let list = OptionSpec::new("threads", Kind::Ints(1, 8), Some("1"), "");
+        let list = OptionSpec::ints("threads", 1, 8).default("1");
         let values = Values::defaults(&[&[list]], &[("threads", "1,4,8")]);
         assert_eq!(values.ints("threads").unwrap(), [1, 4, 8]);
         assert!(values.int("threads").is_err());

@@ -101,7 +101,7 @@ fn run_with_interrupts(
     let threads = values.ints("threads")?.into_iter().max().unwrap_or(1);
     let threads = usize::try_from(threads)?;
     if verb != Verb::Check
-        && let Some(generator) = external::selected(workload.descriptor().name, values)?
+        && let Some(generator) = external::selected(values)?
     {
         let job = external::Job {
             workload,
@@ -114,7 +114,7 @@ fn run_with_interrupts(
         if verb == Verb::Prepare && generator.needs_database() {
             create_database(&driver).map_err(|error| driver.explain(error.into()))?;
         }
-        generator.run_verb(verb, &job)?;
+        external::run_verb(generator, verb, &job)?;
         return Ok(0);
     }
     let setup = Setup {

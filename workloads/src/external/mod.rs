@@ -5,27 +5,26 @@ mod account;
 mod child;
 mod command;
 mod hammerdb;
-mod options;
 mod outcome;
-mod private_dir;
-mod result;
+mod program;
 mod run;
 mod sockets;
 mod sysbench;
+#[cfg(test)]
+mod transcripts;
 
 use anyhow::Result;
-use anyhow::bail;
 
 use crate::driver::connect::Account;
+use crate::options::Kind;
+use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::output::Output;
 use crate::verb::Verb;
 use crate::workload::Workload;
 pub use command::CommandWorkload;
-pub use options::options_of;
-pub use outcome::ExternalOutcome;
+use program::Program;
 pub use run::ExternalRun;
-use run::RunMonitor;
 
 /// All external generators.
 static GENERATORS: &[&dyn ExternalGenerator] = &[&sysbench::Sysbench, &hammerdb::HammerDb, &CommandWorkload];
@@ -51,19 +50,10 @@ pub trait ExternalGenerator: Sync {
     /// Name in `--generator`.
     fn name(&self) -> &'static str;
 
-    /// True if it has this workload.
-    fn supports(&self, workload: &str) -> bool;
-
     /// True if the database must exist before it prepares its tables.
     fn needs_database(&self) -> bool {
         false
     }
-
-    /// Runs `prepare`, `warmup` or `cleanup`.
-    ///
-    /// # Errors
-    /// One line: the generator's error, or an unsupported verb or option.
-    fn run_verb(&self, verb: Verb, job: &Job<'_>) -> Result<()>;
 
     /// The seed to use in place of this one.
     ///
@@ -73,45 +63,57 @@ pub trait ExternalGenerator: Sync {
         Ok(seed)
     }
 
-    /// Runs the load and reports its phases to `monitor`. Refuses unsupported options before it
-    /// starts the program.
+    /// Starts the program for a verb. Refuses unsupported options before. `None`, with a printed
+    /// line, if nothing is to do.
     ///
     /// # Errors
-    /// If it could not be started. Errors of a started run are in the outcome.
-    fn run(&self, job: &Job<'_>, monitor: &mut RunMonitor<'_>) -> Result<ExternalOutcome>;
+    /// One line: an unsupported verb or option, or why the program cannot be started.
+    fn start(&self, verb: Verb, job: &Job<'_>) -> Result<Option<Program>>;
 }
 
 /// The generators of a workload, the native one first.
-pub fn generators(workload: &str) -> Vec<&'static str> {
-    let external = GENERATORS.iter().filter(|generator| generator.supports(workload));
-    let native = (workload != "command").then_some("native");
-    native
-        .into_iter()
-        .chain(external.map(|generator| generator.name()))
-        .collect()
+pub fn generators(workload: &str) -> &'static [&'static str] {
+    let mut options = options_of(workload).iter();
+    options
+        .find_map(|option| match option.kind {
+            Kind::Choice(names) if option.name == "generator" => Some(names),
+            _ => None,
+        })
+        .unwrap_or_default()
 }
 
-/// The external generator in `--generator`; `None` for the native one.
+/// The external generator in `--generator`, whose values depend on the workload; `None` for the
+/// native one.
 ///
 /// # Errors
-/// If it does not have the workload.
-pub fn selected(workload: &str, values: &Values) -> Result<Option<&'static dyn ExternalGenerator>> {
-    if !values.declares("generator") {
-        return Ok(None);
+/// None for the options of a workload.
+pub fn selected(values: &Values) -> Result<Option<&'static dyn ExternalGenerator>> {
+    let name = values.text("generator")?;
+    let mut all = GENERATORS.iter().copied();
+    Ok(all.find(|generator| Some(generator.name()) == name))
+}
+
+/// Runs `prepare`, `warmup` or `cleanup` with an external generator.
+///
+/// # Errors
+/// One line: the generator's error, or an unsupported verb or option.
+pub fn run_verb(generator: &dyn ExternalGenerator, verb: Verb, job: &Job<'_>) -> Result<()> {
+    match generator.start(verb, job)? {
+        Some(program) => program.finish(job.output),
+        None => Ok(()),
     }
-    let name = values.text("generator")?.unwrap_or("native");
-    if name == "native" {
-        return Ok(None);
-    }
-    let generator = GENERATORS
-        .iter()
-        .copied()
-        .find(|generator| generator.name() == name);
-    match generator.filter(|generator| generator.supports(workload)) {
-        Some(generator) => Ok(Some(generator)),
-        None => bail!(
-            "--generator={name} does not support {workload}: use {}",
-            generators(workload).join(", ")
-        ),
+}
+
+const NATIVE: &[OptionSpec] = &[OptionSpec::choice("generator", &["native"])
+    .default("native")
+    .help("native is the only generator of this workload")];
+
+/// The options of external generators for a workload.
+pub fn options_of(workload: &str) -> &'static [OptionSpec] {
+    match workload {
+        name if sysbench::SCRIPTS.contains(&name) => sysbench::OPTIONS,
+        "tproc_c" => hammerdb::OPTIONS,
+        "command" => command::GENERATOR,
+        _ => NATIVE,
     }
 }

@@ -7,7 +7,6 @@ mod scramble;
 mod unique;
 mod zipf;
 
-use crate::options::Kind;
 use crate::options::OptionSpec;
 pub use keys::Distribution;
 pub use keys::Keys;
@@ -16,46 +15,28 @@ pub use unique::Unique;
 
 /// Options of every workload that draws keys.
 pub const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::new(
+    OptionSpec::choice(
         "rand-type",
-        Kind::Choice(&["special", "uniform", "gaussian", "pareto", "zipfian"]),
-        Some("special"),
-        "distribution of keys; special is the default of sysbench 1.0, uniform that of later versions",
-    ),
-    OptionSpec::new(
-        "rand-spec-iter",
-        Kind::Int(1, 1000),
-        Some("12"),
-        "uniform random numbers per draw of gaussian and special",
-    ),
-    OptionSpec::new(
-        "rand-spec-pct",
-        Kind::Int(1, 100),
-        Some("1"),
-        "special: percentage of hot keys",
-    ),
-    OptionSpec::new(
-        "rand-spec-res",
-        Kind::Int(0, 99),
-        Some("75"),
-        "special: percentage of draws of hot keys",
-    ),
-    OptionSpec::new(
-        "rand-pareto-h",
-        Kind::Number(0.001, 0.999),
-        Some("0.2"),
-        "parameter h of pareto",
-    ),
-    OptionSpec::new(
-        "rand-zipfian-exp",
-        Kind::Number(0.0, 20.0),
-        Some("0.8"),
-        "exponent of zipfian",
-    ),
-    OptionSpec::new(
-        "scramble",
-        Kind::Flag,
-        Some("off"),
-        "spread the hot keys over the whole table; in sysbench they are adjacent, on few pages",
-    ),
+        &["special", "uniform", "gaussian", "pareto", "zipfian"],
+    )
+    .default("special")
+    .help("distribution of keys; special is the default of sysbench 1.0, uniform that of later versions"),
+    OptionSpec::int("rand-spec-iter", 1, 1000)
+        .default("12")
+        .help("uniform random numbers per draw of gaussian and special"),
+    OptionSpec::int("rand-spec-pct", 1, 100)
+        .default("1")
+        .help("special: percentage of hot keys"),
+    OptionSpec::int("rand-spec-res", 0, 99)
+        .default("75")
+        .help("special: percentage of draws of hot keys"),
+    OptionSpec::number("rand-pareto-h", 0.001, 0.999)
+        .default("0.2")
+        .help("parameter h of pareto"),
+    OptionSpec::number("rand-zipfian-exp", 0.0, 20.0)
+        .default("0.8")
+        .help("exponent of zipfian"),
+    OptionSpec::flag("scramble")
+        .default("off")
+        .help("spread the hot keys over the whole table; in sysbench they are adjacent, on few pages"),
 ];

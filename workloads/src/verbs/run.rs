@@ -47,23 +47,13 @@ pub struct NativeRun<'a> {
     pub interrupts: &'a Interrupts,
 }
 
-/// The end of a run.
-pub struct RunEnd {
-    /// Content of `result.json`, also of a run that failed in `measure`.
-    pub result: Option<Json>,
-    /// Exit status, or an error of one line.
-    pub status: Result<u8>,
-}
-
 impl NativeRun<'_> {
-    /// Runs, prints and records.
-    pub fn run(&self) -> RunEnd {
-        let mut result = None;
-        let status = self.try_run(&mut result);
-        RunEnd { result, status }
-    }
-
-    fn try_run(&self, result: &mut Option<Json>) -> Result<u8> {
+    /// Runs, prints and records; returns the exit status, and the content of `result.json` in
+    /// `result`, also of a run that failed in `measure`.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn run(&self, result: &mut Option<Json>) -> Result<u8> {
         let values = self.values;
         let threads = self.plan.threads;
         let load = self.workload.load(values, threads, self.seed)?;

@@ -9,13 +9,9 @@ use serde_json::Value as Json;
 use super::driver_of;
 use super::plan::plan;
 use super::run::NativeRun;
-use super::run::RunEnd;
-use crate::driver::mysql::MysqlDriver;
 use crate::driver::watchdog::Watchdog;
-use crate::engine::Plan;
 use crate::engine::interrupts::Interrupts;
 use crate::external;
-use crate::external::ExternalGenerator;
 use crate::external::ExternalRun;
 use crate::external::Job;
 use crate::options::Values;
@@ -52,9 +48,10 @@ pub fn run(
         if several {
             output.line(&format!("\nPoint {number} of {}: {}", points.len(), point.name));
         }
-        let run = run_point(workload, point, seed, output, (interrupts, watchdog));
-        results.extend(run.result);
-        status = match run.status {
+        let mut result = None;
+        let ended = run_point(workload, point, seed, output, (interrupts, watchdog), &mut result);
+        results.extend(result);
+        status = match ended {
             Err(error) if several => Err(error.context(format!("point {}", point.name))),
             other => other,
         };
@@ -82,19 +79,13 @@ fn run_point(
     seed: u64,
     output: &Output,
     (interrupts, watchdog): (&Interrupts, &Watchdog),
-) -> RunEnd {
+    result: &mut Option<Json>,
+) -> Result<u8> {
     let values = &point.values;
-    let driver_and_plan =
-        driver_of(Verb::Run, workload, values, watchdog).and_then(|driver| Ok((driver, plan(values, seed)?)));
-    let choice = driver_and_plan.and_then(|(driver, plan)| {
-        let generator = external::selected(workload.descriptor().name, values)?;
-        Ok((driver, plan, generator))
-    });
-    match choice {
-        Ok((driver, plan, Some(generator))) => {
-            run_external(generator, workload, point, seed, output, (&driver, &plan))
-        }
-        Ok((driver, plan, None)) => NativeRun {
+    let driver = driver_of(Verb::Run, workload, values, watchdog)?;
+    let plan = plan(values, seed)?;
+    let Some(generator) = external::selected(values)? else {
+        let run = NativeRun {
             point: &point.name,
             workload,
             values,
@@ -103,50 +94,25 @@ fn run_point(
             plan,
             output,
             interrupts,
-        }
-        .run(),
-        Err(error) => RunEnd {
-            result: None,
-            status: Err(error),
-        },
-    }
-}
-
-/// Runs an external generator, which handles signals itself.
-fn run_external(
-    generator: &dyn ExternalGenerator,
-    workload: &dyn Workload,
-    point: &PlannedRun,
-    seed: u64,
-    output: &Output,
-    (driver, plan): (&MysqlDriver, &Plan),
-) -> RunEnd {
-    let seed = match generator.seed(&point.values, seed) {
-        Ok(seed) => seed,
-        Err(error) => {
-            return RunEnd {
-                result: None,
-                status: Err(error),
-            };
-        }
+        };
+        return run.run(result);
     };
+    // It handles signals itself.
     let job = Job {
         workload,
-        values: &point.values,
+        values,
         account: &driver.account,
         threads: plan.threads,
-        seed,
+        seed: generator.seed(values, seed)?,
         output,
     };
-    let point = &point.name;
-    let (result, status) = ExternalRun {
-        point,
+    let run = ExternalRun {
+        point: &point.name,
         generator,
         job: &job,
-        driver,
-    }
-    .run();
-    RunEnd { result, status }
+        driver: &driver,
+    };
+    run.run(result)
 }
 
 /// Threads in the outer loop, so that the steps of a benchmark follow each other.

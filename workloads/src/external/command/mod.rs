@@ -1,11 +1,9 @@
 //! Runs any program as a load. Its operations are counted by its own output or by the server.
 
-mod follow;
 mod operations;
 mod options;
-mod program;
-
-use std::time::Duration;
+mod report;
+mod words;
 
 use anyhow::Context;
 use anyhow::Result;
@@ -13,20 +11,19 @@ use anyhow::bail;
 
 use super::ExternalGenerator;
 use super::Job;
+use super::account::PrivateDir;
 use super::child::Child;
-use super::child::ChildEvent;
-use super::outcome::ExternalOutcome;
-use super::outcome::short;
-use super::private_dir::PrivateDir;
-use super::run::RunMonitor;
+use super::program::Program;
+use super::program::Schedule;
 use crate::engine::load::Load;
 use crate::options::Values;
 use crate::verb::Verb;
 use crate::workload::Descriptor;
 use crate::workload::Setup;
 use crate::workload::Workload;
-use follow::CommandRun;
 use operations::Operations;
+pub use options::GENERATOR;
+use report::Report;
 
 /// The generator, and its only workload.
 pub struct CommandWorkload;
@@ -67,54 +64,35 @@ impl ExternalGenerator for CommandWorkload {
         "command"
     }
 
-    fn supports(&self, workload: &str) -> bool {
-        workload == "command"
-    }
-
-    fn run_verb(&self, verb: Verb, job: &Job<'_>) -> Result<()> {
+    fn start(&self, verb: Verb, job: &Job<'_>) -> Result<Option<Program>> {
         let option = match verb {
             Verb::Prepare => "prepare-command",
             Verb::Warmup => "warmup-command",
+            Verb::Run => "command",
             _ => "cleanup-command",
         };
-        let secret = PrivateDir::create()?;
-        let Some(command) = program::program(job, option, &secret)? else {
+        let is_run = verb == Verb::Run;
+        let operations = is_run.then(|| Operations::from_options(job.values)).transpose()?;
+        let private = PrivateDir::create()?;
+        let Some(command) = words::command(job, option, &private)? else {
+            if is_run {
+                bail!("--command is missing: give the program and its arguments");
+            }
             job.output
                 .line(&format!("Nothing to do: --{option} is not given"));
-            return Ok(());
+            return Ok(None);
         };
-        let mut child = Child::start(command).with_context(|| format!("--{option}"))?;
-        let mut last = String::new();
-        loop {
-            match child.next(None)? {
-                ChildEvent::Line(_, line) => {
-                    job.output.line(&line);
-                    last = line;
-                }
-                ChildEvent::Signal(signal) => bail!("interrupted by signal {signal}"),
-                ChildEvent::Due => {}
-                ChildEvent::Ended(status) if status.success() => return Ok(()),
-                ChildEvent::Ended(status) => bail!("--{option} ended with {status}: {}", short(&last)),
-            }
+        let mut report = Report::new(option);
+        let mut schedule = Schedule::default();
+        if let Some(operations) = operations {
+            report.read_options(job.values, operations)?;
+            schedule = report.schedule(job.values)?;
         }
-    }
-
-    fn run(&self, job: &Job<'_>, monitor: &mut RunMonitor<'_>) -> Result<ExternalOutcome> {
-        let values = job.values;
-        let operations = Operations::from_options(values)?;
-        let secret = PrivateDir::create()?;
-        let Some(command) = program::program(job, "command", &secret)? else {
-            bail!("--command is missing: give the program and its arguments");
-        };
-        let mut run = CommandRun::new(values, operations)?;
-        let child = Child::start(command).context("--command")?;
-        let span =
-            |name: &str| -> Result<Duration> { Ok(Duration::from_secs_f64(values.number(name)?.min(1e9))) };
-        let ended = run.follow(
-            child,
-            monitor,
-            [span("warmup-time")?, span("time")?, span("grace")?],
-        )?;
-        run.into_outcome(ended, monitor, values)
+        Ok(Some(Program {
+            child: Child::start(command).with_context(|| format!("--{option}"))?,
+            _private: private,
+            schedule,
+            reader: Box::new(report),
+        }))
     }
 }

@@ -11,7 +11,7 @@ use serde_json_path::JsonPath;
 use crate::options::Values;
 
 /// Patterns, and the values that matched so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Operations {
     regex: Option<Regex>,
     json: Option<JsonPath>,

@@ -1,7 +1,6 @@
 //! Finds HammerDB and starts it: a bundle contains its own Tcl, a source checkout runs under the
 //! system's tclsh8.6.
 
-use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +10,7 @@ use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
-use super::super::private_dir::PrivateDir;
+use super::super::account::PrivateDir;
 
 /// For a checkout: HammerDB draws HTML charts with ticklecharts, which a benchmark does not need.
 const PACKAGES: &str = "package ifneeded ticklecharts 3.1.4 {package provide ticklecharts 3.1.4}\n";
@@ -30,15 +29,11 @@ pub struct HammerDbInstallation {
 }
 
 impl HammerDbInstallation {
-    /// The installation in HAMMERDB_HOME.
+    /// The installation in the value of HAMMERDB_HOME.
     ///
     /// # Errors
     /// If HAMMERDB_HOME is not set or has no hammerdbcli.
-    pub fn find() -> Result<Self> {
-        Self::at(env::var_os("HAMMERDB_HOME"))
-    }
-
-    fn at(variable: Option<OsString>) -> Result<Self> {
+    pub fn at(variable: Option<OsString>) -> Result<Self> {
         let Some(directory) = variable.filter(|value| !value.is_empty()).map(PathBuf::from) else {
             bail!(
                 "HAMMERDB_HOME is not set: set it to the directory of HammerDB 4.9 or later that contains hammerdbcli"

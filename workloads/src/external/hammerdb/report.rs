@@ -1,61 +1,30 @@
-//! Parses the output of HammerDB 4.9 to 6: marks of the monitor, the transaction counter, the
-//! result, times per type.
+//! Reads the output of HammerDB 4.9 to 6: marks of the monitor, the transaction counter, the result,
+//! times per type. Its exit status is always 0.
 
+use std::process::ExitStatus;
+
+use anyhow::Result;
+use anyhow::bail;
 use serde_json::Value as Json;
+use serde_json::json;
 
+use super::super::child::Stream;
+use super::super::outcome::ExternalOutcome;
 use super::super::outcome::Latency;
 use super::super::outcome::short;
+use super::super::program::End;
+use super::super::program::Mark;
+use super::super::program::OutputReader;
+use super::super::program::RunMonitor;
 use super::script;
+use crate::output::Output;
+use crate::series::reported;
+use crate::verb::Verb;
 
-/// Meaning of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
-    /// Virtual users start and ramp up.
-    RampUp,
-    /// The window starts.
-    Begin,
-    /// The window has ended.
-    End,
-    /// Transactions per minute in the last seconds.
-    Rate(u64),
-    /// A line to print.
-    Progress,
-    /// A setting, which may contain the password, or any other line.
-    Other,
-}
+/// Delay between the starts of two virtual users (`vuset delay`).
+const DELAY_S: f64 = 0.5;
 
-/// Parses the output line by line.
-#[derive(Debug, Default)]
-pub struct Report {
-    /// `v6.0`.
-    pub version: Option<String>,
-    /// New orders and transactions per minute.
-    pub result: Option<(u64, u64)>,
-    /// Number of active virtual users.
-    pub active: Option<usize>,
-    /// The first errors and failed virtual users.
-    pub failed: Vec<String>,
-    /// Number of virtual users that succeeded.
-    pub succeeded: usize,
-    /// `ALL VIRTUAL USERS COMPLETE` was printed.
-    pub complete: bool,
-    timing: Option<String>,
-    in_timing: bool,
-}
-
-/// Times of a transaction type.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Timing {
-    /// Name of the type in the native workload.
-    pub kind: &'static str,
-    /// Calls of all virtual users, including ramp-up.
-    pub calls: u64,
-    /// Sum in milliseconds.
-    pub total_ms: f64,
-    /// Latency of a call.
-    pub latency: Latency,
-}
-
+/// HammerDB's names of the transaction types, and those of the native workload.
 const KINDS: [(&str, &str); 5] = [
     ("NEWORD", "neword"),
     ("PAYMENT", "payment"),
@@ -64,94 +33,125 @@ const KINDS: [(&str, &str); 5] = [
     ("OSTAT", "ostat"),
 ];
 
+/// The output of HammerDB and what it depends on.
+#[derive(Debug, Default)]
+pub struct Report {
+    is_cleanup: bool,
+    /// Number of virtual users.
+    users: usize,
+    /// Ramp-up in minutes.
+    pub rampup: u64,
+    /// Length of the window in minutes.
+    pub duration: u64,
+    /// How to fix a failed start.
+    hint: &'static str,
+    /// `v6.0`.
+    version: Option<String>,
+    /// New orders and transactions per minute.
+    result: Option<(u64, u64)>,
+    /// Number of active virtual users.
+    active: Option<usize>,
+    /// The first error or failed virtual user.
+    failed: Option<String>,
+    /// `ALL VIRTUAL USERS COMPLETE` was printed.
+    complete: bool,
+    /// The JSON of the times per type.
+    timing: String,
+    in_timing: bool,
+    /// The last line that is neither empty nor a setting with the password.
+    last: String,
+}
+
+/// Calls of a transaction type by all virtual users, including ramp-up.
+#[derive(Debug)]
+struct Timing {
+    kind: &'static str,
+    calls: u64,
+    total_ms: f64,
+    latency: Latency,
+}
+
 impl Report {
-    /// Parses the next line.
-    pub fn parse_line(&mut self, line: &str) -> Mark {
+    /// Reads the output of a verb with this number of virtual users; `hint` fixes a failed start.
+    pub fn new(verb: Verb, users: usize, hint: &'static str) -> Self {
+        Self {
+            is_cleanup: verb == Verb::Cleanup,
+            users,
+            hint,
+            ..Self::default()
+        }
+    }
+
+    /// Seconds until all virtual users have started.
+    pub fn starting(&self) -> f64 {
+        self.users as f64 * DELAY_S
+    }
+
+    /// What a line marks, and whether it is printed: a setting may contain the password.
+    fn mark(&mut self, line: &str) -> (Option<Mark>, bool) {
         // HammerDB prints a carriage return before each line.
         let line = line.trim_matches('\r');
         if let Some(version) = line.strip_prefix("HammerDB CLI ") {
             self.version = Some(version.trim().to_owned());
         }
         match line {
-            script::TIMING => {
-                self.in_timing = true;
-                self.timing = Some(String::new());
-            }
+            script::TIMING => self.in_timing = true,
             script::END => self.in_timing = false,
             _ if self.in_timing => {
-                let text = self.timing.get_or_insert_default();
-                text.push_str(line);
-                text.push('\n');
+                self.timing.push_str(line);
+                self.timing.push('\n');
             }
-            _ => return self.mark(line),
+            _ => return self.message(line),
         }
-        Mark::Other
+        (None, false)
     }
 
-    fn mark(&mut self, line: &str) -> Mark {
-        if let Some(rate) = line
-            .strip_suffix(" tpm")
-            .and_then(|text| text.split(' ').next()?.parse().ok())
-        {
-            return Mark::Rate(rate);
+    fn message(&mut self, line: &str) -> (Option<Mark>, bool) {
+        let rate = line.strip_suffix(" tpm").and_then(|text| text.split(' ').next());
+        if let Some(rate) = rate.and_then(|text| text.parse::<u64>().ok()) {
+            let commits = ("commits", rate as f64 / 60.0);
+            return (Some(Mark::Rates(vec![commits], None)), true);
         }
         if line == "ALL VIRTUAL USERS COMPLETE" {
             self.complete = true;
-            return Mark::Progress;
+            return (None, true);
         }
-        let failed = line.contains("FINISHED FAILED")
-            || line.starts_with("Error")
-            || line.contains("Error in Virtual User");
-        if failed || line.contains("can't find package") || line.starts_with("Package ") {
-            if self.failed.len() < 8 {
-                self.failed.push(short(line));
-            }
-            return Mark::Progress;
+        let failures = ["FINISHED FAILED", "Error in Virtual User", "can't find package"];
+        let failed = failures.iter().any(|part| line.contains(part));
+        if failed || line.starts_with("Error") || line.starts_with("Package ") {
+            self.failed.get_or_insert_with(|| short(line));
+            return (None, true);
         }
         let Some((_, message)) = line.strip_prefix("Vuser ").and_then(|rest| rest.split_once(':')) else {
-            return Mark::Other;
+            return (None, false);
         };
-        if message == "FINISHED SUCCESS" {
-            self.succeeded += 1;
-            return Mark::Progress;
-        }
-        if message.starts_with("Beginning rampup time") {
-            return Mark::RampUp;
-        }
-        if message.starts_with("Timing test period of") {
-            return Mark::Begin;
-        }
-        if message.starts_with("Test complete, Taking end Transaction Count") {
-            return Mark::End;
-        }
         if let Some(count) = message.strip_suffix(" Active Virtual Users configured") {
             self.active = count.parse().ok();
         }
         self.result = parse_result(message).or(self.result);
-        Mark::Progress
+        let marks = [
+            ("Beginning rampup time", Mark::Phase("warmup")),
+            ("Timing test period of", Mark::Phase("measure")),
+            ("Test complete, Taking end Transaction Count", Mark::End),
+        ];
+        let marked = marks.into_iter().find(|(start, _)| message.starts_with(start));
+        (marked.map(|(_, mark)| mark), true)
     }
 
-    /// Times per type, if HammerDB printed them; `users` virtual users ran, and about `orders` new
-    /// orders including ramp-up.
-    pub fn timings(&self, users: usize, orders: f64) -> Vec<Timing> {
-        let Some(json) = self
-            .timing
-            .as_deref()
-            .and_then(|text| serde_json::from_str::<Json>(text).ok())
-        else {
+    /// Times per type, if HammerDB printed them.
+    fn timings(&self, (nopm, _): (u64, u64)) -> Vec<Timing> {
+        let Ok(json) = serde_json::from_str::<Json>(&self.timing) else {
             return Vec::new();
         };
         // All values are strings.
         let number = |kind: &str, name: &str| json.get(kind)?.get(name)?.as_str()?.parse::<f64>().ok();
         // 4.9 prints the mean over its virtual users, 6.0 their sum: the number of new orders shows
         // which.
+        let orders = nopm as f64 * (self.rampup + self.duration) as f64;
         let calls = number("NEWORD", "calls").unwrap_or(0.0);
         let off = |factor: f64| (calls * factor / orders - 1.0).abs();
-        let factor = if off(users as f64) < off(1.0) {
-            users as f64
-        } else {
-            1.0
-        };
+        let users = self.users as f64;
+        let factor = if off(users) < off(1.0) { users } else { 1.0 };
         let timing = |(theirs, kind): &(&str, &'static str)| {
             let value = |name: &str| number(theirs, name);
             Some(Timing {
@@ -171,6 +171,112 @@ impl Report {
         };
         KINDS.iter().filter_map(timing).collect()
     }
+
+    /// The figures of a run with a result.
+    fn figures(&self, result: (u64, u64), monitor: &mut RunMonitor<'_>) -> ExternalOutcome {
+        let (nopm, tpm) = result;
+        let events = nopm * self.duration;
+        let mut series = std::mem::take(&mut monitor.series);
+        // The counter includes all transactions; the share of new orders is that of the whole window.
+        reported::derive_column(&mut series, "commits", "events", nopm as f64 / tpm.max(1) as f64);
+        reported::reconcile(&mut series, monitor.window, &[("events", events)]);
+        let timings = self.timings(result);
+        let calls: u64 = timings.iter().map(|timing| timing.calls).sum();
+        let spent: f64 = timings.iter().map(|timing| timing.total_ms).sum();
+        let latencies = || timings.iter().map(|timing| timing.latency);
+        let latency = Latency {
+            min: latencies().filter_map(|latency| latency.min).reduce(f64::min),
+            mean: (calls > 0).then(|| spent / calls as f64),
+            max: latencies().filter_map(|latency| latency.max).reduce(f64::max),
+            ..Latency::default()
+        };
+        let types = timings.iter();
+        ExternalOutcome {
+            seconds: Some(self.duration as f64 * 60.0),
+            totals: json!({
+                "events": events,
+                "commits": monitor.server.growth("Com_commit"),
+                "rollbacks": monitor.server.growth("Com_rollback"),
+            }),
+            latency,
+            types: types
+                .map(|timing| (timing.kind.to_owned(), timing.calls, timing.latency))
+                .collect(),
+            series,
+            details: json!({"nopm": nopm, "tpm": tpm}),
+            failure: self.failure(events),
+            flags: self.late_start().into_iter().collect(),
+            ..ExternalOutcome::default()
+        }
+    }
+
+    /// A run is valid if no virtual user failed and all were active.
+    fn failure(&self, events: u64) -> Option<String> {
+        let users = self.users;
+        match (&self.failed, self.active) {
+            (Some(failed), _) => Some(format!("HammerDB: {failed}")),
+            (None, Some(active)) if active != users => Some(format!(
+                "only {active} of {users} virtual users of HammerDB were active"
+            )),
+            _ => (events == 0).then(|| "HammerDB counted no new orders".to_owned()),
+        }
+    }
+
+    fn late_start(&self) -> Option<String> {
+        let (users, rampup, starting) = (self.users, self.rampup, self.starting());
+        (starting > rampup as f64 * 60.0 + 3.0).then(|| {
+            format!(
+                "the start of {users} virtual users takes {starting:.0} s, longer than the warm-up of {rampup} min: give --warmup-time={}",
+                ((starting / 60.0).ceil() + 1.0) * 60.0
+            )
+        })
+    }
+}
+
+impl OutputReader for Report {
+    fn read(&mut self, _stream: Stream, line: &str, _phase: Option<&str>, out: &Output) -> Vec<Mark> {
+        let (mark, print) = self.mark(line);
+        if !line.trim().is_empty() && !line.contains("mysql_pass") && !line.starts_with("LOADPRINT") {
+            line.clone_into(&mut self.last);
+        }
+        if print {
+            out.line(&short(line));
+        }
+        mark.into_iter().collect()
+    }
+
+    fn finish(&self, _status: ExitStatus) -> Result<()> {
+        match &self.failed {
+            Some(failure) => bail!("HammerDB: {failure}"),
+            // HammerDB may delete the schema without a message of a virtual user.
+            None if self.complete || (self.is_cleanup && self.version.is_some()) => Ok(()),
+            None => bail!(
+                "HammerDB ended before it had finished: {}: {}",
+                short(&self.last),
+                self.hint
+            ),
+        }
+    }
+
+    fn outcome(&mut self, end: &End, monitor: &mut RunMonitor<'_>) -> ExternalOutcome {
+        let version = self.version.as_ref();
+        let outcome = match (end, self.result) {
+            (End::Signal(signal), _) => ExternalOutcome::interrupted(*signal),
+            (End::Exited(_), Some(result)) => self.figures(result, monitor),
+            (End::Exited(_), None) => ExternalOutcome::failed(format!(
+                "HammerDB printed no TEST RESULT: {}: {}",
+                self.failed.clone().unwrap_or_else(|| short(&self.last)),
+                self.hint
+            )),
+            (End::TimedOut | End::AfterWindow, _) => ExternalOutcome::failed(
+                "HammerDB had not ended five minutes after its time and was killed".to_owned(),
+            ),
+        };
+        ExternalOutcome {
+            version: version.map(|version| format!("HammerDB {version}")),
+            ..outcome
+        }
+    }
 }
 
 /// `TEST RESULT : System achieved 25418 NOPM from 59301 MySQL TPM`, or `… achieved 59301 MySQL TPM
@@ -189,61 +295,16 @@ fn parse_result(message: &str) -> Option<(u64, u64)> {
 mod tests {
     use super::*;
 
-    const V49: &str = include_str!("../../../../tests/fixtures/external/hammerdb-4.9-run.txt");
-    const V60: &str = include_str!("../../../../tests/fixtures/external/hammerdb-6.0-run.txt");
-
-    fn read(text: &str) -> (Report, Vec<Mark>) {
+    #[test]
+    fn rates_are_marks_settings_are_not_printed_and_the_first_failure_is_kept() {
         let mut report = Report::default();
-        let marks = text.lines().map(|line| report.parse_line(line)).collect();
-        (report, marks)
-    }
-
-    #[test]
-    fn both_versions_give_marks_rates_and_the_result_in_order() {
-        for (text, version, result) in [(V49, "v4.9", (18390, 42468)), (V60, "v6.0", (13965, 32383))] {
-            let (report, marks) = read(text);
-            assert_eq!(report.version.as_deref(), Some(version));
-            assert_eq!(
-                (report.result, report.active, report.succeeded),
-                (Some(result), Some(2), 3)
-            );
-            assert!(report.complete && report.failed.is_empty(), "{:?}", report.failed);
-            let place = |wanted: Mark| marks.iter().position(|mark| *mark == wanted).unwrap();
-            assert!(place(Mark::RampUp) < place(Mark::Begin) && place(Mark::Begin) < place(Mark::End));
-            assert_eq!(
-                marks.iter().filter(|mark| matches!(mark, Mark::Rate(_))).count(),
-                7
-            );
-        }
-    }
-
-    #[test]
-    fn calls_are_those_of_all_users_in_both_versions() {
-        for (text, orders) in [(V49, 18390.0), (V60, 13965.0)] {
-            let timings = read(text).0.timings(2, orders);
-            let kinds: Vec<&str> = timings.iter().map(|timing| timing.kind).collect();
-            assert_eq!(kinds, ["neword", "payment", "delivery", "slev", "ostat"]);
-            // 1 % is rolled back, and the users run some seconds longer than the minute.
-            let ratio = timings[0].calls as f64 / orders;
-            assert!((1.0..1.1).contains(&ratio), "{ratio}");
-            let mean = timings[0].total_ms / timings[0].calls as f64;
-            assert!(
-                (mean / timings[0].latency.mean.unwrap() - 1.0).abs() < 0.01,
-                "{mean}"
-            );
-        }
-    }
-
-    #[test]
-    fn settings_are_never_printed_and_failures_are_kept() {
-        let mut report = Report::default();
-        assert_eq!(
-            report.parse_line("Changed tpcc:mysql_pass from mysql to word for MySQL"),
-            Mark::Other
-        );
-        report.parse_line("Vuser 2:FINISHED FAILED");
-        report.parse_line("Error in Virtual User 2: mysqlexec/db server: Deadlock found");
-        assert_eq!(report.failed.len(), 2);
+        let setting = "Changed tpcc:mysql_pass from mysql to word for MySQL";
+        assert_eq!(report.mark(setting), (None, false));
+        let rate = Mark::Rates(vec![("commits", 415.6)], None);
+        assert_eq!(report.mark("\r24936 MySQL tpm"), (Some(rate), true));
+        report.mark("Vuser 2:FINISHED FAILED");
+        report.mark("Error in Virtual User 2: mysqlexec/db server: Deadlock found");
+        assert_eq!(report.failed.as_deref(), Some("Vuser 2:FINISHED FAILED"));
         assert_eq!(
             parse_result("TEST RESULT : System achieved 5 MySQL TPM at 2 NOPM"),
             Some((2, 5))

@@ -10,8 +10,6 @@ use super::super::account::ResolvedAccount;
 use crate::driver::connect::Account;
 use crate::options::Values;
 
-/// The line before the id of the finished job.
-pub const JOB: &str = "LOADPRINT JOB";
 /// The line before the JSON of the times per transaction type.
 pub const TIMING: &str = "LOADPRINT TIMING";
 /// The line after it.
@@ -105,15 +103,16 @@ fn word(text: &str) -> String {
 
 fn settings(account: &ResolvedAccount, values: &Values) -> Result<String> {
     let on = |name: &str| -> Result<&str> { Ok(if values.flag(name)? { "true" } else { "false" }) };
-    let (socket, host) = match &account.socket {
+    let endpoint = &account.endpoint;
+    let (socket, host) = match &endpoint.socket {
         Some(socket) => (socket.as_str(), "localhost"),
         // With another value HammerDB uses the default socket of a local server.
-        None => ("null", account.host.as_str()),
+        None => ("null", endpoint.host.as_str()),
     };
     let mode = values.text("tproc-mode")?.unwrap_or("call");
     let mut pairs = vec![
         ("connection mysql_host", word(host)),
-        ("connection mysql_port", account.port.to_string()),
+        ("connection mysql_port", endpoint.port.to_string()),
         ("connection mysql_socket", word(socket)),
         ("tpcc mysql_user", word(&account.user)),
         ("tpcc mysql_pass", word(&account.password)),
@@ -177,7 +176,7 @@ tcstart
 set loadprint_job [ vurun ]
 vudestroy
 tcstop
-puts \"{JOB} $loadprint_job\"
+puts \"LOADPRINT JOB $loadprint_job\"
 if {{ [ regexp {{jobid=([0-9A-Fa-f]+)}} $loadprint_job all loadprint_id ] }} {{
     puts \"{TIMING}\"
     puts [ jobs $loadprint_id timing ]

@@ -3,7 +3,6 @@
 //! support are refused.
 
 use anyhow::Result;
-use anyhow::anyhow;
 use anyhow::bail;
 use loadprint_mysqlclient::SslMode;
 use loadprint_mysqlclient::Tls;
@@ -67,20 +66,22 @@ pub fn common(
         if HANDLED.contains(&name.as_str()) || (LIMITS.contains(&name.as_str()) && !values.changed(&name)) {
             continue;
         }
-        let text = text(&value);
         if !installation.has(&name) {
             if values.changed(&name) {
-                bail!(
-                    "sysbench {} does not support --{name} for this workload: omit it or use --generator=native",
-                    installation.version
-                );
+                bail!(installation.lacks(&format!("--{name} for this workload")));
             }
             continue;
         }
-        if let Some(text) = text {
-            check_word(installation, &name, &text)?;
-            arguments.push(format!("--{name}={text}"));
+        let Some(text) = text(&value) else { continue };
+        let choices = installation.choices(&name);
+        if name == "rand-type" && !choices.is_empty() && !choices.contains(&text.as_str()) {
+            bail!(
+                "sysbench {} does not support --rand-type={text}: give one of {}",
+                installation.version,
+                choices.join(", ")
+            );
         }
+        arguments.push(format!("--{name}={text}"));
     }
     arguments.extend(tls(installation, &account.tls)?);
     arguments.push(format!("--db-ps-mode={}", ps_mode(installation, values)?));
@@ -93,11 +94,12 @@ pub fn common(
 /// The password is in the option file; the other values are not secret.
 fn connection(account: &ResolvedAccount) -> Vec<String> {
     let mut arguments = vec!["--db-driver=mysql".to_owned()];
-    match &account.socket {
+    let endpoint = &account.endpoint;
+    match &endpoint.socket {
         Some(socket) => arguments.push(format!("--mysql-socket={socket}")),
         None => arguments.extend([
-            format!("--mysql-host={}", account.host),
-            format!("--mysql-port={}", account.port),
+            format!("--mysql-host={}", endpoint.host),
+            format!("--mysql-port={}", endpoint.port),
         ]),
     }
     arguments.push(format!("--mysql-user={}", account.user));
@@ -122,31 +124,13 @@ fn text(value: &Json) -> Option<String> {
     }
 }
 
-fn check_word(installation: &SysbenchInstallation, name: &str, text: &str) -> Result<()> {
-    let choices = installation.choices(name);
-    if name == "rand-type" && !choices.is_empty() && !choices.contains(&text) {
-        bail!(
-            "sysbench {} does not support --rand-type={text}: give one of {}",
-            installation.version,
-            choices.join(", ")
-        );
-    }
-    Ok(())
-}
-
 /// The mode, a flag in 1.0 and in builds with MariaDB's library, and the files.
 fn tls(installation: &SysbenchInstallation, tls: &Tls) -> Result<Vec<String>> {
-    let unsupported = |option: &str| {
-        anyhow!(
-            "sysbench {} does not support {option}: omit it or use --generator=native",
-            installation.version
-        )
-    };
     let mode = match (installation.is_switch("mysql-ssl"), tls.mode) {
         (false, mode) => mode.word().to_uppercase(),
         (true, SslMode::Disabled) => "off".to_owned(),
         (true, SslMode::Required) => "on".to_owned(),
-        (true, mode) => return Err(unsupported(&format!("--mysql-ssl={}", mode.word()))),
+        (true, mode) => bail!(installation.lacks(&format!("--mysql-ssl={}", mode.word()))),
     };
     let mut arguments = vec![format!("--mysql-ssl={mode}")];
     if tls.mode == SslMode::Disabled {
@@ -159,7 +143,7 @@ fn tls(installation: &SysbenchInstallation, tls: &Tls) -> Result<Vec<String>> {
     ] {
         let Some(file) = file else { continue };
         if !installation.has(name) {
-            return Err(unsupported(&format!("--{name}")));
+            bail!(installation.lacks(&format!("--{name}")));
         }
         arguments.push(format!("--{name}={file}"));
     }
@@ -167,14 +151,8 @@ fn tls(installation: &SysbenchInstallation, tls: &Tls) -> Result<Vec<String>> {
 }
 
 fn ps_mode(installation: &SysbenchInstallation, values: &Values) -> Result<String> {
-    let mode = values.text("db-ps-mode")?.unwrap_or("auto");
-    let protocol = if values.declares("protocol") {
-        values.text("protocol")?
-    } else {
-        None
-    };
-    match protocol.unwrap_or("auto") {
-        "auto" => Ok(mode.to_owned()),
+    match values.text("protocol")?.unwrap_or("auto") {
+        "auto" => Ok(values.text("db-ps-mode")?.unwrap_or("auto").to_owned()),
         "ps" => Ok("auto".to_owned()),
         "emulated" => Ok("disable".to_owned()),
         other => bail!(
@@ -190,9 +168,7 @@ fn ps_mode(installation: &SysbenchInstallation, values: &Values) -> Result<Strin
 /// If a time is not in whole seconds, or a warm-up cannot be excluded from a number of events.
 pub fn run(installation: &SysbenchInstallation, values: &Values, seed: u64) -> Result<Vec<String>> {
     let (warmup, events) = (whole(values, "warmup-time")?, values.int("events")?);
-    // As in a native run: the default of --time does not limit a fixed number of events.
-    let limited = events == 0 || values.given("time")?;
-    let time = if limited { whole(values, "time")? } else { 0 };
+    let time = time(values)?;
     let mut arguments = vec![
         "--report-interval=1".to_owned(),
         format!("--percentile={}", values.int("percentile")?),
@@ -225,14 +201,21 @@ pub fn run(installation: &SysbenchInstallation, values: &Values, seed: u64) -> R
 
 /// Events per second; 0 for a closed loop.
 pub fn rate(values: &Values) -> Result<u64> {
-    if !values.declares("rate") {
-        return Ok(0);
-    }
     let rate = values.number("rate")?;
-    if rate < 0.0 || rate.fract() != 0.0 {
+    if rate.fract() != 0.0 {
         bail!("--rate={rate}: sysbench supports whole events per second only");
     }
     Ok(rate as u64)
+}
+
+/// Seconds of the run; 0 without a limit. As in a native run, the default of --time does not limit a
+/// fixed number of events.
+pub fn time(values: &Values) -> Result<u64> {
+    if values.int("events")? == 0 || values.given("time")? {
+        whole(values, "time")
+    } else {
+        Ok(0)
+    }
 }
 
 /// An option in whole seconds.
@@ -263,6 +246,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::driver::endpoint::Endpoint;
     use crate::external::options_of;
     use crate::options::COMMON;
     use crate::options::OptionSpec;
@@ -277,13 +261,13 @@ mod tests {
 
     fn account() -> ResolvedAccount {
         ResolvedAccount {
-            host: "db.example".to_owned(),
-            port: 3307,
-            socket: None,
-            user: "bench".to_owned(),
+            endpoint: Endpoint {
+                host: "db.example".to_owned(),
+                port: 3307,
+                socket: None,
+            },
             password: "not-to-be-seen".to_owned(),
-            database: "sbtest".to_owned(),
-            tls: Tls::default(),
+            ..ResolvedAccount::default()
         }
     }
 

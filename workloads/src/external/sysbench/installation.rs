@@ -68,6 +68,12 @@ impl SysbenchInstallation {
         })
     }
 
+    /// The refusal of an option or value.
+    pub fn lacks(&self, option: &str) -> String {
+        let version = &self.version;
+        format!("sysbench {version} does not support {option}: omit it or use --generator=native")
+    }
+
     /// True if it has this option.
     pub fn has(&self, name: &str) -> bool {
         self.options.contains_key(name)

@@ -1,182 +1,363 @@
-//! Parses the output of sysbench 1.0.20 and 1.1: interval lines, checkpoint and final reports, the
-//! histogram, FATAL lines (formats of src/sysbench.c and src/db_driver.c).
+//! Reads the output of sysbench 1.0.20 and 1.1 (formats of src/sysbench.c and src/db_driver.c), and
+//! checks the figures for consistency: the exit status is 0 for runs that measured nothing.
 
+use std::collections::HashMap;
+use std::process::ExitStatus;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use anyhow::Result;
+use anyhow::bail;
+use regex::Regex;
+use serde_json::json;
+
+use super::super::Job;
+use super::super::child::Stream;
+use super::super::outcome::ExternalOutcome;
+use super::super::outcome::Latency;
 use super::super::outcome::short;
+use super::super::program::End;
+use super::super::program::Mark;
+use super::super::program::OutputReader;
+use super::super::program::RunMonitor;
+use super::arguments;
+use super::installation::SysbenchInstallation;
+use crate::options::Values;
+use crate::output::Output;
+use crate::series::reported;
 
-/// A block of totals; `None` where a value is not printed.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Block {
-    pub reads: Option<u64>,
-    pub writes: Option<u64>,
-    pub others: Option<u64>,
-    pub queries: Option<u64>,
-    pub events: Option<u64>,
-    pub errors: Option<u64>,
-    pub reconnects: Option<u64>,
-    /// `total time` (1.0: since the start of the threads) or `time elapsed` (1.1: of the window).
-    pub seconds: Option<f64>,
-    pub min: Option<f64>,
-    pub avg: Option<f64>,
-    pub max: Option<f64>,
-    /// The requested percentile.
-    pub percentile: Option<(u32, f64)>,
-    /// Sum of all latencies, milliseconds.
-    pub sum: Option<f64>,
+/// Time in addition to the run: threads start, and the last event may wait for a lock.
+const GRACE: Duration = Duration::from_secs(120);
+/// Tolerance of statements per event.
+const STATEMENTS: f64 = 0.01;
+/// Tolerance between threads / rate and the mean latency in a closed loop (Little's law).
+const LATENCY: f64 = 0.02;
+
+/// The columns of an interval line, as groups of [`INTERVAL`].
+const COLUMNS: [&str; 7] = [
+    "events",
+    "queries",
+    "reads",
+    "writes",
+    "others",
+    "errors",
+    "reconnects",
+];
+
+/// An interval line; scripts without statements print `eps` and no queries.
+static INTERVAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let pattern = concat!(
+        r"^\[ (?<second>\d+)s \] thds: \d+ (?:tps|eps): (?<events>[\d.]+)",
+        r"(?: qps: (?<queries>[\d.]+) \(r/w/o: (?<reads>[\d.]+)/(?<writes>[\d.]+)/(?<others>[\d.]+)\))?",
+        r" lat \(ms,\d+%\): (?<p95>[\d.]+)(?: err/s:? (?<errors>[\d.]+))?(?: reconn/s:? (?<reconnects>[\d.]+))?",
+    );
+    Regex::new(pattern).ok()
+});
+
+/// A block of totals: the first word after each name.
+#[derive(Debug, Default)]
+struct Block(HashMap<String, String>);
+
+impl Block {
+    fn parse_line(&mut self, line: &str) {
+        if let Some((name, rest)) = line.split_once(':') {
+            let value = rest.split_whitespace().next().unwrap_or_default();
+            self.0.insert(name.trim().to_owned(), value.to_owned());
+        }
+    }
+
+    fn count(&self, name: &str) -> Option<u64> {
+        self.0.get(name)?.parse().ok()
+    }
+
+    fn number(&self, name: &str) -> Option<f64> {
+        self.0.get(name)?.trim_end_matches('s').parse().ok()
+    }
+
+    fn events(&self) -> Option<u64> {
+        self.count("total number of events")
+            .or_else(|| self.count("transactions"))
+    }
+
+    /// 1.0: since the start of the threads; 1.1: of the window.
+    fn seconds(&self) -> Option<f64> {
+        self.number("total time").or_else(|| self.number("time elapsed"))
+    }
 }
 
-/// One interval line.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Interval {
-    pub second: u64,
-    pub threads: u64,
-    /// Per second.
-    pub events: f64,
-    /// Per second; `None` for scripts without statements.
-    pub queries: Option<[f64; 4]>,
-    pub percentile: f64,
-    pub errors: Option<f64>,
-    pub reconnects: Option<f64>,
+/// Expected figures, from the options.
+#[derive(Debug, Clone, Copy, Default)]
+struct Expected {
+    /// Client statements of an event, if they are fixed.
+    statements: Option<f64>,
+    threads: usize,
+    /// True without --rate.
+    closed_loop: bool,
+    /// Length; `None` if a number of events ends the run.
+    seconds: Option<u64>,
 }
 
-/// Meaning of a line.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Mark {
-    /// The threads run.
-    Started,
-    /// 1.1: the threads run, and the window starts after the warm-up.
-    WarmingUp,
-    /// An interval has ended.
-    Interval(Interval),
-    /// 1.0: the counters were just reset.
-    Checkpoint,
-    /// The threads have ended.
-    Final,
-    /// Any other line.
-    Other,
-}
-
-/// Parses the output line by line.
+/// The output of sysbench and what it depends on.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// The block before the window.
-    pub checkpoint: Option<Block>,
+    /// The verb on its command line.
+    pub verb: &'static str,
+    /// When it is killed.
+    pub limit: Option<Duration>,
+    expected: Expected,
+    /// Length of the warm-up in seconds.
+    warmup: u64,
+    script: &'static str,
+    version: String,
+    /// True for 1.1, which prints when its warm-up starts, but not when it ends.
+    warms_up: bool,
+    report_every: u64,
+    after_checkpoint: bool,
+    /// The block before the window: 1.0 resets its counters at a checkpoint.
+    checkpoint: Option<Block>,
     /// The block of the window.
-    pub last: Option<Block>,
+    last: Option<Block>,
     /// Milliseconds and counts.
-    pub histogram: Vec<(f64, u64)>,
-    /// The first FATAL or ALERT lines.
-    pub fatal: Vec<String>,
-    ends_with_checkpoint: bool,
+    histogram: Vec<(f64, u64)>,
+    /// The first FATAL or ALERT line.
+    fatal: Option<String>,
+    last_line: String,
 }
 
 impl Report {
-    /// Parses the next line.
-    pub fn parse_line(&mut self, line: &str) -> Mark {
+    /// Reads the output of a verb.
+    pub fn new(verb: &'static str) -> Self {
+        Self {
+            verb,
+            ..Self::default()
+        }
+    }
+
+    /// Reads the options of a run.
+    ///
+    /// # Errors
+    /// If a time is not in whole seconds.
+    pub fn read_options(&mut self, installation: &SysbenchInstallation, job: &Job<'_>) -> Result<()> {
+        let (values, script) = (job.values, job.workload.descriptor().name);
+        let length = Some(arguments::time(values)?).filter(|time| *time > 0);
+        self.warmup = arguments::whole(values, "warmup-time")?;
+        self.limit = length.map(|length| Duration::from_secs(self.warmup + length) + GRACE);
+        self.expected = Expected {
+            statements: statements(script, values)?,
+            threads: job.threads,
+            closed_loop: arguments::rate(values)? == 0,
+            seconds: length,
+        };
+        self.script = script;
+        self.version.clone_from(&installation.version);
+        self.warms_up = installation.warms_up;
+        self.report_every = u64::try_from(values.int("report-interval")?)?;
+        Ok(())
+    }
+
+    /// What a line marks, and whether it is printed.
+    fn mark(&mut self, line: &str) -> (Option<Mark>, bool) {
         // Output of several threads may be mixed in one line.
         if let Some(at) = line.find("FATAL: ").or_else(|| line.find("ALERT: ")) {
-            if self.fatal.len() < 8 {
-                self.fatal.push(short(&line[at..]));
-            }
-            return Mark::Other;
-        }
-        if line == "Threads started!" {
-            return Mark::Started;
-        }
-        if line.starts_with("Warming up for ") {
-            return Mark::WarmingUp;
-        }
-        if line.starts_with("[ ") {
+            self.fatal.get_or_insert_with(|| short(&line[at..]));
+        } else if line == "Threads started!" {
+            let phase = if self.warmup == 0 { "measure" } else { "warmup" };
+            let marked = self.warmup == 0 || !self.warms_up;
+            return (marked.then_some(Mark::Phase(phase)), false);
+        } else if line.starts_with("Warming up for ") {
+            return (Some(Mark::WarmUp(Duration::from_secs(self.warmup))), false);
+        } else if line.starts_with("[ ") {
             if line.ends_with("Checkpoint report:") {
-                self.ends_with_checkpoint = true;
-                return Mark::Checkpoint;
+                self.after_checkpoint = true;
+                return (Some(Mark::Phase("measure")), false);
             }
-            return interval(line).map_or(Mark::Other, Mark::Interval);
-        }
-        if line.starts_with("Latency histogram") {
-            return Mark::Final;
-        }
-        if line == "SQL statistics:" {
-            let block = Some(Block::default());
-            if std::mem::take(&mut self.ends_with_checkpoint) {
-                self.checkpoint = block;
-                return Mark::Other;
+            return self.interval(line).unwrap_or((None, self.last.is_some()));
+        } else if line.starts_with("Latency histogram") {
+            return (Some(Mark::End), true);
+        } else if line == "SQL statistics:" {
+            if std::mem::take(&mut self.after_checkpoint) {
+                self.checkpoint = Some(Block::default());
+            } else {
+                let first = self.last.is_none() && self.histogram.is_empty();
+                self.last = Some(Block::default());
+                return (first.then_some(Mark::End), true);
             }
-            let first = self.last.is_none() && self.histogram.is_empty();
-            self.last = block;
-            return if first { Mark::Final } else { Mark::Other };
-        }
-        if let Some(bucket) = bucket(line) {
+        } else if let Some(bucket) = bucket(line) {
             self.histogram.push(bucket);
         } else if let Some(block) = self.last.as_mut().or(self.checkpoint.as_mut()) {
             block.parse_line(line);
         }
-        Mark::Other
+        (None, self.last.is_some())
     }
-}
 
-impl Block {
-    fn parse_line(&mut self, line: &str) {
-        let Some((name, value)) = line.split_once(':') else {
-            return;
+    /// `None` for other lines in brackets.
+    fn interval(&self, line: &str) -> Option<(Option<Mark>, bool)> {
+        let groups = INTERVAL.as_ref()?.captures(line)?;
+        let number = |name: &str| groups.name(name)?.as_str().parse().ok();
+        let second: u64 = groups.name("second")?.as_str().parse().ok()?;
+        let rates = COLUMNS.iter().filter_map(|name| Some((*name, number(name)?)));
+        let mark = Mark::Rates(rates.collect(), Some(number("p95")?));
+        // 1.0 prints the line of the second that the checkpoint ended right after the checkpoint.
+        let in_window = self.warms_up || second > self.warmup;
+        let print = self.report_every > 0 && second.is_multiple_of(self.report_every);
+        Some((in_window.then_some(mark), print))
+    }
+
+    /// The totals of the window.
+    fn figures(&self, block: &Block, monitor: &mut RunMonitor<'_>) -> ExternalOutcome {
+        let before = self.checkpoint.as_ref().and_then(Block::seconds);
+        let seconds = block.seconds().map(|seconds| seconds - before.unwrap_or(0.0));
+        let Some(seconds) = seconds.filter(|seconds| *seconds > 0.0) else {
+            return ExternalOutcome::failed("the summary of sysbench contains no total time".to_owned());
         };
-        let (name, value_text) = (name.trim(), value.split_whitespace().next().unwrap_or_default());
-        let count = value_text.parse::<u64>().ok();
-        let number = value_text.trim_end_matches('s').parse::<f64>().ok();
-        match name {
-            "read" => self.reads = count,
-            "write" => self.writes = count,
-            "other" => self.others = count,
-            "total" => self.queries = count,
-            "transactions" => self.events = count,
-            "ignored errors" => self.errors = count,
-            "reconnects" => self.reconnects = count,
-            "total time" | "time elapsed" => self.seconds = number,
-            "total number of events" => self.events = count,
-            "min" => self.min = number,
-            "avg" => self.avg = number,
-            "max" => self.max = number,
-            "sum" => self.sum = number,
-            _ => {
-                let rank = name
-                    .strip_suffix("th percentile")
-                    .and_then(|rank| rank.parse().ok());
-                self.percentile = rank.zip(number).or(self.percentile);
-            }
+        let columns = [
+            ("events", block.events()),
+            ("queries", block.count("total")),
+            ("reads", block.count("read")),
+            ("writes", block.count("write")),
+            ("others", block.count("other")),
+            ("errors", block.count("ignored errors")),
+            ("reconnects", block.count("reconnects")),
+        ];
+        let known = columns
+            .iter()
+            .filter_map(|(name, total)| Some((*name, (*total)?)));
+        let mut series = std::mem::take(&mut monitor.series);
+        reported::reconcile(&mut series, monitor.window, &known.collect::<Vec<_>>());
+        let events = block.events().unwrap_or(0);
+        let latency = self.latency(block, events);
+        ExternalOutcome {
+            seconds: Some(seconds),
+            totals: columns.iter().copied().collect(),
+            latency,
+            types: vec![(self.script.to_owned(), events, latency)],
+            histogram: self.histogram.clone(),
+            series,
+            flags: self.flags(block, seconds),
+            failure: (events == 0).then(|| "sysbench counted no events in the window".to_owned()),
+            ..ExternalOutcome::default()
         }
     }
+
+    /// Latency of the summary, with percentiles from the histogram if it was printed (its buckets
+    /// are 1.8 % wide).
+    fn latency(&self, block: &Block, events: u64) -> Latency {
+        let if_any = |name: &str| block.number(name).filter(|_| events > 0);
+        let total: u64 = self.histogram.iter().map(|(_, count)| count).sum();
+        let quantile = |share: f64| -> Option<f64> {
+            let wanted = (total as f64 * share).ceil() as u64;
+            let mut seen = 0;
+            let reaches = |(_, count): &&(f64, u64)| {
+                seen += count;
+                seen >= wanted
+            };
+            self.histogram.iter().find(reaches).map(|(value, _)| *value)
+        };
+        let percentile = |rank: f64| {
+            let printed = block.number(&format!("{rank}th percentile"));
+            printed.or_else(|| quantile(rank / 100.0))
+        };
+        // The mean has two decimals, too few for a point select; the sum has more.
+        let mean = if_any("sum").map(|sum| sum / events as f64);
+        Latency {
+            min: if_any("min"),
+            mean: mean.or_else(|| block.number("avg")),
+            p50: percentile(50.0),
+            p95: percentile(95.0),
+            p99: percentile(99.0),
+            p999: quantile(0.999),
+            max: if_any("max"),
+        }
+    }
+
+    /// Warnings about statements per event, rate and latency; one line each.
+    fn flags(&self, block: &Block, seconds: f64) -> Vec<String> {
+        let expected = self.expected;
+        let events = block.events().filter(|events| *events > 0);
+        let (Some(events), Some(queries)) = (events, block.count("total")) else {
+            return vec!["sysbench counted no events in the window".to_owned()];
+        };
+        let mut flags = Vec::new();
+        let (count, queries) = (events as f64, queries as f64);
+        if let Some(statements) = expected.statements
+            && (queries / count / statements - 1.0).abs() > STATEMENTS
+        {
+            flags.push(format!(
+                "{:.2} statements per event instead of {statements}: sysbench also counts statements of failed events \
+                 ({} ignored errors)",
+                queries / count,
+                block.count("ignored errors").unwrap_or(0)
+            ));
+        }
+        if let Some(sum) = block.number("sum").filter(|_| expected.closed_loop) {
+            let (mean, by_rate) = (sum / count, expected.threads as f64 * 1000.0 * seconds / count);
+            if (by_rate / mean - 1.0).abs() > LATENCY {
+                flags.push(format!(
+                    "mean latency {mean:.3} ms, but {} threads at {:.1} events/s imply {by_rate:.3} ms: threads were idle, \
+                     or the run has too few events",
+                    expected.threads,
+                    count / seconds
+                ));
+            }
+        }
+        if let Some(wanted) = expected.seconds
+            && seconds < wanted as f64 * 0.98
+        {
+            flags.push(format!(
+                "the measurement took {seconds:.2} s instead of {wanted} s"
+            ));
+        }
+        flags
+    }
 }
 
-/// `[ 4s ] thds: 2 tps: 1449.98 qps: 28996.82 (r/w/o: 20296.95/5799.91/2899.96) lat (ms,95%): 2.11
-/// err/s: 0.00 reconn/s: 0.00`, and `[ 4s ] thds: 2 eps: 10.00 lat (ms,95%): 2.11` of scripts
-/// without statements.
-fn interval(line: &str) -> Option<Interval> {
-    let (second, rest) = line.strip_prefix("[ ")?.split_once("s ] thds: ")?;
-    let after = |name: &str| -> Option<&str> {
-        let (_, behind) = rest.split_once(name)?;
-        behind.trim_start_matches([':', ' ']).split([' ', ')']).next()
-    };
-    let number = |name: &str| {
-        let value = after(name)?.parse::<f64>().ok();
-        value.filter(|value| value.is_finite())
-    };
-    let queries = (|| {
-        let mut each = after("r/w/o")?.split('/').map(str::parse::<f64>);
-        Some([
-            number("qps")?,
-            each.next()?.ok()?,
-            each.next()?.ok()?,
-            each.next()?.ok()?,
-        ])
-    })();
-    Some(Interval {
-        second: second.parse().ok()?,
-        threads: rest.split(' ').next()?.parse().ok()?,
-        events: number("tps").or_else(|| number("eps"))?,
-        queries,
-        percentile: number("%)")?,
-        errors: number("err/s"),
-        reconnects: number("reconn/s"),
-    })
+impl OutputReader for Report {
+    fn read(&mut self, _stream: Stream, line: &str, _phase: Option<&str>, out: &Output) -> Vec<Mark> {
+        let (mark, print) = self.mark(line);
+        if self.verb != "run" {
+            out.line(&short(line));
+            if !line.is_empty() {
+                self.last_line = short(line);
+            }
+        } else if print {
+            out.line(line);
+        }
+        mark.into_iter().collect()
+    }
+
+    fn finish(&self, status: ExitStatus) -> Result<()> {
+        let verb = self.verb;
+        match &self.fatal {
+            Some(fatal) => bail!("sysbench {verb}: {fatal}"),
+            None if !status.success() => bail!("sysbench {verb} ended with {status}: {}", self.last_line),
+            None => Ok(()),
+        }
+    }
+
+    fn outcome(&mut self, end: &End, monitor: &mut RunMonitor<'_>) -> ExternalOutcome {
+        let mut outcome = match (&self.last, end) {
+            (_, End::Signal(signal)) => return ExternalOutcome::interrupted(*signal),
+            (Some(block), End::Exited(status)) => {
+                let mut outcome = self.figures(block, monitor);
+                if !status.success() {
+                    outcome.failure = Some(format!("sysbench ended with {status}"));
+                }
+                outcome
+            }
+            (None, End::Exited(status)) => ExternalOutcome::failed(format!(
+                "sysbench ended with {status} and printed no figures: {}",
+                self.fatal.as_deref().unwrap_or("no summary")
+            )),
+            (_, End::TimedOut | End::AfterWindow) => ExternalOutcome::failed(format!(
+                "sysbench had not ended {} s after its start and was killed",
+                self.limit.unwrap_or_default().as_secs()
+            )),
+        };
+        outcome.failure = outcome.failure.or_else(|| self.fatal.clone());
+        outcome.version = Some(format!("sysbench {}", self.version));
+        outcome.details = json!({"sysbench": self.version});
+        outcome
+    }
 }
 
 /// `       1.506 |****************                         1234`
@@ -186,99 +367,98 @@ fn bucket(line: &str) -> Option<(f64, u64)> {
     Some((value.trim().parse().ok()?, count.parse().ok()?))
 }
 
+/// Client statements of one event of a script (src/lua/oltp_common.lua and its callers).
+fn statements(script: &str, values: &Values) -> Result<Option<f64>> {
+    let sum = |names: &[&str]| names.iter().map(|name| values.count(name)).sum::<Result<usize>>();
+    let transaction = || -> Result<usize> { Ok(if values.flag("skip-trx")? { 0 } else { 2 }) };
+    let reads = || -> Result<usize> {
+        let ranges = ["simple-ranges", "sum-ranges", "order-ranges", "distinct-ranges"];
+        let used = if values.flag("range-selects")? {
+            &ranges[..]
+        } else {
+            &[]
+        };
+        Ok(values.count("point-selects")? + sum(used)?)
+    };
+    let writes = || -> Result<usize> {
+        Ok(sum(&["index-updates", "non-index-updates"])? + 2 * values.count("delete-inserts")?)
+    };
+    Ok(match script {
+        "oltp_read_write" => Some(transaction()? + reads()? + writes()?),
+        "oltp_read_only" => Some(transaction()? + reads()?),
+        "oltp_write_only" => Some(transaction()? + writes()?),
+        // An event appends a row to a buffer; most events send no statement.
+        "bulk_insert" => None,
+        _ => Some(1),
+    }
+    .map(|count| count as f64))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const V10: &str = include_str!("../../../../tests/fixtures/external/sysbench-1.0.20-checkpoint.txt");
-    const V11: &str = include_str!("../../../../tests/fixtures/external/sysbench-1.1.0-warmup.txt");
+    fn report() -> Report {
+        Report {
+            expected: Expected {
+                statements: Some(20.0),
+                threads: 2,
+                closed_loop: true,
+                seconds: Some(2),
+            },
+            ..Report::default()
+        }
+    }
 
-    fn read(text: &str) -> (Report, Vec<Mark>) {
-        let mut report = Report::default();
-        let marks = text
-            .lines()
-            .map(|line| report.parse_line(line))
-            .filter(|mark| *mark != Mark::Other)
-            .collect();
-        (report, marks)
+    fn flags(lines: &[&str], report: &Report) -> String {
+        let mut block = Block::default();
+        lines.iter().for_each(|line| block.parse_line(line));
+        report.flags(&block, 2.0).join("\n")
     }
 
     #[test]
-    fn only_the_block_after_the_checkpoint_is_the_window_of_1_0() {
-        let (report, marks) = read(V10);
-        let (checkpoint, last) = (report.checkpoint.unwrap(), report.last.unwrap());
-        assert_eq!(
-            (checkpoint.events, checkpoint.seconds),
-            (Some(1356), Some(2.0001))
-        );
-        assert_eq!(
-            (last.events, last.queries, last.seconds),
-            (Some(4667), Some(93311), Some(6.0040))
-        );
-        assert_eq!(
-            (last.reads, last.writes, last.others),
-            (Some(65314), Some(18665), Some(9332))
-        );
-        assert_eq!(
-            (last.min, last.avg, last.max),
-            (Some(0.81), Some(1.71), Some(13.84))
-        );
-        assert_eq!((last.percentile, last.sum), (Some((95, 3.68)), Some(7999.05)));
-        let counted: u64 = report.histogram.iter().map(|(_, count)| count).sum();
-        assert_eq!(counted, 4667);
-        assert_eq!(
-            marks
-                .iter()
-                .filter(|mark| matches!(mark, Mark::Interval(_)))
-                .count(),
-            6
-        );
-        let place = |wanted: &Mark| marks.iter().position(|mark| mark == wanted).unwrap();
-        assert!(
-            place(&Mark::Started) < place(&Mark::Checkpoint)
-                && place(&Mark::Checkpoint) < place(&Mark::Final)
-        );
-        assert_eq!(marks.iter().filter(|mark| **mark == Mark::Final).count(), 1);
+    fn each_rule_of_consistency_has_its_flag() {
+        let (events, queries, sum) = ("transactions: 1000", "total: 20000", "sum: 3998.0");
+        assert_eq!(flags(&[events, queries, sum], &report()), "");
+        let more = flags(&[events, "total: 20300", sum], &report());
+        assert!(more.starts_with("20.30 statements per event"), "{more}");
+        let idle = [events, queries, "sum: 3800.0"];
+        assert!(flags(&idle, &report()).starts_with("mean latency 3.800 ms, but 2 threads"));
+        let mut open = report();
+        open.expected.closed_loop = false;
+        assert_eq!(flags(&idle, &open), "");
+        open.expected.seconds = Some(10);
+        assert_eq!(flags(&idle, &open), "the measurement took 2.00 s instead of 10 s");
+        assert!(flags(&["transactions: 0", queries], &report()).contains("no events"));
     }
 
     #[test]
-    fn the_format_of_1_1_is_parsed() {
-        let (report, marks) = read(V11);
-        let last = report.last.unwrap();
-        assert_eq!(
-            (last.events, last.queries, last.seconds),
-            (Some(3784), Some(75660), Some(4.0036))
-        );
-        assert!(report.checkpoint.is_none() && marks.contains(&Mark::WarmingUp));
-        let Some(Mark::Interval(first)) = marks.iter().find(|mark| matches!(mark, Mark::Interval(_))) else {
-            panic!("no interval")
+    fn an_interval_has_its_rates_by_column() {
+        let line = "[ 3s ] thds: 2 tps: 843.87 qps: 16888.98 (r/w/o: 11823.45/3377.13/1688.40) lat (ms,95%): 6.32 \
+                    err/s: 0.50 reconn/s: 0.00";
+        let rates = [843.87, 16888.98, 11823.45, 3377.13, 1688.40, 0.5, 0.0];
+        let mark = Mark::Rates(COLUMNS.into_iter().zip(rates).collect(), Some(6.32));
+        assert_eq!(report().mark(line), (Some(mark), false));
+        let warm = Report {
+            warmup: 3,
+            report_every: 3,
+            ..report()
         };
-        assert_eq!((first.second, first.threads, first.events), (1, 2, 843.87));
-        assert_eq!(first.queries, Some([16888.98, 11823.45, 3377.13, 1688.40]));
-        assert_eq!(
-            (first.percentile, first.errors, first.reconnects),
-            (6.32, Some(0.0), Some(0.0))
-        );
+        assert_eq!(warm.interval(line), Some((None, true)));
     }
 
     #[test]
     fn other_lines_in_brackets_and_errors_in_mid_line() {
-        let (mut report, _) = read("");
+        let mut report = report();
+        let queue = "[ 2s ] queue length: 0, concurrency: 0";
+        assert_eq!(report.mark(queue), (None, false));
+        report.mark("(419,419),(420,4FATAL: `thread_run' function failed: bulk_insert.lua:38");
         assert_eq!(
-            report.parse_line("[ 2s ] queue length: 0, concurrency: 0"),
-            Mark::Other
+            report.fatal.as_deref(),
+            Some("FATAL: `thread_run' function failed: bulk_insert.lua:38")
         );
-        report.parse_line("(419,419),(420,4FATAL: `thread_run' function failed: bulk_insert.lua:38");
-        assert_eq!(
-            report.fatal,
-            ["FATAL: `thread_run' function failed: bulk_insert.lua:38"]
-        );
-        let Mark::Interval(plain) = report.parse_line("[ 1s ] thds: 4 eps: 99.50 lat (ms,95%): 1.25") else {
-            panic!("no interval")
-        };
-        assert_eq!(
-            (plain.events, plain.queries, plain.percentile),
-            (99.5, None, 1.25)
-        );
+        let plain = Mark::Rates(vec![("events", 99.5)], Some(1.25));
+        let line = "[ 1s ] thds: 4 eps: 99.50 lat (ms,95%): 1.25";
+        assert_eq!(report.mark(line).0, Some(plain));
     }
 }

@@ -19,7 +19,6 @@ use anyhow::Result;
 
 use crate::driver::Connection;
 use crate::engine::load::Load;
-use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::workload::Descriptor;
@@ -29,86 +28,46 @@ use crate::workload::Setup;
 use crate::workload::Workload;
 
 const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::new(
-        "scenario",
-        Kind::Text("LIST"),
-        Some("simple"),
-        "details of a record: simple, parent (a correlator), metrics (3), ctx1, ctx5, ctx10, ctx20 (context values), custom; \
-         a list or `all`: one run each",
-    ),
-    OptionSpec::new(
-        "mix",
-        Kind::Text("LIST"),
-        None,
-        "scenarios drawn record by record, with weights, such as simple:50,ctx5:50",
-    ),
-    OptionSpec::new(
-        "parent",
-        Kind::Flag,
-        Some("off"),
-        "scenario custom: records have a parent correlator",
-    ),
-    OptionSpec::new(
-        "metrics",
-        Kind::Int(0, 127),
-        Some("0"),
-        "scenario custom: rows in arm_metric per record",
-    ),
-    OptionSpec::new(
-        "contexts",
-        Kind::Int(0, 127),
-        Some("0"),
-        "scenario custom: rows in arm_ctx per record",
-    ),
-    OptionSpec::new(
-        "arm-mode",
-        Kind::Choice(&["multi", "row", "bulk"]),
-        Some("multi"),
-        "multi: one INSERT per record and one multi-row INSERT per detail table; row: one INSERT per row; \
-         bulk: multi-row INSERTs of a whole buffer into each table, as text of at most 512 KiB",
-    ),
-    OptionSpec::new(
-        "ids",
-        Kind::Choice(&["client", "server"]),
-        Some("client"),
-        "client: thread << 40 | sequence; server: AUTO_INCREMENT and LAST_INSERT_ID(), all threads insert at the end of the key",
-    ),
-    OptionSpec::new(
-        "arm-buffer-bytes",
-        Kind::Int(200, 1 << 30),
-        Some("196608"),
-        "size of a buffer; one buffer is one database transaction",
-    ),
-    OptionSpec::new(
-        "records-per-commit",
-        Kind::Int(0, 10_000_000),
-        Some("0"),
-        "records in a buffer; 0: --arm-buffer-bytes divided by the size of a record",
-    ),
-    OptionSpec::new(
-        "arm-buffers",
-        Kind::Int(0, 65_536),
-        Some("0"),
-        "buffers between producer and writers; 0: 1024 with --events, and two per thread in a warm-up and with --time, for a short drain",
-    ),
-    OptionSpec::new(
-        "verify",
-        Kind::Flag,
-        Some("off"),
-        "count the rows of all tables before and after the measurement and compare with the committed rows",
-    ),
-    OptionSpec::new(
-        "check-strict",
-        Kind::Flag,
-        Some("off"),
-        "check: records must have the details of --scenario or --mix; off: of any scenario",
-    ),
-    OptionSpec::new(
-        "parent-key",
-        Kind::Flag,
-        Some("off"),
-        "prepare: an index on parent_corr",
-    ),
+    OptionSpec::text("scenario", "LIST")
+        .default("simple")
+        .help("details of a record: simple, parent (a correlator), metrics (3), ctx1, ctx5, ctx10, ctx20 (context values), custom; \
+         a list or `all`: one run each"),
+    OptionSpec::text("mix", "LIST")
+        .help("scenarios drawn record by record, with weights, such as simple:50,ctx5:50"),
+    OptionSpec::flag("parent")
+        .default("off")
+        .help("scenario custom: records have a parent correlator"),
+    OptionSpec::int("metrics", 0, 127)
+        .default("0")
+        .help("scenario custom: rows in arm_metric per record"),
+    OptionSpec::int("contexts", 0, 127)
+        .default("0")
+        .help("scenario custom: rows in arm_ctx per record"),
+    OptionSpec::choice("arm-mode", &["multi", "row", "bulk"])
+        .default("multi")
+        .help("multi: one INSERT per record and one multi-row INSERT per detail table; row: one INSERT per row; \
+         bulk: multi-row INSERTs of a whole buffer into each table, as text of at most 512 KiB"),
+    OptionSpec::choice("ids", &["client", "server"])
+        .default("client")
+        .help("client: thread << 40 | sequence; server: AUTO_INCREMENT and LAST_INSERT_ID(), all threads insert at the end of the key"),
+    OptionSpec::int("arm-buffer-bytes", 200, 1 << 30)
+        .default("196608")
+        .help("size of a buffer; one buffer is one database transaction"),
+    OptionSpec::int("records-per-commit", 0, 10_000_000)
+        .default("0")
+        .help("records in a buffer; 0: --arm-buffer-bytes divided by the size of a record"),
+    OptionSpec::int("arm-buffers", 0, 65_536)
+        .default("0")
+        .help("buffers between producer and writers; 0: 1024 with --events, and two per thread in a warm-up and with --time, for a short drain"),
+    OptionSpec::flag("verify")
+        .default("off")
+        .help("count the rows of all tables before and after the measurement and compare with the committed rows"),
+    OptionSpec::flag("check-strict")
+        .default("off")
+        .help("check: records must have the details of --scenario or --mix; off: of any scenario"),
+    OptionSpec::flag("parent-key")
+        .default("off")
+        .help("prepare: an index on parent_corr"),
 ];
 
 static DESCRIPTOR: Descriptor = Descriptor {

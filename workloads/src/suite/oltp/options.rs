@@ -1,91 +1,58 @@
 //! The options of sysbench's OLTP scripts that change statements. Every script accepts all of them,
 //! as in sysbench.
 
-use crate::options::Kind;
 use crate::options::OptionSpec;
 
 const MANY: i64 = 1_000_000;
 
 /// Options of every script on the OLTP tables.
 pub const STATEMENTS: &[OptionSpec] = &[
-    OptionSpec::new("range-size", Kind::Int(1, MANY), Some("100"), "rows of a range"),
-    OptionSpec::new(
-        "point-selects",
-        Kind::Int(0, MANY),
-        Some("10"),
-        "point selects per transaction; 1 in oltp_point_select",
-    ),
-    OptionSpec::new("range-selects", Kind::Flag, Some("on"), "off: no range selects"),
-    OptionSpec::new(
-        "simple-ranges",
-        Kind::Int(0, MANY),
-        Some("1"),
-        "simple range selects per transaction",
-    ),
-    OptionSpec::new(
-        "sum-ranges",
-        Kind::Int(0, MANY),
-        Some("1"),
-        "SELECT SUM() per transaction",
-    ),
-    OptionSpec::new(
-        "order-ranges",
-        Kind::Int(0, MANY),
-        Some("1"),
-        "SELECT ... ORDER BY per transaction",
-    ),
-    OptionSpec::new(
-        "distinct-ranges",
-        Kind::Int(0, MANY),
-        Some("1"),
-        "SELECT DISTINCT per transaction",
-    ),
-    OptionSpec::new(
-        "index-updates",
-        Kind::Int(0, MANY),
-        Some("1"),
-        "updates of an indexed column per transaction",
-    ),
-    OptionSpec::new(
-        "non-index-updates",
-        Kind::Int(0, MANY),
-        Some("1"),
-        "updates of a column without index per transaction",
-    ),
-    OptionSpec::new(
-        "delete-inserts",
-        Kind::Int(0, MANY),
-        Some("1"),
-        "DELETE + INSERT of one row per transaction",
-    ),
-    OptionSpec::new(
-        "skip-trx",
-        Kind::Flag,
-        Some("off"),
-        "no BEGIN and COMMIT: every statement is autocommitted",
-    ),
+    OptionSpec::int("range-size", 1, MANY)
+        .default("100")
+        .help("rows of a range"),
+    OptionSpec::int("point-selects", 0, MANY)
+        .default("10")
+        .help("point selects per transaction; 1 in oltp_point_select"),
+    OptionSpec::flag("range-selects")
+        .default("on")
+        .help("off: no range selects"),
+    OptionSpec::int("simple-ranges", 0, MANY)
+        .default("1")
+        .help("simple range selects per transaction"),
+    OptionSpec::int("sum-ranges", 0, MANY)
+        .default("1")
+        .help("SELECT SUM() per transaction"),
+    OptionSpec::int("order-ranges", 0, MANY)
+        .default("1")
+        .help("SELECT ... ORDER BY per transaction"),
+    OptionSpec::int("distinct-ranges", 0, MANY)
+        .default("1")
+        .help("SELECT DISTINCT per transaction"),
+    OptionSpec::int("index-updates", 0, MANY)
+        .default("1")
+        .help("updates of an indexed column per transaction"),
+    OptionSpec::int("non-index-updates", 0, MANY)
+        .default("1")
+        .help("updates of a column without index per transaction"),
+    OptionSpec::int("delete-inserts", 0, MANY)
+        .default("1")
+        .help("DELETE + INSERT of one row per transaction"),
+    OptionSpec::flag("skip-trx")
+        .default("off")
+        .help("no BEGIN and COMMIT: every statement is autocommitted"),
 ];
 
 /// Options of `select_random_points`.
-pub const POINTS: &[OptionSpec] = &[OptionSpec::new(
-    "random-points",
-    Kind::Int(1, 10_000),
-    Some("10"),
-    "values in the IN () of a SELECT",
-)];
+pub const POINTS: &[OptionSpec] = &[OptionSpec::int("random-points", 1, 10_000)
+    .default("10")
+    .help("values in the IN () of a SELECT")];
 
 /// Options of `select_random_ranges`.
 pub const RANGES: &[OptionSpec] = &[
-    OptionSpec::new(
-        "number-of-ranges",
-        Kind::Int(1, 10_000),
-        Some("10"),
-        "BETWEEN ranges in a SELECT",
-    ),
-    OptionSpec::new(
-        "delta",
-        Kind::Int(0, MANY),
-        Some("5"),
-        "distance between the ends of a range",
-    ),
+    OptionSpec::int("number-of-ranges", 1, 10_000)
+        .default("10")
+        .help("BETWEEN ranges in a SELECT"),
+    OptionSpec::int("delta", 0, MANY)
+        .default("5")
+        .help("distance between the ends of a range"),
 ];

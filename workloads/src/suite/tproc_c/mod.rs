@@ -29,7 +29,6 @@ use crate::engine::client::Client;
 use crate::engine::load::Load;
 use crate::engine::load::Moment;
 use crate::engine::load::Session;
-use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::random::Rng;
@@ -43,60 +42,33 @@ use session::TerminalSession;
 
 /// Options of the workload.
 pub const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::new(
-        "warehouses",
-        Kind::Int(1, 100_000),
-        Some("1"),
-        "prepare: warehouses to load, about 100 MB each; run: number of warehouses to use [default for run: all]",
-    ),
-    OptionSpec::new(
-        "tproc-mode",
-        Kind::Choice(&["call", "prepared"]),
-        Some("call"),
-        "call: CALL of the procedures as text; prepared: SQL PREPARE and EXECUTE of the CALLs",
-    ),
-    OptionSpec::new(
-        "all-warehouses",
-        Kind::Flag,
-        Some("off"),
-        "each thread uses its share of all warehouses instead of one warehouse",
-    ),
-    OptionSpec::new(
-        "keying-thinking",
-        Kind::Flag,
-        Some("off"),
-        "keying times (18, 3, 2 s) and think times (mean 12, 10, 5 s) of TPC-C: about 1.3 new orders per minute and thread",
-    ),
-    OptionSpec::new(
-        "strict",
-        Kind::Flag,
-        Some("off"),
-        "prepare and run: the rules of TPC-C where HammerDB deviates; not comparable with HammerDB",
-    ),
-    OptionSpec::new(
-        "check",
-        Kind::Flag,
-        Some("off"),
-        "run: check the consistency of the data after the run; exit status 1 if a rule is broken",
-    ),
-    OptionSpec::new(
-        "mysql-storage-engine",
-        Kind::Text("ENGINE"),
-        Some("innodb"),
-        "prepare: storage engine",
-    ),
-    OptionSpec::new(
-        "partition",
-        Kind::Flag,
-        Some("off"),
-        "prepare: one partition of order_line per 100 warehouses, from 200 warehouses on",
-    ),
-    OptionSpec::new(
-        "history-pk",
-        Kind::Flag,
-        Some("off"),
-        "prepare: an invisible AUTO_INCREMENT key for history (MySQL 8.0.30 and later)",
-    ),
+    OptionSpec::int("warehouses", 1, 100_000)
+        .default("1")
+        .help("prepare: warehouses to load, about 100 MB each; run: number of warehouses to use [default for run: all]"),
+    OptionSpec::choice("tproc-mode", &["call", "prepared"])
+        .default("call")
+        .help("call: CALL of the procedures as text; prepared: SQL PREPARE and EXECUTE of the CALLs"),
+    OptionSpec::flag("all-warehouses")
+        .default("off")
+        .help("each thread uses its share of all warehouses instead of one warehouse"),
+    OptionSpec::flag("keying-thinking")
+        .default("off")
+        .help("keying times (18, 3, 2 s) and think times (mean 12, 10, 5 s) of TPC-C: about 1.3 new orders per minute and thread"),
+    OptionSpec::flag("strict")
+        .default("off")
+        .help("prepare and run: the rules of TPC-C where HammerDB deviates; not comparable with HammerDB"),
+    OptionSpec::flag("check")
+        .default("off")
+        .help("run: check the consistency of the data after the run; exit status 1 if a rule is broken"),
+    OptionSpec::text("mysql-storage-engine", "ENGINE")
+        .default("innodb")
+        .help("prepare: storage engine"),
+    OptionSpec::flag("partition")
+        .default("off")
+        .help("prepare: one partition of order_line per 100 warehouses, from 200 warehouses on"),
+    OptionSpec::flag("history-pk")
+        .default("off")
+        .help("prepare: an invisible AUTO_INCREMENT key for history (MySQL 8.0.30 and later)"),
 ];
 
 static DESCRIPTOR: Descriptor = Descriptor {

@@ -11,14 +11,14 @@ use loadprint_mysqlclient::Tls;
 
 use super::super::Job;
 use super::super::account;
+use super::super::account::PrivateDir;
 use super::super::account::ResolvedAccount;
-use super::super::private_dir::PrivateDir;
 
 /// The process of an option, ready to start; `None` without the option.
 ///
 /// # Errors
 /// If the words cannot be split.
-pub fn program(job: &Job<'_>, option: &str, private: &PrivateDir) -> Result<Option<Command>> {
+pub fn command(job: &Job<'_>, option: &str, private: &PrivateDir) -> Result<Option<Command>> {
     let Some(text) = job.values.text(option)? else {
         return Ok(None);
     };
@@ -30,9 +30,9 @@ pub fn program(job: &Job<'_>, option: &str, private: &PrivateDir) -> Result<Opti
         ("warmup", job.values.number("warmup-time")?.to_string()),
         ("rate", job.values.number("rate")?.to_string()),
         ("defaults_file", file.display().to_string()),
-        ("host", account.host),
-        ("port", account.port.to_string()),
-        ("socket", account.socket.unwrap_or_default()),
+        ("host", account.endpoint.host),
+        ("port", account.endpoint.port.to_string()),
+        ("socket", account.endpoint.socket.unwrap_or_default()),
         ("database", account.database),
         ("user", account.user),
     ];
@@ -76,16 +76,14 @@ fn option_file(account: &ResolvedAccount) -> Result<String> {
         quoted(&account.user)?,
         quoted(&account.password)?
     );
-    match &account.socket {
-        Some(socket) => text += &format!("socket={}\n", quoted(socket)?),
+    let endpoint = &account.endpoint;
+    text += &match &endpoint.socket {
+        Some(socket) => format!("socket={}\n", quoted(socket)?),
         None => {
-            text += &format!(
-                "host={}\nport={}\nprotocol=tcp\n",
-                quoted(&account.host)?,
-                account.port
-            )
+            let host = quoted(&endpoint.host)?;
+            format!("host={host}\nport={}\nprotocol=tcp\n", endpoint.port)
         }
-    }
+    };
     Ok(text + &tls_lines(&account.tls, quoted)?)
 }
 
