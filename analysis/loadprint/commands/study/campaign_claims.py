@@ -29,8 +29,7 @@ from loadprint.commands.study.side_ratios import (
 )
 from loadprint.configuration.field_types import Strict
 from loadprint.statistics import stats
-from loadprint.statistics.rank import rank_correlation
-from loadprint.statistics.several import best_candidates, zero_bound
+from loadprint.statistics.several import best_candidates, rank_correlation, zero_bound
 from loadprint.statistics.stats import Estimate
 
 Sides = Annotated[list[str], Field(min_length=2)]
