@@ -217,8 +217,8 @@ def test_every_formula_gives_the_value_of_a_run_with_every_table(
 def test_the_page_names_the_unit_of_a_formula_where_the_column_has_another(tmp_path: Path) -> None:
     assert main(["report", str(KEPT / "oltp"), "-o", str(tmp_path / "page.html")]) == 0
     page = (tmp_path / "page.html").read_text()
-    assert 'data-formula="512 × Δdisk.vda.write_sectors / s, in B/s"' in page
-    assert 'data-formula="Δdisk.vda.writes / s"' in page
+    assert 'data-tip="512 × Δdisk.vda.write_sectors / s, in B/s' in page
+    assert 'data-tip="Δdisk.vda.writes / s' in page
 
 
 def test_an_expression_without_its_unit_or_time_is_noticed(tmp_path: Path) -> None:

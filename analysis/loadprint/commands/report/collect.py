@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from loadprint.commands.report import charts, histograms
+from loadprint.commands.report import charts, distributions
 from loadprint.commands.report.flames import flames
 from loadprint.commands.report.scaling import scaled
 from loadprint.commands.sweep.cells import Cell, Swept
@@ -44,7 +44,7 @@ def collect(sides: Sequence[Side], reference: str | None) -> Report:
     known = iter(sampled)
     measured = [[gather(run, store, series=next(known)[2]) for run in side.runs] for side in sides]
     table = compare(sides, reference, measured=measured)
-    percentiles, by_type = histograms.latency(runs, len(sides))
+    percentiles, by_type = distributions.latency(runs, len(sides))
     found = assembled(
         title_of(sides),
         sides,
@@ -52,7 +52,7 @@ def collect(sides: Sequence[Side], reference: str | None) -> Report:
         sampled,
         table,
         percentiles=percentiles,
-        distributions=(*by_type, *histograms.of_ebpf(measured)),
+        distributions=(*by_type, *distributions.of_ebpf(measured)),
         scaled=scaled(_swept(sides, measured)),
         flames=flames(measured, table),
     )

@@ -12,7 +12,7 @@ from loadprint import numbers
 from loadprint.commands.ab.result import TREATMENT, Result
 from loadprint.commands.report import pack
 from loadprint.commands.report.charts import SECTIONS
-from loadprint.commands.report.histograms import SOURCES
+from loadprint.commands.report.distributions import SOURCES
 from loadprint.commands.report.pack import Grid, encoded
 from loadprint.rendering.report_data import Course, Distribution, Floats, Line, Panel, Percentiles, Report
 

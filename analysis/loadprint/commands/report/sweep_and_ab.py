@@ -8,7 +8,7 @@ from pathlib import Path
 
 from loadprint.commands.ab import show
 from loadprint.commands.operands import MAX_SIDES
-from loadprint.commands.report import charts, histograms
+from loadprint.commands.report import charts, distributions
 from loadprint.commands.report.collect import assembled, placed, with_absent
 from loadprint.commands.report.scaling import scaled
 from loadprint.commands.sweep import cells, sweep_pivots
@@ -38,7 +38,7 @@ def collect_sweep(path: Path) -> Report:
         [list(cell.runs) for cell in known],
         charts.sample(charted, Store(), CHARTED),
         pivots=pivots,
-        percentiles=histograms.latency(charted, len(sides))[0],
+        percentiles=distributions.latency(charted, len(sides))[0],
         scaled=scaled(swept),
     )
     if len(sides) > MOST_CHARTED:
