@@ -82,6 +82,5 @@ def write_bytes(content: bytes, output: Path | None) -> None:
     try:
         write_output(output, content)
     except OSError as error:
-        raise InputError(
-            output, error.strerror or "cannot be written", "give another file with -o"
-        ) from error
+        what = error.strerror or "cannot be written"
+        raise InputError(error.filename or output, what, "give another file with -o") from error

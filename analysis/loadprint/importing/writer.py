@@ -6,9 +6,9 @@ null, so they are not read as monotonic. Facts that the tool did not record are 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import secrets
+import shutil
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -25,7 +25,7 @@ from loadprint.importing.imported import LAYOUTS, Array, Imported, ImportedTable
 from loadprint.reading import bounds
 from loadprint.reading.crc32c import crc32c_file
 from loadprint.reading.documents import FORMAT_VERSION
-from loadprint.safe_files import Directory
+from loadprint.safe_files import require_output
 
 WRITER = "loadprint import"
 ROLE = "server"
@@ -42,13 +42,15 @@ def write_run(out: Path, imported: Imported) -> Path:
     out = out.absolute()  # `.` has no name
     _require_recording(out, imported)
     try:
-        temporary = Directory.new(out.with_name(f".{out.name}-{secrets.token_hex(4)}"))
+        require_output(out.parent, create=True)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        temporary = out.with_name(f".{out.name}-{secrets.token_hex(4)}")
         try:
-            _write_parts(temporary.by_descriptor, out.name, imported)
-            temporary.path.rename(out)
+            temporary.mkdir()
+            _write_parts(temporary, out.name, imported)
+            temporary.rename(out)
         except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.remove()
+            shutil.rmtree(temporary, ignore_errors=True)
             raise
     except OSError as error:
         what = error.strerror or "cannot be written"

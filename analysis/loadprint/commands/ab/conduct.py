@@ -26,7 +26,7 @@ from loadprint.commands.ab.guards import Guarding, parse
 from loadprint.commands.ab.recorder import Recorder, server_pid
 from loadprint.commands.ab.switch import PAUSES_ALONE_S, PAUSES_S, Switch, Taken, say, start_time
 from loadprint.errors import InputError
-from loadprint.safe_files import Directory
+from loadprint.safe_files import replace
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 START_S = 120.0  # for the first answer of the recorder, on a busy host
@@ -260,9 +260,7 @@ class Conductor:
 
 def write(path: Path, value: dict[str, Any], mode: int = 0o600) -> None:
     """Write a JSON document in one step."""
-    Directory.open(path.parent).replace(
-        path.name, json.dumps(value, indent=1, ensure_ascii=False) + "\n", mode
-    )
+    replace(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n", mode)
 
 
 def close(run: Path, meta: dict[str, Any], failure: str | None) -> None:

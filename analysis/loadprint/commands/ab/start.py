@@ -12,7 +12,6 @@ from typing import Any
 
 from loadprint.commands.ab import conduct
 from loadprint.commands.ab.switch import Taken, say
-from loadprint.configuration.checkout import CHECKOUT
 from loadprint.errors import InputError
 from loadprint.printable import printable
 from loadprint.safe_files import require_trusted
@@ -76,6 +75,6 @@ def revert(run: Path) -> tuple[bool, str]:
 
 def _require_trusted(path: Path, fix: str, *, create: bool = False, shared: bool = False) -> None:
     try:
-        require_trusted(path, create=create, shared=shared, owner=CHECKOUT.stat().st_uid)
+        require_trusted(path, create=create, shared=shared)
     except OSError as error:
         raise InputError(error.filename, str(error.strerror), fix) from error

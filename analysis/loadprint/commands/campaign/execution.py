@@ -23,7 +23,6 @@ from loadprint.commands.campaign.campaign_model import Campaign, EqualLoad
 from loadprint.commands.campaign.campaign_sides import cells
 from loadprint.commands.campaign.control_node import identity_of, is_alive
 from loadprint.commands.campaign.server_identity import MAIN, Identity, confirm, key_of
-from loadprint.configuration.checkout import CHECKOUT
 from loadprint.configuration.document import DocumentError
 from loadprint.safe_files import require_trusted
 
@@ -221,7 +220,7 @@ def _require_trusted(parent: Path) -> None:
     checkout can change the programs anyway.
     """
     try:
-        require_trusted(parent, create=True, owner=CHECKOUT.stat().st_uid)
+        require_trusted(parent, create=True)
     except OSError as error:
         raise DocumentError(
             f"{error.filename}: {error.strerror}; name another directory (--runs, -e campaign_runs_dir=)"

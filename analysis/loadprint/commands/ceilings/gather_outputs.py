@@ -22,7 +22,7 @@ from loadprint.printable import printable
 from loadprint.reading import bounds
 from loadprint.reading.documents import Each, Kind, ListOf, Shape, shape_error
 from loadprint.reading.recording import read_object
-from loadprint.safe_files import write_private
+from loadprint.safe_files import replace
 
 STEPS = "steps.json"
 FIX = "let ansible/ceilings.yml write it"
@@ -133,6 +133,6 @@ def _entry(
 def write(document: Mapping[str, Any], path: Path) -> None:
     """Write `ceilings.json` atomically, with mode 0600. Raises InputError."""
     try:
-        write_private(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        replace(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n", 0o600)
     except OSError as error:
         raise InputError(path, error.strerror or "cannot be written", "name another file after -o") from error

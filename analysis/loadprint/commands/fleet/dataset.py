@@ -7,8 +7,6 @@ engine that reads Parquet can read it; docs/fleet.md describes the columns.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from loadprint.errors import InputError
-from loadprint.safe_files import Directory
+from loadprint.safe_files import require_output
 
 FORMAT_VERSION = 1
 RUNS, SETS = "runs", "cpusets"
@@ -74,7 +72,14 @@ def require_version(dataset: Dataset) -> None:
 
 
 def mark_version(dataset: Dataset) -> None:
-    """Write the format version into the data set."""
+    """Write the format version into the data set. Raises InputError if root cannot trust its directory."""
+    if "file" in _protocols(dataset.filesystem):
+        try:
+            require_output(Path(dataset.root), create=True, shared=False)
+        except OSError as error:
+            raise InputError(
+                error.filename, error.strerror or "cannot be used", "name another directory"
+            ) from error
     _write(dataset, f"{dataset.root}/loadprint-fleet-version", f"{FORMAT_VERSION}\n".encode())
 
 
@@ -88,22 +93,11 @@ def write_part(dataset: Dataset, path: str, table: pa.Table) -> int:
 
 
 def _write(dataset: Dataset, path: str, content: bytes) -> None:
-    """Write a file of a data set in one step, not through a link. Raises OSError."""
-    folder, _, name = path.rpartition("/")
-    if "file" not in _protocols(dataset.filesystem):
-        temporary = f"{path}.new"
-        dataset.filesystem.makedirs(folder, exist_ok=True)
-        dataset.filesystem.pipe_file(temporary, content)
-        dataset.filesystem.mv(temporary, path)
-        return
-    Path(dataset.root).mkdir(parents=True, exist_ok=True)
-    with contextlib.ExitStack() as opened:
-        here = Directory.open(Path(dataset.root))
-        opened.callback(os.close, here.fd)
-        for each in Path(folder).relative_to(dataset.root).parts:
-            here = here.require(each)
-            opened.callback(os.close, here.fd)
-        here.replace(name, content)
+    """Write a file of a data set in one step. Raises OSError."""
+    temporary = f"{path}.new"
+    dataset.filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
+    dataset.filesystem.pipe_file(temporary, content)
+    dataset.filesystem.mv(temporary, path)
 
 
 def _safe(name: str) -> str:
