@@ -16,12 +16,8 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
 
+use crate::prelude::*;
 use loadprint_recording::clock::monotonic_ns;
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Schema;
-
-use crate::Probe;
-use crate::ProbeError;
 
 /// A finished read.
 #[derive(Debug)]

@@ -10,12 +10,6 @@
 use std::fs;
 use std::io;
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
 use perf_event::Builder;
 use perf_event::Counter;
 use perf_event::events::Cache;
@@ -25,16 +19,10 @@ use perf_event::events::CacheResult;
 use perf_event::events::Hardware;
 use perf_event::events::Software;
 
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::background::Background;
 use crate::host::RAISE_OPEN_FILES;
 use crate::host::fix_of;
 use crate::options::CpuSet;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -48,26 +36,16 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
 
 static ENTITY: &[Text] = &[text("event"), text("cpus")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
-static COLUMNS: &[Column] = &[
-    Column::counter(
-        "value",
-        Unit::One,
+static COLUMNS: &[Column] = columns! {
+    counter(One) "value",
         "events while the counter was running; missing if it never ran or is not available",
-        "perf_event_open(2), value",
-    ),
-    Column::counter(
-        "enabled_ns",
-        Unit::Nanosecond,
-        "time since the counter was opened, summed over CPUs",
-        "perf_event_open(2), time_enabled",
-    ),
-    Column::counter(
-        "running_ns",
-        Unit::Nanosecond,
+        "perf_event_open(2), value";
+    counter(Nanosecond) "enabled_ns",
+        "time since the counter was opened, summed over CPUs", "perf_event_open(2), time_enabled";
+    counter(Nanosecond) "running_ns",
         "time in which it counted; less than enabled_ns if counters are multiplexed",
-        "perf_event_open(2), time_running",
-    ),
-];
+        "perf_event_open(2), time_running";
+};
 
 /// A counted event.
 #[derive(Clone, Copy, Debug)]

@@ -17,12 +17,6 @@ use libbpf_rs::skel::OpenSkel;
 use libbpf_rs::skel::Skel;
 use libbpf_rs::skel::SkelBuilder;
 use loadprint_recording::histogram::BUCKETS;
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
 
 use super::Shared;
 use super::has_tracepoint;
@@ -38,12 +32,7 @@ use super::skeletons::block::BlockSkel;
 use super::skeletons::block::BlockSkelBuilder;
 use super::skeletons::block::types::limits as Limits;
 use super::skeletons::block::types::operation as Operation;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
@@ -57,23 +46,13 @@ static ENTITY: &[Text] = &[text("device"), text("operation"), text("stage")];
 static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);
 const SOURCE: &str =
     "stage queue: block_rq_insert to block_rq_issue; device: block_rq_issue to block_rq_complete";
-static COLUMNS: &[Column] = &[
-    Column::counter("sum_ns", Unit::Nanosecond, "time of all requests", SOURCE).lower(),
-    Column::buckets(
-        "buckets",
-        Unit::Nanosecond,
-        "requests by the time they took",
-        SOURCE,
-    )
-    .lower(),
-    Column::counter(
-        "lost",
-        Unit::One,
+static COLUMNS: &[Column] = columns! {
+    counter(Nanosecond) "sum_ns", "time of all requests", SOURCE, lower;
+    buckets(Nanosecond) "buckets", "requests by the time they took", SOURCE, lower;
+    counter(One) "lost",
         "requests that were not measured, because too many were in flight; only of stage device",
-        "block_rq_issue",
-    )
-    .lower(),
-];
+        "block_rq_issue", lower;
+};
 
 /// The name of each operation, and whether every disk has a row for it. A `write_fua` is durable
 /// when it completes.

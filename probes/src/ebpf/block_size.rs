@@ -3,13 +3,6 @@
 use std::io;
 use std::rc::Rc;
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-
 use super::Shared;
 use super::block::Names;
 use super::block::Requests;
@@ -17,12 +10,7 @@ use super::block::cells;
 use super::block::slots;
 use super::map::Histograms;
 use super::map::unmapped;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
@@ -35,15 +23,10 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
 static ENTITY: &[Text] = &[text("device"), text("operation")];
 static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);
 const SOURCE: &str = "__data_len of struct request at block_rq_issue, counted at block_rq_complete";
-static COLUMNS: &[Column] = &[
-    Column::counter("sum_bytes", Unit::Byte, "bytes of all requests", SOURCE),
-    Column::buckets(
-        "buckets",
-        Unit::Byte,
-        "requests by size; a flush has none",
-        SOURCE,
-    ),
-];
+static COLUMNS: &[Column] = columns! {
+    counter(Byte) "sum_bytes", "bytes of all requests", SOURCE;
+    buckets(Byte) "buckets", "requests by size; a flush has none", SOURCE;
+};
 
 #[derive(Debug)]
 struct BlockSize {

@@ -12,12 +12,6 @@ use libbpf_rs::MapFlags;
 use libbpf_rs::skel::OpenSkel;
 use libbpf_rs::skel::Skel;
 use libbpf_rs::skel::SkelBuilder;
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
 
 use super::Shared;
 use super::histogram_cells;
@@ -29,34 +23,21 @@ use super::programs::size_call_counters;
 use super::skeletons::irq::IrqSkel;
 use super::skeletons::irq::IrqSkelBuilder;
 use super::skeletons::irq::types::limits as Limits;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf("ebpf_irq", "time in soft and hard interrupts", &SCHEMA, open);
 
 static ENTITY: &[Text] = &[text("kind")];
 static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);
-static COLUMNS: &[Column] = &[
-    Column::counter(
-        "sum_ns",
-        Unit::Nanosecond,
+static COLUMNS: &[Column] = columns! {
+    counter(Nanosecond) "sum_ns",
         "time in these interrupts",
-        "softirq_entry to softirq_exit, irq_handler_entry to irq_handler_exit",
-    )
-    .lower(),
-    Column::buckets(
-        "buckets",
-        Unit::Nanosecond,
+        "softirq_entry to softirq_exit, irq_handler_entry to irq_handler_exit", lower;
+    buckets(Nanosecond) "buckets",
         "interrupts by the time they took",
-        "softirq_entry to softirq_exit, irq_handler_entry to irq_handler_exit",
-    )
-    .lower(),
-];
+        "softirq_entry to softirq_exit, irq_handler_entry to irq_handler_exit", lower;
+};
 
 /// The soft interrupts in the order of `include/linux/interrupt.h`.
 const SOFTIRQS: [&str; Limits::SOFTIRQS.0 as usize] = [

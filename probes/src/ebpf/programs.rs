@@ -18,28 +18,15 @@ use libbpf_rs::MapCore;
 use libbpf_rs::Object;
 use libbpf_rs::OpenObject;
 use libbpf_rs::libbpf_sys;
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
 
 use super::Shared;
 use super::check_host;
 use super::map::MappedArray;
 use super::map::unmapped;
 use super::skeletons::sched::types::cpu_calls;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::host::ParseError;
-use crate::host::Source;
 use crate::host::fix_of;
 use crate::options::CpuSet;
+use crate::prelude::*;
 use crate::procfs::fields::Cursor;
 use crate::procfs::fields::empty;
 
@@ -53,29 +40,16 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
 
 static ENTITY: &[Text] = &[text("object"), text("program"), text("cpus")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
-static COLUMNS: &[Column] = &[
-    Column::counter(
-        "run_time_ns",
-        Unit::Nanosecond,
+static COLUMNS: &[Column] = columns! {
+    counter(Nanosecond) "run_time_ns",
         "time in the program on all CPUs, since the recorder started; null on rows of a CPU set",
-        "run_time_ns of /proc/self/fdinfo, under BPF_ENABLE_STATS",
-    )
-    .lower(),
-    Column::counter(
-        "run_cnt",
-        Unit::One,
+        "run_time_ns of /proc/self/fdinfo, under BPF_ENABLE_STATS", lower;
+    counter(One) "run_cnt",
         "calls that this time covers; null on rows of a CPU set",
-        "run_cnt of /proc/self/fdinfo, under BPF_ENABLE_STATS",
-    )
-    .lower(),
-    Column::counter(
-        "calls",
-        Unit::One,
-        "calls on these CPUs since the program was attached",
-        "counted by the program itself, by CPU",
-    )
-    .lower(),
-];
+        "run_cnt of /proc/self/fdinfo, under BPF_ENABLE_STATS", lower;
+    counter(One) "calls",
+        "calls on these CPUs since the program was attached", "counted by the program itself, by CPU", lower;
+};
 
 /// `CALL_COUNTER` puts this before the name of the program to name its map. A program without such
 /// a map is refused.

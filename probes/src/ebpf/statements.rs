@@ -19,13 +19,6 @@ use libbpf_rs::Link;
 use libbpf_rs::skel::OpenSkel;
 use libbpf_rs::skel::Skel;
 use libbpf_rs::skel::SkelBuilder;
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-use rustix::thread::CapabilitySet;
 
 use super::Shared;
 use super::check_host;
@@ -41,12 +34,7 @@ use super::skeletons::statements::StatementsSkel;
 use super::skeletons::statements::StatementsSkelBuilder;
 use super::skeletons::statements::types::limits as Limits;
 use super::skeletons::statements::types::seen_commands;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
+use crate::prelude::*;
 use crate::symbols::Answer;
 use crate::symbols::Dispatch;
 use crate::symbols::Request;
@@ -70,28 +58,12 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
 
 static ENTITY: &[Text] = &[text("role"), text("command")];
 static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);
-static COLUMNS: &[Column] = &[
-    Column::counter(
-        "sum_ns",
-        Unit::Nanosecond,
-        "time in these commands",
-        "dispatch_command, entry to return",
-    )
-    .lower(),
-    Column::buckets(
-        "buckets",
-        Unit::Nanosecond,
-        "commands by the time they took",
-        "dispatch_command, entry to return",
-    )
-    .lower(),
-    Column::gauge(
-        "pid",
-        Unit::One,
-        "the traced process, the newest of its role",
-        "/proc/PID/exe",
-    ),
-];
+static COLUMNS: &[Column] = columns! {
+    counter(Nanosecond) "sum_ns", "time in these commands", "dispatch_command, entry to return", lower;
+    buckets(Nanosecond) "buckets",
+        "commands by the time they took", "dispatch_command, entry to return", lower;
+    gauge(One) "pid", "the traced process, the newest of its role", "/proc/PID/exe";
+};
 
 /// The time that reading the programs of all processes may take before the first sample.
 const READ_AT_START: Duration = Duration::from_secs(10);

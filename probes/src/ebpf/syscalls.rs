@@ -20,12 +20,6 @@ use std::sync::atomic::Ordering;
 use libbpf_rs::skel::OpenSkel;
 use libbpf_rs::skel::Skel;
 use libbpf_rs::skel::SkelBuilder;
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
 use syscalls::Sysno;
 
 use super::Shared;
@@ -42,12 +36,7 @@ use super::skeletons::syscalls::SyscallsSkelBuilder;
 use super::skeletons::syscalls::types::call_counters;
 use super::skeletons::syscalls::types::limits as Limits;
 use super::skeletons::syscalls::types::seen_calls;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
+use crate::prelude::*;
 
 /// The line of the counters in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
@@ -69,40 +58,19 @@ pub const LATENCY: ProbeEntry = ProbeEntry::ebpf(
 
 static ENTITY: &[Text] = &[text("role"), text("syscall")];
 static COUNTS: Schema = Schema::table(ENTITY, COUNT_COLUMNS);
-static COUNT_COLUMNS: &[Column] = &[
-    Column::counter("count", Unit::One, "calls that returned", "raw_syscalls:sys_exit"),
-    Column::counter(
-        "time_ns",
-        Unit::Nanosecond,
-        "time in these calls, waiting included",
-        "raw_syscalls:sys_enter to sys_exit",
-    )
-    .lower(),
-    Column::counter(
-        "errors",
-        Unit::One,
+static COUNT_COLUMNS: &[Column] = columns! {
+    counter(One) "count", "calls that returned", "raw_syscalls:sys_exit";
+    counter(Nanosecond) "time_ns",
+        "time in these calls, waiting included", "raw_syscalls:sys_enter to sys_exit", lower;
+    counter(One) "errors",
         "calls that returned an error, interrupted ones included",
-        "raw_syscalls:sys_exit, ret from -4095 to -1",
-    )
-    .lower(),
-];
+        "raw_syscalls:sys_exit, ret from -4095 to -1", lower;
+};
 static TIMES: Schema = Schema::histogram(ENTITY, TIME_COLUMNS);
-static TIME_COLUMNS: &[Column] = &[
-    Column::counter(
-        "sum_ns",
-        Unit::Nanosecond,
-        "time in these calls",
-        "raw_syscalls:sys_enter to sys_exit",
-    )
-    .lower(),
-    Column::buckets(
-        "buckets",
-        Unit::Nanosecond,
-        "calls by the time they took",
-        "raw_syscalls:sys_enter to sys_exit",
-    )
-    .lower(),
-];
+static TIME_COLUMNS: &[Column] = columns! {
+    counter(Nanosecond) "sum_ns", "time in these calls", "raw_syscalls:sys_enter to sys_exit", lower;
+    buckets(Nanosecond) "buckets", "calls by the time they took", "raw_syscalls:sys_enter to sys_exit", lower;
+};
 
 const CALLS: usize = Limits::CALLS.0 as usize;
 const COMPAT: usize = Limits::COMPAT.0 as usize;

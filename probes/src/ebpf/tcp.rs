@@ -22,12 +22,6 @@ use libbpf_rs::MapFlags;
 use libbpf_rs::skel::OpenSkel;
 use libbpf_rs::skel::Skel;
 use libbpf_rs::skel::SkelBuilder;
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
 
 use super::Shared;
 use super::histogram_cells;
@@ -44,12 +38,7 @@ use super::skeletons::tcp::types::connection_counters;
 use super::skeletons::tcp::types::limits as Limits;
 use super::skeletons::tcp::types::port_page;
 use super::skeletons::tcp::types::slots_of_port as SlotsOfPort;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
+use crate::prelude::*;
 use crate::procfs::targets::Targets;
 
 /// The probe's line in the registry.
@@ -63,41 +52,20 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
 static ENTITY: &[Text] = &[text("port"), text("side"), text("peer")];
 static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);
 const RTT: &str = "srtt_us of struct tcp_sock at tcp_probe";
-static COLUMNS: &[Column] = &[
-    Column::counter(
-        "sum_ns",
-        Unit::Nanosecond,
-        "smoothed round-trip times, summed over one in four segments received",
-        RTT,
-    )
-    .lower(),
-    Column::buckets(
-        "buckets",
-        Unit::Nanosecond,
+static COLUMNS: &[Column] = columns! {
+    counter(Nanosecond) "sum_ns",
+        "smoothed round-trip times, summed over one in four segments received", RTT, lower;
+    buckets(Nanosecond) "buckets",
         "one in four segments received, at random, by the smoothed round-trip time of their connection",
-        RTT,
-    )
-    .lower(),
-    Column::counter(
-        "retransmits",
-        Unit::One,
+        RTT, lower;
+    counter(One) "retransmits",
         "segments retransmitted, SYN and SYN-ACK included",
-        "tcp_retransmit_skb, tcp_retransmit_synack",
-    )
-    .lower(),
-    Column::counter(
-        "opened",
-        Unit::One,
-        "connections established",
-        "inet_sock_set_state to ESTABLISHED",
-    ),
-    Column::counter(
-        "closed",
-        Unit::One,
+        "tcp_retransmit_skb, tcp_retransmit_synack", lower;
+    counter(One) "opened", "connections established", "inet_sock_set_state to ESTABLISHED";
+    counter(One) "closed",
         "connections that left the state ESTABLISHED, ended by either side",
-        "inet_sock_set_state from ESTABLISHED",
-    ),
-];
+        "inet_sock_set_state from ESTABLISHED";
+};
 
 /// Side and peer of each slot of a port.
 const SIDES: [(&str, &str); SlotsOfPort::SLOTS_OF_PORT.0 as usize] = {

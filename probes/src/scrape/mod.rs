@@ -14,15 +14,7 @@ pub mod target;
 use std::time::Duration;
 use std::time::Instant;
 
-use loadprint_recording::rows::Rows;
-
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
-use crate::background::Background;
+use crate::prelude::*;
 use endpoint::Endpoint;
 
 /// The probe's line in the registry.

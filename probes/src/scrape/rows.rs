@@ -3,16 +3,10 @@
 
 use std::collections::HashMap;
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
 use loadprint_recording::schema::Shape;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Type;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
 
 use super::exposition::Item;
+use crate::prelude::*;
 
 static ENTITY: &[Text] = &[text("endpoint"), text("metric")];
 
@@ -23,27 +17,15 @@ pub static SCHEMA: Schema = {
     schema
 };
 
-static COLUMNS: &[Column] = &[
-    Column::gauge(
-        "value",
-        Unit::One,
-        "as exposed; null in rows of descriptions",
-        "exposition",
-    )
-    .stored(Type::Double),
-    Column::gauge(
-        "timestamp_ns",
-        Unit::Nanosecond,
+static COLUMNS: &[Column] = columns! {
+    gauge(One) "value", "as exposed; null in rows of descriptions", "exposition", stored(Type::Double);
+    gauge(Nanosecond) "timestamp_ns",
         "timestamp that the endpoint exposes, CLOCK_REALTIME; of up and scrape_* the start of the scrape",
-        "exposition",
-    )
-    .stored(Type::Int64),
-    Column::info(
-        "text",
+        "exposition", stored(Type::Int64);
+    info "text",
         "text of # HELP, # TYPE, # UNIT and # URL; of up the reason for 0; otherwise the exemplar",
-        "exposition",
-    ),
-];
+        "exposition";
+};
 
 /// Appends a row with a value.
 pub fn sample(rows: &mut Rows, entity: [&str; 2], value: f64, timestamp_ns: Option<i64>, text: Option<&str>) {

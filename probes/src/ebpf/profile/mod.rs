@@ -26,12 +26,6 @@ use libbpf_rs::RingBufferBuilder;
 use libbpf_rs::skel::OpenSkel;
 use libbpf_rs::skel::Skel;
 use libbpf_rs::skel::SkelBuilder;
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
 
 use super::Shared;
 use super::load_object;
@@ -42,13 +36,8 @@ use super::programs::size_call_counters;
 use super::skeletons::profile::ProfileSkel;
 use super::skeletons::profile::ProfileSkelBuilder;
 use super::skeletons::profile::types::sample;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
 use crate::RecordedFile;
+use crate::prelude::*;
 use crate::symbols::Symbols;
 use event::Event;
 use kallsyms::Kallsyms;
@@ -71,20 +60,14 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
 
 static ENTITY: &[Text] = &[text("role"), text("stack")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
-static COLUMNS: &[Column] = &[
-    Column::gauge(
-        "samples",
-        Unit::One,
+static COLUMNS: &[Column] = columns! {
+    gauge(One) "samples",
         "samples with this stack since the previous tick; a stack without any has no row",
-        "perf_event_open(2), PERF_COUNT_HW_CPU_CYCLES or PERF_COUNT_SW_CPU_CLOCK; bpf_get_stack",
-    ),
-    Column::gauge(
-        "cycles",
-        Unit::One,
+        "perf_event_open(2), PERF_COUNT_HW_CPU_CYCLES or PERF_COUNT_SW_CPU_CLOCK; bpf_get_stack";
+    gauge(One) "cycles",
         "clock cycles that these samples stand for; null if the CPU clock is sampled",
-        "sample_period of struct bpf_perf_event_data",
-    ),
-];
+        "sample_period of struct bpf_perf_event_data";
+};
 
 /// Samples per second and CPU: not a multiple of common timers, whose work would always or never be
 /// sampled.

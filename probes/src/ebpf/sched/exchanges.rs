@@ -8,25 +8,13 @@
 use std::mem::offset_of;
 use std::rc::Rc;
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-
 use super::LOAD;
 use super::SERVER;
 use super::Scheduler;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
 use crate::ebpf::Shared;
 use crate::ebpf::check_host;
 use crate::ebpf::skeletons::sched::types::exchange_totals;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
@@ -39,37 +27,18 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
 const HOOKS: &str = "sched_switch, sock_send_length";
 static ENTITY: &[Text] = &[text("ends")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
-static COLUMNS: &[Column] = &[
-    Column::counter("exchanges", Unit::One, "requests with an answer", HOOKS),
-    Column::counter(
-        "waiting_ns",
-        Unit::Nanosecond,
-        "time in which their clients waited; null with the server's end only",
-        HOOKS,
-    )
-    .lower(),
-    Column::counter(
-        "server_ns",
-        Unit::Nanosecond,
-        "time from the arrival of the request until the server waited for the next one",
-        HOOKS,
-    )
-    .lower(),
-    Column::counter(
-        "network_ns",
-        Unit::Nanosecond,
+static COLUMNS: &[Column] = columns! {
+    counter(One) "exchanges", "requests with an answer", HOOKS;
+    counter(Nanosecond) "waiting_ns",
+        "time in which their clients waited; null with the server's end only", HOOKS, lower;
+    counter(Nanosecond) "server_ns",
+        "time from the arrival of the request until the server waited for the next one", HOOKS, lower;
+    counter(Nanosecond) "network_ns",
         "the part of waiting_ns before the arrival, or after the server's last send had returned; null with \
-         the server's end only",
-        HOOKS,
-    )
-    .lower(),
-    Column::counter(
-        "overlap_ns",
-        Unit::Nanosecond,
-        "the part of server_ns in which the client did not wait, or after the last send had returned",
-        HOOKS,
-    ),
-];
+         the server's end only", HOOKS, lower;
+    counter(Nanosecond) "overlap_ns",
+        "the part of server_ns in which the client did not wait, or after the last send had returned", HOOKS;
+};
 
 #[derive(Debug)]
 struct Exchanges {

@@ -4,20 +4,7 @@
 use std::mem::offset_of;
 use std::rc::Rc;
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-
 use super::Scheduler;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
 use crate::ebpf::Shared;
 use crate::ebpf::check_host;
 use crate::ebpf::skeletons::sched::types::counts;
@@ -27,6 +14,7 @@ use crate::ebpf::skeletons::sched::types::state as State;
 use crate::ebpf::skeletons::sched::types::state_time;
 use crate::ebpf::skeletons::sched::types::thread_class as ThreadClass;
 use crate::ebpf::skeletons::sched::types::thread_time;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
@@ -38,36 +26,16 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
 
 static ENTITY: &[Text] = &[text("role"), text("threads"), text("state")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
-static COLUMNS: &[Column] = &[
-    Column::counter(
-        "time_ns",
-        Unit::Nanosecond,
+static COLUMNS: &[Column] = columns! {
+    counter(Nanosecond) "time_ns",
         "time in the state, of periods that have ended",
-        "sched_switch, by the run queue's clock; on CPU: sum_exec_runtime",
-    )
-    .lower(),
-    Column::counter(
-        "count",
-        Unit::One,
-        "periods in the state that have ended",
-        "sched_switch",
-    )
-    .lower(),
-    Column::counter(
-        "user_ns",
-        Unit::Nanosecond,
-        "user time; null except on the CPU",
-        "utime of the task, which most kernels sample by tick",
-    )
-    .lower(),
-    Column::counter(
-        "system_ns",
-        Unit::Nanosecond,
-        "system time; null except on the CPU",
-        "stime of the task, which most kernels sample by tick",
-    )
-    .lower(),
-];
+        "sched_switch, by the run queue's clock; on CPU: sum_exec_runtime", lower;
+    counter(One) "count", "periods in the state that have ended", "sched_switch", lower;
+    counter(Nanosecond) "user_ns",
+        "user time; null except on the CPU", "utime of the task, which most kernels sample by tick", lower;
+    counter(Nanosecond) "system_ns",
+        "system time; null except on the CPU", "stime of the task, which most kernels sample by tick", lower;
+};
 
 const STATES: usize = State::STATES.0 as usize;
 const ON_CPU: usize = State::ON_CPU.0 as usize;

@@ -3,23 +3,11 @@
 use std::mem::offset_of;
 use std::rc::Rc;
 
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
-
 use super::Scheduler;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
 use crate::ebpf::Shared;
 use crate::ebpf::skeletons::sched::types::counts;
 use crate::ebpf::skeletons::sched::types::switches;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
@@ -31,29 +19,13 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
 
 static ENTITY: &[Text] = &[text("role")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
-static COLUMNS: &[Column] = &[
-    Column::counter(
-        "voluntary",
-        Unit::One,
-        "times that a task blocked",
-        "sched_switch: not preempted, and not runnable",
-    )
-    .lower(),
-    Column::counter(
-        "involuntary",
-        Unit::One,
-        "times that a task was preempted or yielded",
-        "sched_switch: preempted, or runnable",
-    )
-    .lower(),
-    Column::counter(
-        "migrations",
-        Unit::One,
-        "times that a task was moved to another CPU",
-        "sched_migrate_task",
-    )
-    .lower(),
-];
+static COLUMNS: &[Column] = columns! {
+    counter(One) "voluntary",
+        "times that a task blocked", "sched_switch: not preempted, and not runnable", lower;
+    counter(One) "involuntary",
+        "times that a task was preempted or yielded", "sched_switch: preempted, or runnable", lower;
+    counter(One) "migrations", "times that a task was moved to another CPU", "sched_migrate_task", lower;
+};
 
 const COUNTERS: [usize; 3] = [
     offset_of!(switches, voluntary),

@@ -5,25 +5,14 @@ use std::rc::Rc;
 
 use loadprint_recording::histogram::BUCKETS;
 use loadprint_recording::histogram::merge;
-use loadprint_recording::rows::Rows;
-use loadprint_recording::schema::Column;
-use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Text;
-use loadprint_recording::schema::Unit;
-use loadprint_recording::schema::text;
 
 use super::Scheduler;
 use super::calls::REASONS;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
-use crate::Probe;
-use crate::ProbeEntry;
-use crate::ProbeError;
 use crate::ebpf::Shared;
 use crate::ebpf::histogram_cells;
 use crate::ebpf::skeletons::sched::types::counts;
 use crate::ebpf::skeletons::sched::types::histogram;
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
@@ -41,22 +30,12 @@ const ALL: &str = "all";
 
 static ENTITY: &[Text] = &[text("role"), text("state")];
 static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);
-static COLUMNS: &[Column] = &[
-    Column::counter(
-        "sum_ns",
-        Unit::Nanosecond,
-        "time in the state, of periods that have ended",
-        "sched_switch, by the run queue's clock",
-    )
-    .lower(),
-    Column::buckets(
-        "buckets",
-        Unit::Nanosecond,
-        "periods in the state, by length",
-        "sched_switch, by the run queue's clock",
-    )
-    .lower(),
-];
+static COLUMNS: &[Column] = columns! {
+    counter(Nanosecond) "sum_ns",
+        "time in the state, of periods that have ended", "sched_switch, by the run queue's clock", lower;
+    buckets(Nanosecond) "buckets",
+        "periods in the state, by length", "sched_switch, by the run queue's clock", lower;
+};
 
 #[derive(Debug)]
 struct Time {
