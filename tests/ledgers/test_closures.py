@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import pytest
 from loadprint.metrics.derived_ledger import CLOSURE
@@ -49,9 +50,18 @@ def shares(run: Measured) -> dict[str, float]:
     ],
 )
 def test_both_sums_close(server: Server, tmp_path: Path, workload: str, options: str) -> None:
+    """By the median of three recordings.
+
+    One exchange in 64 is sampled; one of some milliseconds among these, in which a thread was preempted, is
+    several percent of the latency of all.
+    """
     with server.running():
-        run = record(server, tmp_path / "run", *options.split(), workload=workload)
-    assert shares(run) == pytest.approx(dict.fromkeys(SUMS, 0.0), abs=CLOSURE), per_statement(run)
+        runs = [
+            record(server, tmp_path / f"run{number}", *options.split(), workload=workload)
+            for number in range(3)
+        ]
+    closed = {name: median(shares(run)[name] for run in runs) for name in SUMS}
+    assert closed == pytest.approx(dict.fromkeys(SUMS, 0.0), abs=CLOSURE), [*map(per_statement, runs)]
 
 
 def test_a_recorder_that_loses_switches_is_seen(server: Server, tmp_path: Path) -> None:
