@@ -290,6 +290,19 @@ def test_figures_have_the_measured_and_the_published_lines(myarm: Path, tmp_path
     assert all(name in figure for name in ("measured here", "published", "ctx20", "parent"))
 
 
+def test_a_side_without_threads_is_in_no_line(myarm: Path, tmp_path: Path) -> None:
+    execution = tmp_path / "x"
+    execution.mkdir()
+    for run in myarm.iterdir():
+        (execution / run.name).symlink_to(run)
+    (execution / "execution.json").unlink()
+    document = json.loads((myarm / "execution.json").read_text(encoding="utf-8"))
+    del next(iter(document["sides"].values()))["threads"]
+    (execution / "execution.json").write_text(json.dumps(document), encoding="utf-8")
+    assert main(["study", MYARM, str(execution), "--page", str(tmp_path / "myarm.md")]) == 0
+    assert (tmp_path / "myarm-1.svg").exists()
+
+
 def test_a_page_that_cannot_be_written_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

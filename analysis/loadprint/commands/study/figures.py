@@ -69,11 +69,11 @@ class Lines(Strict):
         for name, pattern in self.series.items():
             points = {}
             for side, described in seen.execution["sides"].items():
-                if not described or not fnmatchcase(side, pattern):
-                    continue
-                if values := _known(seen, self.row, side):
+                # an external generator that was given none has no place on the axis
+                threads = (described or {}).get("threads")
+                if threads and fnmatchcase(side, pattern) and (values := _known(seen, self.row, side)):
                     quantity = values.quantity
-                    points[float(described["threads"])] = _scaled(values)
+                    points[float(threads)] = _scaled(values)
             if points:
                 curves.append(Curve(name, points))
         panels = [("measured here", curves)]
