@@ -1,4 +1,4 @@
-"""Checks who can change a path, once, when a program is told to write there; replaces files in one step.
+"""Checks who can change a path, once, when a user names it for output; replaces files in one step.
 
 `python3 safe_files.py DIRECTORY
 USE [CHECKOUT]` creates a directory for a playbook, and refuses one that other users can change; the
@@ -19,7 +19,6 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 MAX_LINKS = 40  # of a path, as in the kernel
 
 

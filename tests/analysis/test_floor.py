@@ -66,11 +66,11 @@ def test_a_ratio_inside_of_the_floor_is_marked_and_one_outside_is_not(tmp_path: 
 def test_the_command_marks_and_shows_the_floor(tmp_path: Path) -> None:
     aa = execution(tmp_path / "aa", {"a": PLAN, "b": PLAN}, a=FIRST, b=SECOND)
     near = execution(tmp_path / "near", old=(100, 100, 101), new=(103, 103, 104))
-    told = json.loads(ask("compare", near, "--noise", aa, "--format", "json").out)
-    rows = {row["key"]: row for group in told["groups"] for row in group["rows"]}
+    document = json.loads(ask("compare", near, "--noise", aa, "--format", "json").out)
+    rows = {row["key"]: row for group in document["groups"] for row in group["rows"]}
     assert rows["operations"]["floor"]["log_ratio"] == pytest.approx(math.log(106 / 101), rel=1e-3)
     assert rows["operations"]["versus"][1]["mark"] == "~"
-    assert any(line.startswith(f"noise floor: A/A {aa} (a × 3 b × 3 repeats)") for line in told["method"])
+    assert any(line.startswith(f"noise floor: A/A {aa} (a × 3 b × 3 repeats)") for line in document["method"])
 
 
 def test_an_a_a_against_itself_has_no_row_called_different(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ CASES: dict[str, tuple[Case, Case]] = {
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Table:
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     """All cases as sides of one execution, one run each."""
     sides = {
         f"{name.replace(', ', '-').replace(' ', '-')}-{word}": [case.host()]
@@ -153,17 +153,17 @@ def _of(table: Table, side: str, rule: str) -> Sentence | None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_rule_speaks_of_its_case_and_not_of_one_just_short_of_it(told: Table, name: str) -> None:
+def test_a_rule_speaks_of_its_case_and_not_of_one_just_short_of_it(table: Table, name: str) -> None:
     rule, side = name.partition(",")[0], name.replace(", ", "-").replace(" ", "-")
 
-    said = _of(told, f"{side}-over", rule)
+    said = _of(table, f"{side}-over", rule)
 
     assert said is not None
-    assert _of(told, f"{side}-short", rule) is None
+    assert _of(table, f"{side}-short", rule) is None
     assert said.about == next(one.exercises for one in RULES if one.id == rule)
-    position = [head.name for head in told.sides].index(said.side)
+    position = [head.name for head in table.sides].index(said.side)
     for key in said.rows:
-        row = known(told.row(key))
+        row = known(table.row(key))
         assert f"{row.label}" in said.text
         assert layout.value(row, row.cells[position], layout.decimals(row)) != "n/a"
 
@@ -172,8 +172,8 @@ def test_every_rule_has_a_case() -> None:
     assert {name.partition(",")[0] for name in CASES} == {rule.id for rule in RULES}
 
 
-def test_the_rows_that_rules_name_exist(told: Table) -> None:
-    known = {row.key for group in told.groups for row in group.rows} | {metric.key for metric in LIMITS}
+def test_the_rows_that_rules_name_exist(table: Table) -> None:
+    known = {row.key for group in table.groups for row in group.rows} | {metric.key for metric in LIMITS}
     named = {condition.row for rule in RULES for condition in (*rule.needs, *rule.signs)}
     assert {key.format(disk="vda", nic="veth0") for key in named} <= known
 
@@ -189,19 +189,19 @@ def test_no_rule_rests_on_iowait(tmp_path: Path) -> None:
     assert table_of(execution).sentences == ()
 
 
-def test_values_are_cited_with_their_units(told: Table) -> None:
-    said = known(_of(told, "cpu-bound-over", "cpu-bound"))
+def test_values_are_cited_with_their_units(table: Table) -> None:
+    said = known(_of(table, "cpu-bound-over", "cpu-bound"))
     assert "utilisation 86.0 %; kernel mode, of busy 30.2 %; server CPU per operation 1,500 µs" in said.text
 
 
-def test_only_the_first_few_are_shown_and_json_has_all(told: Table) -> None:
-    shown = [one for one in told.sentences if one.shown]
-    assert len(shown) == 6 < len(told.sentences)
+def test_only_the_first_few_are_shown_and_json_has_all(table: Table) -> None:
+    shown = [one for one in table.sentences if one.shown]
+    assert len(shown) == 6 < len(table.sentences)
     assert (
-        layout.sentences(told)[-1] == f"{len(told.sentences) - 6} more with --format json or in the report."
+        layout.sentences(table)[-1] == f"{len(table.sentences) - 6} more with --format json or in the report."
     )
     # what spoils a comparison comes first
-    assert [one.id for one in told.sentences][:2] == ["client-bound", "steal"]
+    assert [one.id for one in table.sentences][:2] == ["client-bound", "steal"]
 
 
 def test_the_exercises_needs_intervals_and_no_contradiction(tmp_path: Path) -> None:
@@ -214,8 +214,8 @@ def test_the_exercises_needs_intervals_and_no_contradiction(tmp_path: Path) -> N
         hosts = {
             side: [host(k, **rates) for k in range(repeats)] for side, rates in (("a", own), ("b", other))
         }
-        told = table_of(make_execution(tmp_path / name, hosts, "a")).sentences
-        return {one.text.partition(" than ")[0]: one for one in told if one.id == "exercises"}
+        sentences = table_of(make_execution(tmp_path / name, hosts, "a")).sentences
+        return {one.text.partition(" than ")[0]: one for one in sentences if one.id == "exercises"}
 
     few, many = {"writes": 20, "sent": 9000, "received": 9000}, {"writes": 60, "sent": 900, "received": 900}
     agreed = said("agreed", 3, few, many)

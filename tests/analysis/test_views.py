@@ -114,19 +114,19 @@ def test_what_is_noted_of_every_value_stands_once_at_the_head(tmp_path: Path) ->
     bound = replace(oltp(), cpus={"0": dict(oltp().cpus["0"]), "1": {"user": 80, "system": 5, "idle": 15}})
     paths = [make_run(tmp_path / "free", oltp()), make_run(tmp_path / "bound", bound)]
     table = views.usual(table_of(*paths))
-    told = [note for note in known(table.row("operations")).cells[1].notes if "client-bound" in note]
-    assert told != []  # in the value, and so in the files that machines read
+    notes = [note for note in known(table.row("operations")).cells[1].notes if "client-bound" in note]
+    assert notes != []  # in the value, and so in the files that machines read
     lifted = layout.with_common_notes_at_heads(table)
-    assert set(told) <= set(lifted.sides[1].notes)
-    assert not any(set(told) & set(r.cells[1].notes) for g in lifted.groups for r in g.rows)
+    assert set(notes) <= set(lifted.sides[1].notes)
+    assert not any(set(notes) & set(r.cells[1].notes) for g in lifted.groups for r in g.rows)
     assert lifted.sides[0].notes == table.sides[0].notes
 
 
 def test_statements_that_a_generator_does_not_count_are_the_servers_on_all_sides(tmp_path: Path) -> None:
     grown = {"Questions": 21 * 500 + 1, "Com_commit": 21 * 50}
-    told = replace(oltp(), grown=grown)
-    silent = replace(told, operation="new order", result={"queries": None, "commits": None})
-    table = table_of(make_run(tmp_path / "a", told), make_run(tmp_path / "b", silent))
+    counted = replace(oltp(), grown=grown)
+    silent = replace(counted, operation="new order", result={"queries": None, "commits": None})
+    table = table_of(make_run(tmp_path / "a", counted), make_run(tmp_path / "b", silent))
     titles = [group.title for group in table.groups]
     assert "Cost per client statement (the server's Questions)" in titles
     assert "Cost per commit (the server's Com_commit)" in titles

@@ -5,5 +5,4 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 COLLECT = ROOT / "target/release/loadprint-collect"
 LOAD = ROOT / "target/release/loadprint-load"
-SUPERVISE = ROOT / "target/release/loadprint-supervise"
 LOADPRINT = ROOT / ".venv/bin/loadprint"

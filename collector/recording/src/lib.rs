@@ -48,13 +48,6 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// True if the file system is full or a quota is exceeded.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        matches!(self, Self::Io { cause, .. }
-            if matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
-    }
-
     fn format(path: &Path, message: impl ToString) -> Self {
         Self::Format {
             path: path.to_owned(),
