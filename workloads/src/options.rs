@@ -103,47 +103,45 @@ impl OptionSpec {
         self
     }
 
-    /// Parses a value of this option.
+    /// Parses a value of this option: times are seconds, and a list of one number is a number.
     ///
     /// # Errors
     /// The accepted values.
-    pub fn parse(&self, text: &str) -> Result<Parsed, String> {
+    pub fn parse(&self, text: &str) -> Result<Json, String> {
+        let number = |text: &str, min: i64, max: i64| {
+            let number = text.parse().ok();
+            number.filter(|number| (min..=max).contains(number))
+        };
         match self.kind {
-            Kind::Int(min, max) => match text.parse() {
-                Ok(number) if (min..=max).contains(&number) => Ok(Parsed::Int(number)),
-                _ => Err(format!("is not a whole number from {min} to {max}")),
-            },
+            Kind::Int(min, max) => number(text, min, max)
+                .map(Json::from)
+                .ok_or_else(|| format!("is not a whole number from {min} to {max}")),
             Kind::Ints(min, max) => {
-                let number = |word: &str| word.trim().parse().ok();
-                let numbers: Option<Vec<i64>> = text.split(',').map(number).collect();
-                match numbers.filter(|all| all.iter().all(|one| (min..=max).contains(one))) {
-                    Some(numbers) if numbers.len() == 1 => Ok(Parsed::Int(numbers[0])),
-                    Some(numbers) => Ok(Parsed::Ints(numbers)),
+                let numbers = text.split(',').map(|word| number(word.trim(), min, max));
+                match numbers.collect::<Option<Vec<i64>>>().as_deref() {
+                    Some([number]) => Ok(json!(number)),
+                    Some(numbers) => Ok(json!(numbers)),
                     None => Err(format!(
                         "is not a whole number from {min} to {max} or a comma-separated list of such numbers"
                     )),
                 }
             }
-            Kind::Number(min, max) => match text.parse() {
-                Ok(number) if (min..=max).contains(&number) => Ok(Parsed::Number(number)),
+            Kind::Number(min, max) => match text.parse::<f64>() {
+                Ok(number) if (min..=max).contains(&number) => Ok(json!(number)),
                 _ => Err(format!("is not a number from {min} to {max}")),
             },
             Kind::Flag => match text {
-                "on" | "true" | "1" | "yes" => Ok(Parsed::Flag(true)),
-                "off" | "false" | "0" | "no" => Ok(Parsed::Flag(false)),
+                "on" | "true" | "1" | "yes" => Ok(json!(true)),
+                "off" | "false" | "0" | "no" => Ok(json!(false)),
                 _ => Err("is not on or off".to_owned()),
             },
-            Kind::Choice(words) => {
-                if words.contains(&text) {
-                    Ok(Parsed::Text(text.to_owned()))
-                } else {
-                    Err(format!("is not one of {}", words.join(", ")))
-                }
+            Kind::Choice(words) if !words.contains(&text) => {
+                Err(format!("is not one of {}", words.join(", ")))
             }
             Kind::Duration => seconds(text)
-                .map(Parsed::Number)
+                .map(Json::from)
                 .ok_or_else(|| "is not a number of seconds or a duration such as 90s or 5m".to_owned()),
-            Kind::Text(_) => Ok(Parsed::Text(text.to_owned())),
+            Kind::Choice(_) | Kind::Text(_) => Ok(json!(text)),
         }
     }
 }
@@ -160,21 +158,6 @@ fn seconds(text: &str) -> Option<f64> {
     })
 }
 
-/// A parsed value.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Parsed {
-    /// A value of `Int`.
-    Int(i64),
-    /// A value of `Ints` with more than one number.
-    Ints(Vec<i64>),
-    /// A value of `Number` or `Duration` (seconds).
-    Number(f64),
-    /// A value of `Flag`.
-    Flag(bool),
-    /// A value of `Choice` or `Text`.
-    Text(String),
-}
-
 /// All declared options with their values.
 #[derive(Debug, Clone, Default)]
 pub struct Values {
@@ -184,7 +167,8 @@ pub struct Values {
 #[derive(Debug, Clone)]
 struct Entry {
     spec: OptionSpec,
-    parsed: Option<Parsed>,
+    /// Null without a value and a default.
+    value: Json,
     given: bool,
 }
 
@@ -195,13 +179,13 @@ impl Values {
     /// The option and its accepted values.
     pub fn add(&mut self, spec: &OptionSpec, given: Option<&str>) -> Result<()> {
         let text = given.or(spec.default);
-        let parsed = match text.map(|text| spec.parse(text)).transpose() {
-            Ok(parsed) => parsed,
+        let value = match text.map(|text| spec.parse(text)).transpose() {
+            Ok(value) => value.unwrap_or_default(),
             Err(expected) => bail!("--{}={} {expected}", spec.name, text.unwrap_or_default()),
         };
         let entry = Entry {
             spec: *spec,
-            parsed,
+            value,
             given: given.is_some(),
         };
         self.values.insert(spec.name, entry);
@@ -241,21 +225,21 @@ impl Values {
             .with_context(|| format!("internal error: the workload does not declare option --{name}"))
     }
 
-    /// A whole number.
-    pub fn int(&self, name: &str) -> Result<i64> {
-        match &self.entry(name)?.parsed {
-            Some(Parsed::Int(number)) => Ok(*number),
-            _ => bail!("internal error: --{name} is not a single whole number"),
-        }
+    fn get<'a, T>(&'a self, name: &str, kind: &str, read: impl FnOnce(&'a Json) -> Option<T>) -> Result<T> {
+        read(&self.entry(name)?.value).with_context(|| format!("internal error: --{name} is not {kind}"))
     }
 
-    /// The numbers of a list, at min one.
+    /// A whole number.
+    pub fn int(&self, name: &str) -> Result<i64> {
+        self.get(name, "a single whole number", Json::as_i64)
+    }
+
+    /// The numbers of a list, at least one.
     pub fn ints(&self, name: &str) -> Result<Vec<i64>> {
-        match &self.entry(name)?.parsed {
-            Some(Parsed::Int(number)) => Ok(vec![*number]),
-            Some(Parsed::Ints(numbers)) => Ok(numbers.clone()),
-            _ => bail!("internal error: --{name} is not a single whole number"),
-        }
+        self.get(name, "a list of whole numbers", |value| match value {
+            Json::Array(numbers) => numbers.iter().map(Json::as_i64).collect(),
+            number => Some(vec![number.as_i64()?]),
+        })
     }
 
     /// A whole number that is not negative.
@@ -265,27 +249,20 @@ impl Values {
 
     /// A number or a duration in seconds.
     pub fn number(&self, name: &str) -> Result<f64> {
-        match &self.entry(name)?.parsed {
-            Some(Parsed::Number(number)) => Ok(*number),
-            _ => bail!("internal error: --{name} is not a number"),
-        }
+        self.get(name, "a number", Json::as_f64)
     }
 
     /// A flag.
     pub fn flag(&self, name: &str) -> Result<bool> {
-        match &self.entry(name)?.parsed {
-            Some(Parsed::Flag(flag)) => Ok(*flag),
-            _ => bail!("internal error: --{name} is not a flag"),
-        }
+        self.get(name, "a flag", Json::as_bool)
     }
 
     /// A text; `None` without value and default.
     pub fn text(&self, name: &str) -> Result<Option<&str>> {
-        match &self.entry(name)?.parsed {
-            Some(Parsed::Text(text)) => Ok(Some(text)),
-            None => Ok(None),
-            _ => bail!("internal error: --{name} is not a text"),
-        }
+        self.get(name, "a text", |value| match value {
+            Json::Null => Some(None),
+            text => text.as_str().map(Some),
+        })
     }
 
     /// True if the option was given on the command line.
@@ -297,22 +274,14 @@ impl Values {
     pub fn changed(&self, name: &str) -> bool {
         let default = |spec: &OptionSpec| spec.default.and_then(|text| spec.parse(text).ok());
         let entry = self.values.get(name);
-        entry.is_some_and(|entry| entry.parsed != default(&entry.spec))
+        entry.is_some_and(|entry| entry.value != default(&entry.spec).unwrap_or_default())
     }
 
     /// All values for `result.json`. No option contains a secret: passwords are in files.
     pub fn to_json(&self) -> Map<String, Json> {
-        let json = |parsed: &Option<Parsed>| match parsed {
-            None => Json::Null,
-            Some(Parsed::Int(number)) => Json::from(*number),
-            Some(Parsed::Ints(numbers)) => Json::from(numbers.clone()),
-            Some(Parsed::Number(number)) => Json::from(*number),
-            Some(Parsed::Flag(flag)) => Json::from(*flag),
-            Some(Parsed::Text(text)) => Json::from(text.as_str()),
-        };
-        self.values
-            .iter()
-            .map(|(name, entry)| ((*name).to_owned(), json(&entry.parsed)))
+        let values = self.values.iter();
+        values
+            .map(|(name, entry)| ((*name).to_owned(), entry.value.clone()))
             .collect()
     }
 
@@ -333,8 +302,8 @@ mod tests {
 
     #[test]
     fn durations_are_seconds_or_have_units() {
-        assert_eq!(TIME.parse("0.5"), Ok(Parsed::Number(0.5)));
-        assert_eq!(TIME.parse("5m"), Ok(Parsed::Number(300.0)));
+        assert_eq!(TIME.parse("0.5"), Ok(json!(0.5)));
+        assert_eq!(TIME.parse("5m"), Ok(json!(300.0)));
         assert!(TIME.parse("-1").is_err());
         assert!(TIME.parse("NaN").is_err());
     }

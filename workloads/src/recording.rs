@@ -19,6 +19,7 @@ use serde_json::Value as Json;
 use serde_json::json;
 
 use crate::engine::Interval;
+use crate::series::LatencyLog;
 use crate::series::Series;
 use crate::series::reported;
 use crate::series::reported::ReportedInterval;
@@ -132,8 +133,10 @@ impl Recording {
     }
 
     /// Writes the latency histogram of an external generator for a window (CLOCK_REALTIME).
-    pub fn write_histogram(&self, histogram: &Histogram<u64>, kind: &str, window: (i64, i64)) -> Result<()> {
-        reported::write_histogram(&self.load.join("latency.hlog"), histogram, kind, window)
+    pub fn write_histogram(&self, histogram: Histogram<u64>, kind: &str, window: (i64, i64)) -> Result<()> {
+        let mut log = LatencyLog::new(self.load.join("latency.hlog"));
+        log.add(window.0, (0, window.1 - window.0), &[(kind, histogram)])?;
+        log.finish()
     }
 
     /// Writes `run.json` and the manifest, unless an orchestrator or a recorder has written

@@ -22,6 +22,7 @@ use arrow_array::RecordBatch;
 use arrow_array::StringArray;
 use arrow_array::UInt32Array;
 use arrow_array::UInt64Array;
+use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 use hdrhistogram::serialization::interval_log::Tag;
@@ -36,12 +37,13 @@ use crate::engine::Interval;
 use crate::engine::backlog::Backlog;
 use crate::stats::Counter;
 use crate::stats::Totals;
+use reported::Timestamp;
 
 /// A column of counts: name, value, help.
-pub type Count = (&'static str, fn(&Totals) -> u64, &'static str);
+type Count<T> = (&'static str, fn(&T) -> u64, &'static str);
 
 /// The columns of counts.
-pub const COUNTS: [Count; 9] = [
+const COUNTS: [Count<Totals>; 9] = [
     (
         "events",
         |totals| totals.get(Counter::Events),
@@ -73,24 +75,39 @@ pub const COUNTS: [Count; 9] = [
     ("reconnects", |totals| totals.reconnects(), "connections reopened"),
 ];
 
+/// Columns of the backlog: name, value, help.
+const BACKLOG: [Count<Backlog>; 2] = [
+    (
+        "backlog",
+        |backlog| backlog.waiting,
+        "arrivals that are due and not started at the end of the interval; open loop, all types together",
+    ),
+    (
+        "concurrency",
+        |backlog| backlog.running,
+        "events that are started and not ended, likewise",
+    ),
+];
+
 /// A row of `throughput.parquet`: one interval and transaction type.
 #[derive(Debug)]
-struct Row {
-    kind: usize,
+struct Row<'a> {
+    kind: &'a str,
     number: u32,
-    monotonic_ns: i64,
-    realtime_ns: i64,
-    counts: [u64; COUNTS.len()],
+    end: Timestamp,
+    /// Null where the client cannot count.
+    counts: [Option<u64>; COUNTS.len()],
     backlog: Option<Backlog>,
     p95_ms: Option<f64>,
 }
 
 /// The series of a run. Histograms are written to their file at once; counts stay in memory until
-/// the end, about 150 bytes per second and transaction type.
+/// the end, about 200 bytes per second and transaction type.
 #[derive(Debug)]
 pub struct Series {
     types: &'static [&'static str],
-    rows: Vec<Row>,
+    /// Rows of each type.
+    rows: Vec<Vec<Row<'static>>>,
     log: LatencyLog,
 }
 
@@ -99,7 +116,7 @@ impl Series {
     pub fn new(types: &'static [&'static str], latency_log: PathBuf) -> Self {
         Self {
             types,
-            rows: Vec::new(),
+            rows: types.iter().map(|_| Vec::new()).collect(),
             log: LatencyLog::new(latency_log),
         }
     }
@@ -109,18 +126,25 @@ impl Series {
     /// # Errors
     /// If the histograms cannot be written.
     pub fn add(&mut self, interval: &Interval) -> Result<()> {
-        for (kind, totals) in interval.totals.iter().enumerate() {
-            self.rows.push(Row {
+        let mut histograms = Vec::new();
+        for ((totals, kind), rows) in interval.totals.iter().zip(self.types).zip(&mut self.rows) {
+            let histogram = totals.latency.to_hdr()?;
+            rows.push(Row {
                 kind,
                 number: interval.number,
-                monotonic_ns: interval.monotonic_ns,
-                realtime_ns: interval.realtime_ns,
-                counts: COUNTS.map(|(_, count, _)| count(totals)),
+                end: Timestamp {
+                    monotonic_ns: interval.monotonic_ns,
+                    realtime_ns: interval.realtime_ns,
+                },
+                counts: COUNTS.map(|(_, count, _)| Some(count(totals))),
                 backlog: interval.backlog,
-                p95_ms: p95_ms(totals)?,
+                p95_ms: (!histogram.is_empty()).then(|| histogram.value_at_quantile(0.95) as f64 / 1e6),
             });
+            histograms.push((*kind, histogram));
         }
-        self.log.add(interval, self.types)
+        let began_ns = interval.realtime_ns - interval.to_ns;
+        self.log
+            .add(began_ns, (interval.from_ns, interval.to_ns), &histograms)
     }
 
     /// Finishes the histograms and writes `throughput.parquet`: one row per interval and
@@ -130,61 +154,48 @@ impl Series {
     /// If a file cannot be written.
     pub fn finish(&mut self, throughput: &Path, boot_id: &str, unseen: impl Fn(&str) -> bool) -> Result<()> {
         self.log.finish()?;
-        // Sorted by entity, as every table of the format; the sort is stable.
-        self.rows.sort_by_key(|row| row.kind);
-        let batch = self.batch(unseen).context("throughput table")?;
+        // Sorted by entity, as every table of the format.
+        let mut rows: Vec<Row> = self.rows.drain(..).flatten().collect();
+        for (position, _) in COUNTS.iter().enumerate().filter(|(_, (name, ..))| unseen(name)) {
+            rows.iter_mut().for_each(|row| row.counts[position] = None);
+        }
+        let mut columns = columns(&rows, unseen);
         let mut about = metadata(boot_id);
-        for (name, help) in [
-            (
-                "backlog",
-                "arrivals that are due and not started at the end of the interval; open loop, all types together",
-            ),
-            ("concurrency", "events that are started and not ended, likewise"),
-        ] {
+        for (name, of, help) in BACKLOG {
+            let counts = rows.iter().map(|row| row.backlog.as_ref().map(of));
+            columns.push((name, Arc::new(UInt64Array::from_iter(counts)), true));
             about["columns"][name] = gauge("1", "neither", help);
         }
-        write_table(throughput, &about, &[batch])?;
-        Ok(())
-    }
-
-    fn batch(&self, unseen: impl Fn(&str) -> bool) -> Result<RecordBatch> {
-        let rows = &self.rows;
-        let signed =
-            |of: fn(&Row) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(rows.iter().map(of))) };
-        let optional = |of: fn(Backlog) -> u64| -> ArrayRef {
-            Arc::new(UInt64Array::from_iter(rows.iter().map(|row| row.backlog.map(of))))
-        };
-        let names = rows
-            .iter()
-            .map(|row| self.types.get(row.kind).copied().unwrap_or_default());
-        let seconds = UInt32Array::from_iter_values(rows.iter().map(|row| row.number));
-        let mut columns: Vec<(&str, ArrayRef, bool)> = vec![
-            ("second", Arc::new(seconds), false),
-            ("monotonic_ns", signed(|row| row.monotonic_ns), false),
-            ("realtime_ns", signed(|row| row.realtime_ns), false),
-            ("type", Arc::new(StringArray::from_iter_values(names)), false),
-        ];
-        for (position, (name, ..)) in COUNTS.iter().enumerate() {
-            let seen = !unseen(name);
-            let counts = rows.iter().map(|row| seen.then_some(row.counts[position]));
-            columns.push((*name, Arc::new(UInt64Array::from_iter(counts)), !seen));
-        }
-        let latencies = Float64Array::from_iter(rows.iter().map(|row| row.p95_ms));
-        columns.push(("latency_p95_ms", Arc::new(latencies), true));
-        columns.push(("backlog", optional(|backlog| backlog.waiting), true));
-        columns.push(("concurrency", optional(|backlog| backlog.running), true));
-        Ok(RecordBatch::try_from_iter_with_nullable(columns)?)
+        write(throughput, &about, columns)
     }
 }
 
-/// The 95th percentile; null if no event ended in the interval.
-fn p95_ms(totals: &Totals) -> Result<Option<f64>> {
-    if totals.latency.count() == 0 {
-        return Ok(None);
+/// Name, values, whether it has nulls.
+type Column = (&'static str, ArrayRef, bool);
+
+fn columns(rows: &[Row<'_>], has_nulls: impl Fn(&str) -> bool) -> Vec<Column> {
+    let signed =
+        |of: fn(&Row<'_>) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(rows.iter().map(of))) };
+    let seconds = UInt32Array::from_iter_values(rows.iter().map(|row| row.number));
+    let kinds = StringArray::from_iter_values(rows.iter().map(|row| row.kind));
+    let mut columns: Vec<Column> = vec![
+        ("second", Arc::new(seconds), false),
+        ("monotonic_ns", signed(|row| row.end.monotonic_ns), false),
+        ("realtime_ns", signed(|row| row.end.realtime_ns), false),
+        ("type", Arc::new(kinds), false),
+    ];
+    for (position, (name, ..)) in COUNTS.iter().enumerate() {
+        let counts = UInt64Array::from_iter(rows.iter().map(|row| row.counts[position]));
+        columns.push((name, Arc::new(counts), has_nulls(name)));
     }
-    Ok(Some(
-        totals.latency.to_hdr()?.value_at_quantile(0.95) as f64 / 1e6,
-    ))
+    let latencies = Float64Array::from_iter(rows.iter().map(|row| row.p95_ms));
+    columns.push(("latency_p95_ms", Arc::new(latencies), true));
+    columns
+}
+
+fn write(throughput: &Path, about: &Json, columns: Vec<Column>) -> Result<()> {
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).context("throughput table")?;
+    Ok(write_table(throughput, about, &[batch])?)
 }
 
 fn gauge(unit: &str, better: &str, help: &str) -> Json {
@@ -192,7 +203,7 @@ fn gauge(unit: &str, better: &str, help: &str) -> Json {
 }
 
 /// Metadata of the table.
-pub fn metadata(boot_id: &str) -> Json {
+fn metadata(boot_id: &str) -> Json {
     let mut columns = Map::new();
     for (name, _, help) in COUNTS {
         columns.insert(name.to_owned(), gauge("1", "neither", help));
@@ -217,38 +228,36 @@ pub fn metadata(boot_id: &str) -> Json {
 /// Writes `latency.hlog`: nanoseconds, one tagged interval per second and transaction type, times
 /// relative to the start of the phase.
 #[derive(Debug)]
-struct LatencyLog {
+pub struct LatencyLog {
     to: PathBuf,
     /// Opened at the first interval.
     file: Option<BufWriter<File>>,
 }
 
-fn span(ns: i64) -> Duration {
-    Duration::from_nanos(u64::try_from(ns).unwrap_or(0))
-}
-
 impl LatencyLog {
-    fn new(to: PathBuf) -> Self {
+    /// Writes to this file.
+    pub fn new(to: PathBuf) -> Self {
         Self { to, file: None }
     }
 
-    fn write(&mut self, text: &[u8]) -> Result<()> {
-        let file = match self.file.take() {
-            Some(file) => file,
-            None => BufWriter::new(files::create(&self.to)?),
-        };
-        let file = self.file.insert(file);
-        file.write_all(text)
-            .with_context(|| format!("{}", self.to.display()))
-    }
-
-    fn add(&mut self, interval: &Interval, types: &[&str]) -> Result<()> {
+    /// Adds the histograms of an interval, by type. The start of the phase is on CLOCK_REALTIME;
+    /// the interval counts from it.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn add(
+        &mut self,
+        began_ns: i64,
+        (from_ns, to_ns): (i64, i64),
+        histograms: &[(&str, Histogram<u64>)],
+    ) -> Result<()> {
+        let span = |ns: i64| Duration::from_nanos(u64::try_from(ns).unwrap_or(0));
         let mut text = Vec::new();
         let mut serializer = V2DeflateSerializer::new();
         let mut builder = IntervalLogWriterBuilder::new();
         builder.with_max_value_divisor(1e6);
         if self.file.is_none() {
-            let began = SystemTime::UNIX_EPOCH + span(interval.realtime_ns - interval.to_ns);
+            let began = SystemTime::UNIX_EPOCH + span(began_ns);
             builder
                 .add_comment("[Histogram log format version 1.3]")
                 .add_comment("values in nanoseconds; the maximum column in milliseconds")
@@ -256,25 +265,30 @@ impl LatencyLog {
                 .with_base_time(began);
         }
         let mut log = builder.begin_log_with(&mut text, &mut serializer)?;
-        for (totals, name) in interval.totals.iter().zip(types) {
-            log.write_histogram(
-                &totals.latency.to_hdr()?,
-                span(interval.from_ns),
-                span(interval.to_ns - interval.from_ns),
-                Tag::new(name),
-            )
-            .map_err(|error| anyhow!("latency log: {error:?}"))?;
+        for (name, histogram) in histograms {
+            log.write_histogram(histogram, span(from_ns), span(to_ns - from_ns), Tag::new(name))
+                .map_err(|error| anyhow!("latency log: {error:?}"))?;
         }
-        // The writer starts each log with its divisor; this file is one log.
-        let head = text
-            .iter()
-            .position(|byte| *byte == b'\n')
-            .map_or(0, |end| end + 1);
-        let skipped = if self.file.is_none() { 0 } else { head };
-        self.write(&text[skipped..])
+        let (file, lines) = match &mut self.file {
+            // The writer starts each log with its divisor; this file is one log.
+            Some(file) => {
+                let head = text.iter().position(|byte| *byte == b'\n');
+                (file, &text[head.map_or(0, |end| end + 1)..])
+            }
+            None => {
+                let file = BufWriter::new(files::create(&self.to)?);
+                (self.file.insert(file), &text[..])
+            }
+        };
+        file.write_all(lines)
+            .with_context(|| format!("{}", self.to.display()))
     }
 
-    fn finish(&mut self) -> Result<()> {
+    /// Writes what is buffered.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn finish(&mut self) -> Result<()> {
         match &mut self.file {
             Some(file) => file.flush().with_context(|| format!("{}", self.to.display())),
             None => Ok(()),

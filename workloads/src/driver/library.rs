@@ -1,6 +1,11 @@
 //! Wraps one open connection of libmysqlclient: runs texts and filled templates, prepares
 //! statements.
 
+use std::ffi::c_char;
+use std::ffi::c_ulong;
+use std::mem;
+use std::slice;
+
 use loadprint_mysqlclient::attach_thread;
 use mysqlclient_sys as sys;
 
@@ -9,13 +14,12 @@ use super::ParamType;
 use super::Row;
 use super::Value;
 use super::failure::Failure;
+use super::failure::failure_of;
 use super::mysql::MysqlDriver;
 use super::open::open;
 use super::protocol::ProtocolCalls;
 use super::statement::ServerStatement;
 use super::template::Template;
-use super::text::escape;
-use super::text::run_text;
 use super::watchdog::WatchedConnection;
 
 /// A connection of the library; only the thread that opened it may use it.
@@ -40,19 +44,76 @@ impl LibraryConnection {
         })
     }
 
-    /// Runs a text and reads all its result sets, into `rows` if it is given.
-    pub fn query(&mut self, sql: &[u8], rows: Option<&mut Vec<Row>>) -> Result<Effect, Failure> {
-        // SAFETY: the connection is open and belongs to this thread.
-        unsafe { run_text(self.mysql, sql, rows) }
+    /// Runs a text and reads all its result sets, into `rows` if it is given. The effect is `Read`
+    /// with a result set, else it depends on the affected rows.
+    pub fn query(&self, sql: &[u8], mut rows: Option<&mut Vec<Row>>) -> Result<Effect, Failure> {
+        let mysql = self.mysql;
+        // SAFETY: the connection is open and belongs to this thread. Pointer and length describe
+        // `sql`; each result is freed before the next one is requested.
+        unsafe {
+            if sys::mysql_real_query(mysql, sql.as_ptr().cast(), sql.len() as c_ulong) != 0 {
+                return Err(failure_of(mysql));
+            }
+            let mut effect = None;
+            let mut affected = 0;
+            loop {
+                // An unwanted result is not stored: the library reads it to its end when it is freed.
+                let result = match &rows {
+                    Some(_) => sys::mysql_store_result(mysql),
+                    None => sys::mysql_use_result(mysql),
+                };
+                if !result.is_null() {
+                    if let Some(rows) = rows.as_deref_mut() {
+                        read_rows(result, rows);
+                    }
+                    sys::mysql_free_result(result);
+                    // The library stores an error among the rows in the connection.
+                    if sys::mysql_errno(mysql) != 0 {
+                        return Err(failure_of(mysql));
+                    }
+                    effect = Some(Effect::Read);
+                } else if sys::mysql_errno(mysql) != 0 {
+                    // Not by the number of fields, which is zero if the connection is lost within a
+                    // stored result.
+                    return Err(failure_of(mysql));
+                } else {
+                    affected += sys::mysql_affected_rows(mysql);
+                }
+                // Checked first, because mysql_next_result clears the number of rows.
+                if sys::mysql_more_results(mysql) == sys::FALSE {
+                    return Ok(effect.unwrap_or_else(|| Effect::of_rows(affected)));
+                }
+                if sys::mysql_next_result(mysql) != 0 {
+                    return Err(failure_of(mysql));
+                }
+            }
+        }
     }
 
     /// Runs the text of a template.
     pub fn fill(&mut self, template: &Template, values: &[Value<'_>]) -> Result<Effect, Failure> {
-        let mysql = self.mysql;
-        // SAFETY: as above.
+        let mut text = mem::take(&mut self.text);
+        template.fill(&mut text, values, |text, bytes| self.escape(text, bytes));
+        let effect = self.query(&text, None);
+        self.text = text;
+        effect
+    }
+
+    /// Appends `bytes` in the form required between single quotes.
+    fn escape(&self, text: &mut Vec<u8>, bytes: &[u8]) {
+        text.reserve(bytes.len() * 2 + 1);
+        // SAFETY: the connection is open. The library writes at most 2 n + 1 bytes behind the
+        // current end, where this many are reserved, and returns their number.
         unsafe {
-            template.fill(&mut self.text, values, |text, bytes| escape(mysql, text, bytes));
-            run_text(mysql, &self.text, None)
+            let end = text.as_mut_ptr().add(text.len()).cast::<c_char>();
+            let written = sys::mysql_real_escape_string_quote(
+                self.mysql,
+                end,
+                bytes.as_ptr().cast(),
+                bytes.len() as c_ulong,
+                b'\'' as c_char,
+            );
+            text.set_len(text.len() + written as usize);
         }
     }
 
@@ -73,5 +134,30 @@ impl Drop for LibraryConnection {
     fn drop(&mut self) {
         // SAFETY: closed once, after its statements.
         unsafe { sys::mysql_close(self.mysql) };
+    }
+}
+
+/// # Safety
+/// `result` must be a stored result of a connection of this thread.
+unsafe fn read_rows(result: *mut sys::MYSQL_RES, rows: &mut Vec<Row>) {
+    // SAFETY: a row is an array of as many pointers and lengths as there are fields; it is copied
+    // before the next fetch.
+    unsafe {
+        let fields = sys::mysql_num_fields(result) as usize;
+        loop {
+            let row = sys::mysql_fetch_row(result);
+            if row.is_null() {
+                return;
+            }
+            let values = slice::from_raw_parts(row, fields);
+            let lengths = slice::from_raw_parts(sys::mysql_fetch_lengths(result), fields);
+            let cell = |(value, length): (&*mut c_char, &c_ulong)| {
+                (!value.is_null()).then(|| {
+                    let bytes = slice::from_raw_parts(value.cast::<u8>(), *length as usize);
+                    String::from_utf8_lossy(bytes).into_owned()
+                })
+            };
+            rows.push(values.iter().zip(lengths).map(cell).collect());
+        }
     }
 }

@@ -3,7 +3,6 @@
 //! `dry_run` for the unit tests.
 
 pub mod connect;
-mod connection;
 #[cfg(test)]
 pub mod dry_run;
 pub mod endpoint;
@@ -16,7 +15,6 @@ mod sql_prepare;
 mod statement;
 mod statements;
 mod template;
-mod text;
 pub mod watchdog;
 
 pub use failure::DbError;

@@ -5,13 +5,13 @@
 //! This costs a connection two stores per call. The read timeout of libmysqlclient would cost a
 //! poll(2) per packet, and a server that sends a byte from time to time never reaches it.
 
-use std::collections::HashMap;
 use std::fs;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
+use std::sync::Weak;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicU64;
@@ -60,8 +60,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Entries {
-    next: u64,
-    by_id: HashMap<u64, Entry>,
+    connections: Vec<Entry>,
     /// Time of a signal, and the exit status for it.
     signal: Option<(Instant, i32)>,
 }
@@ -69,7 +68,7 @@ struct Entries {
 /// A connection at the last check.
 #[derive(Debug)]
 struct Entry {
-    connection: Arc<Connection>,
+    connection: Weak<Connection>,
     calls: u64,
     since: Instant,
 }
@@ -152,29 +151,24 @@ impl Watchdog {
             cut_reason: AtomicU8::new(0),
             handle: Mutex::new(Handle(ptr::null_mut())),
         });
-        let mut entries = lock(&self.0.entries);
-        let id = entries.next;
-        entries.next += 1;
-        let entry = Entry {
-            connection: Arc::clone(&connection),
+        lock(&self.0.entries).connections.push(Entry {
+            connection: Arc::downgrade(&connection),
             calls: 0,
             since: Instant::now(),
-        };
-        entries.by_id.insert(id, entry);
-        WatchedConnection {
-            connection,
-            id,
-            watchdog: self.clone(),
-        }
+        });
+        WatchedConnection(connection)
     }
 
     /// Ends all calls that wait for a server.
     pub fn shut_down_waiting(&self) {
-        for entry in lock(&self.0.entries).by_id.values() {
-            if entry.connection.calls.load(Relaxed) % 2 == 1 {
-                entry.connection.shut_down(CutReason::End);
-            }
-        }
+        let entries = lock(&self.0.entries);
+        let connections = entries
+            .connections
+            .iter()
+            .filter_map(|entry| entry.connection.upgrade());
+        connections
+            .filter(|connection| connection.calls.load(Relaxed) % 2 == 1)
+            .for_each(|connection| connection.shut_down(CutReason::End));
     }
 
     /// Handles a signal: calls that wait longer than a grace period are ended. If a call still
@@ -194,36 +188,40 @@ impl Watchdog {
     fn check(&self, now: Instant, resident: impl FnOnce() -> u64) {
         let mut entries = lock(&self.0.entries);
         let signal = entries.signal;
-        let connections = entries.by_id.len() as u64;
         let mut waiting = Vec::new();
-        for entry in entries.by_id.values_mut() {
-            let calls = entry.connection.calls.load(Relaxed);
+        entries.connections.retain_mut(|entry| {
+            let Some(connection) = entry.connection.upgrade() else {
+                return false;
+            };
+            let calls = connection.calls.load(Relaxed);
             if calls != entry.calls {
                 (entry.calls, entry.since) = (calls, now);
             } else if calls % 2 == 1 {
-                waiting.push(&*entry);
+                waiting.push((connection, entry.since));
+            }
+            true
+        });
+        for (connection, since) in &waiting {
+            let limit = connection.limit_ms.load(Relaxed);
+            if limit > 0 && now.duration_since(*since) >= Duration::from_millis(limit) {
+                connection.shut_down(CutReason::Time);
             }
         }
-        for entry in &waiting {
-            let limit = entry.connection.limit_ms.load(Relaxed);
-            if limit > 0 && now.duration_since(entry.since) >= Duration::from_millis(limit) {
-                entry.connection.shut_down(CutReason::Time);
-            }
-        }
+        let connections = entries.connections.len() as u64;
         // Read only while a call waits long: memory grows over a longer time than that.
         if !waiting.is_empty() && resident() > MEMORY + connections * MEMORY_PER_CONNECTION {
             waiting
                 .iter()
-                .for_each(|entry| entry.connection.shut_down(CutReason::Memory));
+                .for_each(|(connection, _)| connection.shut_down(CutReason::Memory));
         }
         let Some((received, status)) = signal.filter(|(received, _)| now.duration_since(*received) >= GRACE)
         else {
             return;
         };
-        for entry in &waiting {
+        for (connection, since) in waiting {
             self.0.interrupted.store(true, Relaxed);
-            entry.connection.shut_down(CutReason::End);
-            if now.duration_since(entry.since.max(received)) >= 2 * GRACE {
+            connection.shut_down(CutReason::End);
+            if now.duration_since(since.max(received)) >= 2 * GRACE {
                 eprintln!(
                     "loadprint-load: interrupted while a call to the server does not return; results are not written"
                 );
@@ -245,30 +243,26 @@ fn resident_bytes() -> u64 {
 
 /// A connection's side of the watchdog. Dropping it removes the connection.
 #[derive(Debug)]
-pub struct WatchedConnection {
-    connection: Arc<Connection>,
-    id: u64,
-    watchdog: Watchdog,
-}
+pub struct WatchedConnection(Arc<Connection>);
 
 impl WatchedConnection {
     /// Sets the handle whose socket is shut down; null before the handle is closed.
     pub fn set_handle(&self, mysql: *mut sys::MYSQL) {
-        *lock(&self.connection.handle) = Handle(mysql);
+        *lock(&self.0.handle) = Handle(mysql);
     }
 
     /// Sets the time limit of all further calls.
     pub fn set_limit(&self, limit: Option<Duration>) {
         let milliseconds = limit.map_or(0, |limit| u64::try_from(limit.as_millis()).unwrap_or(0).max(1));
-        self.connection.limit_ms.store(milliseconds, Relaxed);
+        self.0.limit_ms.store(milliseconds, Relaxed);
     }
 
     /// Runs a call that waits for the server.
     pub fn call<T>(&self, call: impl FnOnce() -> T) -> T {
-        let calls = self.connection.calls.load(Relaxed);
-        self.connection.calls.store(calls + 1, Relaxed);
+        let calls = self.0.calls.load(Relaxed);
+        self.0.calls.store(calls + 1, Relaxed);
         let result = call();
-        self.connection.calls.store(calls + 2, Relaxed);
+        self.0.calls.store(calls + 2, Relaxed);
         result
     }
 
@@ -276,14 +270,8 @@ impl WatchedConnection {
     pub fn take_cut_reason(&self) -> Option<CutReason> {
         [CutReason::Time, CutReason::Memory, CutReason::End]
             .into_iter()
-            .find(|cut| *cut as u8 == self.connection.cut_reason.load(Relaxed))
-            .inspect(|_| self.connection.cut_reason.store(0, Relaxed))
-    }
-}
-
-impl Drop for WatchedConnection {
-    fn drop(&mut self) {
-        lock(&self.watchdog.0.entries).by_id.remove(&self.id);
+            .find(|cut| *cut as u8 == self.0.cut_reason.load(Relaxed))
+            .inspect(|_| self.0.cut_reason.store(0, Relaxed))
     }
 }
 

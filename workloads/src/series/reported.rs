@@ -3,30 +3,14 @@
 //! window, to its own time. Columns without a report are null.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
-use std::time::SystemTime;
 
-use anyhow::Context;
 use anyhow::Result;
-use anyhow::anyhow;
-use arrow_array::ArrayRef;
-use arrow_array::Float64Array;
-use arrow_array::Int64Array;
-use arrow_array::RecordBatch;
-use arrow_array::StringArray;
-use arrow_array::UInt32Array;
-use arrow_array::UInt64Array;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::V2DeflateSerializer;
-use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
-use hdrhistogram::serialization::interval_log::Tag;
 use loadprint_recording::clock;
-use loadprint_recording::files;
-use loadprint_recording::table::write_table;
 use serde_json::Value as Json;
 
 use super::COUNTS;
+use super::Row;
+use super::columns;
 use super::metadata;
 
 /// A time on both clocks, nanoseconds.
@@ -160,57 +144,19 @@ fn shrink(rows: &mut [ReportedInterval], column: &str, sum: u64, total: u64) {
 /// # Errors
 /// If the file cannot be written.
 pub fn write(path: &Path, intervals: &[ReportedInterval], kind: &str, boot_id: &str) -> Result<()> {
-    let numbers = (0u32..).take(intervals.len());
-    let ints = |of: fn(&ReportedInterval) -> i64| -> ArrayRef {
-        Arc::new(Int64Array::from_iter_values(intervals.iter().map(of)))
+    let row = |(number, interval): (u32, &ReportedInterval)| Row {
+        kind,
+        number,
+        end: interval.end,
+        counts: COUNTS.map(|(name, ..)| interval.get(name)),
+        backlog: None,
+        p95_ms: interval.p95,
     };
-    let kinds = StringArray::from_iter_values(intervals.iter().map(|_| kind));
-    let mut columns: Vec<(&str, ArrayRef, bool)> = vec![
-        ("second", Arc::new(UInt32Array::from_iter_values(numbers)), false),
-        ("monotonic_ns", ints(|interval| interval.end.monotonic_ns), false),
-        ("realtime_ns", ints(|interval| interval.end.realtime_ns), false),
-        ("type", Arc::new(kinds), false),
-    ];
-    for (name, ..) in COUNTS {
-        let counts = intervals.iter().map(|interval| interval.get(name));
-        columns.push((name, Arc::new(UInt64Array::from_iter(counts)), true));
-    }
-    let p95 = intervals.iter().map(|interval| interval.p95);
-    columns.push(("latency_p95_ms", Arc::new(Float64Array::from_iter(p95)), true));
-    let batch = RecordBatch::try_from_iter_with_nullable(columns).context("throughput table")?;
+    let rows: Vec<Row<'_>> = (0..).zip(intervals).map(row).collect();
     let mut about = metadata(boot_id);
     // The intervals vary; their ends are in the rows.
     about["interval_ns"] = Json::Null;
-    write_table(path, &about, &[batch])?;
-    Ok(())
-}
-
-/// Writes a histogram of the whole phase as `latency.hlog`: one interval, nanoseconds.
-///
-/// # Errors
-/// If the file cannot be written.
-pub fn write_histogram(
-    path: &Path,
-    histogram: &Histogram<u64>,
-    kind: &str,
-    window: (i64, i64),
-) -> Result<()> {
-    let nanoseconds = |ns: i64| Duration::from_nanos(u64::try_from(ns).unwrap_or(0));
-    let (began, length) = (
-        SystemTime::UNIX_EPOCH + nanoseconds(window.0),
-        nanoseconds(window.1 - window.0),
-    );
-    let (mut text, mut serializer) = (Vec::new(), V2DeflateSerializer::new());
-    let mut log = IntervalLogWriterBuilder::new()
-        .add_comment("[Histogram log format version 1.3]")
-        .add_comment("values in nanoseconds; the maximum column in milliseconds")
-        .with_start_time(began)
-        .with_base_time(began)
-        .with_max_value_divisor(1e6)
-        .begin_log_with(&mut text, &mut serializer)?;
-    let written = log.write_histogram(histogram, Duration::ZERO, length, Tag::new(kind));
-    written.map_err(|error| anyhow!("latency log: {error:?}"))?;
-    Ok(files::write(path, &text)?)
+    super::write(path, &about, columns(&rows, |_| true))
 }
 
 #[cfg(test)]
