@@ -3,12 +3,12 @@
 
 pub mod hostile;
 pub mod mysqld;
-pub mod proxy;
 pub mod running;
 pub mod sql;
 
 use std::env;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Child;
@@ -61,6 +61,21 @@ impl Bench {
             dir: TempDir::new().unwrap(),
             database: format!("loadprint_{name}"),
         }
+    }
+
+    /// As [`Bench::new`], with the tables of `prepare` and these words.
+    pub fn prepared(name: &str, words: &str) -> Self {
+        let bench = Self::new(name);
+        bench.succeed(&format!("prepare {words}"));
+        bench
+    }
+
+    /// Writes a file that its owner alone can read.
+    pub fn private_file(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        path.display().to_string()
     }
 
     /// A path in the scratch directory.
@@ -179,6 +194,14 @@ pub fn printed_json(output: &Output) -> Value {
 /// A JSON file.
 pub fn json(path: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The objects of a file with one on each line.
+pub fn json_lines(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 /// A whole number of a JSON object.

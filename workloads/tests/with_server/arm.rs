@@ -43,8 +43,7 @@ fn run(bench: &Bench, name: &str, words: &str) -> (Value, Value) {
 
 #[test]
 fn every_mode_and_scenario_sends_its_number_of_statements() {
-    let bench = Bench::new("arm_modes");
-    bench.succeed("prepare arm_insert");
+    let bench = Bench::prepared("arm_modes", "arm_insert");
     let sql = Sql::open(&bench);
     for mode in ["row", "multi", "bulk"] {
         for ids in ["client", "server"] {
@@ -68,30 +67,26 @@ fn every_mode_and_scenario_sends_its_number_of_statements() {
                 );
                 let rows = EVENTS * (1 + metrics + contexts);
                 let commits = EVENTS.div_ceil(PER_COMMIT);
-                assert_eq!(number(&result, "events"), EVENTS, "{name}");
-                assert_eq!(number(&result, "rows"), rows, "{name}");
-                assert_eq!(number(&result, "commits"), commits, "{name}");
-                assert_eq!(
-                    growth(&server, "Com_insert"),
-                    inserts(mode, metrics, contexts),
-                    "{name}"
-                );
-                assert_eq!(growth(&server, "Com_commit"), commits, "{name}");
-                // The statement that reads the counters is the only other one.
-                assert_eq!(
-                    growth(&server, "Questions"),
-                    number(&result, "queries") + 1,
-                    "{name}"
-                );
+                let count = |table: &str| sql.number(&format!("SELECT COUNT(*) FROM {table}")) as u64;
+                for (measured, expected) in [
+                    (number(&result, "events"), EVENTS),
+                    (number(&result, "rows"), rows),
+                    (number(&result, "commits"), commits),
+                    (growth(&server, "Com_commit"), commits),
+                    (growth(&server, "Com_insert"), inserts(mode, metrics, contexts)),
+                    // The statement that reads the counters is the only other one.
+                    (growth(&server, "Questions"), number(&result, "queries") + 1),
+                    (count("arm_tran"), EVENTS),
+                    (count("arm_metric"), EVENTS * metrics),
+                    (count("arm_ctx"), EVENTS * contexts),
+                ] {
+                    assert_eq!(measured, expected, "{name}: {result}");
+                }
                 assert_eq!(
                     result["details"]["verified"], true,
                     "{name}: {}",
                     result["details"]
                 );
-                let count = |table: &str| sql.number(&format!("SELECT COUNT(*) FROM {table}")) as u64;
-                assert_eq!(count("arm_tran"), EVENTS, "{name}");
-                assert_eq!(count("arm_metric"), EVENTS * metrics, "{name}");
-                assert_eq!(count("arm_ctx"), EVENTS * contexts, "{name}");
                 let parents = sql.number("SELECT COUNT(parent_corr) FROM arm_tran") as u64;
                 assert_eq!(parents, if parent { EVENTS } else { 0 }, "{name}");
                 bench.succeed(&format!(
@@ -104,8 +99,7 @@ fn every_mode_and_scenario_sends_its_number_of_statements() {
 
 #[test]
 fn details_of_split_bulk_statements_belong_to_their_records() {
-    let bench = Bench::new("arm_cut");
-    bench.succeed("prepare arm_insert");
+    let bench = Bench::prepared("arm_cut", "arm_insert");
     for ids in ["client", "server"] {
         let (result, server) = run(
             &bench,
@@ -126,8 +120,7 @@ fn details_of_split_bulk_statements_belong_to_their_records() {
 
 #[test]
 fn a_mix_draws_the_scenario_of_each_record() {
-    let bench = Bench::new("arm_mix");
-    bench.succeed("prepare arm_insert");
+    let bench = Bench::prepared("arm_mix", "arm_insert");
     let (result, _) = run(
         &bench,
         "mix",
@@ -146,8 +139,7 @@ fn a_mix_draws_the_scenario_of_each_record() {
 
 #[test]
 fn check_reports_details_without_a_record() {
-    let bench = Bench::new("arm_orphans");
-    bench.succeed("prepare arm_insert");
+    let bench = Bench::prepared("arm_orphans", "arm_insert");
     run(&bench, "run", "--scenario=ctx5 --events=100");
     let sql = Sql::open(&bench);
     sql.rows("DELETE FROM arm_tran ORDER BY id LIMIT 1");
@@ -168,8 +160,7 @@ fn check_reports_details_without_a_record() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_lock_wait_writes_the_buffer_again_without_duplicates() {
-    let bench = Bench::new("arm_retry");
-    bench.succeed("prepare arm_insert");
+    let bench = Bench::prepared("arm_retry", "arm_insert");
     for (mode, ids) in [("multi", "client"), ("bulk", "server"), ("row", "server")] {
         let sql = Sql::open(&bench);
         let before = sql.number("SELECT COUNT(*) FROM arm_ctx");
@@ -208,8 +199,7 @@ fn a_lock_wait_writes_the_buffer_again_without_duplicates() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_deadlock_writes_the_buffer_again_without_duplicates() {
-    let bench = Bench::new("arm_deadlock");
-    bench.succeed("prepare arm_insert");
+    let bench = Bench::prepared("arm_deadlock", "arm_insert");
     let sql = Sql::open(&bench);
     sql.rows("BEGIN");
     // Fifty changed rows against the writer's one: InnoDB chooses the writer as the victim.
@@ -242,8 +232,7 @@ fn a_deadlock_writes_the_buffer_again_without_duplicates() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn buffers_filled_within_the_time_are_written_after_it_and_counted() {
-    let bench = Bench::new("arm_drain");
-    bench.succeed("prepare arm_insert");
+    let bench = Bench::prepared("arm_drain", "arm_insert");
     // 16 buffers of 50 records with 21 rows each are full before the first one is written, even
     // where the machine stalls.
     let (result, server) = run(
@@ -268,8 +257,7 @@ fn buffers_filled_within_the_time_are_written_after_it_and_counted() {
 
 #[test]
 fn wrong_tables_and_options_are_refused_before_the_run() {
-    let bench = Bench::new("arm_wrong");
-    bench.succeed("prepare oltp_read_write --table-size=10");
+    let bench = Bench::prepared("arm_wrong", "oltp_read_write --table-size=10");
     bench.refused("run arm_insert", &["prepare arm_insert"]);
     bench.succeed("prepare arm_insert");
     bench.refused("run arm_insert --metrics=3", &["--scenario=custom"]);

@@ -1,7 +1,6 @@
 //! The measured clock of the server.
 
 use std::fs;
-use std::path::Path;
 
 use serde_json::Value;
 use serde_json::json;
@@ -9,29 +8,22 @@ use serde_json::json;
 use crate::common::Bench;
 use crate::common::assert_succeeded;
 use crate::common::json as read_json;
+use crate::common::json_lines;
 use crate::common::only_line;
 use crate::common::running::Running;
 use crate::common::sql::Sql;
 
-fn lines(path: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(path).unwrap();
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
-}
-
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn the_server_s_clock_is_measured_before_and_after_a_run() {
-    let bench = Bench::new("clock");
-    bench.succeed("prepare oltp_read_write --table-size=1000");
+    let bench = Bench::prepared("clock", "oltp_read_write --table-size=1000");
     let words = "run oltp_point_select --table-size=1000 --warmup-time=0.2 --events=100";
     bench.recorded(words, "run");
     let run = bench.path("run");
     let load = run.join("load");
     let (clock, phases) = (
-        lines(&load.join("clock.jsonl")),
-        lines(&load.join("phases.jsonl")),
+        json_lines(&load.join("clock.jsonl")),
+        json_lines(&load.join("phases.jsonl")),
     );
     assert_eq!(clock.len(), 2);
     for (line, at) in clock.iter().zip(["before", "after"]) {
@@ -53,8 +45,7 @@ fn the_server_s_clock_is_measured_before_and_after_a_run() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_clock_that_cannot_be_recorded_costs_its_file_only() {
-    let bench = Bench::new("no_clock");
-    bench.succeed("prepare oltp_read_write --table-size=1000");
+    let bench = Bench::prepared("no_clock", "oltp_read_write --table-size=1000");
     let run = bench.path("blocked");
     fs::create_dir_all(run.join("load/clock.jsonl")).unwrap();
     let words = format!(
@@ -89,6 +80,6 @@ fn a_clock_that_cannot_be_recorded_costs_its_file_only() {
         line.contains("warning: no clock.jsonl") && line.contains("after the run"),
         "{line}"
     );
-    let clock = lines(&run.join("load/clock.jsonl"));
+    let clock = json_lines(&run.join("load/clock.jsonl"));
     assert_eq!((clock.len(), &clock[0]["at"]), (1, &json!("before")));
 }

@@ -1,8 +1,15 @@
 //! Connections: TLS and compression over TCP, several sockets in turn, reconnects by option and
 //! after the server's death.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::io;
+use std::net::Shutdown;
+use std::os::unix::net::UnixListener;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::thread;
 
 use crate::common::Bench;
 use crate::common::assert_refused;
@@ -11,7 +18,6 @@ use crate::common::json;
 use crate::common::mysqld::Mysqld;
 use crate::common::only_line;
 use crate::common::printed_json;
-use crate::common::proxy::Proxy;
 use crate::common::running::Running;
 use crate::common::variable;
 
@@ -23,13 +29,8 @@ fn tls_is_used_verified_and_recorded() {
     server.succeed("prepare oltp_read_write --table-size=1000");
     let words = "run oltp_point_select --table-size=1000 --threads=2 --events=100 --format=json";
     let authority = server.authority().display().to_string();
-    let file = bench.path("client.cnf");
-    fs::write(
-        &file,
-        format!("[client]\nssl-mode=VERIFY_CA\nssl-ca={authority}\n"),
-    )
-    .unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let lines = format!("[client]\nssl-mode=VERIFY_CA\nssl-ca={authority}\n");
+    let file = bench.private_file("client.cnf", &lines);
     for (number, (options, mode)) in [
         ("--mysql-ssl=required".to_owned(), "required"),
         (
@@ -40,7 +41,7 @@ fn tls_is_used_verified_and_recorded() {
             "--mysql-ssl=on --mysql-ssl-cipher=TLS_AES_128_GCM_SHA256".to_owned(),
             "required",
         ),
-        (format!("--defaults-file={}", file.display()), "verify_ca"),
+        (format!("--defaults-file={file}"), "verify_ca"),
         // A CA alone, as in the clients of MySQL.
         (format!("--mysql-ssl-ca={authority}"), "verify_ca"),
     ]
@@ -84,8 +85,7 @@ fn tls_is_used_verified_and_recorded() {
 
 #[test]
 fn compression_reduces_the_bytes_that_the_server_sends() {
-    let bench = Bench::new("compression");
-    bench.succeed("prepare oltp_read_write --table-size=1000");
+    let bench = Bench::prepared("compression", "oltp_read_write --table-size=1000");
     let sent = |option: &str| {
         let run = bench.path(option);
         bench.succeed(&format!(
@@ -102,14 +102,34 @@ fn compression_reduces_the_bytes_that_the_server_sends() {
     );
 }
 
+/// Forwards connections at `front` to the socket `back`; gives their number so far.
+fn counting_proxy(front: &Path, back: &str) -> Arc<AtomicUsize> {
+    let listener = UnixListener::bind(front).unwrap();
+    let (accepted, back) = (Arc::new(AtomicUsize::new(0)), back.to_owned());
+    let counter = Arc::clone(&accepted);
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            counter.fetch_add(1, SeqCst);
+            let server = UnixStream::connect(&back).unwrap();
+            let copies = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            for (mut from, mut to) in [copies, (server, client)] {
+                thread::spawn(move || {
+                    io::copy(&mut from, &mut to).ok();
+                    to.shutdown(Shutdown::Write).ok();
+                });
+            }
+        }
+    });
+    accepted
+}
+
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn threads_connect_to_the_sockets_in_turn() {
-    let bench = Bench::new("sockets");
-    bench.succeed("prepare oltp_read_write --table-size=1000");
+    let bench = Bench::prepared("sockets", "oltp_read_write --table-size=1000");
     let (one, two) = (bench.path("one.sock"), bench.path("two.sock"));
     let back = variable("LOADPRINT_TEST_SOCKET");
-    let proxies = [Proxy::start(&one, &back), Proxy::start(&two, &back)];
+    let proxies = [&one, &two].map(|front| counting_proxy(front, &back));
     let mut command =
         bench.command("run oltp_point_select --table-size=1000 --threads=5 --events=100 --format=json");
     // The later option wins.
@@ -120,14 +140,13 @@ fn threads_connect_to_the_sockets_in_turn() {
         serde_json::json!([one.display().to_string(), two.display().to_string()])
     );
     // Threads 0, 2 and 4 and the reader of the counters; threads 1 and 3.
-    assert_eq!(proxies.map(|proxy| proxy.accepted()), [4, 2]);
+    assert_eq!(proxies.map(|accepted| accepted.load(SeqCst)), [4, 2]);
 }
 
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn reconnect_opens_the_connection_and_prepares_its_statements_again() {
-    let bench = Bench::new("reopen");
-    bench.succeed("prepare oltp_read_write --table-size=1000");
+    let bench = Bench::prepared("reopen", "oltp_read_write --table-size=1000");
     for (every, times) in [(1, 60), (20, 3)] {
         let (result, server) = bench.recorded(
             &format!("run oltp_point_select --table-size=1000 --threads=1 --events=60 --reconnect={every}"),
@@ -183,6 +202,10 @@ fn threads_reconnect_to_a_killed_server_that_starts_again() {
         result["reconnects_by_cause"],
         serde_json::json!({"asked": 0, "error": 3})
     );
+    assert!(
+        result["reconnects"] == 3 && result["errors"].as_u64() >= Some(3),
+        "{result}"
+    );
     let counts = json(&run.join("load/server.json"));
     assert!(counts["status_end"].is_null(), "counters of another process");
     assert_eq!(counts["restarted"], true);
@@ -220,4 +243,7 @@ fn a_killed_server_ends_the_run_with_thread_and_place() {
         (&"failed".into(), &"open".into())
     );
     assert!(result["events"].as_u64() > Some(0));
+    assert_eq!(json(&run.join("run.json"))["status"], "failed");
+    let counts = json(&run.join("load/server.json"));
+    assert!(counts["status_begin"].is_object() && counts["status_end"].is_null());
 }

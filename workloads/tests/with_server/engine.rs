@@ -32,8 +32,7 @@ impl Drop for GlobalVariable<'_> {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_rate_is_run_as_asked_for_and_recorded() {
-    let bench = Bench::new("rate");
-    bench.succeed("prepare oltp_read_write --table-size=1000");
+    let bench = Bench::prepared("rate", "oltp_read_write --table-size=1000");
     // On a machine that stalls for a tenth of a second at the end the rate is not held, and the
     // result must report it. Ten such stalls in a row fail the test.
     let held = (0..10).any(|round| {
@@ -76,8 +75,7 @@ fn a_rate_is_run_as_asked_for_and_recorded() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_rate_above_the_capacity_is_reported_and_the_run_succeeds() {
-    let bench = Bench::new("overload");
-    bench.succeed("prepare oltp_read_write --table-size=1000");
+    let bench = Bench::prepared("overload", "oltp_read_write --table-size=1000");
     let words = "run oltp_point_select --table-size=1000 --threads=2 --rate=5000000 --time=2 --format=json";
     let output = bench.load(words);
     let printed = String::from_utf8_lossy(&output.stderr);
@@ -101,70 +99,9 @@ fn a_rate_above_the_capacity_is_reported_and_the_run_succeeds() {
     );
 }
 
-/// The texts of each connection's statements on `sbtest1`, in the order of the general log.
-fn logged_texts(sql: &Sql, load: impl FnOnce()) -> Vec<Vec<String>> {
-    sql.start_log();
-    load();
-    sql.stop_log();
-    let mut connections: Vec<(String, Vec<String>)> = Vec::new();
-    // The table is in the order of the statements.
-    for row in sql.rows(
-        "SELECT thread_id, CONVERT(argument USING utf8mb4) FROM mysql.general_log \
-         WHERE command_type = 'Query' AND argument REGEXP '^(SELECT (c|SUM|DISTINCT)|UPDATE|DELETE|INSERT)' AND thread_id <> CONNECTION_ID()",
-    ) {
-        let [thread, text] = [0, 1].map(|cell| row[cell].clone().unwrap());
-        match connections.iter_mut().find(|(of, _)| *of == thread) {
-            Some((_, texts)) => texts.push(text),
-            None => connections.push((thread, vec![text])),
-        }
-    }
-    let mut texts: Vec<Vec<String>> = connections.into_iter().map(|(_, texts)| texts).collect();
-    texts.sort();
-    texts
-}
-
-#[test]
-fn the_same_seed_sends_the_same_statements_in_both_loops() {
-    let bench = Bench::new("determinism");
-    bench.succeed("prepare oltp_read_write --table-size=1000");
-    let sql = Sql::open(&bench);
-    let sent = |workload: &str, seed: u64, options: &str| {
-        logged_texts(&sql, || {
-            bench.succeed(&format!(
-                "run {workload} --table-size=1000 --events=40 --protocol=emulated --rand-seed={seed} {options}"
-            ));
-        })
-    };
-    // One thread: with two, a lock conflict would repeat a transaction with other numbers.
-    let closed = sent("oltp_read_write", 5, "--threads=1");
-    assert_eq!(closed[0].len(), 40 * 18);
-    assert_eq!(sent("oltp_read_write", 5, "--threads=1 --rate=400"), closed);
-    assert_ne!(sent("oltp_read_write", 6, "--threads=1"), closed);
-
-    // Two threads share the transactions in no fixed order: each sends a part of its sequence,
-    // perhaps none.
-    let closed = sent("oltp_read_only", 5, "--threads=2");
-    // One thread may take all of them: in twenty rounds of the open loop each thread of the closed
-    // loop takes some.
-    let compared = (0..20).any(|_| {
-        let open = sent("oltp_read_only", 5, "--threads=2 --rate=400");
-        let mut compared = 0;
-        for one in &closed {
-            for other in open.iter().filter(|other| other[0] == one[0]) {
-                let common = one.len().min(other.len());
-                assert_eq!(one[..common], other[..common]);
-                compared += common;
-            }
-        }
-        compared >= 14
-    });
-    assert!(compared, "no thread worked in both loops");
-}
-
 #[test]
 fn exceeded_server_limits_are_reported_with_numbers_before_the_run() {
-    let bench = Bench::new("budgets");
-    bench.succeed("prepare oltp_read_write --tables=4 --table-size=100");
+    let bench = Bench::prepared("budgets", "oltp_read_write --tables=4 --table-size=100");
     let sql = Sql::open(&bench);
     let out = bench.path("run");
     let refused = |words: &str, parts: &[&str]| {
@@ -199,8 +136,7 @@ fn exceeded_server_limits_are_reported_with_numbers_before_the_run() {
 
 #[test]
 fn a_connection_that_is_refused_is_named_with_its_thread() {
-    let bench = Bench::new("refused");
-    bench.succeed("prepare oltp_read_write --table-size=100");
+    let bench = Bench::prepared("refused", "oltp_read_write --table-size=100");
     let sql = Sql::open(&bench);
     let _few = GlobalVariable::set(&sql, "max_user_connections", 6);
     bench.refused(
@@ -212,8 +148,7 @@ fn a_connection_that_is_refused_is_named_with_its_thread() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn two_thousand_connections() {
-    let bench = Bench::new("thousands");
-    bench.succeed("prepare oltp_read_write --table-size=1000");
+    let bench = Bench::prepared("thousands", "oltp_read_write --table-size=1000");
     let sql = Sql::open(&bench);
     let _connections = GlobalVariable::set(&sql, "max_connections", 2100);
     let words = "run oltp_point_select --table-size=1000 --threads=2000 --ramp-time=1 --events=20000 --format=json \
@@ -227,8 +162,7 @@ fn two_thousand_connections() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_lock_wait_storm_is_counted_and_ends_with_the_time() {
-    let bench = Bench::new("storm");
-    bench.succeed("prepare oltp_read_write --table-size=100");
+    let bench = Bench::prepared("storm", "oltp_read_write --table-size=100");
     let sql = Sql::open(&bench);
     let _timeout = GlobalVariable::set(&sql, "innodb_lock_wait_timeout", 1);
     sql.rows("BEGIN");
@@ -251,8 +185,7 @@ fn a_lock_wait_storm_is_counted_and_ends_with_the_time() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_run_fails_whose_threads_hang() {
-    let bench = Bench::new("hang");
-    bench.succeed("prepare oltp_read_write --table-size=100");
+    let bench = Bench::prepared("hang", "oltp_read_write --table-size=100");
     let sql = Sql::open(&bench);
     sql.rows("BEGIN");
     sql.rows("SELECT COUNT(*) FROM (SELECT id FROM sbtest1 FOR UPDATE) AS locked");
@@ -275,8 +208,7 @@ fn a_run_fails_whose_threads_hang() {
 
 #[test]
 fn an_error_that_is_not_ignored_is_named_with_thread_type_and_statement() {
-    let bench = Bench::new("fatal");
-    bench.succeed("prepare oltp_read_write --table-size=100");
+    let bench = Bench::prepared("fatal", "oltp_read_write --table-size=100");
     let sql = Sql::open(&bench);
     let _timeout = GlobalVariable::set(&sql, "innodb_lock_wait_timeout", 1);
     sql.rows("BEGIN");
@@ -297,8 +229,7 @@ fn an_error_that_is_not_ignored_is_named_with_thread_type_and_statement() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn the_histogram_and_the_percentile_are_printed_as_sysbench_prints_them() {
-    let bench = Bench::new("histogram");
-    bench.succeed("prepare oltp_read_write --table-size=1000");
+    let bench = Bench::prepared("histogram", "oltp_read_write --table-size=1000");
     let text = bench.succeed(
         "run oltp_point_select --table-size=1000 --events=500 --histogram=on --percentile=90 --verbosity=3 --db-driver=mysql",
     );

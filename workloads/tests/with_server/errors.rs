@@ -10,8 +10,6 @@ use crate::common::assert_refused;
 use crate::common::generator;
 use crate::common::json;
 use crate::common::only_line;
-use crate::common::printed_json;
-use crate::common::proxy::Proxy;
 use crate::common::running::Running;
 use crate::common::variable;
 
@@ -23,14 +21,11 @@ fn without_account(words: &str) -> Output {
 #[test]
 fn wrong_credentials() {
     let bench = Bench::new("credentials");
-    let secret = bench.path("secret");
-    fs::write(&secret, "not-the-password\n").unwrap();
-    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let secret = bench.private_file("secret", "not-the-password\n");
     let socket = variable("LOADPRINT_TEST_SOCKET");
     let out = bench.path("run");
     let output = without_account(&format!(
-        "run oltp_read_write --mysql-socket={socket} --mysql-user=stranger --mysql-password-file={} --out={}",
-        secret.display(),
+        "run oltp_read_write --mysql-socket={socket} --mysql-user=stranger --mysql-password-file={secret} --out={}",
         out.display()
     ));
     assert_refused(&output, &["error 1045", "--mysql-password-file"]);
@@ -81,65 +76,8 @@ fn an_unknown_database_then_missing_tables() {
 
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
-fn a_run_whose_server_dies_keeps_its_results() {
-    let bench = Bench::new("lost");
-    bench.succeed("prepare oltp_read_write --table-size=1000");
-    let front = bench.path("front.sock");
-    let proxy = Proxy::start(&front, &variable("LOADPRINT_TEST_SOCKET"));
-    let run = bench.path("run");
-    let words = "run oltp_point_select --table-size=1000 --threads=2 --time=600";
-    // The later --mysql-socket wins.
-    let mut command = bench.command(words);
-    command
-        .arg(format!("--mysql-socket={}", front.display()))
-        .arg(format!("--out={}", run.display()));
-    let mut running = Running::start(command);
-    running.wait_for_transactions();
-    proxy.cut();
-    let output = running.end();
-    assert_refused(&output, &["the server went away"]);
-    // While it waits for a reply, or when it sends.
-    let line = only_line(&output);
-    assert!(
-        line.contains("error 2013") || line.contains("error 2006"),
-        "{line}"
-    );
-    let result = json(&run.join("load/result.json"));
-    assert!(result["events"].as_u64() > Some(0));
-    assert_eq!(result["status"], "failed");
-    assert_eq!(json(&run.join("run.json"))["status"], "failed");
-    let server = json(&run.join("load/server.json"));
-    assert!(server["status_begin"].is_object() && server["status_end"].is_null());
-}
-
-#[test]
-#[ignore = "in full: depends on the machine's speed, devices or kernel"]
-fn a_connection_lost_by_an_ignored_error_is_opened_again() {
-    let bench = Bench::new("reconnect");
-    bench.succeed("prepare oltp_read_write --table-size=1000");
-    let front = bench.path("front.sock");
-    // The connection that reads the counters receives a tenth of it.
-    let proxy = Proxy::cutting_after(&front, &variable("LOADPRINT_TEST_SOCKET"), 1_000_000);
-    let mut command = bench.command("run oltp_read_write --table-size=1000 --threads=1 --events=200 --mysql-ignore-errors=2006,2013 --format=json");
-    command.arg(format!("--mysql-socket={}", front.display()));
-    let result = printed_json(&command.output().unwrap());
-    assert_eq!(
-        proxy.accepted(),
-        3,
-        "the reader, the thread, and the thread again"
-    );
-    assert_eq!(
-        (&result["reconnects"], &result["events"]),
-        (&1.into(), &200.into())
-    );
-    assert_eq!(result["errors_by_code"]["2013"], 1);
-}
-
-#[test]
-#[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn an_interrupted_run_keeps_its_results() {
-    let bench = Bench::new("interrupted");
-    bench.succeed("prepare oltp_read_write --table-size=1000");
+    let bench = Bench::prepared("interrupted", "oltp_read_write --table-size=1000");
     for (signal, status) in [("TERM", 143), ("INT", 130)] {
         let run = bench.path(signal);
         let words = format!(

@@ -10,6 +10,9 @@ use serde_json::Value;
 use crate::common::Bench;
 use crate::common::growth;
 use crate::common::json;
+use crate::common::json_lines;
+
+const PREPARED: &str = "oltp_read_write --tables=2 --table-size=2000 --threads=2";
 
 fn run(bench: &Bench, words: &str, more: &[&str]) -> (Output, PathBuf) {
     let out = bench.path("run");
@@ -22,16 +25,10 @@ fn error(output: &Output) -> String {
     text.lines().last().unwrap_or_default().to_owned()
 }
 
-fn prepared(name: &str) -> Bench {
-    let bench = Bench::new(name);
-    bench.succeed("prepare oltp_read_write --tables=2 --table-size=2000 --threads=2");
-    bench
-}
-
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn operations_of_the_output_agree_with_the_server() {
-    let bench = prepared("command_output");
+    let bench = Bench::prepared("command_output", PREPARED);
     let words = "--command=PROGRAM run oltp_point_select --defaults-file={defaults_file} --mysql-db={database} --tables=2 \
                  --table-size=2000 --threads={threads} --events=3000 --protocol=text";
     let (output, out) = run(
@@ -64,7 +61,7 @@ fn operations_of_the_output_agree_with_the_server() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn the_server_counts_the_operations_of_a_program_without_end() {
-    let bench = prepared("command_questions");
+    let bench = Bench::prepared("command_questions", PREPARED);
     let words = "--command=PROGRAM run oltp_point_select --defaults-file={defaults_file} --mysql-db={database} --tables=2 \
                  --table-size=2000 --time=0";
     let (output, out) = run(
@@ -83,15 +80,14 @@ fn the_server_counts_the_operations_of_a_program_without_end() {
 /// Expects a window of at least the given time in the phases and in the result; a busy host sees
 /// its end late.
 fn assert_window(out: &Path, result: &Value) {
-    let text = std::fs::read_to_string(out.join("load/phases.jsonl")).unwrap();
-    let moments = text
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+    let phases = json_lines(&out.join("load/phases.jsonl"));
+    let moments = phases
+        .iter()
         .filter(|line| line["phase"] == "measure")
         .map(|line| line["monotonic_ns"].as_i64().unwrap());
     let moments: Vec<i64> = moments.collect();
     let [begin, end] = moments[..] else {
-        panic!("{text}")
+        panic!("{phases:?}")
     };
     let reported = result["details"]["window_seconds"].as_f64().unwrap();
     let recorded = (end - begin) as f64 / 1e9;
@@ -99,23 +95,6 @@ fn assert_window(out: &Path, result: &Value) {
         reported >= 1.9 && recorded >= 1.9,
         "{reported} s reported, {recorded} s recorded"
     );
-}
-
-#[test]
-#[ignore = "in full: depends on the machine's speed, devices or kernel"]
-fn marks_limit_the_window_and_intervals_are_its_series() {
-    let bench = Bench::new("command_marks");
-    let script =
-        "--command=echo 5 ops; echo go; echo 7 ops; echo 8 ops; echo stop; echo 9 ops; echo noise >&2";
-    let (output, out) = run(
-        &bench,
-        "--shell=on --measure-begin-regex=^go --measure-end-regex=^stop --operations-from=intervals",
-        &[script, "--interval-regex=([0-9]+) ops"],
-    );
-    assert!(output.status.success(), "{}", error(&output));
-    let result = json(&out.join("load/result.json"));
-    assert_eq!(result["events"].as_u64(), Some(15));
-    assert!(out.join("load/throughput.parquet").exists());
 }
 
 #[test]
@@ -174,7 +153,7 @@ fn go_client(bench: &Bench) -> Option<PathBuf> {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn the_go_client_runs_with_and_without_its_pitfalls() {
-    let bench = prepared("command_go");
+    let bench = Bench::prepared("command_go", PREPARED);
     let Some(program) = go_client(&bench) else {
         return;
     };

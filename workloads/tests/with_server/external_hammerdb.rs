@@ -7,7 +7,6 @@ use std::env;
 use crate::common::Bench;
 use crate::common::assert_refused;
 use crate::common::growth;
-use crate::common::json;
 
 #[test]
 fn a_missing_hammerdb_is_one_line_with_the_fix() {
@@ -24,17 +23,11 @@ fn a_real_hammerdb_builds_runs_and_removes() {
         eprintln!("HAMMERDB_HOME is not set: the real HammerDB is not tested");
         return;
     }
-    let bench = Bench::new("hammerdb_real");
-    bench.succeed("prepare tproc_c --generator=hammerdb --warehouses=1");
-    let run = bench.path("run");
+    let bench = Bench::prepared("hammerdb_real", "tproc_c --generator=hammerdb --warehouses=1");
     let refused = bench.load("run tproc_c --generator=hammerdb --time=90");
     let error = String::from_utf8_lossy(&refused.stderr);
     assert!(error.contains("whole minutes: give --time=120"), "{error}");
-    bench.succeed(&format!(
-        "run tproc_c --generator=hammerdb --threads=2 --time=60 --out={}",
-        run.display()
-    ));
-    let result = json(&run.join("load/result.json"));
+    let (result, server) = bench.recorded("run tproc_c --generator=hammerdb --threads=2 --time=60", "run");
     assert_eq!(
         (result["status"].as_str(), result["generator"].as_str()),
         (Some("complete"), Some("hammerdb"))
@@ -50,7 +43,6 @@ fn a_real_hammerdb_builds_runs_and_removes() {
             "{kind}"
         );
     }
-    let server = json(&run.join("load/server.json"));
     let all = growth(&server, "Com_commit") + growth(&server, "Com_rollback");
     let ratio = all as f64 / result["details"]["tpm"].as_f64().unwrap();
     assert!(

@@ -3,40 +3,20 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
 use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::common::Bench;
+use crate::common::assert_refused;
 use crate::common::growth;
 use crate::common::json;
+use crate::common::json_lines;
 use crate::common::only_line;
 use crate::common::signal;
 use crate::common::wait_until;
 
 const SYSBENCH: &str = "--generator=sysbench --tables=2 --table-size=2000 --threads=2 --rand-type=uniform";
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
-}
-
-fn phases(run: &Path) -> Vec<(String, String, i64)> {
-    let text = fs::read_to_string(run.join("load/phases.jsonl")).unwrap();
-    let lines = text
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let word = |value: &Value| value.as_str().unwrap().to_owned();
-    lines
-        .map(|line| {
-            (
-                word(&line["phase"]),
-                word(&line["event"]),
-                line["monotonic_ns"].as_i64().unwrap(),
-            )
-        })
-        .collect()
-}
 
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
@@ -79,18 +59,24 @@ fn windows_agree(bench: &Bench, name: &str) -> bool {
     for name in ["min", "mean", "p50", "p95", "p99", "p999", "max"] {
         assert!(result["latency_ms"][name].as_f64().unwrap() > 0.0, "{name}");
     }
-    let stamps = phases(&run);
-    let names: Vec<_> = stamps
+    let phases = json_lines(&run.join("load/phases.jsonl"));
+    let names = phases
         .iter()
-        .map(|(phase, event, _)| format!("{phase} {event}"))
-        .collect();
-    assert_eq!(
-        names,
-        ["warmup begin", "warmup end", "measure begin", "measure end"]
+        .map(|line| (line["phase"].as_str(), line["event"].as_str()));
+    let expected = [
+        ("warmup", "begin"),
+        ("warmup", "end"),
+        ("measure", "begin"),
+        ("measure", "end"),
+    ];
+    assert!(
+        names.eq(expected.map(|(phase, event)| (Some(phase), Some(event)))),
+        "{phases:?}"
     );
+    let stamp = |line: usize| phases[line]["monotonic_ns"].as_i64().unwrap();
     let clock = fs::read_to_string(run.join("load/clock.jsonl")).unwrap();
     assert_eq!(clock.lines().count(), 2, "before and after the run: {clock}");
-    let measured = (stamps[3].2 - stamps[2].2) as f64 / 1e9;
+    let measured = (stamp(3) - stamp(2)) as f64 / 1e9;
     assert!(run.join("load/throughput.parquet").exists() && run.join("load/latency.hlog").exists());
     // The server's count in the window, without the warm-up: both statuses were read while sysbench
     // ran.
@@ -103,14 +89,9 @@ fn windows_agree(bench: &Bench, name: &str) -> bool {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn sysbench_runs_a_fixed_number_of_events_on_our_tables() {
-    let bench = Bench::new("external_events");
-    bench.succeed("prepare oltp_read_write --tables=2 --table-size=2000");
-    let run = bench.path("run");
-    bench.succeed(&format!(
-        "run oltp_point_select {SYSBENCH} --events=500 --out={}",
-        run.display()
-    ));
-    let result = json(&run.join("load/result.json"));
+    let bench = Bench::prepared("external_events", "oltp_read_write --tables=2 --table-size=2000");
+    let words = format!("run oltp_point_select {SYSBENCH} --events=500");
+    let (result, _) = bench.recorded(&words, "run");
     assert_eq!(
         (result["events"].as_u64(), result["queries"].as_u64()),
         (Some(500), Some(500))
@@ -124,8 +105,10 @@ fn sysbench_runs_a_fixed_number_of_events_on_our_tables() {
 
 #[test]
 fn options_that_sysbench_lacks_are_refused_before_the_run() {
-    let bench = Bench::new("external_refusals");
-    bench.succeed("prepare oltp_read_write --tables=2 --table-size=2000");
+    let bench = Bench::prepared(
+        "external_refusals",
+        "oltp_read_write --tables=2 --table-size=2000",
+    );
     let run = bench.path("run");
     for (words, part) in [
         ("--time=1.5", "whole seconds"),
@@ -137,12 +120,7 @@ fn options_that_sysbench_lacks_are_refused_before_the_run() {
             "run oltp_read_write {SYSBENCH} {words} --out={}",
             run.display()
         ));
-        assert_eq!(output.status.code(), Some(2), "{words}");
-        let printed = text(&output);
-        assert!(
-            printed.lines().last().unwrap().contains(part),
-            "{words}: {printed}"
-        );
+        assert_refused(&output, &[part]);
         assert!(!run.join("load/result.json").exists());
         fs::remove_dir_all(&run).ok();
     }
@@ -151,28 +129,21 @@ fn options_that_sysbench_lacks_are_refused_before_the_run() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_fatal_error_of_sysbench_is_reported() {
-    let bench = Bench::new("external_fatal");
-    bench.succeed("prepare oltp_read_write --tables=1 --table-size=2000");
+    let bench = Bench::prepared("external_fatal", "oltp_read_write --tables=1 --table-size=2000");
     let run = bench.path("run");
     // The second table is missing; sysbench reports it, as there is no preflight.
     let output = bench.load(&format!(
         "run oltp_read_write {SYSBENCH} --time=2 --out={}",
         run.display()
     ));
-    assert_eq!(output.status.code(), Some(2));
-    let printed = text(&output);
-    assert!(
-        printed.contains("sbtest2") && !printed.contains("panicked"),
-        "{printed}"
-    );
+    assert_refused(&output, &["sbtest2"]);
     assert!(!run.join("load/result.json").exists());
 }
 
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn an_interrupted_run_ends_sysbench() {
-    let bench = Bench::new("external_signal");
-    bench.succeed("prepare oltp_read_write --tables=2 --table-size=2000");
+    let bench = Bench::prepared("external_signal", "oltp_read_write --tables=2 --table-size=2000");
     let run = bench.path("run");
     let mut command = bench.command(&format!(
         "run oltp_read_write {SYSBENCH} --time=600 --out={}",
@@ -192,7 +163,7 @@ fn an_interrupted_run_ends_sysbench() {
     assert!(!sysbench.is_empty());
     signal(&child, "INT");
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", text(&output));
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
     assert!(only_line(&output).contains("interrupted by signal 2"));
     assert!(
         !Path::new(&format!("/proc/{sysbench}/cmdline")).exists(),

@@ -26,6 +26,7 @@ use crate::common::wait_until;
 /// Seconds for which the option under test is set. A healthy call takes longer than the first only
 /// where the machine stalls: cases that fail with it run again with the second.
 const LIMITS: [u64; 2] = [2, 20];
+const PREPARED: &str = "oltp_read_write --table-size=100";
 const RUN: &str = "run oltp_read_write --table-size=100 --threads=2 --time=600 --report-interval=0";
 
 /// A call of the generator, how its server misbehaves, and what the error message must contain.
@@ -148,15 +149,10 @@ impl Started {
     }
 }
 
-fn prepared(bench: &Bench) {
-    bench.succeed("prepare oltp_read_write --table-size=100");
-}
-
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_login_without_end_is_given_up() {
-    let bench = Bench::new("hostile_login");
-    prepared(&bench);
+    let bench = Bench::prepared("hostile_login", PREPARED);
     let mut cases = Vec::new();
     for moment in [Moment::Connected, Moment::Greeted] {
         for act in [Act::Silence, Act::Drip] {
@@ -177,8 +173,7 @@ fn a_login_without_end_is_given_up() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_statement_without_an_answer_is_given_up_and_named() {
-    let bench = Bench::new("hostile_statement");
-    prepared(&bench);
+    let bench = Bench::prepared("hostile_statement", PREPARED);
     let case = |words: &str, first, moment, act, place: &str| {
         let words = format!("{words} --mysql-read-timeout=LIMIT");
         let limit = "for LIMIT s (--mysql-read-timeout)";
@@ -234,8 +229,7 @@ fn a_statement_without_an_answer_is_given_up_and_named() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn threads_that_do_not_become_ready_end_the_run() {
-    let bench = Bench::new("hostile_assembly");
-    prepared(&bench);
+    let bench = Bench::prepared("hostile_assembly", PREPARED);
     let words = format!("{RUN} --mysql-read-timeout=0 --thread-init-timeout=LIMIT");
     let moment = Moment::Command(Some(PREPARE), "SELECT");
     let parts = [
@@ -247,8 +241,7 @@ fn threads_that_do_not_become_ready_end_the_run() {
 
 #[test]
 fn replies_that_no_server_sends_are_refused_with_bounded_memory() {
-    let bench = Bench::new("hostile_replies");
-    prepared(&bench);
+    let bench = Bench::prepared("hostile_replies", PREPARED);
     let variables = query("SHOW GLOBAL VARIABLES");
     // libmysqlclient takes some of the malformed packets for an answer; the server answers nothing
     // after them.
@@ -284,8 +277,7 @@ fn replies_that_no_server_sends_are_refused_with_bounded_memory() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_signal_ends_a_generator_whose_server_is_silent() {
-    let bench = Bench::new("hostile_signal");
-    prepared(&bench);
+    let bench = Bench::prepared("hostile_signal", PREPARED);
     let mut cases = Vec::new();
     for (number, (first, moment)) in [
         (0, Moment::Connected),
@@ -332,8 +324,7 @@ fn a_signal_ends_a_generator_whose_server_is_silent() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn events_that_do_not_end_are_cut_off_after_the_time() {
-    let bench = Bench::new("hostile_shutdown");
-    prepared(&bench);
+    let bench = Bench::prepared("hostile_shutdown", PREPARED);
     let words = "run oltp_point_select --table-size=100 --threads=2 --time=1 --report-interval=0 --mysql-read-timeout=0 \
                  --forced-shutdown=1";
     let moment = Moment::Command(Some(EXECUTE), "");

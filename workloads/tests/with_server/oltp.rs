@@ -6,27 +6,11 @@ use crate::common::growth;
 use crate::common::number;
 use crate::common::sql::Sql;
 
-/// Statements of one event: reads, writes, others; then the server's counters.
-struct PerEvent {
-    words: &'static str,
-    statements: [u64; 3],
-    counters: &'static [(&'static str, u64)],
-}
-
-const fn script(
-    words: &'static str,
-    statements: [u64; 3],
-    counters: &'static [(&'static str, u64)],
-) -> PerEvent {
-    PerEvent {
-        words,
-        statements,
-        counters,
-    }
-}
+/// Options, statements of one event (reads, writes, others), and what the server counts of it.
+type PerEvent = (&'static str, [u64; 3], &'static [(&'static str, u64)]);
 
 const SCRIPTS: &[PerEvent] = &[
-    script(
+    (
         "oltp_read_write",
         [14, 4, 2],
         &[
@@ -36,19 +20,26 @@ const SCRIPTS: &[PerEvent] = &[
             ("Com_insert", 1),
             ("Com_begin", 1),
             ("Com_commit", 1),
+            ("Com_stmt_prepare", 0),
+            ("Com_stmt_execute", 19),
         ],
     ),
-    script(
+    (
+        "oltp_read_write --db-ps-mode=disable",
+        [14, 4, 2],
+        &[("Com_select", 14), ("Com_commit", 1), ("Com_stmt_execute", 0)],
+    ),
+    (
         "oltp_read_write --skip-trx",
         [14, 4, 0],
         &[("Com_select", 14), ("Com_begin", 0), ("Com_commit", 0)],
     ),
-    script(
+    (
         "oltp_read_only",
         [14, 0, 2],
         &[("Com_select", 14), ("Com_begin", 1), ("Com_commit", 1)],
     ),
-    script(
+    (
         "oltp_write_only",
         [0, 4, 2],
         &[
@@ -59,13 +50,13 @@ const SCRIPTS: &[PerEvent] = &[
             ("Com_commit", 1),
         ],
     ),
-    script("oltp_point_select", [1, 0, 0], &[("Com_select", 1)]),
-    script("oltp_update_index", [0, 1, 0], &[("Com_update", 1)]),
-    script("oltp_update_non_index", [0, 1, 0], &[("Com_update", 1)]),
-    script("select_random_points", [1, 0, 0], &[("Com_select", 1)]),
-    script("select_random_ranges", [1, 0, 0], &[("Com_select", 1)]),
-    script("lookup", [1, 0, 0], &[("Com_select", 1), ("Com_stmt_execute", 0)]),
-    script(
+    ("oltp_point_select", [1, 0, 0], &[("Com_select", 1)]),
+    ("oltp_update_index", [0, 1, 0], &[("Com_update", 1)]),
+    ("oltp_update_non_index", [0, 1, 0], &[("Com_update", 1)]),
+    ("select_random_points", [1, 0, 0], &[("Com_select", 1)]),
+    ("select_random_ranges", [1, 0, 0], &[("Com_select", 1)]),
+    ("lookup", [1, 0, 0], &[("Com_select", 1), ("Com_stmt_execute", 0)]),
+    (
         "oltp_insert",
         [0, 1, 0],
         &[("Com_insert", 1), ("Com_stmt_execute", 0)],
@@ -75,44 +66,33 @@ const SCRIPTS: &[PerEvent] = &[
 #[test]
 fn each_script_sends_exactly_its_statements() {
     const EVENTS: u64 = 300;
-    let bench = Bench::new("per_event");
-    bench.succeed("prepare oltp_read_write --table-size=1000");
-    for (number, script) in SCRIPTS.iter().enumerate() {
+    let bench = Bench::prepared("per_event", "oltp_read_write --table-size=1000");
+    for (number, (script, statements, counters)) in SCRIPTS.iter().enumerate() {
         // One thread: a deadlock would add statements. Each run has another seed: an UPDATE to the
         // same value affects no row.
-        let words = format!(
-            "run {} --table-size=1000 --events={EVENTS} --rand-seed={}",
-            script.words,
-            number + 1
-        );
+        let seed = number + 1;
+        let words = format!("run {script} --table-size=1000 --events={EVENTS} --rand-seed={seed}");
         let (result, server) = bench.recorded(&words, &number.to_string());
         assert_eq!(result["events"], EVENTS);
-        for (key, per_event) in ["reads", "writes", "others"].iter().zip(script.statements) {
-            assert_eq!(result[key], per_event * EVENTS, "{key}, {}", script.words);
+        for (key, per_event) in ["reads", "writes", "others"].iter().zip(statements) {
+            assert_eq!(result[key], per_event * EVENTS, "{key}, {script}");
         }
-        for (counter, per_event) in script.counters {
+        for (counter, per_event) in *counters {
             assert_eq!(
                 growth(&server, counter),
                 per_event * EVENTS,
-                "{counter}, {}",
-                script.words
+                "{counter}, {script}"
             );
         }
-        let statements: u64 = script.statements.iter().sum();
+        let queries = statements.iter().sum::<u64>() * EVENTS;
         // The statement that reads the counters is the only other one.
-        assert_eq!(
-            growth(&server, "Questions"),
-            statements * EVENTS + 1,
-            "{}",
-            script.words
-        );
+        assert_eq!(growth(&server, "Questions"), queries + 1, "{script}");
     }
 }
 
 #[test]
 fn deletes_without_a_row_count_as_others() {
-    let bench = Bench::new("deletes");
-    bench.succeed("prepare oltp_delete --table-size=100");
+    let bench = Bench::prepared("deletes", "oltp_delete --table-size=100");
     let (result, server) = bench.recorded(
         "run oltp_delete --table-size=100 --threads=2 --events=5000 --rand-type=uniform",
         "run",
@@ -134,8 +114,7 @@ fn deletes_without_a_row_count_as_others() {
 
 #[test]
 fn bulk_insert_counts_rows_as_events_and_sends_full_packets() {
-    let bench = Bench::new("bulk");
-    bench.succeed("prepare bulk_insert --threads=2");
+    let bench = Bench::prepared("bulk", "bulk_insert --threads=2");
     let (result, server) = bench.recorded("run bulk_insert --threads=2 --events=200000", "run");
     assert_eq!(result["events"], 200_000);
     assert_eq!(result["writes"].as_u64(), Some(growth(&server, "Com_insert")));
@@ -173,8 +152,7 @@ fn a_seed_gives_the_same_rows_with_unique_ids() {
 
 #[test]
 fn unsuitable_tables_are_refused_with_the_difference() {
-    let bench = Bench::new("preflight");
-    bench.succeed("prepare oltp_read_write --table-size=200");
+    let bench = Bench::prepared("preflight", "oltp_read_write --table-size=200");
     let refused = |words: &str, parts: &[&str]| bench.refused(words, parts);
     let missing = "run oltp_read_only --table-size=200 --tables=2 --time=1";
     refused(
@@ -217,8 +195,7 @@ fn unsuitable_tables_are_refused_with_the_difference() {
 
 #[test]
 fn a_table_with_few_gaps_is_accepted_and_a_shorter_one_refused() {
-    let bench = Bench::new("few_deletes");
-    bench.succeed("prepare oltp_read_write --table-size=500");
+    let bench = Bench::prepared("few_deletes", "oltp_read_write --table-size=500");
     let sql = Sql::open(&bench);
     // Every 13th id and the last one, like some deletes of oltp_delete.
     sql.rows("DELETE FROM sbtest1 WHERE id % 13 = 0 OR id = 500");
@@ -230,8 +207,7 @@ fn a_table_with_few_gaps_is_accepted_and_a_shorter_one_refused() {
 
 #[test]
 fn check_names_the_rule_and_the_table() {
-    let bench = Bench::new("check");
-    bench.succeed("prepare oltp_read_write --tables=2 --table-size=200");
+    let bench = Bench::prepared("check", "oltp_read_write --tables=2 --table-size=200");
     let check = "check oltp_read_write --tables=2 --table-size=200";
     let text = bench.succeed(check);
     assert_eq!(
@@ -283,27 +259,15 @@ fn tables_of_every_form_can_be_prepared_warmed_up_and_run() {
         assert!(!text.contains("BROKEN"), "{options}: {text}");
         let sql = Sql::open(&bench);
         let made = sql.rows("SHOW CREATE TABLE sbtest1")[0][1].clone().unwrap();
-        assert_eq!(
-            made.contains("AUTO_INCREMENT"),
-            !options.contains("--auto-inc=off"),
-            "{made}"
-        );
-        assert_eq!(
-            made.contains("KEY `xid` (`id`)"),
-            options.contains("--secondary"),
-            "{made}"
-        );
-        assert_eq!(made.contains("PRIMARY KEY"), !made.contains("xid"), "{made}");
-        assert_eq!(
-            made.contains("KEY `k_1` (`k`)"),
-            !options.contains("create-secondary=off"),
-            "{made}"
-        );
-        assert_eq!(
-            made.contains("ROW_FORMAT=COMPRESSED"),
-            options.contains("COMPRESSED"),
-            "{made}"
-        );
+        for (part, is_expected) in [
+            ("AUTO_INCREMENT", !options.contains("--auto-inc=off")),
+            ("KEY `xid` (`id`)", options.contains("--secondary")),
+            ("PRIMARY KEY", !options.contains("--secondary")),
+            ("KEY `k_1` (`k`)", !options.contains("create-secondary=off")),
+            ("ROW_FORMAT=COMPRESSED", options.contains("COMPRESSED")),
+        ] {
+            assert_eq!(made.contains(part), is_expected, "{part}: {made}");
+        }
         bench.succeed("cleanup oltp_read_write");
     }
 }

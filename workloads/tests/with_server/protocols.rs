@@ -11,15 +11,6 @@ use crate::common::growth;
 use crate::common::json;
 use crate::common::mysqld::Mysqld;
 
-/// What the server counted for one event of a run.
-struct PerEvent {
-    prepares: u64,
-    executes: u64,
-    closes: u64,
-    questions: u64,
-    queries: u64,
-}
-
 fn point_selects(bench: &Bench, name: &str, options: &str) -> (serde_json::Value, serde_json::Value) {
     let words = "run oltp_point_select --table-size=1000 --threads=2 --warmup-time=0.2 --events=3000";
     bench.recorded(&format!("{words} {options}"), name)
@@ -27,64 +18,35 @@ fn point_selects(bench: &Bench, name: &str, options: &str) -> (serde_json::Value
 
 #[test]
 fn each_protocol_sends_its_number_of_calls() {
-    let bench = Bench::new("protocols");
-    bench.succeed("prepare oltp_point_select --table-size=1000");
-    let text = PerEvent {
-        prepares: 0,
-        executes: 0,
-        closes: 0,
-        questions: 1,
-        queries: 1,
-    };
-    let ps = PerEvent { executes: 1, ..text };
-    let uncached = PerEvent {
-        prepares: 1,
-        executes: 1,
-        closes: 1,
-        questions: 1,
-        queries: 3,
-    };
-    // The server counts the text EXECUTE like the command; SET is a separate question.
-    let sql = PerEvent {
-        executes: 1,
-        questions: 2,
-        queries: 2,
-        ..text
-    };
-    for (protocol, per_event) in [
-        ("text", &text),
-        ("emulated", &text),
-        ("ps", &ps),
-        ("ps_cached", &ps),
-        ("ps_uncached", &uncached),
-        ("sql_prepare", &sql),
+    let bench = Bench::prepared("protocols", "oltp_point_select --table-size=1000");
+    // Of one event: calls that prepare, execute and close; Questions and Queries of the server. It
+    // counts the text EXECUTE like the command; SET is a separate question.
+    for (protocol, calls, questions, queries) in [
+        ("text", [0, 0, 0], 1, 1),
+        ("emulated", [0, 0, 0], 1, 1),
+        ("ps", [0, 1, 0], 1, 1),
+        ("ps_cached", [0, 1, 0], 1, 1),
+        ("ps_uncached", [1, 1, 1], 1, 3),
+        ("sql_prepare", [0, 1, 0], 2, 2),
     ] {
         let (result, server) = point_selects(&bench, protocol, &format!("--protocol={protocol}"));
         assert_eq!(result["protocol"], protocol);
         assert_eq!(result["events"], 3000);
         assert_eq!(result["reads"], 3000, "{protocol}");
-        for (key, per_event) in [
-            ("prepares", per_event.prepares),
-            ("executes", per_event.executes),
-            ("closes", per_event.closes),
-        ] {
-            assert_eq!(
-                result["protocol_calls"][key],
-                per_event * 3000,
-                "{key}, {protocol}"
-            );
-        }
+        let [prepares, executes, closes] = calls.map(|per_event| per_event * 3000);
+        let expected = serde_json::json!({"prepares": prepares, "executes": executes, "closes": closes});
+        assert_eq!(result["protocol_calls"], expected, "{protocol}");
         for (counter, expected) in [
-            ("Com_stmt_prepare", per_event.prepares * 3000),
-            ("Com_stmt_execute", per_event.executes * 3000),
-            ("Com_stmt_close", per_event.closes * 3000),
-            ("Questions", per_event.questions * 3000 + 1),
-            ("Queries", per_event.queries * 3000 + 1),
+            ("Com_stmt_prepare", prepares),
+            ("Com_stmt_execute", executes),
+            ("Com_stmt_close", closes),
+            ("Questions", questions * 3000 + 1),
+            ("Queries", queries * 3000 + 1),
             ("Com_select", 3000),
         ] {
             // A close has no reply: the last one of each thread may be counted after the counters
             // are read.
-            let late = if per_event.closes > 0 && matches!(counter, "Com_stmt_close" | "Queries") {
+            let late = if closes > 0 && matches!(counter, "Com_stmt_close" | "Queries") {
                 2
             } else {
                 0
@@ -100,8 +62,7 @@ fn each_protocol_sends_its_number_of_calls() {
 
 #[test]
 fn a_full_cache_closes_the_least_recently_used_statement() {
-    let bench = Bench::new("cache");
-    bench.succeed("prepare oltp_read_write --tables=2 --table-size=1000");
+    let bench = Bench::prepared("cache", "oltp_read_write --tables=2 --table-size=1000");
     let words = "run oltp_read_write --tables=2 --table-size=1000 --rand-type=uniform --threads=1 --events=200 --protocol=ps_cached";
     let counts = |options: &str, name: &str| {
         let (_, server) = bench.recorded(&format!("{words} {options}"), name);
@@ -127,8 +88,7 @@ fn a_full_cache_closes_the_least_recently_used_statement() {
 
 #[test]
 fn the_summary_prints_the_calls_that_questions_do_not_count() {
-    let bench = Bench::new("traffic");
-    bench.succeed("prepare oltp_read_write --table-size=1000");
+    let bench = Bench::prepared("traffic", "oltp_read_write --table-size=1000");
     let text = |protocol: &str| {
         let words = "run oltp_point_select --table-size=1000 --threads=1 --events=1000";
         bench.succeed(&format!("{words} --protocol={protocol}"))
@@ -148,16 +108,8 @@ fn the_summary_prints_the_calls_that_questions_do_not_count() {
         .lines()
         .find(|line| line.contains("bytes received / sent:"))
         .unwrap();
-    let received: f64 = received
-        .split(':')
-        .nth(1)
-        .unwrap()
-        .split('/')
-        .next()
-        .unwrap()
-        .trim()
-        .parse()
-        .unwrap();
+    let received = received.split([':', '/']).nth(2).unwrap().trim();
+    let received: f64 = received.parse().unwrap();
     assert!((40.5..=41.1).contains(&received), "{received}");
     assert!(
         !bench

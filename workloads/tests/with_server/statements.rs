@@ -145,8 +145,7 @@ fn assert_same_over_tables(bench: &Bench, sql: &Sql, words: &str) {
 
 #[test]
 fn unique_ids_and_full_packets_equal_those_of_sysbench() {
-    let bench = Bench::new("same_inserts");
-    bench.succeed("prepare oltp_insert --auto-inc=off");
+    let bench = Bench::prepared("same_inserts", "oltp_insert --auto-inc=off");
     let sql = Sql::open(&bench);
     let inserts = assert_same(
         &bench,
@@ -195,8 +194,7 @@ fn prepare_warmup_and_cleanup_send_what_sysbench_sends() {
 
 #[test]
 fn lookups_are_one_text_each_without_the_protocol_option() {
-    let bench = Bench::new("lookups");
-    bench.succeed("prepare lookup --tables=3 --table-size=200");
+    let bench = Bench::prepared("lookups", "lookup --tables=3 --table-size=200");
     let sql = Sql::open(&bench);
     let run = |options: &str| {
         let words = format!("run lookup --tables=3 --table-size=200 --events=90 {options}");

@@ -9,8 +9,7 @@ use crate::common::printed_json;
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_list_of_threads_gives_one_run_per_number() {
-    let bench = Bench::new("sweep");
-    bench.succeed("prepare oltp_read_write --table-size=1000");
+    let bench = Bench::prepared("sweep", "oltp_read_write --table-size=1000");
     let out = bench.path("sweep");
     let words = format!(
         "run oltp_point_select --table-size=1000 --threads=1,3 --events=300 --format=json --out={}",

@@ -1,9 +1,8 @@
-//! The real sysbench and this generator run every script on the tables that the other program
-//! prepared.
+//! This generator runs every script on the tables that the real sysbench prepared; `statements` runs
+//! sysbench on tables of this generator.
 
 use std::env;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::common::Bench;
@@ -35,15 +34,12 @@ pub fn sysbench(bench: &Bench, words: &str) -> String {
             .filter(|(key, _)| key == "user" || key == "password")
             .collect();
     }
-    let config = bench.path("sysbench.cnf");
     let lines = account
         .iter()
         .map(|(key, value)| format!("mysql-{key}={value}\n"));
-    fs::write(&config, "").unwrap();
-    fs::set_permissions(&config, fs::Permissions::from_mode(0o600)).unwrap();
-    fs::write(&config, lines.collect::<String>()).unwrap();
+    let config = bench.private_file("sysbench.cnf", &lines.collect::<String>());
     let output = Command::new("sysbench")
-        .arg(format!("--config-file={}", config.display()))
+        .arg(format!("--config-file={config}"))
         .arg(format!("--mysql-socket={}", variable("LOADPRINT_TEST_SOCKET")))
         .arg(format!("--mysql-db={}", bench.database()))
         .args(words.split_whitespace())
@@ -64,26 +60,6 @@ fn tables(script: &str) -> &'static str {
         true => "--table-size=2000 --threads=2 --rand-type=uniform",
         false => "--tables=2 --table-size=2000 --threads=2 --rand-type=uniform",
     }
-}
-
-#[test]
-#[ignore = "in full: depends on the machine's speed, devices or kernel"]
-fn scripts_of_sysbench_run_on_our_tables() {
-    let bench = Bench::new("ours_to_sysbench");
-    bench.succeed(&format!("prepare {} {}", SCRIPTS[0], tables(SCRIPTS[0])));
-    for script in SCRIPTS {
-        let text = sysbench(
-            &bench,
-            &format!("{script} {} --events=40 --time=0 run", tables(script)),
-        );
-        assert!(
-            text.contains("total number of events:              40"),
-            "{script}: {text}"
-        );
-    }
-    sysbench(&bench, &format!("{} {} cleanup", SCRIPTS[0], tables(SCRIPTS[0])));
-    // No table is left: prepare succeeds again.
-    bench.succeed(&format!("prepare {} {}", SCRIPTS[0], tables(SCRIPTS[0])));
 }
 
 #[test]

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::common::Bench;
 use crate::common::growth;
-use crate::common::json;
 use crate::common::number;
 use crate::common::sql::Sql;
 use crate::common::wait_until;
@@ -30,15 +29,9 @@ impl Measured {
     /// Two threads with a warehouse each: no deadlocks, so that counts are exact. Any error fails
     /// the run.
     fn run(bench: &Bench, name: &str, words: &str) -> Self {
-        let run = bench.path(name);
-        bench.succeed(&format!(
-            "run tproc_c --threads=2 --all-warehouses=on --rand-seed=11 --mysql-ignore-errors=none {words} --out={}",
-            run.display()
-        ));
-        Self {
-            result: json(&run.join("load/result.json")),
-            server: json(&run.join("load/server.json")),
-        }
+        let fixed = "run tproc_c --threads=2 --all-warehouses=on --rand-seed=11 --mysql-ignore-errors=none";
+        let (result, server) = bench.recorded(&format!("{fixed} {words}"), name);
+        Self { result, server }
     }
 
     fn number(&self, key: &str) -> u64 {
@@ -171,12 +164,8 @@ fn kill_leaves_consistent_data(bench: &Bench) {
 }
 
 fn pauses(bench: &Bench) {
-    let run = bench.path("pauses");
-    bench.succeed(&format!(
-        "run tproc_c --keying-thinking=on --threads=20 --time=6 --out={}",
-        run.display()
-    ));
-    let result = json(&run.join("load/result.json"));
+    let words = "run tproc_c --keying-thinking=on --threads=20 --time=6";
+    let (result, _) = bench.recorded(words, "pauses");
     // The keying time of a new order is 18 s; those of the others are 2 and 3 s, and the rest of
     // the time is for a machine that stalls.
     assert_eq!(result["transactions"]["neword"]["count"], 0);
@@ -306,8 +295,10 @@ const DAMAGES: [&[Damage]; 2] = [
 
 #[test]
 fn check_names_broken_rules_with_their_place_and_strict_runs_keep_all_rules() {
-    let bench = Bench::new("tproc_strict");
-    bench.succeed("prepare tproc_c --strict --history-pk=on --threads=2 --rand-seed=4");
+    let bench = Bench::prepared(
+        "tproc_strict",
+        "tproc_c --strict --history-pk=on --threads=2 --rand-seed=4",
+    );
     let printed =
         bench.succeed("run tproc_c --strict --threads=4 --events=600 --report-interval=0 --check=on");
     assert_eq!(
