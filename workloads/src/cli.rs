@@ -112,7 +112,8 @@ fn parse_verb(verb: &str, matches: &ArgMatches) -> Result<Invocation> {
     Ok(Invocation::Verb(verb, workload, Box::new(values)))
 }
 
-fn specs(workload: &dyn Workload) -> impl Iterator<Item = &OptionSpec> {
+/// All options of a workload.
+pub fn specs(workload: &dyn Workload) -> impl Iterator<Item = &OptionSpec> {
     workload
         .descriptor()
         .options

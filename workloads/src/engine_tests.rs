@@ -244,35 +244,6 @@ fn an_ignored_error_is_rolled_back_counted_and_the_event_run_again() {
 }
 
 #[test]
-fn arm_scenarios_send_one_insert_per_record_and_one_per_detail_table() {
-    for (scenario, inserts, rows) in [
-        ("simple", 1, 1),
-        ("parent", 1, 1),
-        ("metrics", 2, 4),
-        ("ctx1", 2, 2),
-        ("ctx20", 2, 21),
-    ] {
-        let driver = DryRun::default();
-        let given = [("scenario", scenario), ("records-per-commit", "10")];
-        let (outcome, _) = run_dry("arm_insert", &given, 1, &plan(2, 35), &driver);
-        let totals = &outcome.measured.unwrap().totals[0];
-        let counts = [Counter::Events, Counter::Writes, Counter::Commits];
-        assert_eq!(
-            counts.map(|counter| totals.get(counter)),
-            [35, 35 * inserts, 4],
-            "{scenario}"
-        );
-        let log = driver.log.lock().unwrap();
-        let values: usize = log
-            .iter()
-            .filter(|(_, text)| text.starts_with("INSERT"))
-            .map(|(_, text)| text.matches('(').count() - 1)
-            .sum();
-        assert_eq!(values as u64, 35 * rows, "{scenario}");
-    }
-}
-
-#[test]
 fn an_arm_buffer_is_not_lost_to_a_deadlock_and_is_written_again_under_its_ids() {
     let driver = DryRun {
         deadlocks: Arc::new(Mutex::new(2)),

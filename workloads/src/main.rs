@@ -7,6 +7,7 @@ mod engine;
 #[cfg(test)]
 mod engine_tests;
 mod external;
+mod lock;
 mod options;
 mod output;
 mod random;

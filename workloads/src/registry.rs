@@ -37,35 +37,14 @@ pub fn find(name: &str) -> Option<&'static dyn Workload> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
 
     #[test]
-    fn every_workload_has_a_complete_and_unique_declaration() {
-        let mut names = HashSet::new();
+    fn every_workload_has_a_complete_declaration() {
         for workload in WORKLOADS {
             let descriptor = workload.descriptor();
-            assert!(
-                names.insert(descriptor.name),
-                "{} is listed twice",
-                descriptor.name
-            );
             assert!(!descriptor.types.is_empty() && !descriptor.operation.is_empty());
-            let mut options = HashSet::new();
-            let external = crate::external::options_of(descriptor.name);
-            let tables = descriptor
-                .options
-                .iter()
-                .copied()
-                .chain([external, crate::options::COMMON]);
-            for spec in tables.flatten() {
-                assert!(
-                    options.insert(spec.name),
-                    "{}: --{} twice",
-                    descriptor.name,
-                    spec.name
-                );
+            for spec in crate::cli::specs(*workload) {
                 assert!(
                     !spec.help.is_empty() && !spec.name.contains('_'),
                     "--{}",

@@ -3,13 +3,13 @@
 
 use std::fmt::Write;
 
+use anyhow::Result;
 use serde_json::Map;
 use serde_json::Value as Json;
 
 use crate::engine::backlog::Backlog;
 use crate::stats::Counter;
 use crate::stats::Totals;
-use crate::stats::histogram::HistogramError;
 
 mod histogram;
 mod points;
@@ -34,7 +34,7 @@ pub fn interval_line(
     threads: usize,
     percentile: u8,
     totals: &Totals,
-) -> Result<String, HistogramError> {
+) -> Result<String> {
     let rate = |count: u64| per_second(count as f64, seconds);
     let latency = totals
         .latency
@@ -124,20 +124,19 @@ fn open_loop_block(result: &Json) -> String {
         return String::new();
     }
     let (rate, achieved) = (number(&result["rate"]), number(&result["achieved_rate"]));
-    let mut text = String::from("Open loop:\n");
     let arrivals = result["arrivals"].as_str().unwrap_or_default();
-    text.push_str(&line("rate", &format!("{rate:.2} per sec., {arrivals}")));
-    text.push_str(&line("achieved rate", &format!("{achieved:.2} per sec.")));
     let (max, end) = (&result["backlog_max"], &result["backlog_end"]);
-    text.push_str(&line("backlog (max/at the end)", &format!("{max}/{end}")));
-    let times = (
+    let (wait, service) = (
         number(&result["wait_ms_mean"]),
         number(&result["service_ms_mean"]),
     );
-    text.push_str(&line(
-        "wait, service (avg, ms)",
-        &format!("{:.2}, {:.2}", times.0, times.1),
-    ));
+    let lines = [
+        line("rate", &format!("{rate:.2} per sec., {arrivals}")),
+        line("achieved rate", &format!("{achieved:.2} per sec.")),
+        line("backlog (max/at the end)", &format!("{max}/{end}")),
+        line("wait, service (avg, ms)", &format!("{wait:.2}, {service:.2}")),
+    ];
+    let mut text = format!("Open loop:\n{}", lines.concat());
     if result["rate_held"] == false {
         // `write!` into a String does not fail.
         writeln!(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::Result;
 use loadprint_recording::FORMAT_VERSION;
 use serde_json::Map;
 use serde_json::Value as Json;
@@ -12,7 +13,6 @@ use crate::engine::Outcome;
 use crate::engine::schedule::Rate;
 use crate::stats::Counter;
 use crate::stats::Totals;
-use crate::stats::histogram::HistogramError;
 use crate::workload::Descriptor;
 
 /// What the result repeats of the run's settings.
@@ -57,7 +57,7 @@ pub fn result_json(
     measured: &Measured,
     details: Map<String, Json>,
     reason: Option<&str>,
-) -> Result<Json, HistogramError> {
+) -> Result<Json> {
     let totals = Totals::sum(&measured.totals);
     let percentile = context.percentile;
     let rate = context.rate;
@@ -69,7 +69,7 @@ pub fn result_json(
         let value = json!({
             "count": totals.latency.count(),
             "latency_ms": latency_json(totals, percentile)?,
-            "wait_ms_mean": wait_ms_mean(totals),
+            "wait_ms_mean": mean_ms(totals.get(Counter::WaitNs), totals),
             "errors_by_code": by_code(outcome.errors.iter().filter(|((of, _), _)| *of == kind)),
         });
         transactions.insert((*name).to_owned(), value);
@@ -100,6 +100,7 @@ pub fn result_json(
         "status": if reason.is_none() { "complete" } else { "failed" },
         "reason": reason,
     });
+    let waited = totals.get(Counter::WaitNs);
     let counted = json!({
         "events": totals.get(Counter::Events),
         "queries": totals.queries(),
@@ -123,11 +124,11 @@ pub fn result_json(
         "seconds": measured.seconds,
         "drain_seconds": measured.drain_seconds,
         "latency_ms": latency_json(&totals, percentile)?,
-        "wait_ms_mean": wait_ms_mean(&totals),
-        "service_ms_mean": service_ms_mean(&totals),
+        "wait_ms_mean": mean_ms(waited, &totals),
+        "service_ms_mean": mean_ms(totals.get(Counter::LatencyNs).saturating_sub(waited), &totals),
         "transactions": transactions,
         "errors_by_code": by_code(outcome.errors.iter()),
-        "per_thread": per_thread_json(measured),
+        "per_thread": measured.per_thread.iter().map(thread_json).collect::<Vec<_>>(),
         "details": details,
     });
     let parts = [about, open_loop, counted].into_iter();
@@ -145,14 +146,12 @@ fn into_object(json: Json) -> Option<Map<String, Json>> {
     }
 }
 
-fn per_thread_json(measured: &Measured) -> Vec<Json> {
-    let each = measured.per_thread.iter();
-    each.map(|(events, seconds)| json!({"events": events, "seconds": seconds}))
-        .collect()
+fn thread_json((events, seconds): &(u64, f64)) -> Json {
+    json!({"events": events, "seconds": seconds})
 }
 
 /// Latencies in milliseconds; null without events.
-fn latency_json(totals: &Totals, percentile: u8) -> Result<Json, HistogramError> {
+fn latency_json(totals: &Totals, percentile: u8) -> Result<Json> {
     let histogram = totals.latency.to_hdr()?;
     let count = histogram.len();
     let ms = |nanoseconds: f64| (count > 0).then_some(nanoseconds / 1e6);
@@ -181,19 +180,7 @@ fn by_code<'a>(errors: impl Iterator<Item = (&'a (usize, u32), &'a u64)>) -> Jso
     Json::Object(entries.collect())
 }
 
-/// Mean time from the scheduled to the actual start of an event, milliseconds.
-fn wait_ms_mean(totals: &Totals) -> Option<f64> {
-    mean_ms(totals.get(Counter::WaitNs), totals)
-}
-
-/// Mean time from the actual start of an event to its end, milliseconds.
-fn service_ms_mean(totals: &Totals) -> Option<f64> {
-    let service = totals
-        .get(Counter::LatencyNs)
-        .saturating_sub(totals.get(Counter::WaitNs));
-    mean_ms(service, totals)
-}
-
+/// Milliseconds of an event, of a time of all events; `None` without events.
 fn mean_ms(nanoseconds: u64, totals: &Totals) -> Option<f64> {
     let count = totals.latency.count();
     (count > 0).then(|| nanoseconds as f64 / count as f64 / 1e6)

@@ -126,10 +126,8 @@ impl Server {
 
     /// Growth of a counter in `measure`.
     pub fn growth(&self, name: &str) -> Option<u64> {
-        let at = |status: &Option<Map<String, Json>>| -> Option<u64> {
-            status.as_ref()?.get(name)?.as_str()?.parse().ok()
-        };
-        at(&self.status_end)?.checked_sub(at(&self.status_begin)?)
+        let (begin, end) = (self.status_begin.as_ref()?, self.status_end.as_ref()?);
+        traffic::growth(begin, end, name)?.try_into().ok()
     }
 
     fn status(&mut self) -> Result<Map<String, Json>, DbError> {

@@ -20,7 +20,8 @@ fn number(status: &Status, name: &str) -> Option<i64> {
     status.get(name)?.as_str()?.parse().ok()
 }
 
-fn growth(from: &Status, to: &Status, name: &str) -> Option<i64> {
+/// Growth of a counter; `None` if it is not in both.
+pub fn growth(from: &Status, to: &Status, name: &str) -> Option<i64> {
     Some(number(to, name)? - number(from, name)?)
 }
 

@@ -11,7 +11,6 @@ use loadprint_mysqlclient::Refusal;
 use mysqlclient_sys as sys;
 
 use super::connect::Account;
-use super::endpoint::Endpoint;
 use super::failure::Failure;
 use super::failure::client_failure;
 use super::failure::failure_of;
@@ -51,38 +50,6 @@ pub fn open(
 ) -> Result<*mut sys::MYSQL, Failure> {
     let account = &driver.account;
     let endpoint = account.endpoint(number);
-    let mysql = connect(account, endpoint, with_database, watched)?;
-    if driver.read_timeout.is_none() && !endpoint.is_local() {
-        // SAFETY: the handle is connected.
-        keep_alive(unsafe { (*mysql).net.fd });
-    }
-    Ok(mysql)
-}
-
-/// Detects a dead host where statements have no time limit. The library has set SO_KEEPALIVE.
-fn keep_alive(socket: c_int) {
-    for (option, value) in &KEEPALIVE {
-        let length = size_of::<c_int>() as libc::socklen_t;
-        // SAFETY: pointer and length describe an int, as these options require. The call fails
-        // without harm on a socket that is not TCP.
-        unsafe {
-            libc::setsockopt(
-                socket,
-                libc::IPPROTO_TCP,
-                *option,
-                ptr::from_ref(value).cast(),
-                length,
-            )
-        };
-    }
-}
-
-fn connect(
-    account: &Account,
-    endpoint: &Endpoint,
-    with_database: bool,
-    watched: &WatchedConnection,
-) -> Result<*mut sys::MYSQL, Failure> {
     let text = |value: &Option<String>| -> Result<Option<CString>, Failure> {
         let cut = |_| client_failure("a connection option contains a zero byte");
         value.as_deref().map(CString::new).transpose().map_err(cut)
@@ -118,6 +85,10 @@ fn connect(
         }
         .is_null();
     if connected {
+        if driver.read_timeout.is_none() && !endpoint.is_local() {
+            // SAFETY: the handle is connected.
+            keep_alive(unsafe { (*mysql).net.fd });
+        }
         return Ok(mysql);
     }
     watched.set_handle(ptr::null_mut());
@@ -130,39 +101,49 @@ fn connect(
     Err(set.err().unwrap_or(failure))
 }
 
+/// Detects a dead host where statements have no time limit. The library has set SO_KEEPALIVE.
+fn keep_alive(socket: c_int) {
+    for (option, value) in &KEEPALIVE {
+        let length = size_of::<c_int>() as libc::socklen_t;
+        // SAFETY: pointer and length describe an int, as these options require. The call fails
+        // without harm on a socket that is not TCP.
+        unsafe {
+            libc::setsockopt(
+                socket,
+                libc::IPPROTO_TCP,
+                *option,
+                ptr::from_ref(value).cast(),
+                length,
+            )
+        };
+    }
+}
+
 /// # Safety
 /// `mysql` must come from mysql_init and not be connected yet.
 unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account, polled: bool) -> Result<(), Failure> {
     use sys::mysql_option as option;
     let refused = |refusal: Refusal| client_failure(&refusal.to_string());
-    if let Some(file) = &account.option_file {
-        // SAFETY: the handle is not connected yet.
-        unsafe { file.set(mysql) }.map_err(refused)?;
-    }
-    let charset = c"utf8mb4";
-    // SAFETY: as below.
+    // SAFETY: the handle is not connected yet. Each option takes a pointer to the type given here (C
+    // API reference, mysql_options) and copies the value.
     unsafe {
+        if let Some(file) = &account.option_file {
+            file.set(mysql).map_err(refused)?;
+        }
         let seconds: c_uint = account.answer_seconds + CONNECT_MARGIN;
         let timeout = ptr::from_ref(&seconds).cast::<c_void>();
         sys::mysql_options(mysql, option::MYSQL_OPT_CONNECT_TIMEOUT, timeout);
         let packet = ptr::from_ref(&MAX_PACKET).cast::<c_void>();
         sys::mysql_options(mysql, option::MYSQL_OPT_MAX_ALLOWED_PACKET, packet);
-    }
-    if polled {
-        // SAFETY: as below.
-        unsafe {
+        if polled {
             let timeout = ptr::from_ref(&POLLED_SECONDS).cast::<c_void>();
             sys::mysql_options(mysql, option::MYSQL_OPT_READ_TIMEOUT, timeout);
         }
-    }
-    // SAFETY: each option takes a pointer to the type given here (C API reference, mysql_options)
-    // and copies the value.
-    unsafe {
         account.tls.set(mysql).map_err(refused)?;
         if account.compression {
             sys::mysql_options(mysql, option::MYSQL_OPT_COMPRESS, ptr::null());
         }
-        sys::mysql_options(mysql, option::MYSQL_SET_CHARSET_NAME, charset.as_ptr().cast());
+        sys::mysql_options(mysql, option::MYSQL_SET_CHARSET_NAME, c"utf8mb4".as_ptr().cast());
     }
     Ok(())
 }

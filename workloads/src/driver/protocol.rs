@@ -104,44 +104,33 @@ mod tests {
     use super::*;
     use crate::options::COMMON;
 
-    fn mode(given: &[(&str, &str)]) -> Mode {
-        Mode::from_options(&Values::defaults(&[COMMON], given), None).unwrap()
-    }
-
     #[test]
     fn either_option_overrides_the_protocol_of_the_workload() {
-        for (given, protocol) in [
-            (&[][..], Protocol::Text),
-            (&[("protocol", "auto")], Protocol::Text),
-            (&[("protocol", "ps")], Protocol::Ps),
-            (&[("db-ps-mode", "auto")], Protocol::Ps),
-            (&[("db-ps-mode", "disable")], Protocol::Emulated),
+        let disabled = ("db-ps-mode", "disable");
+        for (given, natural, protocol) in [
+            (&[][..], Some(Protocol::Text), Protocol::Text),
+            (&[("protocol", "auto")], Some(Protocol::Text), Protocol::Text),
+            (&[("protocol", "ps")], Some(Protocol::Text), Protocol::Ps),
+            (&[("db-ps-mode", "auto")], Some(Protocol::Text), Protocol::Ps),
+            (&[disabled], Some(Protocol::Text), Protocol::Emulated),
+            (&[], None, Protocol::Ps),
+            (&[disabled], None, Protocol::Emulated),
+            (&[disabled, ("protocol", "ps_cached")], None, Protocol::PsCached),
         ] {
             let values = Values::defaults(&[COMMON], given);
-            let mode = Mode::from_options(&values, Some(Protocol::Text)).unwrap();
+            let mode = Mode::from_options(&values, natural).unwrap();
             assert_eq!(mode.protocol, protocol, "{given:?}");
         }
     }
 
     #[test]
-    fn auto_follows_db_ps_mode_and_a_protocol_overrides_it() {
-        assert_eq!(mode(&[]).protocol, Protocol::Ps);
-        assert_eq!(mode(&[("db-ps-mode", "disable")]).protocol, Protocol::Emulated);
-        let both = [("db-ps-mode", "disable"), ("protocol", "ps_cached")];
-        assert_eq!(mode(&both).protocol, Protocol::PsCached);
-    }
-
-    #[test]
-    fn names_and_protocols_correspond() {
-        for (word, protocol) in NAMES {
-            assert_eq!(mode(&[("protocol", word)]).protocol.name(), word);
-            assert_eq!(protocol.name(), word);
-        }
-    }
-
-    #[test]
     fn the_protocol_limits_the_open_statements() {
-        let kept = |word| mode(&[("protocol", word)]).handles(90);
+        let kept = |word| {
+            let values = Values::defaults(&[COMMON], &[("protocol", word)]);
+            let mode = Mode::from_options(&values, None).unwrap();
+            assert_eq!(mode.protocol.name(), word);
+            mode.handles(90)
+        };
         assert_eq!(NAMES.map(|(word, _)| kept(word)), [0, 0, 90, 25, 1, 90]);
     }
 }

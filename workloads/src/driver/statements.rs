@@ -2,7 +2,6 @@
 //! requires.
 
 use std::mem;
-use std::num::NonZeroUsize;
 
 use lru::LruCache;
 
@@ -35,8 +34,6 @@ enum StatementForm {
     Server(ServerStatement),
     /// A server-side handle in the cache, or prepared when it is needed.
     Cached,
-    /// A handle that is prepared and closed for each call.
-    Uncached,
     /// Prepared by the text PREPARE.
     SqlPrepareTexts(SqlPrepareTexts),
     /// Closed with its connection; [`Statements::prepare_again`] makes it again.
@@ -53,8 +50,9 @@ struct Statement {
 pub struct Statements {
     mode: Mode,
     statements: Vec<Statement>,
-    /// Handles by position of their statement.
-    cache: Option<LruCache<usize, ServerStatement>>,
+    /// Handles by position of their statement, and how many are kept: none without a cache.
+    cache: LruCache<usize, ServerStatement>,
+    cache_size: usize,
     /// Number of calls that prepared, ran and closed statements.
     pub calls: ProtocolCalls,
 }
@@ -65,7 +63,11 @@ impl Statements {
         Self {
             mode,
             statements: Vec::new(),
-            cache: NonZeroUsize::new(mode.cache_size).map(LruCache::new),
+            cache: LruCache::unbounded(),
+            cache_size: match mode.protocol {
+                Protocol::PsUncached => 0,
+                _ => mode.cache_size,
+            },
             calls: ProtocolCalls::default(),
         }
     }
@@ -126,11 +128,24 @@ impl Statements {
                 calls.executes += 1;
                 return library.query(named.execute.as_bytes(), None);
             }
-            StatementForm::Cached => {
-                let statement = (position, sql.as_str(), &**params);
-                cached(library, calls, self.cache.as_mut(), statement, values)
-            }
-            StatementForm::Uncached => uncached(library, calls, (sql, params), values),
+            StatementForm::Cached => match self.cache.get(&position) {
+                Some(handle) => {
+                    calls.executes += 1;
+                    return handle.run(values);
+                }
+                None => library.prepare(calls, sql, params).and_then(|handle| {
+                    calls.executes += 1;
+                    let effect = handle.run(values);
+                    self.cache.push(position, handle);
+                    // Closes the least recently used one.
+                    if self.cache.len() > self.cache_size
+                        && let Some((_, evicted)) = self.cache.pop_lru()
+                    {
+                        close(calls, evicted);
+                    }
+                    effect
+                }),
+            },
             StatementForm::Lost => Err(not_prepared()),
         };
         match result {
@@ -149,7 +164,7 @@ impl Statements {
                 close(&mut self.calls, handle);
             }
         }
-        while let Some((_, handle)) = self.cache.as_mut().and_then(LruCache::pop_lru) {
+        while let Some((_, handle)) = self.cache.pop_lru() {
             close(&mut self.calls, handle);
         }
     }
@@ -171,8 +186,7 @@ fn start(
         Protocol::Emulated => Ok(StatementForm::Template(Template::new(sql, params))),
         Protocol::Ps => library.prepare(calls, sql, params).map(StatementForm::Server),
         Protocol::PsCached if sql.len() > mode.cache_sql_limit => Ok(StatementForm::Text),
-        Protocol::PsCached => Ok(StatementForm::Cached),
-        Protocol::PsUncached => Ok(StatementForm::Uncached),
+        Protocol::PsCached | Protocol::PsUncached => Ok(StatementForm::Cached),
         Protocol::SqlPrepare => {
             calls.prepares += 1;
             let text = SqlPrepareTexts::prepare(position, sql.len());
@@ -187,46 +201,6 @@ fn start(
         }
         form => form,
     }
-}
-
-/// Runs a cached statement. One that is not in the cache is prepared and replaces the least
-/// recently used one.
-fn cached(
-    library: &mut LibraryConnection,
-    calls: &mut ProtocolCalls,
-    cache: Option<&mut LruCache<usize, ServerStatement>>,
-    (position, sql, params): (usize, &str, &[ParamType]),
-    values: &[Value<'_>],
-) -> Result<Effect, Failure> {
-    let Some(cache) = cache else {
-        return uncached(library, calls, (sql, params), values);
-    };
-    if let Some(handle) = cache.get_mut(&position) {
-        calls.executes += 1;
-        return handle.run(values);
-    }
-    let handle = library.prepare(calls, sql, params)?;
-    calls.executes += 1;
-    let effect = handle.run(values);
-    let evicted = cache.push(position, handle);
-    if let Some((_, evicted)) = evicted {
-        close(calls, evicted);
-    }
-    effect
-}
-
-/// Prepares, runs and closes a statement.
-fn uncached(
-    library: &mut LibraryConnection,
-    calls: &mut ProtocolCalls,
-    (sql, params): (&str, &[ParamType]),
-    values: &[Value<'_>],
-) -> Result<Effect, Failure> {
-    let handle = library.prepare(calls, sql, params)?;
-    calls.executes += 1;
-    let effect = handle.run(values);
-    close(calls, handle);
-    effect
 }
 
 /// Closes a statement. On a lost connection the server has closed it, and the call is not counted.

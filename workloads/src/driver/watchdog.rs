@@ -9,8 +9,6 @@ use std::fs;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::MutexGuard;
-use std::sync::PoisonError;
 use std::sync::Weak;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU8;
@@ -23,6 +21,8 @@ use std::time::Instant;
 use anyhow::Context;
 use anyhow::Result;
 use mysqlclient_sys as sys;
+
+use crate::lock::lock;
 
 /// Between two checks of all connections.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -116,11 +116,6 @@ impl Connection {
             }
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The state is consistent after each change: a panic of another thread does not corrupt it.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Watchdog {

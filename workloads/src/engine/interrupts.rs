@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::thread;
 
 use anyhow::Context;
@@ -16,6 +15,7 @@ use signal_hook::iterator::Signals;
 use super::control::Control;
 use super::phase_barrier::PhaseBarrier;
 use crate::driver::watchdog::Watchdog;
+use crate::lock::lock;
 
 /// The first signal, and the run that it aborts.
 #[derive(Debug, Default)]
@@ -51,8 +51,7 @@ impl Interrupts {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        // The state is consistent after each change: a panic of another thread does not corrupt it.
-        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut lock(&self.state))
     }
 
     fn received(&self, signal: i32) {

@@ -16,8 +16,6 @@ mod worker;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::MutexGuard;
-use std::sync::PoisonError;
 use std::sync::atomic::AtomicI64;
 use std::thread;
 use std::time::Duration;
@@ -27,6 +25,7 @@ use anyhow::Result;
 
 use crate::driver::DbError;
 use crate::driver::Driver;
+use crate::lock::lock;
 use crate::stats::Snapshot;
 use crate::stats::Stats;
 use crate::stats::ThreadStats;
@@ -239,7 +238,7 @@ pub fn run(
         failure: barrier.failure(),
         signal: interrupts.signal(),
         early_end,
-        errors: run.errors().clone(),
+        errors: lock(run.errors).clone(),
     })
 }
 
@@ -261,11 +260,6 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn errors(&self) -> MutexGuard<'_, Errors> {
-        // The state is consistent after each change: a panic of another thread does not corrupt it.
-        self.errors.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn over(&self) -> bool {
         self.barrier.failure().is_some() || self.control.aborted()
     }
@@ -285,7 +279,7 @@ impl Run<'_> {
         if self.over() {
             return Ok((None, None));
         }
-        self.errors().clear();
+        lock(self.errors).clear();
         observer.at_rest_before()?;
         let before = Snapshot::take(self.stats);
         let events = |stats: &ThreadStats| stats.events();

@@ -3,18 +3,19 @@
 
 use std::sync::Condvar;
 use std::sync::Mutex;
-use std::sync::MutexGuard;
 use std::sync::PoisonError;
 use std::time::Instant;
 
 use super::ThreadFailure;
+use crate::lock::lock;
 
 /// What a released thread does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     /// Run events until the phase ends.
     Run,
     /// Close the connection and end.
+    #[default]
     Quit,
 }
 
@@ -29,7 +30,7 @@ pub enum Wake {
     Notified,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     threads: usize,
     waiting: usize,
@@ -40,7 +41,7 @@ struct State {
 }
 
 /// The barrier.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PhaseBarrier {
     state: Mutex<State>,
     /// Wakes the main thread.
@@ -55,25 +56,15 @@ impl PhaseBarrier {
         Self {
             state: Mutex::new(State {
                 threads,
-                waiting: 0,
-                round: 0,
-                order: Order::Quit,
-                notified: false,
-                failure: None,
+                ..State::default()
             }),
-            changed: Condvar::new(),
-            released: Condvar::new(),
+            ..Self::default()
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is consistent after each change: a panic of another thread does not corrupt it.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Called by a thread: waits for the next order.
     pub fn wait(&self) -> Order {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.waiting += 1;
         let round = state.round;
         self.changed.notify_all();
@@ -85,7 +76,7 @@ impl PhaseBarrier {
 
     /// Removes a thread. The first failure is kept.
     pub fn leave(&self, failure: Option<ThreadFailure>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.threads -= 1;
         state.notified |= failure.is_some();
         if state.failure.is_none() {
@@ -96,13 +87,13 @@ impl PhaseBarrier {
 
     /// Wakes the main thread.
     pub fn notify(&self) {
-        self.lock().notified = true;
+        lock(&self.state).notified = true;
         self.changed.notify_all();
     }
 
     /// Releases all waiting threads.
     pub fn release(&self, order: Order) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.round += 1;
         state.waiting = 0;
         state.order = order;
@@ -111,7 +102,7 @@ impl PhaseBarrier {
 
     /// Blocks until all threads wait, the deadline passes, or the main thread is notified.
     pub fn wait_for_threads(&self, deadline: Option<Instant>) -> Wake {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             if state.waiting == state.threads {
                 return Wake::AllWaiting;
@@ -136,18 +127,18 @@ impl PhaseBarrier {
 
     /// Number of waiting threads.
     pub fn waiting(&self) -> usize {
-        self.lock().waiting
+        lock(&self.state).waiting
     }
 
     /// Number of threads that neither wait nor left.
     pub fn running(&self) -> usize {
-        let state = self.lock();
+        let state = lock(&self.state);
         state.threads - state.waiting
     }
 
     /// The first failure of a thread.
     pub fn failure(&self) -> Option<ThreadFailure> {
-        self.lock().failure.clone()
+        lock(&self.state).failure.clone()
     }
 }
 

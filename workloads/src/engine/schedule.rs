@@ -3,9 +3,8 @@
 //! that are due. Times are computed on demand: a backlog takes no memory.
 
 use std::sync::Mutex;
-use std::sync::MutexGuard;
-use std::sync::PoisonError;
 
+use crate::lock::lock;
 use crate::random::Rng;
 
 /// Distribution of the arrivals.
@@ -101,15 +100,10 @@ impl Schedule {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is consistent after each change: a panic of another thread does not corrupt it.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Starts a phase at this time of CLOCK_MONOTONIC, with other arrivals than the phase before;
     /// returns a cursor over them.
     pub fn begin(&self, begin_ns: i64) -> ArrivalCursor {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.phase += 1;
         state.begin_ns = begin_ns;
         state.times = ArrivalTimes::new(&self.rate, state.phase);
@@ -126,7 +120,7 @@ impl Schedule {
     /// Takes the next arrival; returns its time on CLOCK_MONOTONIC, which is in the past if there
     /// is a backlog.
     pub fn take(&self) -> i64 {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.begin_ns + state.times.next()
     }
 }

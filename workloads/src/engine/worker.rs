@@ -22,6 +22,7 @@ use super::load::Step;
 use super::phase_barrier::Order;
 use super::phase_barrier::Participant;
 use crate::driver::DbError;
+use crate::lock::lock;
 
 /// Timer slack in nanoseconds. The default of 50,000 would be part of every latency of an open
 /// loop.
@@ -29,22 +30,12 @@ const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
 /// Counters of a worker that the main thread reads. On separate cache lines, because each event
 /// writes them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Worker {
     ran_ns: AtomicI64,
     started: AtomicU64,
     ended: AtomicU64,
-}
-
-impl Default for Worker {
-    fn default() -> Self {
-        Self {
-            ran_ns: AtomicI64::new(0),
-            started: AtomicU64::new(0),
-            ended: AtomicU64::new(0),
-        }
-    }
 }
 
 impl Worker {
@@ -185,7 +176,7 @@ fn run_event(run: &Run<'_>, client: &mut Client<'_>, session: &mut dyn Session) 
             Err(error @ DbError::Fatal(_)) => return Err(error),
             Err(error @ DbError::Ignorable(_)) => {
                 let errno = error.failure().errno;
-                *run.errors().entry((client.kind(), errno)).or_default() += 1;
+                *lock(run.errors).entry((client.kind(), errno)).or_default() += 1;
                 client.retry_after(&error, run.plan.undo)?;
                 // An event that never succeeds, as behind a lock that is never released, ends with
                 // the phase.

@@ -5,9 +5,9 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use hdrhistogram::CreationError;
+use anyhow::Context;
+use anyhow::Result;
 use hdrhistogram::Histogram;
-use hdrhistogram::RecordError;
 
 /// Significant decimal digits of a value.
 pub const DIGITS: u8 = 3;
@@ -96,10 +96,13 @@ impl Sparse {
     }
 
     /// The same buckets as an HdrHistogram.
-    pub fn to_hdr(&self) -> Result<Histogram<u64>, HistogramError> {
+    ///
+    /// # Errors
+    /// None for values up to [`MAX_VALUE`].
+    pub fn to_hdr(&self) -> Result<Histogram<u64>> {
         let mut histogram = Histogram::new_with_bounds(1, MAX_VALUE, DIGITS)?;
-        for (index, count) in &self.0 {
-            histogram.record_n(value_of(*index as usize), *count)?;
+        for (value, count) in self.iter() {
+            histogram.record_n(value, count).context("histogram")?;
         }
         Ok(histogram)
     }
@@ -123,17 +126,6 @@ impl Sparse {
             same
         });
     }
-}
-
-/// An error of HdrHistogram.
-#[derive(Debug, thiserror::Error)]
-pub enum HistogramError {
-    /// On creation.
-    #[error("histogram: {0}")]
-    Creation(#[from] CreationError),
-    /// On adding a value.
-    #[error("histogram: {0}")]
-    Record(#[from] RecordError),
 }
 
 #[cfg(test)]
