@@ -1,7 +1,6 @@
 //! Writes the load's part of a run directory: `load/*`, and `run.json` and the manifest if no
 //! orchestrator writes them.
 
-use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
@@ -25,21 +24,13 @@ use crate::series::reported;
 use crate::series::reported::ReportedInterval;
 use crate::server_clock::ClockReading;
 
-/// The state of `clock.jsonl`.
-enum ClockLog {
-    /// It does not exist yet.
-    Empty,
-    Open(File),
-    /// A failure was printed.
-    Lost,
-}
-
 /// An open run directory.
 pub struct Recording {
     run: PathBuf,
     load: PathBuf,
     phases: PhaseLog,
-    clock: ClockLog,
+    /// `clock.jsonl` could not be written, and the failure was printed.
+    pub lost_clock: bool,
     boot_id: String,
     started_ns: i64,
     /// Series of `measure`.
@@ -59,7 +50,7 @@ impl Recording {
         Ok(Self {
             series: Series::new(types, load.join("latency.hlog")),
             phases: PhaseLog::create(&load.join("phases.jsonl"), &boot_id)?,
-            clock: ClockLog::Empty,
+            lost_clock: false,
             run: run.to_owned(),
             load,
             boot_id,
@@ -77,28 +68,16 @@ impl Recording {
         Ok(self.phases.end(phase)?)
     }
 
-    /// Appends a line to `clock.jsonl`, which the first one creates.
-    pub fn write_clock(&mut self, at: &str, reading: ClockReading) -> Result<()> {
+    /// Appends a line to `clock.jsonl`, which the one before the run creates.
+    pub fn write_clock(&self, at: &str, reading: ClockReading) -> Result<()> {
         let file = self.load.join("clock.jsonl");
-        if matches!(self.clock, ClockLog::Empty) {
-            self.clock = ClockLog::Open(files::create(&file)?);
-        }
-        let ClockLog::Open(log) = &mut self.clock else {
-            return Ok(());
-        };
         let line = format!("{}\n", reading.to_json(at, &self.boot_id));
+        let mut log = match at {
+            "before" => files::create(&file)?,
+            _ => files::append(&file)?,
+        };
         log.write_all(line.as_bytes())
             .with_context(|| file.display().to_string())
-    }
-
-    /// Writes no further line to `clock.jsonl`.
-    pub fn lose_clock(&mut self) {
-        self.clock = ClockLog::Lost;
-    }
-
-    /// False after [`Recording::lose_clock`].
-    pub fn has_clock(&self) -> bool {
-        !matches!(self.clock, ClockLog::Lost)
     }
 
     /// Adds an interval of `measure`.

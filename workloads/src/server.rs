@@ -19,8 +19,6 @@ use crate::traffic::ReaderBytes;
 pub struct Server {
     connection: Box<dyn Connection>,
     cipher: Json,
-    version: Json,
-    comment: Json,
     variables: Map<String, Json>,
     status_warmup: Option<Map<String, Json>>,
     reader_bytes: Option<ReaderBytes>,
@@ -44,12 +42,9 @@ impl Server {
         }
         let session = pairs(connection.rows("SHOW SESSION STATUS LIKE 'Ssl_cipher'")?);
         let cipher = session.get("Ssl_cipher").and_then(Json::as_str);
-        let variable = |name: &str| variables.get(name).cloned().unwrap_or(Json::Null);
         Ok(Self {
             cipher: json!(cipher.filter(|name| !name.is_empty())),
             connection,
-            version: variable("version"),
-            comment: variable("version_comment"),
             variables,
             status_warmup: None,
             reader_bytes: None,
@@ -67,7 +62,7 @@ impl Server {
 
     /// The version, for `run.json`.
     pub fn version(&self) -> &Json {
-        &self.version
+        self.variables.get("version").unwrap_or(&Json::Null)
     }
 
     /// The cipher of the connection; null without TLS.
@@ -138,8 +133,8 @@ impl Server {
     pub fn to_json(&self) -> Json {
         json!({
             "format_version": loadprint_recording::FORMAT_VERSION,
-            "version": self.version,
-            "version_comment": self.comment,
+            "version": self.version(),
+            "version_comment": self.variables.get("version_comment"),
             "variables": self.variables,
             "status_warmup": self.status_warmup,
             "reader_bytes": self.reader_bytes.map(|own| json!({"received": own.received, "sent": own.sent})),

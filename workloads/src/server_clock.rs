@@ -80,13 +80,11 @@ impl ClockReading {
 /// Measures and appends a line to `clock.jsonl`; `at` is `before` or `after`. A failure is printed
 /// once and costs only this file: the figures of the run do not need it.
 pub fn record(recording: Option<&mut Recording>, at: &str, server: &mut Server) {
-    if let Some(recording) = recording.filter(|recording| recording.has_clock()) {
-        let Err(error) =
+    if let Some(recording) = recording.filter(|recording| !recording.lost_clock)
+        && let Err(error) =
             ClockReading::measure(server.connection()).and_then(|reading| recording.write_clock(at, reading))
-        else {
-            return;
-        };
-        recording.lose_clock();
+    {
+        recording.lost_clock = true;
         let text = format!("{error:#}");
         let line: Vec<&str> = text.split_whitespace().collect();
         eprintln!(

@@ -1,23 +1,31 @@
 //! Tests what the generator sends to a server that only wants the password, on loopback and away
 //! from it.
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a helper of a test fails by panicking"
+)]
 
+#[allow(dead_code, reason = "most of it needs a server")]
+mod common;
 #[path = "common/fake_login.rs"]
 mod fake_login;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::process::Output;
 
+use common::assert_refused;
+use common::generator;
+use common::private_file;
 use fake_login::FakeLogin;
 use fake_login::Trap;
 use fake_login::away_from_loopback;
 use tempfile::TempDir;
 
 const PASSWORD: &str = "not-to-be-seen";
-const RUN: [&str; 4] = ["run", "oltp_point_select", "--threads=1", "--events=1"];
+const RUN: &str = "run oltp_point_select --threads=1 --events=1";
 const KEYS: [Trap; 2] = [Trap::CachingSha2, Trap::Sha256];
 
 /// A directory with option files.
@@ -34,24 +42,18 @@ impl Bench {
 
     /// Writes an option file with the account and these lines in `[client]`.
     fn file(&self, name: &str, lines: &str) -> String {
-        let path = self.path(name);
-        fs::write(
-            &path,
-            format!("[client]\nuser=bench\npassword={PASSWORD}\n{lines}"),
-        )
-        .unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        path.display().to_string()
+        let text = format!("[client]\nuser=bench\npassword={PASSWORD}\n{lines}");
+        private_file(self.0.path(), name, &text)
     }
 
     /// Runs the generator on a server, with an option file of these lines.
     fn run(&self, address: &str, server: &FakeLogin, lines: &str, options: &[&str]) -> Output {
-        self.run_words(&RUN, address, server, lines, options)
+        self.run_words(RUN, address, server, lines, options)
     }
 
     fn run_words(
         &self,
-        words: &[&str],
+        words: &str,
         address: &str,
         server: &FakeLogin,
         lines: &str,
@@ -68,25 +70,8 @@ impl Bench {
     }
 }
 
-fn generator(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_loadprint-load"));
-    command.args(arguments).env_remove("MYSQL_PWD");
-    command
-}
-
 fn has_password(server: &FakeLogin) -> bool {
     server.received().iter().any(|packet| packet.contains(PASSWORD))
-}
-
-#[track_caller]
-fn assert_refused(output: &Output, part: &str) {
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(
-        (output.status.code(), text.lines().count()),
-        (Some(2), 1),
-        "{text}"
-    );
-    assert!(text.contains(part), "`{part}` is not in: {text}");
 }
 
 #[test]
@@ -107,7 +92,7 @@ fn the_mode_of_an_option_file_applies() {
             let server = FakeLogin::start("127.0.0.1", trap);
             let output = bench.run("127.0.0.1", &server, lines, &[]);
             assert_eq!(server.received(), Vec::<String>::new(), "{trap:?} {lines}");
-            assert_refused(&output, "error 2026");
+            assert_refused(&output, &["error 2026"]);
         }
     }
     // The command line has precedence.
@@ -133,7 +118,7 @@ fn settings_that_cannot_be_followed_are_refused() {
             "/nonexistent: no such file",
         ),
     ] {
-        assert_refused(&bench.run("127.0.0.1", &server, lines, &[]), part);
+        assert_refused(&bench.run("127.0.0.1", &server, lines, &[]), &[part]);
     }
     assert_eq!(server.received(), Vec::<String>::new());
 }
@@ -152,7 +137,7 @@ fn a_password_leaves_the_host_only_under_a_trusted_key() {
                 } else {
                     "error 2059"
                 };
-                assert_refused(&output, part);
+                assert_refused(&output, &[part]);
             }
         }
         for trap in KEYS {
@@ -204,7 +189,7 @@ fn a_server_gets_no_local_file() {
     let sent = server.received();
     // A statement, and the empty packet in place of the file.
     assert!(sent.len() >= 2 && sent[1].is_empty(), "{sent:?}");
-    assert_refused(&output, "that is all");
+    assert_refused(&output, &["that is all"]);
 }
 
 #[test]
@@ -218,7 +203,7 @@ fn a_relative_option_file_is_that_of_the_working_directory() {
         fs::create_dir_all(bench.path("home")).unwrap();
         bench.file(name, &format!("{address}password=of-another-file\n"));
     }
-    generator(&RUN)
+    generator(RUN)
         .arg("--defaults-file=client.cnf")
         .current_dir(bench.0.path())
         .env("HOME", bench.path("home"))
@@ -233,15 +218,13 @@ fn external_generators_do_not_send_the_password_under_an_untrusted_key() {
     away_from_loopback(|address| {
         let bench = Bench::new();
         let server = FakeLogin::start(address, Trap::CachingSha2);
-        let words = ["cleanup", "oltp_point_select", "--generator=sysbench"];
-        let output = bench.run_words(&words, address, &server, "", &[]);
-        assert_refused(
-            &output,
-            "sysbench sends the password without TLS under a key that the server sends",
-        );
+        let words = "cleanup oltp_point_select --generator=sysbench";
+        let output = bench.run_words(words, address, &server, "", &[]);
+        let part = "sysbench sends the password without TLS under a key that the server sends";
+        assert_refused(&output, &[part]);
         assert_eq!(server.received(), Vec::<String>::new());
         let permission = ["--mysql-get-server-public-key"];
-        bench.run_words(&words, address, &server, "", &permission);
+        bench.run_words(words, address, &server, "", &permission);
         assert!(has_password(&server));
     });
 }
@@ -258,8 +241,7 @@ fn the_go_client_follows_the_option_file() {
         Ok(status) => assert!(status.success()),
         Err(error) => return eprintln!("go: {error}: the Go client is not tested"),
     }
-    let command = format!("--prepare-command={}", program.display());
-    let words = ["prepare", "command", command.as_str()];
+    let words = format!("prepare command --prepare-command={}", program.display());
     away_from_loopback(|address| {
         let server = FakeLogin::start(address, Trap::CachingSha2);
         let key = format!("server-public-key-path={}\n", server.public_key().display());
@@ -275,7 +257,7 @@ fn the_go_client_follows_the_option_file() {
             ("ssl-mode=VERIFY_IDENTITY\nssl-ca=/dev/null\n", "/dev/null"),
         ] {
             let output = bench.run_words(&words, address, &server, lines, &[]);
-            assert_refused(&output, part);
+            assert_refused(&output, &[part]);
         }
         assert_eq!(server.received(), Vec::<String>::new());
         bench.run_words(&words, address, &server, &key, &[]);

@@ -5,75 +5,69 @@ use serde_json::Value as Json;
 use super::number;
 use super::per_second;
 
+/// A column: its head, whether only an open loop has it, and the cell of a result.
+type Column = (&'static str, bool, fn(&Json) -> String);
+
+const COLUMNS: [Column; 12] = [
+    ("point", false, |result| {
+        result["point"].as_str().unwrap_or("-").to_owned()
+    }),
+    ("threads", false, |result| result["threads"].to_string()),
+    ("seconds", false, |result| {
+        format!("{:.2}", number(&result["seconds"]))
+    }),
+    ("events/s", false, |result| rate(result, "events")),
+    ("queries/s", false, |result| rate(result, "queries")),
+    ("avg ms", false, |result| latency(result, "mean")),
+    ("p95 ms", false, |result| latency(result, "p95")),
+    ("p99 ms", false, |result| latency(result, "p99")),
+    ("errors", false, |result| result["errors"].to_string()),
+    ("rate", true, |result| format!("{:.2}", number(&result["rate"]))),
+    ("backlog", true, |result| result["backlog_end"].to_string()),
+    ("", false, |result| mark(result).to_owned()),
+];
+
+fn rate(result: &Json, key: &str) -> String {
+    let seconds = number(&result["seconds"]);
+    format!("{:.2}", per_second(number(&result[key]), seconds))
+}
+
+fn latency(result: &Json, key: &str) -> String {
+    let value = result["latency_ms"][key].as_f64();
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"))
+}
+
+fn mark(result: &Json) -> &'static str {
+    match (result["status"].as_str(), result["rate_held"].as_bool()) {
+        (Some("failed"), _) => "failed",
+        (_, Some(false)) => "rate not held",
+        _ => "",
+    }
+}
+
 /// One line for each result.
 pub fn points_table(results: &[Json]) -> String {
     let open = results.iter().any(|result| result["mode"] == "open");
-    let mut rows = vec![header(open)];
-    rows.extend(results.iter().map(|result| row(result, open)));
-    let columns = rows.first().map_or(0, Vec::len);
-    let widest = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(widest).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).enumerate();
-        let cells = cells.map(|(column, (cell, width))| match column {
-            0 => format!("{cell:<width$}"),
-            _ => format!("{cell:>width$}"),
-        });
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
-fn header(open: bool) -> Vec<String> {
-    let mut names = vec![
-        "point",
-        "threads",
-        "seconds",
-        "events/s",
-        "queries/s",
-        "avg ms",
-        "p95 ms",
-        "p99 ms",
-        "errors",
-    ];
-    if open {
-        names.extend(["rate", "backlog"]);
+    let mut lines = vec![String::new(); results.len() + 1];
+    for (number, (head, _, cell)) in COLUMNS
+        .iter()
+        .filter(|(_, of_open, _)| open || !of_open)
+        .enumerate()
+    {
+        let cells: Vec<String> = [(*head).to_owned()]
+            .into_iter()
+            .chain(results.iter().map(cell))
+            .collect();
+        let width = cells.iter().map(String::len).max().unwrap_or(0);
+        for (line, cell) in lines.iter_mut().zip(cells) {
+            *line += &match number {
+                0 => format!("{cell:<width$}"),
+                _ => format!("  {cell:>width$}"),
+            };
+        }
     }
-    names.push("");
-    names.into_iter().map(str::to_owned).collect()
-}
-
-fn row(result: &Json, open: bool) -> Vec<String> {
-    let seconds = number(&result["seconds"]);
-    let rate = |key: &str| format!("{:.2}", per_second(number(&result[key]), seconds));
-    let latency = |key: &str| match result["latency_ms"][key].as_f64() {
-        Some(value) => format!("{value:.2}"),
-        None => "-".to_owned(),
-    };
-    let mut cells = vec![
-        result["point"].as_str().unwrap_or("-").to_owned(),
-        result["threads"].to_string(),
-        format!("{seconds:.2}"),
-        rate("events"),
-        rate("queries"),
-        latency("mean"),
-        latency("p95"),
-        latency("p99"),
-        result["errors"].to_string(),
-    ];
-    if open {
-        cells.push(format!("{:.2}", number(&result["rate"])));
-        cells.push(result["backlog_end"].to_string());
-    }
-    let mark = if result["status"] == "failed" {
-        "failed"
-    } else if result["rate_held"] == false {
-        "rate not held"
-    } else {
-        ""
-    };
-    cells.push(mark.to_owned());
-    cells
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
+    lines.join("\n")
 }
 
 #[cfg(test)]

@@ -70,12 +70,9 @@ impl Bench {
         bench
     }
 
-    /// Writes a file that its owner alone can read.
+    /// As [`private_file`], in the scratch directory.
     pub fn private_file(&self, name: &str, text: &str) -> String {
-        let path = self.path(name);
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        path.display().to_string()
+        private_file(self.dir.path(), name, text)
     }
 
     /// A path in the scratch directory.
@@ -155,10 +152,21 @@ impl Drop for Bench {
     }
 }
 
+/// Writes a file that its owner alone can read.
+pub fn private_file(dir: &Path, name: &str, text: &str) -> String {
+    let path = dir.join(name);
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    path.display().to_string()
+}
+
 /// The generator with these arguments.
 pub fn generator(words: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadprint-load"));
-    command.args(words.split_whitespace()).stdin(Stdio::null());
+    command
+        .args(words.split_whitespace())
+        .env_remove("MYSQL_PWD")
+        .stdin(Stdio::null());
     command
 }
 

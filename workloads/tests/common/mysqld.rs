@@ -101,7 +101,7 @@ impl Mysqld {
     /// The generator with these arguments on this server, over TCP.
     pub fn command(&self, words: &str) -> Command {
         let mut command = generator(words);
-        command.env_remove("MYSQL_PWD").args([
+        command.args([
             format!("--mysql-host={}", address()),
             format!("--mysql-port={}", self.port),
             "--mysql-user=tester".to_owned(),

@@ -15,7 +15,7 @@ use crate::common::variable;
 
 /// Runs the generator without the test's connection options.
 fn without_account(words: &str) -> Output {
-    generator(words).env_remove("MYSQL_PWD").output().unwrap()
+    generator(words).output().unwrap()
 }
 
 #[test]
