@@ -41,14 +41,10 @@ impl ClockReading {
     /// If the server does not answer with its time.
     pub fn measure(connection: &mut dyn Connection) -> Result<Self> {
         connection.query(SET_UTC.as_bytes())?;
-        let mut best = Self::read(connection)?;
-        for _ in 1..ROUND_TRIPS {
-            let reading = Self::read(connection)?;
-            if reading.bound_ns < best.bound_ns {
-                best = reading;
-            }
-        }
-        Ok(best)
+        let readings = (0..ROUND_TRIPS).map(|_| Self::read(connection));
+        let readings = readings.collect::<Result<Vec<_>>>()?;
+        let best = readings.into_iter().min_by_key(|reading| reading.bound_ns);
+        best.context("no reading")
     }
 
     fn read(connection: &mut dyn Connection) -> Result<Self> {

@@ -11,7 +11,6 @@ mod library;
 pub mod mysql;
 mod open;
 pub mod protocol;
-mod sql_prepare;
 mod statement;
 mod statements;
 mod template;
