@@ -1,7 +1,7 @@
 """Checks the comparability of sides: differences between hosts, servers, data and generators.
 
 Facts come from fingerprint.json, server.json, result.json and the campaign's plan, compared by meaning where
-names mislead (effective.py, meanings.py). A difference is material unless a rule makes it harmless or the
+names mislead (effective.py, facts.toml). A difference is material unless a rule makes it harmless or the
 campaign varies it. A fact that a side did not record is reported as unknown, not as a difference.
 """
 

@@ -1,7 +1,7 @@
 """Derives effective settings of a server from its variables: durability at commit, torn pages, memory.
 
 MySQL and MariaDB have different names for one setting, and one name for different settings; for the latter
-see meanings.py. Sources: the reference manuals of MySQL 5.7 to 9.x (InnoDB startup options, doublewrite
+see facts.toml. Sources: the reference manuals of MySQL 5.7 to 9.x (InnoDB startup options, doublewrite
 buffer, redo log) and MariaDB's documentation of innodb_flush_method and innodb_doublewrite.
 """
 

@@ -7,100 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadprint.judging.effective import Server, effective
-from loadprint.judging.facts_host import any_of, host_facts
-from loadprint.judging.meanings import LISTS, canonical, listed, meaning
+from loadprint.judging.facts_host import RULES, any_of, host_facts
+from loadprint.judging.meanings import VARIABLES, canonical, listed, meaning
 from loadprint.metrics.gather import Measured
 from loadprint.numbers import brief
 
-# identity, paths, clocks, and settings of replicas: they differ between instances of one configuration
-HARMLESS = (
-    "hostname",
-    "datadir",
-    "socket",
-    "pid_file",
-    "port",
-    "mysqlx_*",
-    "server_uuid",
-    "server_id",
-    "server_id_bits",
-    "gtid_*",
-    "timestamp",
-    "pseudo_*",
-    "rand_seed*",
-    "*_file",
-    "*_dir",
-    "*_dirs",
-    "*_directory",
-    "tmpdir",
-    "*_tmpdir",
-    "basedir",
-    "bind_address",
-    "admin_*",
-    "ssl_*",
-    "*_path",
-    "*_index",
-    "*_basename",
-    "report_*",
-    "insert_id",
-    "last_insert_id",
-    "identity",
-    "error_count",
-    "warning_count",
-    "statement_id",
-    "original_commit_timestamp",
-    "immediate_server_version",
-    "innodb_directories",
-    "innodb_version",
-    "secure_file_priv",
-    "relay_log*",
-    "replica_*",
-    "source_*",
-    "sync_relay_log*",
-    "sync_source_info",
-    "log_replica_updates",
-    "caching_sha2_*",
-    "sha256_password_*",
-    "use_secondary_engine",
-    "build_id",
-    "license",
-    "log_error",
-    "version_*",
-    "last_gtid",
-    "character_sets_dir",
-    "lc_messages*",
-    "tls_*",
-)
-harmless = any_of(HARMLESS)
-CONCERNS = {
-    "performance_schema": ("performance_schema",),
-    "buffer_pool_size": ("innodb_buffer_pool_size",),
-    "redo_capacity": ("innodb_redo_log_capacity", "innodb_log_file_size", "innodb_log_files_in_group"),
-    "profile": (
-        "innodb_flush_log_at_trx_commit",
-        "innodb_flush_method",
-        "innodb_doublewrite",
-        "innodb_data_file_buffering",
-        "innodb_data_file_write_through",
-        "innodb_log_file_write_through",
-        "innodb_log_file_buffering",
-        "sync_binlog",
-        "log_bin",
-        "skip_log_bin",
-    ),
-}
+harmless = any_of(VARIABLES["harmless"])
 LOAD, VERSION, DATA = "plan.load", "plan.version", "plan.data"
-# options of a workload that determine its data
-SCHEMA = (
-    "tables",
-    "table-size",
-    "table_size",
-    "warehouses",
-    "rows",
-    "mysql-storage-engine",
-    "create-secondary",
-    "create-table-options",
-    "partitions",
-)
 
 
 @dataclass(frozen=True)
@@ -152,7 +65,7 @@ def asked_for(plans: Sequence[Mapping[str, Any]]) -> set[str]:
     for name in {name for each in options for name in each}:
         if len({each.get(name) for each in options}) > 1:
             wanted |= {name} | ({"log_bin"} if name == "skip_log_bin" else set())
-    for key, variables in CONCERNS.items():
+    for key, variables in VARIABLES["concerns"].items():
         if len({str(server.get(key)) for server in servers}) > 1:
             wanted |= set(variables)
     if any(len({str(server.get(key)) for server in servers}) > 1 for key in ("source", "version", "tarball")):
@@ -189,7 +102,7 @@ def _server(server: Server) -> Iterator[Fact]:
         if name in used:
             if text:  # effective settings may agree while meanings differ
                 yield Fact("server settings", compared, "as listed", meaning=text, inputs=(VERSION,))
-        elif name in LISTS:
+        elif name in VARIABLES["lists"]:
             for word, setting in listed(str(value)).items():
                 yield Fact("server settings", f"{compared}.{word}", setting, inputs=(compared,), raw=raw)
         elif name != "version":
@@ -219,7 +132,9 @@ def _data(run: Measured, plan: Mapping[str, Any]) -> Iterator[Fact]:
     result = run.run.result or {}
     workload = str(result.get("workload") or run.run.meta.get("workload") or "")
     options = result.get("options") or {}
-    facts: dict[str, Any] = {name: options[name] for name in SCHEMA if options.get(name) not in (None, "")}
+    facts: dict[str, Any] = {
+        name: options[name] for name in RULES["data"]["options"] if options.get(name) not in (None, "")
+    }
     tables, size = options.get("tables"), options.get("table-size")
     if isinstance(tables, int) and isinstance(size, int):
         facts["rows in all"] = tables * size

@@ -3,72 +3,18 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
+from pathlib import Path
 from typing import Any
 
 from loadprint.reading.recording import Run
 
-# entry of the fingerprint → its group; the first match applies
-PLACES = (
-    ("cpus.*", "hardware"),
-    ("memory.*", "hardware"),
-    ("virtualisation.*", "hardware"),
-    ("boost", "hardware"),
-    ("nics.*", "hardware"),
-    ("data disk.*", "hardware"),
-    ("kernel*", "kernel"),
-    ("cpu_accounting.*", "kernel"),
-    ("*_hz", "kernel"),
-    ("page_size", "kernel"),
-)
+RULES = tomllib.loads(Path(__file__).with_name("facts.toml").read_text(encoding="utf-8"))
+HOST = RULES["host"]
 SETTINGS = "sysctl and boot"
-HARMLESS = (
-    "host",
-    "machine_id",
-    "product_uuid",
-    "virtualisation.instance_id",
-    "boot_id",
-    "nics.*.state",
-    "nics.*.queues",
-    "kernel.version",
-    "sysctl.kernel.perf_event_paranoid",
-    "sysctl.kernel.task_delayacct",
-    "sysctl.fs.file-max",
-    "sysctl.net.ipv4.tcp_max_tw_buckets",
-    "memory.total_kB",  # compared rounded, below
-    "data disk.size_bytes",
-    "cmdline.*",
-    "clocksources",
-)
-# reported in another form below, or irrelevant for a comparison
-LEFT_OUT = (
-    "cpus.list.*",
-    "block_devices.*",
-    "storage.*",
-    "root.*",
-    "cpusets.*",
-    "recorder.*",
-    "sysstat.*",
-    "nics.*.name",
-    "nics.lo.*",
-    "cmdline",
-    "boot_id",
-)
-# words of the kernel's command line that name a path or this boot
-IDENTITY = ("root", "boot_image", "initrd", "ip", "hostname", "rd.", "resume", "console", "systemd.", "--")
-DISK = (
-    "model",
-    "nvme",
-    "rotational",
-    "scheduler",
-    "write_cache",
-    "fua",
-    "size_bytes",
-    "nr_requests",
-    "iostats",
-)
 GIB_IN_KB = 1 << 20
 BOOT_WORD = "boot: "
 BOOTED = (SETTINGS, "boot parameters recorded")
@@ -80,8 +26,8 @@ def any_of(patterns: Sequence[str]) -> Callable[[str], bool]:
     return lambda name: match(name) is not None
 
 
-_left_out, _harmless = any_of(LEFT_OUT), any_of(HARMLESS)
-_places = [(any_of([pattern]), group) for pattern, group in PLACES]
+_left_out, _harmless = any_of(HOST["left_out"]), any_of(HOST["harmless"])
+_places = [(any_of(patterns), group) for group, patterns in HOST["groups"].items()]
 
 
 @dataclass(frozen=True)
@@ -120,12 +66,12 @@ def _derived(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
         facts["data file system"] = data.get("filesystem")
         facts["data mount options"] = _options(data.get("options"))
     if disk := data_disk(fingerprint):
-        facts |= {f"data disk.{name}": disk.get(name) for name in DISK}
+        facts |= {f"data disk.{name}": disk.get(name) for name in HOST["disk"]}
     if fingerprint.get("cmdline") is not None:
         facts[BOOTED[1]] = "yes"
     for word in str(fingerprint.get("cmdline") or "").split(" -- ")[0].split():
         name, _, value = word.partition("=")
-        if not name.lower().startswith(IDENTITY):
+        if not name.lower().startswith(tuple(HOST["identity"])):
             facts[f"{BOOT_WORD}{name}"] = value or "set"
     return facts
 
