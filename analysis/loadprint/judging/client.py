@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from loadprint.judging.facts_host import port_count
+from loadprint.judging.findings import Judgement
 from loadprint.metrics.gather import Measured, time_wait_after
 
 THREAD_BUSY, SET_BUSY, DELAY_SHARE = 0.90, 0.80, 0.05
 PORTS_USED = 0.5  # of the port range in TIME_WAIT: connect() slows down, and soon fails
 TIME_WAIT_S = 60.0  # TCP_TIMEWAIT_LEN of the kernel
-PORT_RANGE = "net.ipv4.ip_local_port_range"
 STOLEN = 0.01  # of the CPU time of the server or the load; more is a disturbance
 LIGHT = 0.5  # below this busy share of the load's CPUs, steal explains the CPU wait
+Share = Callable[[Measured], float | None]
 STATES = ("user", "nice", "system", "irq", "softirq", "iowait", "steal", "idle")
 
 
@@ -38,29 +40,21 @@ class Limit:
         return self.label.format(_percent(self.share, self.allowed)) + limit
 
 
-@dataclass(frozen=True)
-class Bound:
-    """Whether a side was client-bound: `yes`, `no` or `inconclusive`, and the numbers or reasons."""
-
-    answer: str
-    text: str
-
-
-def bound(runs: Sequence[Measured]) -> Bound:
-    """Check all repeats of a side: it is client-bound if any was."""
+def bound(runs: Sequence[Measured]) -> Judgement:
+    """Whether a side was client-bound: `yes` if any repeat was, `no` or `inconclusive`."""
     limits = _limits(runs)
     beyond = [limit for limit in limits if limit.beyond]
     if beyond:
         used = [cpu.rate for run in runs if (cpu := run.quantities.get("process.load.cpu"))]
         text = ", ".join(limit.text() for limit in beyond)
         text += f"; its process {100 * sum(used) / len(used):.0f} % of a core" if used else ""
-        return Bound("yes", text)
+        return Judgement("yes", text)
     known = [limit.text() for limit in limits if limit.share is not None]
     lacking = [limit for limit in limits[:3] if limit.share is None]
     if len(lacking) == len(limits[:3]):
-        return Bound("inconclusive", "; ".join(dict.fromkeys(limit.reason for limit in lacking)))
+        return Judgement("inconclusive", "; ".join(dict.fromkeys(limit.reason for limit in lacking)))
     unknown = f"; unknown: {'; '.join(dict.fromkeys(limit.reason for limit in lacking))}" if lacking else ""
-    return Bound("no", ", ".join(known) + _stolen_text(runs) + unknown)
+    return Judgement("no", ", ".join(known) + _stolen_text(runs) + unknown)
 
 
 def stolen(run: Measured) -> float | None:
@@ -94,37 +88,28 @@ def _percent(share: float, limit: float) -> str:
 
 
 def _limits(runs: Sequence[Measured]) -> tuple[Limit, Limit, Limit, Limit]:
-    first = runs[0].quantities
+    def limit(label: str, share: Share, allowed: float, quantity: str) -> Limit:
+        shares = [value for run in runs if (value := share(run)) is not None]
+        reason = runs[0].quantities.why(quantity)
+        if quantity.startswith("cpu.") and runs[0].load_cpus is None:
+            reason = "no CPU set was given for the load"
+        return Limit(label, max(shares, default=None), allowed, reason)
+
     return (
-        Limit(
-            "busiest thread {} % of a CPU",
-            _largest(_quantity(run, "threads.load.busiest") for run in runs),
-            THREAD_BUSY,
-            first.why("threads.load.busiest"),
-        ),
-        Limit(
-            "its CPUs {} %",
-            _largest(_busy(run) for run in runs),
-            SET_BUSY,
-            "no CPU set was given for the load" if runs[0].load_cpus is None else first.why("cpu.load.user"),
-        ),
-        Limit(
-            "CPU wait {} % of latency",
-            _largest(_delay(run) for run in runs),
-            DELAY_SHARE,
-            first.why("threads.load.run_delay_ns"),
-        ),
-        Limit("{} % of ports in TIME_WAIT", _largest(_ports(run) for run in runs), PORTS_USED),
+        limit("busiest thread {} % of a CPU", _busiest_thread, THREAD_BUSY, "threads.load.busiest"),
+        limit("its CPUs {} %", _busy, SET_BUSY, "cpu.load.user"),
+        limit("CPU wait {} % of latency", _delay, DELAY_SHARE, "threads.load.run_delay_ns"),
+        limit("{} % of ports in TIME_WAIT", _ports, PORTS_USED, "sockets.load.time_wait"),
     )
-
-
-def _largest(values: Iterable[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)
 
 
 def _quantity(run: Measured, name: str) -> float | None:
     quantity = run.quantities.get(name)
     return None if quantity is None else quantity.rate
+
+
+def _busiest_thread(run: Measured) -> float | None:
+    return _quantity(run, "threads.load.busiest")
 
 
 def _times(run: Measured) -> dict[str, float]:
@@ -173,27 +158,12 @@ def _delay(run: Measured) -> float | None:
     return wait * min(1.0, on_cpu / ran) if on_cpu is not None and ran > 0 else wait
 
 
-def port_range(run: Measured) -> int | None:
-    """Size of the port range of the load's host for outgoing connections."""
-    text = (run.run.fingerprint("load").get("sysctl") or {}).get(PORT_RANGE)
-    try:
-        first, last = (int(word) for word in str(text).split())
-    except ValueError:
-        return None
-    return last - first + 1 if last >= first else None
-
-
 def _ports(run: Measured) -> float | None:
     """Share of the port range that is in TIME_WAIT, or will be at this rate of new connections."""
-    ports = port_range(run)
-    waiting = [_quantity(run, "sockets.load.time_wait"), time_wait_after(run.run.result or {})]
-    opened = _quantity(run, "sockets.load.active_opens")
-    if opened is not None:
-        waiting.append(opened * TIME_WAIT_S if _leaves_time_wait(run) else None)
+    ports = port_count(run.run.fingerprint("load"))
+    now, opened = (_quantity(run, f"sockets.load.{name}") for name in ("time_wait", "active_opens"))
+    waiting = [now, time_wait_after(run.run.result or {})]
+    if opened is not None and now:  # else connections stay open, and leave no port in TIME_WAIT
+        waiting.append(opened * TIME_WAIT_S)
     known = [value for value in waiting if value is not None]
     return max(known) / ports if known and ports else None
-
-
-def _leaves_time_wait(run: Measured) -> bool:
-    """Whether closed connections leave ports in TIME_WAIT; a run without reconnects does not."""
-    return bool(_quantity(run, "sockets.load.time_wait"))

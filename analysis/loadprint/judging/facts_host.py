@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from pathlib import Path
@@ -89,6 +89,27 @@ def data_disk(fingerprint: Mapping[str, Any]) -> dict[str, Any] | None:
     listed = fingerprint.get("block_devices")
     entries = listed if isinstance(listed, list) else []
     return next((each for each in entries if isinstance(each, dict) and [each.get("name")] == disks), None)
+
+
+def port_count(fingerprint: Mapping[str, Any]) -> int | None:
+    """Size of the port range for outgoing connections; None if it was not recorded."""
+    text = (fingerprint.get("sysctl") or {}).get("net.ipv4.ip_local_port_range")
+    try:
+        first, last = (int(word) for word in str(text).split())
+    except ValueError:
+        return None
+    return last - first + 1 if last >= first else None
+
+
+def thread_siblings(cpus: Sequence[Any], server: Iterable[int], load: Iterable[int]) -> tuple[int, ...]:
+    """CPUs of the load that are hardware threads of a core of the server; `cpus` lists those of the host."""
+    cores = {
+        cpu.get("cpu"): (cpu.get("package"), cpu.get("core"))
+        for cpu in cpus
+        if isinstance(cpu, Mapping) and cpu.get("core") is not None
+    }
+    server_cores = {cores[cpu] for cpu in server if cpu in cores}
+    return tuple(sorted(cpu for cpu in load if cores.get(cpu) in server_cores))
 
 
 def described(fingerprint: Mapping[str, Any]) -> str:

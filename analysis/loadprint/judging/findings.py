@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,13 @@ class Shift:
     change: float
     limit: float | None
     disturbed: bool
+
+
+class Judgement(NamedTuple):
+    """The answer to a question about one side, and the numbers or reasons."""
+
+    answer: str
+    text: str
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from loadprint.judging.facts_host import thread_siblings
+from loadprint.judging.findings import Judgement
 from loadprint.metrics.gather import Measured
 from loadprint.reading.cpusets import cpu_list, given_cpus, host_cpus, named, parse_cpus
 from loadprint.reading.documents import shape_error
@@ -14,53 +15,45 @@ from loadprint.reading.shapes import MEMORY
 FOREIGN = 0.01  # of the memory of a process that is bound to other nodes
 
 
-@dataclass(frozen=True)
-class Pinned:
-    """`answer` is `yes`, `not separated` or `inconclusive`; `text` has the CPUs and the evidence."""
-
-    answer: str
-    text: str
-
-
-def pinned(runs: Sequence[Measured]) -> Pinned:
-    """Check all repeats of a side: one that was not separated decides."""
+def pinned(runs: Sequence[Measured]) -> Judgement:
+    """Whether a side was `not separated` or `inconclusive` in any repeat, else `yes`; CPUs and evidence."""
     each = [_of_run(run) for run in runs]
     for answer in ("not separated", "inconclusive"):
         same = [one for one in each if one.answer == answer]
         if same:
             of = f" (in {len(same)} of {len(each)} runs)" if len(same) < len(each) else ""
-            return Pinned(answer, same[0].text + of)
+            return Judgement(answer, same[0].text + of)
     return each[0]
 
 
-def _of_run(run: Measured) -> Pinned:
+def _of_run(run: Measured) -> Judgement:
     placement = run.run.meta.get("placement") or {}
     if not run.shared_host:
         return _on_hosts(placement, run)
     if run.server_cpus is None or run.load_cpus is None:
-        return Pinned("not separated", "no CPU sets: server and load shared the whole host")
+        return Judgement("not separated", "no CPU sets: server and load shared the whole host")
     where = f"server {named(run.server_cpus)}, load {named(run.load_cpus)}"
     if reason := _shared(run):
-        return Pinned("not separated", f"{where}: {reason}")
+        return Judgement("not separated", f"{where}: {reason}")
     if placement.get("separated") is False:
-        return Pinned(
+        return Judgement(
             "not separated", f"{where}: {placement.get('reason') or placement.get('how') or 'recorded so'}"
         )
     where += f", connected by {placement['connection']}" if placement.get("connection") else ""
     return _verified(placement, where, run)
 
 
-def _on_hosts(placement: Mapping[str, Any], run: Measured) -> Pinned:
+def _on_hosts(placement: Mapping[str, Any], run: Measured) -> Judgement:
     """Separate hosts: without CPU sets every thread could use all CPUs, and there was nothing to check."""
     where = "server and load ran on separate hosts"
     roles = ("server", "load")
     placed = [given_cpus(run.run, role) not in (None, host_cpus(run.run, role)) for role in roles]
     if not any(placed) and placement.get("verified") is not False:
-        return Pinned("yes", f"{where}, each on all of its CPUs")
+        return Judgement("yes", f"{where}, each on all of its CPUs")
     return _verified(placement, where, run)
 
 
-def _verified(placement: Mapping[str, Any], where: str, run: Measured) -> Pinned:
+def _verified(placement: Mapping[str, Any], where: str, run: Measured) -> Judgement:
     """Evidence of the supervisor during the run: CPUs that threads were allowed to use, and used."""
     outside = 0
     for role in ("server", "load"):
@@ -72,19 +65,19 @@ def _verified(placement: Mapping[str, Any], where: str, run: Measured) -> Pinned
         reason = placement.get("reason") or (
             f"threads were seen on other CPUs {outside} times" if outside else ""
         )
-        return Pinned("not separated", f"{where}{f': {reason}' if reason else ''}")
+        return Judgement("not separated", f"{where}{f': {reason}' if reason else ''}")
     memory, foreign = _memory(placement)
     where += f"; {memory}" if memory else ""
     if foreign:
-        return Pinned("not separated", f"{where}: {foreign}")
+        return Judgement("not separated", f"{where}: {foreign}")
     if placement.get("verified") is None:
         if not run.shared_host:
-            return Pinned("yes", where)
-        return Pinned("inconclusive", f"{where}, but no program checked whether threads stayed there")
+            return Judgement("yes", where)
+        return Judgement("inconclusive", f"{where}, but no program checked whether threads stayed there")
     if run.shared_host and isinstance(placement.get("load"), Mapping) and not placement.get("server"):
         # an existing server is not a process of the supervisor
-        return Pinned("inconclusive", f"{where}; checked during the run: only the load's threads")
-    return Pinned("yes", f"{where}; checked during the run: no thread ran elsewhere")
+        return Judgement("inconclusive", f"{where}; checked during the run: only the load's threads")
+    return Judgement("yes", f"{where}; checked during the run: no thread ran elsewhere")
 
 
 def _memory(placement: Mapping[str, Any]) -> tuple[str, str]:
@@ -115,16 +108,7 @@ def _shared(run: Measured) -> str:
     if common := server & load:
         return f"CPU {cpu_list(tuple(sorted(common)))} is in both"
     cpus = run.run.fingerprint("server").get("cpus") or {}
-    listed = cpus.get("list") or cpus.get("cpus") or []
-    cores = {
-        entry.get("cpu"): (entry.get("package"), entry.get("core"))
-        for entry in listed
-        if isinstance(entry, dict) and entry.get("core") is not None
-    }
-    server_cores = {cores[cpu] for cpu in server if cpu in cores}
-    siblings = sorted(cpu for cpu in load if cores.get(cpu) in server_cores)
+    siblings = thread_siblings(cpus.get("list") or cpus.get("cpus") or [], server, load)
     return (
-        f"load CPU {cpu_list(tuple(siblings))} is a hardware thread of one of the server's cores"
-        if siblings
-        else ""
+        f"load CPU {cpu_list(siblings)} is a hardware thread of one of the server's cores" if siblings else ""
     )

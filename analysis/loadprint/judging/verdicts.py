@@ -7,13 +7,13 @@ from pathlib import Path
 
 from loadprint.judging import canary, client, observer, separation
 from loadprint.judging.comparability import Comparability
-from loadprint.judging.findings import Shift, Verdict
+from loadprint.judging.findings import Judgement, Shift, Verdict
 from loadprint.metrics.gather import Measured
 from loadprint.reading.sides import Side
 
 THROTTLED = 0.01  # of the periods of the server's quota
 Shifts = Mapping[Path, Sequence[Shift]]  # of each run that had canaries, by its directory
-Judged = Callable[[Sequence[Measured]], tuple[str, str]]
+Judged = Callable[[Sequence[Measured]], Judgement]
 
 
 def verdicts(
@@ -26,21 +26,11 @@ def verdicts(
     comparison = (Verdict("comparable", comparable.answer, comparable.reason),) if len(sides) > 1 else ()
     return (
         *comparison,
-        _per_side("client-bound", sides, measured, _bound, ("yes", "inconclusive", "no")),
-        _per_side("pinned", sides, measured, _pinned, ("not separated", "inconclusive", "yes")),
+        _per_side("client-bound", sides, measured, client.bound, ("yes", "inconclusive", "no")),
+        _per_side("pinned", sides, measured, separation.pinned, ("not separated", "inconclusive", "yes")),
         _observer(sides, measured),
         _disturbed(sides, measured, shifts),
     )
-
-
-def _bound(runs: Sequence[Measured]) -> tuple[str, str]:
-    result = client.bound(runs)
-    return result.answer, result.text
-
-
-def _pinned(runs: Sequence[Measured]) -> tuple[str, str]:
-    result = separation.pinned(runs)
-    return result.answer, result.text
 
 
 def _per_side(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from loadprint.commands.check.subject import Subject, Unknown, known
 from loadprint.errors import InputError
+from loadprint.judging.facts_host import port_count, thread_siblings
 from loadprint.reading.cpusets import cpu_list, parse_cpus
 
 SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")
@@ -62,9 +63,7 @@ def shared_cores(subject: Subject) -> str | None:
     server_cpus, load_cpus = known(subject.server_cpus, missing), known(subject.load_cpus, missing)
     if common := set(server_cpus) & set(load_cpus):
         return f"CPU {cpu_list(tuple(sorted(common)))} is in both sets"
-    cores = {cpu.get("cpu"): (cpu.get("package"), cpu.get("core")) for cpu in subject.cpus()}
-    server_cores = {cores.get(cpu) for cpu in server_cpus} - {None, (None, None)}
-    shared = tuple(cpu for cpu in load_cpus if cores.get(cpu) in server_cores)
+    shared = thread_siblings(subject.cpus(), server_cpus, load_cpus)
     return f"load CPU {cpu_list(shared)} is a thread sibling of a CPU of the server" if shared else None
 
 
@@ -139,28 +138,22 @@ def zone_reclaim(subject: Subject) -> str | None:
     return f"vm.zone_reclaim_mode is {mode}" if mode != "0" else None
 
 
-def port_count(subject: Subject) -> int:
-    """Return the number of ports for the load's connections. Raises Unknown."""
-    host = subject.load_fingerprint or subject.fingerprint
-    text = (host.get("sysctl") or {}).get("net.ipv4.ip_local_port_range")
-    try:
-        first, last = (int(word) for word in str(text).split())
-    except ValueError as error:
-        raise Unknown("sysctl.net.ipv4.ip_local_port_range was not recorded") from error
-    return last - first + 1
+def _ports(subject: Subject) -> int:
+    count = port_count(subject.load_fingerprint or subject.fingerprint)
+    return known(count, "sysctl.net.ipv4.ip_local_port_range was not recorded")
 
 
 def ports(subject: Subject) -> str | None:
     """A small port range."""
-    count = port_count(subject)
+    count = _ports(subject)
     return f"{count:,} ports for outgoing connections" if count < MIN_PORTS else None
 
 
 def time_wait(subject: Subject) -> str | None:
     """Ports in TIME_WAIT."""
     waiting = subject.rate("sockets.load.time_wait")
-    share = waiting / port_count(subject)
-    return f"{waiting:,.0f} of {port_count(subject):,} ports in TIME_WAIT" if share > MAX_PORTS_USED else None
+    count = _ports(subject)
+    return f"{waiting:,.0f} of {count:,} ports in TIME_WAIT" if waiting / count > MAX_PORTS_USED else None
 
 
 def recorder_cpus(subject: Subject) -> str | None:
