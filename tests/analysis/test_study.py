@@ -195,20 +195,6 @@ def test_the_published_sar_rows_lead_to_both_conclusions_of_the_blog(tmp_path: P
     assert judged["versions"].needs == "./characterize -e campaign=versions"
 
 
-@pytest.mark.parametrize(
-    ("despite", "answer"), [("", "inconclusive"), ("despite: [client-bound], ", "holds")]
-)
-def test_a_client_bound_side_supports_no_verdict(tmp_path: Path, despite: str, answer: str) -> None:
-    busy = {"0": {"user": 50, "idle": 50}, "1": {"user": 95, "idle": 5}}
-    sides = {"a": [Host(seconds=4, events=100 + k, cpus=busy) for k in range(3)]}
-    sides["b"] = [Host(seconds=4, events=200 + k) for k in range(3)]
-    rule = "{kind: between, row: operations, pairs: [[b, a]], low: 1}"
-    study = study_of(tmp_path, f"campaign: two, {despite}judge: {rule}")
-    (finding,) = judge(study, [make_execution(tmp_path / "x", sides, "a", {}, {"name": "two"})]).findings
-    assert finding.judged.answer == answer
-    assert ("client-bound: a" in finding.judged.verdicts[0].reason) == (answer == "inconclusive")
-
-
 def test_executions_that_the_study_does_not_use_are_refused(myarm: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is an execution of insert-scaling; go-lookups uses"):
         judge("go-lookups", [myarm])
