@@ -10,7 +10,7 @@ from typing import Any
 
 from loadprint.commands.qualify.measure import Reader
 from loadprint.commands.qualify.qualification import qualify
-from loadprint.commands.qualify.qualify_report import CellReport, Line, Report
+from loadprint.commands.qualify.qualify_report import Report
 from loadprint.commands.qualify.spec import Spec
 from recordings import Host, make_execution, write_json, write_manifest
 
@@ -79,17 +79,6 @@ class Base:
 
     def judge(self, candidate: list[str], given: Spec) -> Report:
         return qualify([str(self.path)], candidate, given, self.reader)
-
-
-def only_cell(report: Report) -> CellReport:
-    assert len(report.cells) == 1
-    return report.cells[0]
-
-
-def line(report: Report, key: str = "operations") -> Line:
-    actual = [each for cell in report.cells for each in cell.lines if each.key == key]
-    assert len(actual) == 1, key
-    return actual[0]
 
 
 def changed(path: Path, file: str, change: Callable[[dict[str, Any]], None]) -> None:

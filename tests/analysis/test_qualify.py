@@ -1,8 +1,9 @@
-"""Whole qualifications of recordings the test made: verdicts, what forbids them, levels, money."""
+"""Qualifications of recordings the test made: verdicts, what forbids them, levels, money, groups of hosts."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,13 @@ import pytest
 from loadprint.commands.qualify import qualify_text
 from loadprint.commands.qualify.measure import Reader
 from loadprint.commands.qualify.qualification import qualify
+from loadprint.commands.qualify.qualify_report import Report
 from loadprint.errors import InputError
-from qualifying import SECONDS, Base, asked, at, changed, execution, line, only_cell, waiting
-from recordings import write_manifest
+from qualifying import Base, asked, at, changed, execution, waiting
+from recordings import Host, write_manifest
 from test_canary import line as canary_line
+
+Golden = Callable[[str, str], None]
 
 
 @pytest.fixture(scope="module")
@@ -21,145 +25,104 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
     return Base(execution(tmp_path_factory.mktemp("base") / "old", {"oltp": at(1000)}), Reader())
 
 
-@pytest.mark.parametrize(
-    ("events", "verdict", "status"),
-    [(1000, "pass", 0), (1100, "pass", 0), (900, "fail", 1)],
-)
-def test_verdicts(base: Base, tmp_path: Path, events: int, verdict: str, status: int) -> None:
-    report = base.against(tmp_path, at(events, "db2"), asked())
-    result = line(report)
-    assert (str(report.verdict), report.status, str(result.verdict)) == (verdict, status, verdict)
-    assert result.is_better is (events > 1000)
-    assert result.ratio is not None
-    assert result.ratio == pytest.approx(events / 1000, rel=2e-3)
-    assert result.low is not None
-    assert result.high is not None
-    assert result.low < result.ratio < result.high
-    assert result.limit == pytest.approx(0.97)
-    assert any("type: 1 baseline and 1 candidate instances" in note for note in report.notes)
+def shown(name: str, report: Report) -> str:
+    """The text of a report without paths and method; its verdict is the exit status too."""
+    assert report.status == ("pass", "fail", "inconclusive").index(report.verdict)
+    parties = tuple((party, (), machines) for party, _, machines in report.parties)
+    return f"# {name}\n\n{qualify_text.text(replace(report, parties=parties, method=()))}\n"
 
 
-def test_wide_bounds_say_how_many_more_repeats_would_decide(base: Base, tmp_path: Path) -> None:
-    report = base.against(tmp_path, at(1000, "db2"), asked(), spread=(0, 30, -30))
-    result = line(report)
-    assert (report.verdict, report.status) == ("inconclusive", 2)
-    assert result.more is not None
-    assert 1 <= result.more < 30
-    assert re.fullmatch(rf"{result.more} more repeats? per side would decide", result.reason)
+BUSY = {"0": {"user": 50, "idle": 50}, "1": {"user": 95, "idle": 5}}
+PRICE: dict[str, Any] = {"baseline": 2.0, "candidate": 1.0, "currency": "EUR", "per": "hour"}
+DEVICES: dict[str, Any] = {
+    "disk_*_flushes": {"tolerance": "5 %", "better": "lower"},
+    "disk_*_await": "5 %",
+    "errors": "1 %",
+    "energy_per_operation": "5 %",
+}
+CPU_AT_A_PRICE = {"rows": {"server_cpu_per_operation": "50 %"}, "price": PRICE | {"tolerance": "0 %"}}
+# a candidate, how it is recorded, and what is asked about it
+CASES: dict[str, tuple[Host, dict[str, Any], tuple[dict[str, Any], ...]]] = {
+    "as good": (
+        at(1000, "db2"),
+        {},
+        ({}, {"sustained": {"at_least": "10m"}}, {"concurrencies": 2}, {"rows": DEVICES}),
+    ),
+    "better": (at(1100, "db2"), {}, ({},)),
+    "worse": (at(900, "db2"), {}, ({},)),
+    "wide bounds": (at(1000, "db2"), {"spread": (0, 30, -30)}, ({},)),
+    "two repeats": (at(800, "db2"), {"spread": (0, 1)}, ({},)),
+    "accepted profile": (
+        at(1000, "db2"),
+        {"profile": "blog"},
+        ({"accept_profiles": ["durable", "blog"]},),
+    ),
+    "client at its limit": (at(900, "db2", cpus=BUSY), {}, ({},)),
+    "never settles": (at(1000, "db2", series=lambda second: 800 + 10 * second), {}, ({},)),
+    # 1000 a second over the whole window, 724 after its credit
+    "a credit ends after 18 s": (
+        at(1000, "db2", series=lambda second: (1300 if second < 18 else 700) + second % 3),
+        {},
+        ({},),
+    ),
+    "cheaper": (at(700, "db2"), {}, ({"price": PRICE}, CPU_AT_A_PRICE)),
+    "latency of a closed loop": (
+        at(1000, "db2", latency_ms=90.0),
+        {},
+        ({"rows": {"operations": "3 %", "latency_p99": "5 %"}},),
+    ),
+}
 
 
-def test_two_repeats_have_a_ratio_and_no_verdict(base: Base, tmp_path: Path) -> None:
-    report = base.against(tmp_path, at(800, "db2"), asked(), spread=(0, 1))
-    result = line(report)
-    assert (result.verdict, result.low) == ("inconclusive", None)
-    assert result.ratio == pytest.approx(0.8, rel=1e-2)
-    assert result.reason == "3 | 2 repeats: an instance needs three or more"
+def test_verdicts(base: Base, tmp_path: Path, golden: Golden) -> None:
+    texts = []
+    for number, (name, (host, how, specs)) in enumerate(CASES.items()):
+        new = execution(tmp_path / str(number), {"oltp": host}, **how)
+        texts += [shown(f"{name} {each}", base.judge([str(new)], asked(**each))) for each in specs]
+    golden("qualify_verdicts.txt", "".join(texts))
 
 
-def test_one_concurrency_and_a_short_window_are_inconclusive_by_default(base: Base, tmp_path: Path) -> None:
-    short = base.against(tmp_path, at(1000, "db2"), asked(sustained={"at_least": "10m"}))
-    assert line(short).reason == "beyond 41 s: the sustained level needs a window of 600 s"
-    assert short.status == 2
-    single = base.judge([str(tmp_path / "new")], asked(concurrencies=2))
-    assert line(single).verdict == "pass"
-    assert single.verdict == "inconclusive"
-    assert "oltp: run at 4 threads only, 2 concurrencies required" in single.reasons[0]
+def test_what_cannot_be_judged_is_one_line(base: Base, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="server profile is `blog`, only durable qualifies") as error:
+        base.against(tmp_path, at(1000, "db2"), asked(), profile="blog")
+    assert "\n" not in str(error.value)
+    flushes = asked(rows={"disk_vda_flushes": "5 %"}, accept_profiles=["durable", "blog"])
+    with pytest.raises(InputError, match="higher or lower is better; write `better"):
+        base.judge([str(tmp_path / "new")], flushes)
 
 
-def test_several_concurrencies_are_cells_of_their_own_and_one_that_fails_decides(tmp_path: Path) -> None:
+def test_several_concurrencies_are_cells_of_their_own_and_one_that_fails_decides(
+    tmp_path: Path, golden: Golden
+) -> None:
     old = execution(tmp_path / "old", {"oltp-t4": at(1000), "oltp-t16": at(2000)})
     new = execution(tmp_path / "new", {"oltp-t4": at(1000, "db2"), "oltp-t16": at(1500, "db2")})
     reader = Reader()
     report = qualify([str(old)], [str(new)], asked(concurrencies=2), reader)
-    assert [cell.threads for cell in report.cells] == [4, 16]
-    assert report.verdict == "fail"
-    assert report.reasons == ("beyond the tolerance: oltp-t16: operations, sustained",)
     alone = qualify([f"{old}:oltp-t4"], [f"{new}:oltp-t4"], asked(), reader)
-    assert alone.verdict == "pass"
     unlike = qualify([f"{old}:oltp-t4"], [f"{new}:oltp-t16"], asked(), reader)
-    assert unlike.reasons == ("oltp-t4 | oltp-t16: not the same work",)
+    golden(
+        "qualify_cells.txt",
+        shown("both", report) + shown("one of them", alone) + shown("not the same work", unlike),
+    )
 
 
-def test_only_durable_servers_qualify_unless_others_are_accepted(base: Base, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="server profile is `blog`, only durable qualifies") as error:
-        base.against(tmp_path, at(1000, "db2"), asked(), profile="blog")
-    assert "\n" not in str(error.value)
-    accepted = base.judge([str(tmp_path / "new")], asked(accept_profiles=["durable", "blog"]))
-    assert accepted.verdict == "pass"
-
-
-def test_hardware_is_the_subject_and_configuration_spoils_unless_accepted(base: Base, tmp_path: Path) -> None:
+def test_hardware_is_the_subject_and_configuration_spoils_unless_accepted(
+    base: Base, tmp_path: Path, golden: Golden
+) -> None:
     new = execution(tmp_path / "new", {"oltp": at(1000, "db2")})
     changed(new, "fingerprint.json", lambda f: f["cpus"].update(model="Newer CPU"))
-    report = base.judge([str(new)], asked())
-    assert report.verdict == "pass"
-    assert report.subject == (("cpus.model", "Test CPU", "Newer CPU"),)
+    texts = [shown("other hardware", base.judge([str(new)], asked()))]
     other = new.rename(tmp_path / "other")  # the reader has seen `new`
     changed(other, "server.json", lambda s: s["variables"].update(innodb_io_capacity="200"))
-    report = base.judge([str(other)], asked())
-    assert report.reasons == ("oltp: not the same configuration",)
-    assert report.configuration == (("innodb_io_capacity", "100", "200"),)
-    assert line(report).ratio == pytest.approx(1.0, rel=2e-3)  # shown all the same
-    accepted = base.judge([str(other)], asked(accept=["innodb_io_*"]))
-    assert accepted.verdict == "pass"
-    assert accepted.accepted == report.configuration
-
-
-def test_a_disturbed_repeat_decides_nothing_unless_it_may(base: Base, tmp_path: Path) -> None:
-    new = execution(tmp_path / "new", {"oltp": at(1000, "db2")})
+    texts.append(shown("other configuration", base.judge([str(other)], asked())))
+    texts.append(shown("accepted", base.judge([str(other)], asked(accept=["innodb_io_*"]))))
+    third = execution(tmp_path / "third", {"oltp": at(1000, "db2")})
     lines = canary_line("before", 0, cpu=1000) + canary_line("after", 40, cpu=1100)
-    (new / "b2-oltp-r2" / "server" / "canary.jsonl").write_text(lines)
-    write_manifest(new / "b2-oltp-r2")
-    report = base.judge([str(new)], asked())
-    assert report.reasons == ("oltp: disturbed",)
-    assert only_cell(report).voids[0][1].endswith("b2-oltp-r2 cpu 1.10 × slower after the run (limit 1.03 ×)")
-    assert base.judge([str(new)], asked(accept_disturbed=True)).verdict == "pass"
-
-
-def test_a_client_at_its_limit_or_a_side_that_never_settles_decides_nothing(
-    base: Base, tmp_path: Path
-) -> None:
-    busy = {"0": {"user": 50, "idle": 50}, "1": {"user": 95, "idle": 5}}
-    report = base.against(tmp_path / "a", at(900, "db2", cpus=busy), asked())
-    assert report.reasons == ("oltp: client-bound",)
-    ramp = at(1000, "db2", series=lambda second: 800 + 10 * second)
-    report = base.against(tmp_path / "b", ramp, asked())
-    assert report.reasons == ("oltp: never settled",)
-
-
-def test_the_level_after_a_credit_is_judged_and_the_step_is_reported(base: Base, tmp_path: Path) -> None:
-    def used_up(second: int) -> int:
-        return (1300 if second < 18 else 700) + second % 3
-
-    report = base.against(tmp_path, at(1000, "db2", series=used_up), asked())
-    assert report.verdict == "fail"  # 1000 a second over the whole window, 724 after its credit
-    mean = sum(map(used_up, range(SECONDS))) / SECONDS
-    assert line(report).candidate.value == pytest.approx(1000 * 701 / mean, rel=1e-2)
-    steady, falling = only_cell(report).levels
-    assert steady.exhausted == ()
-    assert [(step.run, step.second) for step in falling.exhausted] == [
-        (f"b{k}-oltp-r{k}", 18) for k in (1, 2, 3)
-    ]
-    assert falling.burst is not None
-    assert falling.sustained is not None
-    assert falling.burst / falling.sustained == pytest.approx(1301 / 701, rel=1e-2)
-    assert "fell after 18 s" in qualify_text.text(report)
-
-
-def test_money_is_a_row_where_a_tolerance_is_given(base: Base, tmp_path: Path) -> None:
-    price: dict[str, Any] = {"baseline": 2.0, "candidate": 1.0, "currency": "EUR", "per": "hour"}
-    report = base.against(tmp_path, at(700, "db2"), asked(price=price))
-    shown = line(report, "operations_per_currency")
-    assert (report.verdict, shown.verdict, shown.label) == ("fail", "", "operations per EUR")
-    assert shown.candidate.value == pytest.approx(700 * 3600, rel=2e-3)
-    assert shown.candidate.low is not None
-    assert shown.candidate.low < 700 * 3600
-    assert shown.ratio == pytest.approx(1.4, rel=2e-3)
-    assert shown.low is not None
-    cheap = asked(rows={"server_cpu_per_operation": "50 %"}, price=price | {"tolerance": "0 %"})
-    judged = base.judge([str(tmp_path / "new")], cheap)
-    assert line(judged, "operations_per_currency").verdict == "pass"
-    assert judged.verdict == "pass"
+    (third / "b2-oltp-r2" / "server" / "canary.jsonl").write_text(lines)
+    write_manifest(third / "b2-oltp-r2")
+    for given in ({}, {"accept_disturbed": True}):
+        texts.append(shown(f"disturbed {given}", base.judge([str(third)], asked(**given))))
+    golden("qualify_voids.txt", "".join(texts))
 
 
 @pytest.fixture(scope="module")
@@ -185,30 +148,65 @@ def test_latency_is_judged_at_equal_load(
 ) -> None:
     new = execution(tmp_path / "new", {"oltp@70": waiting(700, "db2", ms, rate)})
     report = held.judge([str(new)], asked(rows={"latency_p99": "5 %"}))
-    assert (line(report, "latency_p99").verdict, report.verdict) == (verdict, verdict)
-    assert only_cell(report).levels == ()
+    (cell,) = report.cells
+    assert ([each.verdict for each in cell.lines], report.verdict) == ([verdict], verdict)
+    assert cell.levels == ()
 
 
-def test_latency_of_a_closed_loop_has_no_verdict(base: Base, tmp_path: Path) -> None:
-    rows = {"operations": "3 %", "latency_p99": "5 %"}
-    report = base.against(tmp_path, at(1000, "db2", latency_ms=90.0), asked(rows=rows))
-    assert [each.key for each in only_cell(report).lines] == ["operations"]
-    assert report.reasons == ("latency_p99: judged at equal-load, and no side was run at it",)
+def fleet(path: Path, levels: list[int], first: int = 1) -> list[str]:
+    return [
+        str(execution(path / f"db{number}", {"oltp": at(level, f"db{number}")}, (1, -1)))
+        for number, level in enumerate(levels, start=first)
+    ]
 
 
-def test_rows_of_devices_zeros_and_rows_that_are_not_there(base: Base, tmp_path: Path) -> None:
-    rows: dict[str, Any] = {
-        "disk_*_flushes": {"tolerance": "5 %", "better": "lower"},
-        "disk_*_await": "5 %",
-        "errors": "1 %",
-        "energy_per_operation": "5 %",
-    }
-    report = base.against(tmp_path, at(1000, "db2"), asked(rows=rows))
-    result = {each.key: each for each in only_cell(report).lines}
-    assert list(result) == ["disk_vda_flushes", "disk_vda_await", "errors", "energy_per_operation"]
-    assert result["disk_vda_flushes"].verdict == result["disk_vda_await"].verdict == "pass"
-    assert (result["errors"].verdict, result["errors"].reason) == ("pass", "the candidate has none")
-    assert result["energy_per_operation"].reason == "not among the rows of these recordings"
-    assert report.verdict == "inconclusive"
-    with pytest.raises(InputError, match="higher or lower is better; write `better"):
-        base.judge([str(tmp_path / "new")], asked(rows={"disk_vda_flushes": "5 %"}))
+@dataclass(frozen=True)
+class Fleet:
+    """Three instances with two runs each: equal to half a percent, and different by six percent."""
+
+    alike: list[str]
+    unlike: list[str]
+    reader: Reader
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
+    path = tmp_path_factory.mktemp("fleet")
+    alike, unlike = fleet(path / "alike", [1000, 1004, 996]), fleet(path / "unlike", [1000, 1060, 940])
+    return Fleet(alike, unlike, Reader())
+
+
+def test_the_type_is_judged_by_the_spread_between_three_or_more_instances(
+    old: Fleet, tmp_path: Path, golden: Golden
+) -> None:
+    new = fleet(tmp_path / "new", [1001, 1005, 995, 999], first=4)
+    spread = fleet(tmp_path / "spread", [1010, 950, 1060], first=4)
+    single = [str(execution(tmp_path / "db4", {"oltp": at(800, "db4")}))]
+    themselves = asked(about="instances")
+    report = qualify(old.alike, new, asked(), old.reader)
+    texts = [shown("a type", report)]
+    for name, baseline, candidate in (("spread", old.unlike, spread), ("one instance", old.alike, single)):
+        texts.append(shown(name, qualify(baseline, candidate, asked(), old.reader)))
+        texts.append(shown(f"{name}, itself", qualify(baseline, candidate, themselves, old.reader)))
+    golden("qualify_types.txt", "".join(texts))
+    above = str(Path(old.alike[0]).parent)
+    assert qualify([above], [f"{tmp_path}/new/db*:oltp"], asked(), old.reader).cells == report.cells
+
+
+def test_executions_of_one_host_are_one_instance(base: Base, tmp_path: Path) -> None:
+    again = [str(execution(tmp_path / f"x{k}", {"oltp": at(1000 + k, "db2")}, (1, -1))) for k in range(3)]
+    changed(tmp_path / "x2", "fingerprint.json", lambda f: f.update(boot_id="another"))
+    report = base.judge(again, asked())
+    assert report.about == "instances"
+    assert [machine.runs for machine in report.parties[1][2]] == [6]
+    assert any("db2 was booted 2 times" in note for note in report.notes)
+    by = {how: base.judge(again, asked(instances_by=how)) for how in ("boot", "execution")}
+    assert [len(each.parties[1][2]) for each in by.values()] == [2, 3]
+    changed(tmp_path / "x2", "fingerprint.json", lambda f: f.update(machine_id="a second one"))
+    report = base.judge(again, asked())
+    assert [machine.runs for machine in report.parties[1][2]] == [6], "the others may be of this machine too"
+    for place in ("x0", "x1"):
+        changed(tmp_path / place, "fingerprint.json", lambda f: f.update(machine_id="another"))
+    report = base.judge(again, asked())
+    assert [machine.name for machine in report.parties[1][2]] == ["db2#1", "db2#2"]
+    assert report.about == "type"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from loadprint.commands.qualify import non_inferiority, spec
-from loadprint.commands.qualify.non_inferiority import Judgement
+from loadprint.commands.qualify.non_inferiority import Judgement, Level
 from loadprint.errors import InputError
 from numpy.typing import NDArray
 from scipy.stats import nct, t
@@ -23,12 +23,15 @@ def runs(random: np.random.Generator, level: float, shape: tuple[int, ...], cv: 
     return drawn
 
 
+def known(level: Level | None) -> Level:
+    assert level is not None
+    return level
+
+
 def judged(
     baseline: NDArray[np.float64], candidate: NDArray[np.float64], better: str = "higher"
 ) -> Judgement:
-    sides = [non_inferiority.of_runs([list(values)]) for values in (baseline, candidate)]
-    assert sides[0] is not None
-    assert sides[1] is not None
+    sides = [known(non_inferiority.of_runs([list(values)])) for values in (baseline, candidate)]
     return non_inferiority.judge(sides[0], sides[1], TOLERANCE, better, 0.95)
 
 
@@ -79,9 +82,7 @@ def test_a_type_just_at_the_tolerance_passes_in_one_of_twenty_and_runs_as_units_
     by_instance, by_run = [], []
     for _ in range(TRIALS):
         old, new = type_of(random, 100, instances), type_of(random, 97, instances)
-        sides = [non_inferiority.of_instances(values.tolist()) for values in (old, new)]
-        assert sides[0] is not None
-        assert sides[1] is not None
+        sides = [known(non_inferiority.of_instances(values.tolist())) for values in (old, new)]
         by_instance.append(non_inferiority.judge(sides[0], sides[1], TOLERANCE, "higher", 0.95).verdict)
         by_run.append(judged(old.ravel(), new.ravel()).verdict)
     assert share(by_instance, "pass") < 0.05 + 3 * math.sqrt(0.05 * 0.95 / TRIALS)
@@ -90,10 +91,8 @@ def test_a_type_just_at_the_tolerance_passes_in_one_of_twenty_and_runs_as_units_
 
 def test_these_instances_are_judged_by_the_variance_of_their_runs() -> None:
     # the candidate's instances differ, the runs of each hardly: these two are known to be equal on average
-    level = non_inferiority.of_runs([[100.0, 100.1, 99.9], [110.0, 110.1, 109.9]])
-    single = non_inferiority.of_runs([[104.9, 104.8, 105.0]])
-    assert level is not None
-    assert single is not None
+    level = known(non_inferiority.of_runs([[100.0, 100.1, 99.9], [110.0, 110.1, 109.9]]))
+    single = known(non_inferiority.of_runs([[104.9, 104.8, 105.0]]))
     assert (level.freedom, level.units) == (4, 6)
     result = non_inferiority.judge(single, level, TOLERANCE, "higher", 0.95)
     assert (result.verdict, result.is_better) == ("pass", False)
@@ -112,11 +111,10 @@ def test_more_repeats_that_would_decide_do_decide() -> None:
         undecided += 1
         assert result.verdict == "inconclusive"
         assert result.ratio is not None
-        sides = [non_inferiority.of_runs([list(values)]) for values in (old, new)]
         longer = [
             non_inferiority.Level(side.mean, side.variance * 3 / n, side.freedom + result.more, n)
-            for side in sides
-            if side and (n := side.units + result.more)
+            for side in (known(non_inferiority.of_runs([list(values)])) for values in (old, new))
+            for n in (side.units + result.more,)
         ]
         assert (
             non_inferiority.judge(longer[0], longer[1], TOLERANCE, "higher", 0.95).verdict != "inconclusive"

@@ -28,7 +28,8 @@ class _Case:
 
 def render(report: Report) -> str:
     """Return the XML document."""
-    suites = [(cell.title, f"qualify.{_dotless(cell.name)}", _cases(cell)) for cell in report.cells]
+    # a dot would separate packages in a class name
+    suites = [(cell.title, f"qualify.{cell.name.replace('.', '_')}", _cases(cell)) for cell in report.cells]
     overall = _Case("verdict", report.verdict, qualify_text.conclusion(report), "\n".join(report.reasons))
     suites.append(("overall", "qualify", [overall]))
     root = Xml.Element("testsuites", name="loadprint qualify")
@@ -44,10 +45,14 @@ def render(report: Report) -> str:
 
 
 def _cases(cell: CellReport) -> list[_Case]:
-    texts = [row for row, _ in qualify_text.rows(cell)]
+    heads = qualify_text.HEADS[2:]
+    texts = [
+        [text and f"{head} {text}" for head, text in zip(heads, row[2:], strict=True)]
+        for row, _ in qualify_text.rows(cell)
+    ]
     return [
-        _Case(line.key, line.verdict, _message(cell, line), _figures(row))
-        for line, row in zip(cell.lines, texts, strict=True)
+        _Case(line.key, line.verdict, _message(cell, line), ", ".join(filter(None, figures)))
+        for line, figures in zip(cell.lines, texts, strict=True)
         if line.verdict
     ]
 
@@ -56,12 +61,6 @@ def _message(cell: CellReport, line: Line) -> str:
     if line.verdict == FAIL:
         return "both bounds of the ratio are beyond the limit"
     return line.reason or "; ".join(qualify_text.why_void(cell))
-
-
-def _figures(row: list[str]) -> str:
-    return ", ".join(
-        f"{head} {text}" for head, text in zip(qualify_text.HEADS[2:], row[2:], strict=True) if text
-    )
 
 
 def _counts(cases: list[_Case]) -> dict[str, str]:
@@ -78,11 +77,6 @@ def _add(suite: Xml.Element, classname: str, case: _Case) -> None:
     kind = "failure" if case.verdict == FAIL else "error"
     result = Xml.SubElement(element, kind, message=_clean(case.message), type=case.verdict)
     result.text = _clean(case.details)
-
-
-def _dotless(name: str) -> str:
-    """Replace dots, which separate packages in a class name."""
-    return name.replace(".", "_")
 
 
 def _clean(text: str) -> str:

@@ -8,6 +8,7 @@ inconclusive. The unit is the run for an instance, and the instance for a type.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -127,10 +128,6 @@ def _half(one: Level, other: Level, confidence: float, more: int) -> float:
 
 def _more(one: Level, other: Level, distance: float, confidence: float) -> int | None:
     """Return the further units per side that exclude the limit from the interval; None over 1000."""
-    if _half(one, other, confidence, MAX_MORE) >= distance:
-        return None
-    low, high = 0, MAX_MORE
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _half(one, other, confidence, middle) < distance else (middle, high)
-    return high
+    tried = range(MAX_MORE + 1)
+    more = bisect_left(tried, True, lo=1, key=lambda units: _half(one, other, confidence, units) < distance)
+    return more if more in tried else None

@@ -9,31 +9,13 @@ from fnmatch import fnmatch
 from loadprint.commands.qualify.measure import Sheet
 from loadprint.commands.qualify.parties import Part
 from loadprint.judging.comparability import Difference, differences
+from loadprint.judging.facts_host import RULES, any_of
 from loadprint.reading.recording import Run
 
 Differing = tuple[str, str, str]
 WORK = ("load generator", "data")
 BOUGHT = ("hardware", "placement")
-# settings that the kernel and the server derive from the hardware
-FOLLOWS = (
-    "*clocksource*",
-    "*limits.*",
-    "*sysctl.fs.file-max",
-    "*sysctl.fs.aio-max-nr",
-    "innodb_buffer_pool_instances",
-    "innodb_buffer_pool_chunk_size",
-    "innodb_page_cleaners",
-    "innodb_purge_threads",
-    "innodb_read_io_threads",
-    "innodb_log_writer_threads",
-    "innodb_parallel_read_threads",
-    "innodb_use_native_aio",
-    "innodb_numa_interleave",
-    "temptable_max_ram",
-    "thread_cache_size",
-    "host_cache_size",
-)
-
+derived_from_hardware = any_of(RULES["derived_from_hardware"])
 # options of recordings of older generators, with the values that mean what every generator does without them
 REMOVED_OPTIONS = (("multiplex", False), ("workers", None))
 
@@ -104,7 +86,7 @@ def _is_hardware(difference: Difference) -> bool:
     name = difference.name.rpartition(": ")[2]
     if name.startswith("mitigations."):
         return len({"vulnerable" in value.lower() for value in difference.values}) == 1
-    return difference.group in BOUGHT or any(fnmatch(name, pattern) for pattern in FOLLOWS)
+    return difference.group in BOUGHT or derived_from_hardware(name)
 
 
 def _as_tuples(between: Sequence[Difference]) -> tuple[Differing, ...]:

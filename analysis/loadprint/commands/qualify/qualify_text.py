@@ -9,7 +9,7 @@ from dataclasses import asdict
 from json import dumps
 
 from loadprint import numbers
-from loadprint.commands.qualify.qualify_report import CellReport, Figure, LevelLine, Line, Report
+from loadprint.commands.qualify.qualify_report import CellReport, LevelLine, Report
 from loadprint.rendering import escape
 
 HEADS = ("", "", "baseline", "candidate", "ratio", "bounds", "limit", "verdict")
@@ -18,22 +18,8 @@ WIDTH = 100
 GAP = 2
 LEFT = 2  # label and unit; numbers are to the right
 CSV_HEADS = (
-    "cell",
-    "threads",
-    "load",
-    "row",
-    "unit",
-    "better",
-    "tolerance",
-    "baseline",
-    "candidate",
-    "ratio",
-    "low",
-    "high",
-    "limit",
-    "verdict",
-    "more",
-    "reason",
+    *("cell", "threads", "load", "row", "unit", "better", "tolerance", "baseline", "candidate"),
+    *("ratio", "low", "high", "limit", "verdict", "more", "reason"),
 )
 
 
@@ -163,7 +149,8 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
     yield "judged", f"{about}, every bound at {100 * report.confidence:g} %"
     for name, executions, machines in report.parties:
         hosts = ", ".join(
-            f"{each.name}{f' ({each.kind})' if each.kind else ''}, {_count(each.runs, 'run')}"
+            f"{each.name}{f' ({each.kind})' if each.kind else ''}, "
+            f"{each.runs} run{'' if each.runs == 1 else 's'}"
             for each in machines
         )
         yield name, f"{' '.join(executions)}: {hosts}"
@@ -178,20 +165,18 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
 def rows(cell: CellReport) -> Iterator[tuple[list[str], str]]:
     """Yield every line of a cell: its texts in the order of HEADS, and the reason below it."""
     for line in cell.lines:
-        places = _places(line)
-        yield (
-            [
-                line.label,
-                line.shown,
-                _value(line, line.baseline, places),
-                _value(line, line.candidate, places),
-                "" if line.ratio is None else numbers.ratio(line.ratio),
-                _bounds(line.low, line.high),
-                _limit(line),
-                _verdict(line),
-            ],
-            line.reason,
-        )
+        figures = [figure.value for figure in (line.baseline, line.candidate)]
+        scaled = [None if value is None else value * line.factor for value in figures]
+        places = numbers.decimals(value for value in scaled if value is not None)
+        values = ["n/a" if value is None else numbers.number(value, places) for value in scaled]
+        ratio = "" if line.ratio is None else numbers.ratio(line.ratio)
+        bounds = limit = ""
+        if line.low is not None and line.high is not None:
+            bounds = f"[{numbers.ratio(line.low)}, {numbers.ratio(line.high)}]"
+        if line.limit is not None and line.tolerance is not None:
+            limit = f"{'≥' if line.better == 'higher' else '≤'}{numbers.ratio(line.limit)}"
+        verdict = f"{line.verdict}, better" if line.verdict == "pass" and line.is_better else line.verdict
+        yield [line.label, line.shown, *values, ratio, bounds, limit, verdict], line.reason
 
 
 def why_void(cell: CellReport) -> list[str]:
@@ -219,37 +204,10 @@ def conclusion(report: Report) -> str:
     return f"{report.verdict}: {report.reasons[0]}{f' (and {more} more)' if more > 0 else ''}"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 def _differences(differences: tuple[tuple[str, str, str], ...]) -> str:
     text = "; ".join(f"{name} {old} | {new}" for name, old, new in differences[:MAX_LISTED])
     more = len(differences) - MAX_LISTED
     return f"{text}; and {more} more" if more > 0 else text
-
-
-def _places(line: Line) -> int:
-    known = [figure.value for figure in (line.baseline, line.candidate)]
-    return numbers.decimals(value * line.factor for value in known if value is not None)
-
-
-def _value(line: Line, figure: Figure, places: int) -> str:
-    return "n/a" if figure.value is None else numbers.number(figure.value * line.factor, places)
-
-
-def _bounds(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"[{numbers.ratio(low)}, {numbers.ratio(high)}]"
-
-
-def _limit(line: Line) -> str:
-    if line.limit is None or line.tolerance is None:
-        return ""
-    return f"{'≥' if line.better == 'higher' else '≤'}{numbers.ratio(line.limit)}"
-
-
-def _verdict(line: Line) -> str:
-    return f"{line.verdict}, better" if line.verdict == "pass" and line.is_better else line.verdict
 
 
 def _level(level: LevelLine) -> Iterator[str]:
