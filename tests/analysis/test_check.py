@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 from loadprint.__main__ import main
-from loadprint.commands.check.check_report import judge
-from loadprint.commands.check.check_rules import RULES
+from loadprint.commands.check.check_report import RULES, judge
 from loadprint.commands.check.subject import Subject
 from loadprint.commands.check.subject_sources import recorded
 from loadprint.judging.effective import Server
@@ -24,63 +23,10 @@ COLLECTOR = ROOT / "target" / "release" / "loadprint-collect"
 FAKE = ROOT / "tests" / "fixtures" / "host" / "t0"
 GIB = 1 << 30
 
-# a host without a mistake: two sockets, bare metal, data on a dedicated disk
-FINGERPRINT: dict[str, Any] = {
-    "host": "db1",
-    "cmdline": "root=/dev/sda1 quiet",
-    "governor": ["performance"],
-    "boost": False,
-    "clocksource": "tsc",
-    "limits": {"cpu_quota_us": None, "cpu_period_us": None, "memory_bytes": None},
-    "thp": {"enabled": "madvise"},
-    "memory": {"total_kB": 64 * (1 << 20), "swap_kB": 0},
-    "virtualisation": {"guest": False},
-    "sysctl": {
-        "vm.swappiness": "60",
-        "vm.zone_reclaim_mode": "0",
-        "kernel.numa_balancing": "0",
-        "net.ipv4.ip_local_port_range": "32768\t60999",
-    },
-    "cpus": {
-        "numa": [{"node": "node0", "cpus": "0-3"}, {"node": "node1", "cpus": "4-7"}],
-        "list": [{"cpu": cpu, "package": cpu // 4, "core": cpu % 4} for cpu in range(8)],
-    },
-    "block_devices": [
-        {
-            "name": "nvme0n1",
-            "nvme": True,
-            "rotational": False,
-            "scheduler": "none",
-            "write_cache": "write back",
-            "iostats": True,
-        }
-    ],
-    "storage": [
-        {
-            "role": "data",
-            "path": "/srv/mysql",
-            "filesystem": "xfs",
-            "options": "rw,relatime",
-            "disks": ["nvme0n1"],
-        },
-        {"role": "journal", "path": "/dev/shm", "filesystem": "tmpfs", "disks": []},
-    ],
-    "root": {"filesystem": "ext4", "disks": ["sda"]},
-    "recorder": {"cpus": "4-7"},
-}
-VARIABLES = {
-    "innodb_buffer_pool_size": str(32 * GIB),
-    "innodb_redo_log_capacity": str(4 * GIB),
-    "innodb_flush_log_at_trx_commit": "1",
-    "log_bin": "ON",
-    "sync_binlog": "1",
-    "innodb_doublewrite": "ON",
-    "innodb_flush_method": "O_DIRECT",
-    "innodb_io_capacity": "10000",
-    "performance_schema": "OFF",
-    "max_connections": "500",
-    "max_prepared_stmt_count": "16382",
-}
+# a host and a server without a mistake: two sockets, bare metal, data on a dedicated disk
+FIXTURES = ROOT / "tests" / "fixtures" / "check"
+FINGERPRINT: dict[str, Any] = json.loads((FIXTURES / "fingerprint.json").read_text())
+VARIABLES: dict[str, str] = json.loads((FIXTURES / "server.json").read_text())["variables"]
 RESULT = {"threads": 64, "protocol": "ps", "options": {"tables": 8}}
 RATES = {
     "cgroup.server.throttled": 0.0,

@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from loadprint.commands.check.check_rules import RULES
+from loadprint.commands.check.check_report import RULES
 
 from . import LOADPRINT, campaigns, tarballs
 from .machine import look, settled

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from loadprint.judging.effective import Server, effective
 from loadprint.judging.facts_host import RULES, any_of, host_facts
-from loadprint.judging.meanings import VARIABLES, canonical, listed, meaning
 from loadprint.metrics.gather import Measured
 from loadprint.numbers import brief
 
+VARIABLES = RULES["server"]
 harmless = any_of(VARIABLES["harmless"])
 LOAD, VERSION, DATA = "plan.load", "plan.version", "plan.data"
 
@@ -86,6 +87,27 @@ def connections(result: Mapping[str, Any]) -> str:
     return kind if kind == "thread" else f"{kind} on {result.get('workers')} workers"
 
 
+@cache
+def canonical(name: str) -> str:
+    """The newest name of a variable."""
+    for old, new in VARIABLES["renamed_prefixes"].items():
+        if name.startswith(old):
+            return str(new) + name.removeprefix(old)
+    return str(VARIABLES["renamed"].get(name, name))
+
+
+def meaning(server: Server, name: str) -> str:
+    """What a variable means on this server; empty if its meaning never changed or does not matter."""
+    meanings = VARIABLES["meanings"].get(name, {})
+    if "when" in meanings and (server.text(name) or "").lower() not in meanings["when"]:
+        return ""
+    latest = ""
+    for since, text in meanings.get(server.flavour, {}).items():
+        if server.version >= tuple(map(int, since.split("."))):
+            latest = text
+    return latest
+
+
 def _server(server: Server) -> Iterator[Fact]:
     yield Fact("server version", "version", server.release(), inputs=(VERSION,))
     build = str(server.variables.get("version") or "")
@@ -103,8 +125,9 @@ def _server(server: Server) -> Iterator[Fact]:
             if text:  # effective settings may agree while meanings differ
                 yield Fact("server settings", compared, "as listed", meaning=text, inputs=(VERSION,))
         elif name in VARIABLES["lists"]:
-            for word, setting in listed(str(value)).items():
-                yield Fact("server settings", f"{compared}.{word}", setting, inputs=(compared,), raw=raw)
+            for word, _, setting in (each.partition("=") for each in str(value).split(",") if each):
+                name_of_word = f"{compared}.{word}"
+                yield Fact("server settings", name_of_word, setting or "set", inputs=(compared,), raw=raw)
         elif name != "version":
             material = not harmless(compared)
             yield Fact("server settings", compared, str(value), material, False, text, (compared,), raw)

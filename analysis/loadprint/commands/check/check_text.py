@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 
-from loadprint.commands.check.check_report import Finding, Report
-from loadprint.commands.check.check_rules import SEVERITIES
+from loadprint.commands.check.check_report import SEVERITIES, Finding, Report
 
 WIDTH = 100
 MAX_NAMES = 4
