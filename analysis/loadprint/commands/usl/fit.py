@@ -189,19 +189,15 @@ def _leave_one_out(
     """Fit without each N in turn: the ranges, and each point compared with the fit of the others."""
     if headline.failed:
         return None, tuple(map(Point, n.tolist(), x.tolist()))
-    models: dict[float, Model] = {}
-    deviations: dict[float, float] = {}
-    reached: dict[float, float | None] = {}
-    for level in np.unique(n).tolist():
-        without = fit_curve("usl", n[n != level], x[n != level], bounded=bounded)
-        if not without.failed:
-            models[level] = without
-            deviations[level] = _deviation(without, level, x[n == level])
-            reached[level] = _reached(without, float(x[n == level].mean()))
+    measured = {level: x[n == level] for level in np.unique(n).tolist()}
+    fits = {level: fit_curve("usl", n[n != level], x[n != level], bounded=bounded) for level in measured}
+    models = {level: model for level, model in fits.items() if not model.failed}
+    deviations = {level: _deviation(model, level, measured[level]) for level, model in models.items()}
+    reached = {level: _reached(model, float(measured[level].mean())) for level, model in models.items()}
     worst = max(deviations, key=lambda level: abs(deviations[level]), default=None)
     if worst is not None:
         others = models[worst]
-        share = abs(float(x[n == worst].mean()) / float(others.at([worst])[0]) - 1)
+        share = abs(float(measured[worst].mean()) / float(others.at([worst])[0]) - 1)
         if abs(deviations[worst]) <= OUTLIER or share <= OFF or others.freedom < LEAST_FREEDOM:
             worst = None
     points = tuple(
