@@ -65,15 +65,9 @@ def as_json(report: Report) -> str:
         "format_version": 1,
         "subjects": report.subjects,
         "ruined": report.ruined,
+        # `mend` is the name of the fix in version 1 of this format
         "findings": [
-            {
-                "id": finding.id,
-                "severity": finding.severity,
-                "evidence": finding.evidence,
-                "why": finding.why,
-                "mend": finding.fix,
-                "where": finding.where,
-            }
+            {"mend" if name == "fix" else name: value for name, value in vars(finding).items()}
             for finding in report.findings
         ],
         "unknown": [{"id": rule, "why": why} for rule, why in report.unknown],
