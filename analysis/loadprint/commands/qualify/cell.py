@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from loadprint.commands.qualify import cell_rows
@@ -75,13 +74,8 @@ def _levels(party: str, side: Observed) -> LevelLine:
     return LevelLine(
         party,
         side.seconds,
-        _mean([side.in_operations(place, levels.burst) for place, levels in known]),
+        cell_rows.mean([side.in_operations(place, levels.burst) for place, levels in known]),
         min((levels.burst_s for _, levels in known), default=None),
-        _mean([value for runs in side.sustained for value in runs]) if known else None,
+        cell_rows.mean([value for runs in side.sustained for value in runs]) if known else None,
         exhausted,
     )
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None

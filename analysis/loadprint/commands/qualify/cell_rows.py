@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 
@@ -159,9 +159,15 @@ def _centre(values: Sequence[Sequence[float]]) -> float:
     return math.fsum(means) / len(means)
 
 
+def mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the known values; None without one."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
 def _figure(values: Values) -> Figure:
-    known = [value for runs in values for value in runs if value is not None]
-    return Figure(math.fsum(known) / len(known) if known else None, units=len(known))
+    flat = [value for runs in values for value in runs if value is not None]
+    return Figure(mean(flat), units=len(flat))
 
 
 def _bounded(figure: Figure, level: Level, scope: Scope) -> Figure:

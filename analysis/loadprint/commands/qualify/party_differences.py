@@ -34,21 +34,17 @@ def configuration(sheet: Sheet, accept: Sequence[str]) -> Configuration:
     """Sort the differences between the parties of a cell; `accept` contains patterns of names."""
     both = (sheet.baseline, sheet.candidate)
     between = differences([side.part for side in both], [side.runs for side in both])
-    material = [each for each in between if each.material and not each.asked]
-    hardware = [each for each in material if _is_hardware(each)]
-    accepted = [
-        each
-        for each in material
-        if each not in hardware and any(fnmatch(each.name, pattern) for pattern in accept)
-    ]
-    others = [each for each in material if each not in hardware and each not in accepted]
-    work = _as_tuples([each for each in others if each.group in WORK])
-    return Configuration(
-        hardware=_as_tuples(hardware),
-        work=tuple(_other_work([side.part for side in both])) or work,
-        accepted=_as_tuples(accepted),
-        invalidating=_as_tuples([each for each in others if each.group not in WORK]),
-    )
+    kinds: dict[str, list[Differing]] = {"hardware": [], "work": [], "accepted": [], "invalidating": []}
+    for each in between:
+        if each.material and not each.asked:
+            kind = "work" if each.group in WORK else "invalidating"
+            if _is_hardware(each):
+                kind = "hardware"
+            elif any(fnmatch(each.name, pattern) for pattern in accept):
+                kind = "accepted"
+            kinds[kind].append((each.name, each.values[0], each.values[1]))
+    kinds["work"] = _other_work([side.part for side in both]) or kinds["work"]
+    return Configuration(**{kind: tuple(differing) for kind, differing in kinds.items()})
 
 
 def _other_work(parts: Sequence[Part]) -> list[Differing]:
@@ -87,7 +83,3 @@ def _is_hardware(difference: Difference) -> bool:
     if name.startswith("mitigations."):
         return len({"vulnerable" in value.lower() for value in difference.values}) == 1
     return difference.group in BOUGHT or derived_from_hardware(name)
-
-
-def _as_tuples(between: Sequence[Difference]) -> tuple[Differing, ...]:
-    return tuple((each.name, each.values[0], each.values[1]) for each in between)
