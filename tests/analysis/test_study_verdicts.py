@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from loadprint.__main__ import main
@@ -16,6 +15,7 @@ from loadprint.statistics.several import best_candidates, equivalence, holm, zer
 from loadprint.statistics.stats import Estimate
 from recordings import Host, make_execution
 from scipy import stats as scipy_stats
+from test_study import study_of
 from test_time_ledger import host as with_states
 
 Sides = dict[str, list[Host]]
@@ -27,17 +27,11 @@ def rates(**sides: list[int]) -> Sides:
     return {name: [Host(seconds=4, events=each) for each in events] for name, events in sides.items()}
 
 
-def judged(tmp_path: Path, sides: Sides, rule: str, claim: str = "", **execution: Any) -> Report:
+def judged(tmp_path: Path, sides: Sides, rule: str, claim: str = "") -> Report:
     """Judge one claim on an execution of these sides."""
     tmp_path.mkdir(exist_ok=True)
-    path = tmp_path / "mine.yml"
-    path.write_text(
-        "title: t\nsource: s\nclaims:\n"
-        f"- {{id: a, text: t, place: p, published: '1', campaign: two, {claim}judge: {{{rule}}}}}\n",
-        encoding="utf-8",
-    )
-    made = make_execution(tmp_path / "x", sides, next(iter(sides)), {}, {"name": "two", **execution})
-    return judge(str(path), [made])
+    study = study_of(tmp_path, f"campaign: two, {claim}judge: {{{rule}}}")
+    return judge(study, [make_execution(tmp_path / "x", sides, next(iter(sides)), {}, {"name": "two"})])
 
 
 def hosts(version: str, events: list[int]) -> list[Host]:
