@@ -151,13 +151,12 @@ def _keys(facts: Facts) -> dict[tuple[str, str], None]:
 def _of_one_side(facts: Facts) -> list[Difference]:
     """The number of server variables that only some sides have: another version or flavour."""
     names = [{name for run in runs for group, name in run if group == "server settings"} for runs in facts]
-    if not all(names):
-        return []
     common = set.intersection(*names)
-    counts = tuple(str(len(each - common)) for each in names)
-    if not any(each - common for each in names):
+    counts = [len(each - common) for each in names]
+    if not all(names) or not any(counts):
         return []
-    return [Difference("server settings", "variables that not all sides have", counts, material=False)]
+    values = tuple(map(str, counts))
+    return [Difference("server settings", "variables that not all sides have", values, material=False)]
 
 
 def _plan(side: Side) -> dict[str, object]:
