@@ -1,12 +1,5 @@
 //! Reads the fake host of `tests/fixtures/host` and formats its rows as text.
 #![allow(dead_code, reason = "each test file uses a part of it")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test stops where it failed"
-)]
-
-pub mod live;
 
 use std::path::Path;
 use std::path::PathBuf;

@@ -14,12 +14,12 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::rc::Rc;
 
-use crate::common::live::Histogram;
-use crate::common::live::Live;
-use crate::common::live::Reading;
-use crate::common::live::alone;
-use crate::common::live::between;
-use crate::common::live::eventually;
+use crate::children::run;
+use crate::readings::Live;
+use crate::readings::Reading;
+use crate::readings::alone;
+use crate::readings::between;
+use crate::readings::eventually;
 use loadprint_probes::Options;
 use loadprint_recording::histogram::subtract;
 use memmap2::MmapMut;
@@ -27,13 +27,6 @@ use tempfile::TempDir;
 
 /// Devices beyond the limit share a row: parallel tests would count the I/O of each other.
 const SECTION: &str = "disks";
-
-/// The output of a command, which must succeed.
-fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{program} {arguments:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
 
 /// A loop device over a private file.
 struct Loop {
@@ -46,7 +39,7 @@ impl Loop {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let backing = directory.path().join("disk");
         File::create(&backing).unwrap().set_len(64 << 20).unwrap();
-        let path = run("losetup", &["--find", "--show", backing.to_str().unwrap()]);
+        let path = run(Command::new("losetup").args(["--find", "--show"]).arg(&backing));
         Self { path, directory }
     }
 
@@ -67,7 +60,7 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        run("losetup", &["--detach", &self.path]);
+        run(Command::new("losetup").args(["--detach", &self.path]));
     }
 }
 
@@ -86,8 +79,8 @@ impl Tables {
     fn open() -> Self {
         let (options, shared) = (Options::default(), Rc::default());
         Self {
-            latency: Live::open_sharing("ebpf_block", &options, &shared),
-            size: Live::open_sharing("ebpf_block_size", &options, &shared),
+            latency: Live::sharing("ebpf_block", &options, &shared),
+            size: Live::sharing("ebpf_block_size", &options, &shared),
         }
     }
 
@@ -108,15 +101,45 @@ fn diskstats(device: &str) -> Vec<u64> {
 
 const IN_FLIGHT: usize = 8;
 
-/// Both tables and the kernel's counters at a time without I/O: the counters before and after are
-/// equal.
-fn at_rest(tables: &mut Tables, device: &str) -> ((Reading, Reading), Vec<u64>) {
-    eventually("a moment without I/O", || {
-        let before = diskstats(device);
-        let readings = tables.read();
-        let after = diskstats(device);
-        (before == after && after[IN_FLIGHT] == 0).then_some((readings, after))
-    })
+/// Both tables, and the kernel's counters just before and just after they were read.
+struct Moment {
+    latency: Reading,
+    size: Reading,
+    before: Vec<u64>,
+    after: Vec<u64>,
+}
+
+impl Moment {
+    fn now(tables: &mut Tables, disk: &str) -> Self {
+        let before = diskstats(disk);
+        let (latency, size) = tables.read();
+        let after = diskstats(disk);
+        Self {
+            latency,
+            size,
+            before,
+            after,
+        }
+    }
+
+    /// A moment without I/O on a disk of the test.
+    fn at_rest(tables: &mut Tables, disk: &str) -> Self {
+        eventually("a moment without I/O", || {
+            Some(Self::now(tables, disk)).filter(Self::is_at_rest)
+        })
+    }
+
+    /// A moment without I/O on the disk, if one of many attempts finds it; a disk with constant I/O
+    /// has none.
+    fn of(tables: &mut Tables, disk: &str) -> Self {
+        let mut moments = (0..2000).map(|_| Self::now(tables, disk));
+        let at_rest = moments.find(Self::is_at_rest);
+        at_rest.unwrap_or_else(|| Self::now(tables, disk))
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.before == self.after && self.after[IN_FLIGHT] == 0
+    }
 }
 
 /// Repeats a round until all of its requests are counted. The round itself asserts that the count
@@ -144,7 +167,7 @@ fn count_on_a_new_disk() -> Option<()> {
     let disk = Loop::new();
     disk.set_scheduler("none");
     let file = disk.direct();
-    let ((latency_before, size_before), kernel_before) = at_rest(&mut tables, disk.name());
+    let before = Moment::at_rest(&mut tables, disk.name());
 
     let (mut small, mut large) = (buffer(4096), buffer(16384));
     large.fill(b'x');
@@ -159,19 +182,18 @@ fn count_on_a_new_disk() -> Option<()> {
     }
     for place in 0..5 {
         let offset = (place * 262_144).to_string();
-        run(
-            "blkdiscard",
-            &["--offset", &offset, "--length", "131072", &disk.path],
-        );
+        let range = ["--offset", &offset, "--length", "131072", &disk.path];
+        run(Command::new("blkdiscard").args(range));
     }
 
-    let ((latency, size), kernel) = at_rest(&mut tables, disk.name());
+    let after = Moment::at_rest(&mut tables, disk.name());
     let name = disk.name();
-    let device = |operation| {
-        let entity = format!("{name} {operation} device");
-        between(&latency_before, &latency, &entity)
+    let stage = |operation: &str, stage: &str| {
+        let entity = format!("{name} {operation} {stage}");
+        between(&before.latency, &after.latency, &entity)
     };
-    let kernel = subtract(&kernel, &kernel_before);
+    let device = |operation| stage(operation, "device");
+    let kernel = subtract(&after.after, &before.after);
     let mut all = true;
     for (operation, count) in [("read", kernel[0]), ("write", 17), ("flush", 11), ("discard", 5)] {
         let counted = device(operation).count();
@@ -185,24 +207,19 @@ fn count_on_a_new_disk() -> Option<()> {
     let timed = device("flush");
     let smallest = timed.filled()[0].0;
     assert!(
-        smallest > 0 && timed.sum >= 11 * smallest,
+        smallest > 0 && timed["sum_ns"] >= 11 * smallest,
         "a flush takes time: {timed:?}"
     );
-    assert_eq!(timed.others, [0], "no request was lost");
+    assert_eq!(timed["lost"], 0, "no request was lost");
 
-    let size_of = |operation| between(&size_before, &size, &format!("{name} {operation}"));
-    assert_eq!(
-        (size_of("write").filled(), size_of("write").sum),
-        (vec![(16384, 17)], 17 * 16384)
-    );
-    assert_eq!(
-        (size_of("flush").filled(), size_of("flush").sum),
-        (vec![(0, 11)], 0)
-    );
-    assert_eq!(
-        (size_of("discard").filled(), size_of("discard").sum),
-        (vec![(131_072, 5)], 5 * 131_072)
-    );
+    let size_of = |operation| between(&before.size, &after.size, &format!("{name} {operation}"));
+    for (operation, bytes, count) in [("write", 16384, 17), ("flush", 0, 11), ("discard", 131_072, 5)] {
+        let sizes = size_of(operation);
+        assert_eq!(
+            (sizes.filled(), sizes["sum_bytes"]),
+            (vec![(bytes, count)], count * bytes)
+        );
+    }
     // blkdiscard reads the first sectors of the device through the page cache, to look for a file
     // system.
     let reads = size_of("read");
@@ -213,12 +230,11 @@ fn count_on_a_new_disk() -> Option<()> {
             .any(|(lower, count)| *lower == 4096 && *count >= 23),
         "{reads:?}"
     );
-    assert_eq!((reads.count(), reads.sum / 512), (kernel[0], kernel[2]));
+    assert_eq!((reads.count(), reads["sum_bytes"] / 512), (kernel[0], kernel[2]));
 
     // Without a scheduler a request is issued directly (discards go through the list of a plug).
     for operation in ["read", "write", "flush"] {
-        let queue = between(&latency_before, &latency, &format!("{name} {operation} queue"));
-        assert_eq!(queue.count(), 0, "{operation}");
+        assert_eq!(stage(operation, "queue").count(), 0, "{operation}");
     }
     Some(())
 }
@@ -234,7 +250,7 @@ fn through_a_queue() -> Option<()> {
     disk.set_scheduler("mq-deadline");
     let mut tables = Tables::open();
     let file = disk.direct();
-    let ((before, _), kernel_before) = at_rest(&mut tables, disk.name());
+    let before = Moment::at_rest(&mut tables, disk.name());
     let mut page = buffer(4096);
     for place in 0..23 {
         file.read_exact_at(&mut page, place * 2 * 4096).unwrap();
@@ -243,10 +259,17 @@ fn through_a_queue() -> Option<()> {
         file.write_all_at(&page, place * 4096).unwrap();
         file.sync_data().unwrap();
     }
-    let ((after, _), kernel) = at_rest(&mut tables, disk.name());
-    let count = |what: &str| between(&before, &after, &format!("{} {what}", disk.name())).count();
+    let after = Moment::at_rest(&mut tables, disk.name());
+    let count = |what: &str| {
+        between(
+            &before.latency,
+            &after.latency,
+            &format!("{} {what}", disk.name()),
+        )
+        .count()
+    };
     // udev also reads from a new disk.
-    let reads = kernel[0] - kernel_before[0];
+    let reads = after.after[0] - before.after[0];
     assert!(reads >= 23);
     // A flush bypasses the scheduler.
     let mut all = true;
@@ -272,16 +295,15 @@ fn fsyncs_of_a_file_system_are_flushes_of_its_disk() {
     // Prevents other writes by the kernel during the test: neither tables nor, every five seconds,
     // a commit.
     let at_once = "lazy_itable_init=0,lazy_journal_init=0";
-    run("mkfs.ext4", &["-q", "-E", at_once, &disk.path]);
+    run(Command::new("mkfs.ext4").args(["-q", "-E", at_once, &disk.path]));
     let mount = disk.directory.path().join("mount");
     fs::create_dir(&mount).unwrap();
-    run(
-        "mount",
-        &["-o", "noatime,commit=3600", &disk.path, mount.to_str().unwrap()],
-    );
+    run(Command::new("mount")
+        .args(["-o", "noatime,commit=3600", &disk.path])
+        .arg(&mount));
     let mut tables = Tables::open();
     let counted = in_one_round(|| fsyncs(&mut tables, disk.name(), &mount));
-    run("umount", &[mount.to_str().unwrap()]);
+    run(Command::new("umount").arg(&mount));
     // The commit record needs a flush before it and FUA, which on a device without FUA is a second
     // flush.
     assert_eq!(counted.flush + counted.write_fua, 2 * 23, "{counted:?}");
@@ -315,42 +337,6 @@ struct Counted {
     write_fua: u64,
 }
 
-/// Both tables, and the kernel's counters just before and just after they were read.
-struct Moment {
-    readings: (Reading, Reading),
-    before: Vec<u64>,
-    after: Vec<u64>,
-}
-
-impl Moment {
-    /// A moment without I/O on the disk, if one of many attempts finds it; a disk with constant I/O
-    /// has none.
-    fn of(tables: &mut Tables, disk: &str) -> Self {
-        for _ in 0..2000 {
-            let moment = Self::now(tables, disk);
-            if moment.is_at_rest() {
-                return moment;
-            }
-        }
-        Self::now(tables, disk)
-    }
-
-    fn now(tables: &mut Tables, disk: &str) -> Self {
-        let before = diskstats(disk);
-        let readings = tables.read();
-        let after = diskstats(disk);
-        Self {
-            readings,
-            before,
-            after,
-        }
-    }
-
-    fn is_at_rest(&self) -> bool {
-        self.before == self.after && self.after[IN_FLIGHT] == 0
-    }
-}
-
 /// Requests that complete on other CPUs while the tables are read can be counted by the probe and
 /// not yet by the kernel: the maximum number, and the maximum of sectors in each
 /// (BLK_MAX_SEGMENT_SIZE and all queue limits are far lower).
@@ -381,23 +367,20 @@ fn fsyncs(tables: &mut Tables, disk: &str, directory: &Path) -> Option<Counted> 
         file.sync_all().unwrap();
     }
     let last = Moment::of(tables, disk);
-    let device = |operation: &str| -> Histogram {
+    let device = |operation: &str| {
         let entity = format!("{disk} {operation} device");
-        between(&first.readings.0, &last.readings.0, &entity)
+        between(&first.latency, &last.latency, &entity).count()
     };
     let sectors = |operation: &str| {
         let entity = format!("{disk} {operation}");
-        between(&first.readings.1, &last.readings.1, &entity).sum / 512
+        between(&first.size, &last.size, &entity)["sum_bytes"] / 512
     };
     let requests = |field| counted(&first, &last, field, 1);
-    let (writes, flushes) = (
-        ["write", "write_fua", "other"].map(|operation| device(operation).count()),
-        device("flush"),
-    );
+    let (writes, flushes) = (["write", "write_fua", "other"].map(device), device("flush"));
     for (counted_here, field, unit) in [
-        (device("read").count(), 0, 1),
-        (device("discard").count(), 11, 1),
-        (flushes.count(), 15, 1),
+        (device("read"), 0, 1),
+        (device("discard"), 11, 1),
+        (flushes, 15, 1),
         (sectors("read"), 2, SECTORS),
         (
             sectors("write") + sectors("write_fua") + sectors("other"),
@@ -420,7 +403,7 @@ fn fsyncs(tables: &mut Tables, disk: &str, directory: &Path) -> Option<Counted> 
     let (written, kernel) = (writes.iter().sum::<u64>(), requests(4));
     assert!(written <= *kernel.end(), "{writes:?}, {kernel:?}, {flushes:?}");
     (written >= 23).then_some(Counted {
-        flush: flushes.count(),
+        flush: flushes,
         write_fua: writes[1],
     })
 }

@@ -5,9 +5,10 @@ use std::fs;
 use std::io::Write;
 use std::net::UdpSocket;
 
-use crate::common::live::Live;
-use crate::common::live::Reading;
-use crate::common::live::between;
+use crate::readings::Live;
+use crate::readings::Reading;
+use crate::readings::Row;
+use crate::readings::between;
 use loadprint_probes::Options;
 
 const SOFTIRQS: [&str; 10] = [
@@ -46,43 +47,36 @@ fn of_devices(wanted: impl Fn(&str) -> bool) -> u64 {
 
 /// A reading of the probe, and the kernel's counters before and after it: interrupts occur in
 /// between.
-struct Bracket<T> {
+struct Bracket {
     reading: Reading,
-    before: T,
-    after: T,
+    counters: [Vec<u64>; 2],
 }
 
-impl<T> Bracket<T> {
-    fn new(probe: &mut Live, count: impl Fn() -> T) -> Self {
+impl Bracket {
+    fn new(probe: &mut Live, count: impl Fn() -> Vec<u64>) -> Self {
         let before = count();
         let reading = probe.read();
-        let after = count();
-        Self {
-            reading,
-            before,
-            after,
-        }
+        let counters = [before, count()];
+        Self { reading, counters }
     }
-}
 
-/// The online CPUs of the host.
-fn cpus() -> u64 {
-    let text = fs::read_to_string("/proc/stat").unwrap();
-    let is_cpu = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
-    text.lines().filter(is_cpu).count() as u64
-}
-
-/// Checks the number of interrupts that the probe timed between two readings. It is at least the
-/// increase between the inner counters and at most that between the outer ones; each CPU can also
-/// be in an interrupt that the kernel has counted and that has not ended.
-fn check(what: &str, timed: u64, first: [u64; 2], last: [u64; 2]) {
-    let cpus = cpus();
-    let least = last[0].saturating_sub(first[1]).saturating_sub(cpus);
-    let most = last[1] - first[0] + cpus;
-    assert!(
-        (least..=most).contains(&timed),
-        "{what}: {timed} timed, {least} to {most} counted"
-    );
+    /// The interrupts of a kind that the probe timed since `first`. They are at least the increase
+    /// between the inner counters and at most that between the outer ones; each CPU can also be in
+    /// an interrupt that the kernel has counted and that has not ended.
+    fn since(&self, first: &Self, kind: &str, counter: usize) -> Row {
+        let cpus = fs::read_to_string("/proc/stat").unwrap();
+        let cpus = cpus.lines().filter(|line| line.starts_with("cpu")).count() as u64 - 1;
+        let timed = between(&first.reading, &self.reading, kind);
+        let [first, last] = [first, self].map(|bracket| [0, 1].map(|side| bracket.counters[side][counter]));
+        let least = last[0].saturating_sub(first[1]).saturating_sub(cpus);
+        let most = last[1] - first[0] + cpus;
+        assert!(
+            (least..=most).contains(&timed.count()),
+            "{kind}: {} timed, {least} to {most} counted",
+            timed.count()
+        );
+        timed
+    }
 }
 
 #[test]
@@ -99,19 +93,13 @@ fn soft_interrupts_equal_the_counters_of_the_kernel() {
     }
     let last = Bracket::new(&mut probe, softirqs);
     for (place, kind) in SOFTIRQS.iter().enumerate() {
-        let timed = between(&first.reading, &last.reading, kind);
-        check(
-            kind,
-            timed.count(),
-            [first.before[place], first.after[place]],
-            [last.before[place], last.after[place]],
-        );
+        last.since(&first, kind, place);
     }
     let received = between(&first.reading, &last.reading, "NET_RX");
     assert!(received.count() >= 1000, "the test waited for each: {received:?}");
     let shortest = received.filled()[0].0;
     assert!(
-        shortest > 0 && received.sum >= 1000 * shortest,
+        shortest > 0 && received["sum_ns"] >= 1000 * shortest,
         "a soft interrupt takes time: {received:?}"
     );
 }
@@ -128,7 +116,7 @@ fn hard_interrupts_by_device_equal_the_counters_of_the_kernel() {
         let by_device = devices
             .iter()
             .map(|name| of_devices(|device| name_of(device) == name));
-        (of_devices(|_| true), by_device.collect::<Vec<_>>())
+        by_device.chain([of_devices(|_| true)]).collect()
     };
     let first = Bracket::new(&mut probe, count);
     let mut file = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -137,29 +125,14 @@ fn hard_interrupts_by_device_equal_the_counters_of_the_kernel() {
         file.sync_all().unwrap();
     }
     let last = Bracket::new(&mut probe, count);
-    let timed = between(&first.reading, &last.reading, "hard").count();
-    check(
-        "hard",
-        timed,
-        [first.before.0, first.after.0],
-        [last.before.0, last.after.0],
-    );
-    let mut most = 0;
-    for (place, device) in devices.iter().enumerate() {
-        let kind = format!("hard:{device}");
-        if last.reading.contains_key(&kind) {
-            let timed = between(&first.reading, &last.reading, &kind).count();
-            most = most.max(timed);
-            check(
-                &kind,
-                timed,
-                [first.before.1[place], first.after.1[place]],
-                [last.before.1[place], last.after.1[place]],
-            );
-        }
-    }
+    last.since(&first, "hard", devices.len());
+    let kinds = devices.iter().map(|device| format!("hard:{device}")).enumerate();
+    let known = kinds.filter(|(_, kind)| last.reading.contains_key(kind));
+    let most = known
+        .map(|(place, kind)| last.since(&first, &kind, place).count())
+        .max();
     // Each sync waits for the disk at least once, which reports completion with an interrupt.
-    assert!(most >= 23, "{most}");
+    assert!(most >= Some(23), "{most:?}");
 }
 
 /// The name of a line without the number of its queue.

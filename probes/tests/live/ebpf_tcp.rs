@@ -16,12 +16,13 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use crate::common::live::Histogram;
-use crate::common::live::Live;
-use crate::common::live::Reading;
-use crate::common::live::alone;
-use crate::common::live::between;
-use crate::common::live::eventually;
+use crate::children::run;
+use crate::readings::Live;
+use crate::readings::Reading;
+use crate::readings::Row;
+use crate::readings::alone;
+use crate::readings::between;
+use crate::readings::eventually;
 use loadprint_probes::Options;
 use loadprint_recording::histogram::bucket;
 use rustix::net::sockopt::set_socket_linger;
@@ -38,8 +39,7 @@ const SERVER: &str = "10.77.60.2";
 const MACS: [&str; 2] = ["02:00:00:77:60:01", "02:00:00:77:60:02"];
 
 fn ip(arguments: &str) {
-    let output = Command::new("ip").args(arguments.split(' ')).output().unwrap();
-    assert!(output.status.success(), "ip {arguments}: {output:?}");
+    run(Command::new("ip").args(arguments.split(' ')));
 }
 
 /// Two network namespaces with a veth pair between them, removed on drop.
@@ -160,11 +160,7 @@ fn retransmitted(namespace: &str) -> u64 {
     value.parse().unwrap()
 }
 
-const RETRANSMITS: usize = 0;
-const OPENED: usize = 1;
-const CLOSED: usize = 2;
-
-fn of(before: &Reading, after: &Reading, side: &str, peer: &str) -> Histogram {
+fn of(before: &Reading, after: &Reading, side: &str, peer: &str) -> Row {
     between(before, after, &format!("{PORT} {side} {peer}"))
 }
 
@@ -199,16 +195,16 @@ fn connections_and_their_round_trip_times_are_counted_on_both_sides() {
     });
     let after = eventually("both ends of all connections are closed", || {
         let after = probe.read();
-        let closed = |side| of(&before, &after, side, "remote").others[CLOSED];
+        let closed = |side| of(&before, &after, side, "remote")["closed"];
         (closed("connected") == 7 && closed("accepted") == 7).then_some(after)
     });
     for side in ["connected", "accepted"] {
         let counted = of(&before, &after, side, "remote");
-        assert_eq!(counted.others[OPENED], 7, "{side}");
+        assert_eq!(counted["opened"], 7, "{side}");
         // One segment in four is measured.
         assert!(counted.count() >= 7, "{side}: {counted:?}");
         let nothing = of(&before, &after, side, "loopback");
-        assert_eq!((nothing.count(), nothing.others[OPENED]), (0, 0), "{side}");
+        assert_eq!((nothing.count(), nothing["opened"]), (0, 0), "{side}");
     }
     // The probe reads the value at each segment, so it is the one that the socket reported after
     // the previous segment. Between two segments of one exchange the test does not read it. The
@@ -245,8 +241,8 @@ fn loopback_has_separate_rows() {
     });
     let after = probe.read();
     for side in ["connected", "accepted"] {
-        assert_eq!(of(&before, &after, side, "loopback").others[OPENED], 5, "{side}");
-        assert_eq!(of(&before, &after, side, "remote").others[OPENED], 0, "{side}");
+        assert_eq!(of(&before, &after, side, "loopback")["opened"], 5, "{side}");
+        assert_eq!(of(&before, &after, side, "remote")["opened"], 0, "{side}");
     }
 }
 
@@ -279,8 +275,8 @@ fn retransmits_equal_the_counters_of_the_namespaces() {
         let in_both = retransmitted(&pair.client) + retransmitted(&pair.server);
         let after = probe.read();
         let sides = ["connected", "accepted"].map(|side| of(&before, &after, side, "remote"));
-        let counted: u64 = sides.iter().map(|side| side.others[RETRANSMITS]).sum();
+        let counted: u64 = sides.iter().map(|side| side["retransmits"]).sum();
         (counted == in_both).then_some(after)
     });
-    assert!(of(&before, &after, "connected", "remote").others[RETRANSMITS] >= 3);
+    assert!(of(&before, &after, "connected", "remote")["retransmits"] >= 3);
 }

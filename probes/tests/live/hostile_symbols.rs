@@ -13,12 +13,14 @@ use std::os::unix::fs::chown;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process;
-use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
+use crate::children::Running;
+use crate::children::compile;
+use crate::children::run;
 use loadprint_probes::symbols::Answer;
 use loadprint_probes::symbols::Description;
 use loadprint_probes::symbols::MAX_NAME;
@@ -75,32 +77,12 @@ struct Attack {
     symbols: Symbols,
 }
 
-struct Attacker(Child);
-
-impl Attacker {
-    fn pid(&self) -> u32 {
-        self.0.id()
-    }
-}
-
-impl Drop for Attacker {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
 impl Attack {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
-        let (source, program) = (dir.path().join("attack.c"), dir.path().join("attack"));
-        fs::write(&source, SOURCE).unwrap();
-        let built = Command::new("cc")
-            .args(["-O1", "-Wl,--build-id", "-o"])
-            .args([&program, &source])
-            .status();
-        assert!(built.unwrap().success());
+        let program = dir.path().join("attack");
+        compile("cc", SOURCE, &program, &[]);
         Self {
             dir,
             program,
@@ -112,29 +94,23 @@ impl Attack {
     fn library(&self, name: &str) -> PathBuf {
         let library = self.dir.path().join("library.so");
         let source = format!("int function(void) __asm__(\"{name}\"); int function(void) {{ return 1; }}");
-        fs::write(self.dir.path().join("library.c"), source).unwrap();
-        let built = Command::new("cc")
-            .args(["-shared", "-fPIC", "-Wl,--build-id", "-o"])
-            .args([&library, &self.dir.path().join("library.c")])
-            .status();
-        assert!(built.unwrap().success());
+        compile("cc", &source, &library, &["-shared", "-fPIC"]);
         fs::set_permissions(&library, Permissions::from_mode(0o777)).unwrap();
         chown(&library, Some(65534), Some(65534)).unwrap();
         library
     }
 
-    fn start(&self, attack: &str, file: &Path) -> Attacker {
-        let mut child = Command::new("setpriv")
+    fn start(&self, attack: &str, file: &Path) -> Running {
+        let mut command = Command::new("setpriv");
+        command
             .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
             .arg(&self.program)
             .args([Path::new(attack), file])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .stdout(Stdio::piped());
+        let mut attacker = Running::start(&mut command);
         let mut line = String::new();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut output = BufReader::new(attacker.0.stdout.take().unwrap());
         output.read_line(&mut line).unwrap();
-        let attacker = Attacker(child);
         assert_eq!(line, "ready\n");
         attacker
     }
@@ -148,12 +124,12 @@ impl Attack {
         }
     }
 
-    fn mappings(&self, attacker: &Attacker) -> Vec<Mapping> {
+    fn mappings(&self, attacker: &Running) -> Vec<Mapping> {
         self.ask(&Request::Maps { pid: attacker.pid() }).unwrap().0
     }
 
     /// Opens the file that the attacker maps as module 7; returns whether that was possible.
-    fn open(&self, attacker: &Attacker, file: &Path) -> bool {
+    fn open(&self, attacker: &Running, file: &Path) -> bool {
         let mappings = self.mappings(attacker).into_iter();
         let mapping = mappings
             .rev()
@@ -299,13 +275,7 @@ fn helper_that_is_stopped_or_killed_costs_the_answers_only() {
     let attacker = attack.start("wait", &library);
     let signal = |name: &str| {
         let pid = attack.symbols.pid().to_string();
-        assert!(
-            Command::new("kill")
-                .args([name, &pid])
-                .status()
-                .unwrap()
-                .success()
-        );
+        run(Command::new("kill").args([name, &pid]));
     };
     let request = Request::Maps { pid: attacker.pid() };
     signal("-STOP");

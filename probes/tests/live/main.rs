@@ -6,11 +6,9 @@
     reason = "a failed test stops where it failed"
 )]
 
-#[path = "../children/mod.rs"]
 mod children;
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../control_group/mod.rs"]
 mod control_group;
 mod ebpf_block;
 mod ebpf_irq;
@@ -19,10 +17,10 @@ mod ebpf_tcp;
 mod hostile_symbols;
 mod perf;
 mod profile;
+mod readings;
 mod sched;
 mod statements;
 mod states;
 mod states_cpu;
 mod syscalls;
-#[path = "../watched/mod.rs"]
 mod watched;

@@ -1,57 +1,22 @@
 //! Tests counters on CPUs with software events of the kernel, which need no PMU.
 
 use crate::common;
-use std::collections::BTreeMap;
 use std::ptr::null_mut;
 
+use crate::children::pin;
+use crate::readings::Live;
+use crate::readings::between;
 use loadprint_probes::Host;
 use loadprint_probes::NotRunning;
 use loadprint_probes::Options;
 use loadprint_probes::Probe;
 use loadprint_probes::perf::Event;
 use loadprint_probes::perf::open_events;
-use loadprint_recording::rows::Rows;
-use loadprint_recording::rows::Value;
 use perf_event::Builder;
-use perf_event::Counter;
 use perf_event::events::Software;
 use rustix::param::page_size;
-use rustix::thread::CpuSet;
-use rustix::thread::sched_getaffinity;
-use rustix::thread::sched_setaffinity;
 
 const PAGES: usize = 20_000;
-
-/// Value, time enabled and time running of every event and set of CPUs.
-fn readings(probe: &mut dyn Probe) -> BTreeMap<(String, String), [Option<u64>; 3]> {
-    let mut rows = Rows::default();
-    common::read(probe, &mut rows).unwrap();
-    (0..rows.len())
-        .map(|row| {
-            let mut names = rows
-                .entity(row)
-                .map(|name| String::from_utf8(name.to_vec()).unwrap());
-            let cell = |column| match rows.value(row, column, 3) {
-                Value::Bits(bits) => Some(bits),
-                _ => None,
-            };
-            (
-                (names.next().unwrap(), names.next().unwrap()),
-                [cell(0), cell(1), cell(2)],
-            )
-        })
-        .collect()
-}
-
-/// Pins this thread to the first CPU that it is allowed to use, and returns the CPU.
-fn pin() -> usize {
-    let allowed = sched_getaffinity(None).unwrap();
-    let cpu = (0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu)).unwrap();
-    let mut only = CpuSet::new();
-    only.set(cpu);
-    sched_setaffinity(None, &only).unwrap();
-    cpu
-}
 
 /// Touches `PAGES` new pages, with one fault each.
 fn fault() {
@@ -73,64 +38,57 @@ fn fault() {
     }
 }
 
-/// A counter of this thread, in user mode.
-fn thread_counter(event: Software) -> Counter {
-    Builder::new(event)
-        .observe_self()
-        .any_cpu()
-        .include_kernel()
-        .enabled(true)
-        .build()
-        .unwrap()
+/// Opens the probe with events of the kernel on one CPU.
+fn open_software(cpu: usize, events: &[(&'static str, Software)]) -> Result<Box<dyn Probe>, NotRunning> {
+    let options = Options {
+        cpusets: vec![("server".to_owned(), cpu.to_string().parse().unwrap())],
+        ..Options::default()
+    };
+    let events = events
+        .iter()
+        .map(|(name, event)| (*name, Event::Software(*event)));
+    open_events(&Host::default(), &options, &events.collect::<Vec<_>>())
 }
 
 #[test]
 fn faults_and_switches_on_a_cpu_are_counted_there() {
     let events = [
-        ("page_faults", Event::Software(Software::PAGE_FAULTS)),
-        ("context_switches", Event::Software(Software::CONTEXT_SWITCHES)),
-        ("cpu_clock", Event::Software(Software::CPU_CLOCK)),
+        ("page_faults", Software::PAGE_FAULTS),
+        ("context_switches", Software::CONTEXT_SWITCHES),
+        ("cpu_clock", Software::CPU_CLOCK),
     ];
-    let cpu = pin();
-    let options = Options {
-        cpusets: vec![("server".to_owned(), cpu.to_string().parse().unwrap())],
-        ..Options::default()
-    };
-    let mut probe = open_events(&Host::default(), &options, &events).unwrap();
-    let mut faults = thread_counter(Software::PAGE_FAULTS);
-    let before = readings(probe.as_mut());
+    assert!(pin(0, 0));
+    let mut probe = Live::of("perf", open_software(0, &events).unwrap());
+    let mut faults = Builder::new(Software::PAGE_FAULTS);
+    let faults = faults.observe_self().any_cpu().include_kernel().enabled(true);
+    let mut faults = faults.build().unwrap();
+    let before = probe.read();
     let faults_before = faults.read().unwrap();
     fault();
     let thread_faults = faults.read().unwrap() - faults_before;
-    let after = readings(probe.as_mut());
+    let after = probe.read();
     assert!(
         thread_faults >= PAGES as u64,
         "one fault for each page: {thread_faults}"
     );
-
-    let of = |all: &BTreeMap<_, [Option<u64>; 3]>, event: &str, cpus: &str| {
-        all[&(event.to_owned(), cpus.to_owned())].map(Option::unwrap)
-    };
     for (event, least) in [
         ("page_faults", thread_faults),
         ("context_switches", 0),
         ("cpu_clock", 1),
     ] {
-        let (first, last) = (of(&before, event, "server"), of(&after, event, "server"));
+        let new = between(&before, &after, &format!("{event} server"));
         // Other threads on that CPU count too.
-        assert!(last[0] - first[0] >= least, "{event}: {first:?} {last:?}");
-        assert!(last[1] > first[1], "{event}: {first:?} {last:?}");
+        assert!(new["value"] >= least, "{event}: {new:?}");
+        assert!(new["enabled_ns"] > 0, "{event}: {new:?}");
+        let row = &after[&format!("{event} server")];
         assert_eq!(
-            last[1], last[2],
+            row["enabled_ns"], row["running_ns"],
             "{event}: the kernel's own counters need no turns"
         );
     }
     // The value of a clock event is the time that it ran; this detects swapped columns.
-    let (first, last) = (
-        of(&before, "cpu_clock", "server"),
-        of(&after, "cpu_clock", "server"),
-    );
-    let (counted, ran) = ((last[0] - first[0]) as f64, (last[2] - first[2]) as f64);
+    let clock = between(&before, &after, "cpu_clock server");
+    let (counted, ran) = (clock["value"] as f64, clock["running_ns"] as f64);
     assert!((counted / ran - 1.0).abs() < 0.5, "{counted} ns in {ran} ns");
 }
 
@@ -138,11 +96,10 @@ fn faults_and_switches_on_a_cpu_are_counted_there() {
 #[test]
 fn hardware_counters_count_or_are_unavailable() {
     match common::open(common::entry("perf"), &Host::default(), &Options::default()) {
-        Ok(mut probe) => {
-            let readings = readings(probe.as_mut());
-            let [value, enabled, running] = readings[&("cycles".to_owned(), "all".to_owned())];
-            assert_eq!(value.is_some(), running.is_some_and(|running| running > 0));
-            assert!(enabled > Some(0), "{readings:?}");
+        Ok(probe) => {
+            let cycles = &Live::of("perf", probe).read()["cycles all"];
+            assert_eq!(cycles.numbers.contains_key("value"), cycles["running_ns"] > 0);
+            assert!(cycles["enabled_ns"] > 0, "{cycles:?}");
         }
         Err(NotRunning::Unavailable(reason)) => assert!(reason.contains("(PMU)"), "{reason}"),
         Err(reason) => panic!("{reason}"),
@@ -151,12 +108,7 @@ fn hardware_counters_count_or_are_unavailable() {
 
 #[test]
 fn cpu_set_without_online_cpus_is_an_error() {
-    let options = Options {
-        cpusets: vec![("server".to_owned(), "8000".parse().unwrap())],
-        ..Options::default()
-    };
-    let clock = [("cpu_clock", Event::Software(Software::CPU_CLOCK))];
-    let refusal = open_events(&Host::default(), &options, &clock).unwrap_err();
+    let refusal = open_software(8000, &[("cpu_clock", Software::CPU_CLOCK)]).unwrap_err();
     assert!(
         refusal.to_string().contains("no CPU of the CPU sets is online"),
         "{refusal}"

@@ -4,21 +4,20 @@ use crate::common;
 use std::collections::BTreeMap;
 use std::fs;
 use std::fs::Permissions;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
-use std::process::Child;
 use std::process::Command;
-use std::process::Stdio;
 
-use crate::common::live::eventually;
-use loadprint_probes::Host;
+use crate::children::Running;
+use crate::children::compile;
+use crate::children::run;
+use crate::readings::Live;
+use crate::readings::refusal;
+use crate::readings::until;
+use crate::readings::watching;
 use loadprint_probes::NotRunning;
 use loadprint_probes::Options;
-use loadprint_probes::Probe;
-use loadprint_recording::rows::Rows;
-use loadprint_recording::rows::Value;
 use serde_json::Value as Json;
 
 /// Works from the first byte of its input: `NAME::often` three times as long as `NAME::seldom`, and
@@ -54,45 +53,20 @@ const SOURCE: &str = "
 /// Rounds for about a second of CPU time.
 const ROUNDS: &str = "10000";
 
-fn compile(dir: &Path, name: &str, options: &[&str]) -> PathBuf {
-    let (source, program) = (dir.join(format!("{name}.cc")), dir.join(name));
-    fs::write(&source, SOURCE.replace("NAME", name)).unwrap();
-    let built = Command::new("c++")
-        .args(["-O1", "-fno-omit-frame-pointer", "-Wl,--build-id", "-o"])
-        .args([&program, &source])
-        .args(options)
-        .status();
-    assert!(built.unwrap().success());
+fn program(dir: &Path, name: &str, options: &[&str]) -> PathBuf {
+    let program = dir.join(name);
+    let options = [&["-fno-omit-frame-pointer"], options].concat();
+    compile("c++", &SOURCE.replace("NAME", name), &program, &options);
     program
 }
 
-struct Running(Child);
-
-impl Running {
-    fn start(command: &mut Command) -> Self {
-        Self(command.stdin(Stdio::piped()).spawn().unwrap())
-    }
-
-    fn program(program: &Path, arguments: &[&str]) -> Self {
-        Self::start(Command::new(program).args(arguments))
-    }
-
-    fn go(&mut self) {
-        self.0.stdin.as_mut().unwrap().write_all(b"x").unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have exited.
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
+fn start(program: &Path, arguments: &[&str]) -> Running {
+    Running::start(Command::new(program).args(arguments))
 }
 
 /// The probe, and all samples so far by the number of the stack.
 struct Profile {
-    probe: Box<dyn Probe>,
+    probe: Live,
     samples: BTreeMap<String, u64>,
 }
 
@@ -102,13 +76,11 @@ type Stack = Vec<(String, Option<String>)>;
 impl Profile {
     fn of(process: &Running) -> Self {
         let options = Options {
-            processes: vec![format!("worker={}", process.0.id()).parse().unwrap()],
             symbols: common::symbols(),
-            ..Options::default()
+            ..watching(&[format!("worker={}", process.pid())])
         };
-        let probe = common::entry("profile").open(&Host::default(), &options, &Default::default());
         let mut profile = Self {
-            probe: probe.unwrap_or_else(|error| panic!("{error}")),
+            probe: Live::open("profile", &options),
             samples: BTreeMap::new(),
         };
         profile.tick();
@@ -117,28 +89,29 @@ impl Profile {
 
     /// Reads the samples; returns the number of all.
     fn tick(&mut self) -> u64 {
-        let mut rows = Rows::default();
-        common::read(self.probe.as_mut(), &mut rows).unwrap();
-        for row in 0..rows.len() {
-            let mut entity = rows.entity(row).map(|part| str::from_utf8(part).unwrap());
-            assert_eq!(entity.next(), Some("worker"));
-            let Value::Bits(samples) = rows.value(row, 0, 2) else {
-                panic!("no number of samples");
-            };
-            assert!(samples > 0);
-            let stack = entity.next().unwrap().to_owned();
-            *self.samples.entry(stack).or_default() += samples;
+        for (entity, row) in self.probe.read() {
+            let stack = entity.strip_prefix("worker ").unwrap();
+            assert!(row["samples"] > 0);
+            *self.samples.entry(stack.to_owned()).or_default() += row["samples"];
         }
         self.samples.values().sum()
     }
 
     fn wait_for(&mut self, samples: u64) {
         let more = self.tick() + samples;
-        eventually("samples", || (self.tick() >= more).then_some(()));
+        until("samples", || self.tick() >= more);
+    }
+
+    /// Waits for more than 20 samples of a function.
+    fn wait_for_symbol(&mut self, wanted: &str) {
+        until("samples of the function", || {
+            self.tick();
+            self.with_symbol(wanted) > 20
+        });
     }
 
     fn json(&mut self) -> Json {
-        let file = self.probe.recorded_file().unwrap();
+        let file = self.probe.probe.recorded_file().unwrap();
         assert_eq!(file.name, "stacks.json");
         serde_json::from_slice(&file.content).unwrap()
     }
@@ -188,10 +161,10 @@ impl Profile {
 #[test]
 fn shares_of_functions_are_those_of_their_work() {
     let dir = tempfile::tempdir().unwrap();
-    let program = compile(dir.path(), "shares", &[]);
-    let mut process = Running::program(&program, &["0"]);
+    let program = program(dir.path(), "shares", &[]);
+    let mut process = start(&program, &["0"]);
     let mut profile = Profile::of(&process);
-    process.go();
+    process.send("x");
     profile.wait_for(400);
     // The names are read when the process and its file are gone.
     drop(process);
@@ -236,15 +209,12 @@ fn shares_of_functions_are_those_of_their_work() {
 #[test]
 fn both_programs_of_a_process_that_executes_another_have_symbols() {
     let dir = tempfile::tempdir().unwrap();
-    let [first, second] = ["first", "second"].map(|name| compile(dir.path(), name, &[]));
-    let mut process = Running::program(&first, &[ROUNDS, second.to_str().unwrap()]);
+    let [first, second] = ["first", "second"].map(|name| program(dir.path(), name, &[]));
+    let mut process = start(&first, &[ROUNDS, second.to_str().unwrap()]);
     let mut profile = Profile::of(&process);
-    process.go();
-    process.go();
-    eventually("samples of both programs", || {
-        profile.tick();
-        (profile.with_symbol("second::often") > 20).then_some(())
-    });
+    process.send("x");
+    process.send("x");
+    profile.wait_for_symbol("second::often");
     assert!(profile.with_symbol("first::often") > 20);
     let unknown = profile.with_frame(|module, _| module == "[unknown]");
     assert!(unknown <= 2, "{unknown}");
@@ -253,10 +223,10 @@ fn both_programs_of_a_process_that_executes_another_have_symbols() {
 #[test]
 fn process_that_exits_before_the_tick_has_symbols() {
     let dir = tempfile::tempdir().unwrap();
-    let program = compile(dir.path(), "brief", &[]);
-    let mut process = Running::program(&program, &[ROUNDS]);
+    let program = program(dir.path(), "brief", &[]);
+    let mut process = start(&program, &[ROUNDS]);
     let mut profile = Profile::of(&process);
-    process.go();
+    process.send("x");
     assert!(process.0.wait().unwrap().success());
     profile.tick();
     assert!(profile.with_symbol("brief::often") > 20);
@@ -264,9 +234,9 @@ fn process_that_exits_before_the_tick_has_symbols() {
 
 /// Frames of the program have its path and no symbol; no frame has `symbol`.
 fn has_no_symbols(program: &Path, symbol: &str) {
-    let mut process = Running::program(program, &["0"]);
+    let mut process = start(program, &["0"]);
     let mut profile = Profile::of(&process);
-    process.go();
+    process.send("x");
     profile.wait_for(50);
     let module = program.display().to_string();
     assert!(profile.with_frame(|path, symbol| path == module && symbol.is_none()) > 20);
@@ -276,74 +246,63 @@ fn has_no_symbols(program: &Path, symbol: &str) {
 #[test]
 fn function_without_a_symbol_has_its_module() {
     let dir = tempfile::tempdir().unwrap();
-    let program = compile(dir.path(), "stripped", &["-s"]);
+    let program = program(dir.path(), "stripped", &["-s"]);
     has_no_symbols(&program, "stripped::");
+}
+
+fn objcopy(options: &[&str], files: &[&Path]) {
+    run(Command::new("objcopy").args(options).args(files));
 }
 
 /// Moves the symbols of a program to another file, as a distribution does.
 fn separate(program: &Path, debug: &Path) {
-    let run = |tool: &str, arguments: &[&Path]| {
-        assert!(Command::new(tool).args(arguments).status().unwrap().success());
-    };
-    run("objcopy", &[Path::new("--only-keep-debug"), program, debug]);
-    run("strip", &[program]);
-}
-
-/// The function of the program is named; its file has no symbol of it.
-fn has_symbols_of_debug_file(process: &mut Running, name: &str) {
-    let mut profile = Profile::of(process);
-    process.go();
-    let function = format!("{name}::often");
-    eventually("samples of the function", || {
-        profile.tick();
-        (profile.with_symbol(&function) > 20).then_some(())
-    });
+    objcopy(&["--only-keep-debug"], &[program, debug]);
+    run(Command::new("strip").arg(program));
 }
 
 #[test]
 fn symbols_are_in_the_file_of_the_debug_link() {
     let dir = tempfile::tempdir().unwrap();
-    let program = compile(dir.path(), "linked", &[]);
+    let program = program(dir.path(), "linked", &[]);
     let debug = dir.path().join(".debug/linked.debug");
     fs::create_dir(dir.path().join(".debug")).unwrap();
     separate(&program, &debug);
     let link = format!("--add-gnu-debuglink={}", debug.display());
-    let linked = Command::new("objcopy").arg(link).arg(&program).status();
-    assert!(linked.unwrap().success());
-    has_symbols_of_debug_file(&mut Running::program(&program, &["0"]), "linked");
+    objcopy(&[&link], &[&program]);
+    let mut process = start(&program, &["0"]);
+    let mut profile = Profile::of(&process);
+    process.send("x");
+    profile.wait_for_symbol("linked::often");
 }
 
 /// The process has another root directory, and so other debug files, than the recorder.
 #[test]
 fn symbols_are_in_the_file_of_the_build_id() {
     let root = tempfile::tempdir().unwrap();
-    let program = compile(root.path(), "packaged", &["-static"]);
+    let program = program(root.path(), "packaged", &["-static"]);
     let debug = root.path().join("symbols");
     separate(&program, &debug);
-    let notes = Command::new("readelf").arg("-n").arg(&program).output().unwrap();
-    let notes = String::from_utf8(notes.stdout).unwrap();
+    let notes = run(Command::new("readelf").arg("-n").arg(&program));
     let (_, build_id) = notes.split_once("Build ID: ").unwrap();
     let (first, rest) = build_id.lines().next().unwrap().split_at(2);
     let directory = root.path().join("usr/lib/debug/.build-id").join(first);
     fs::create_dir_all(&directory).unwrap();
     fs::rename(&debug, directory.join(format!("{rest}.debug"))).unwrap();
     let mut process = Running::start(Command::new("chroot").arg(root.path()).args(["/packaged", "0"]));
-    has_symbols_of_debug_file(&mut process, "packaged");
+    let mut profile = Profile::of(&process);
+    process.send("x");
+    profile.wait_for_symbol("packaged::often");
 }
 
 /// A file of another build has other addresses.
 #[test]
 fn debug_file_of_another_build_is_not_used() {
     let dir = tempfile::tempdir().unwrap();
-    let [program, other] = ["rebuilt", "other"].map(|name| compile(dir.path(), name, &[]));
+    let [program, other] = ["rebuilt", "other"].map(|name| program(dir.path(), name, &[]));
     let debug = dir.path().join("rebuilt.debug");
     separate(&other, &debug);
     let link = format!("--add-gnu-debuglink={}", debug.display());
-    let linked = Command::new("objcopy")
-        .args(["--strip-all", &link])
-        .arg(&program)
-        .status();
-    assert!(linked.unwrap().success());
+    objcopy(&["--strip-all", &link], &[&program]);
     has_no_symbols(&program, "other::");
 }
 
@@ -351,7 +310,7 @@ fn debug_file_of_another_build_is_not_used() {
 fn file_in_another_mount_namespace_of_another_user_has_symbols() {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-    let program = compile(dir.path(), "hidden", &["-static"]);
+    let program = program(dir.path(), "hidden", &["-static"]);
     let (moved, place) = (dir.path().join("moved"), dir.path().join("private"));
     fs::rename(&program, &moved).unwrap();
     fs::create_dir(&place).unwrap();
@@ -363,22 +322,19 @@ fn file_in_another_mount_namespace_of_another_user_has_symbols() {
             .args([&place, &moved]),
     );
     let mut profile = Profile::of(&process);
-    process.go();
-    eventually("samples of the function", || {
-        profile.tick();
-        (profile.with_symbol("hidden::often") > 20).then_some(())
-    });
+    process.send("x");
+    profile.wait_for_symbol("hidden::often");
     assert!(!place.join("hidden").exists());
 }
 
 #[test]
 fn nothing_sampled_is_an_empty_tree() {
     let dir = tempfile::tempdir().unwrap();
-    let program = compile(dir.path(), "idle", &[]);
-    let process = Running::program(&program, &["0"]);
-    eventually("the wait for input", || {
-        let stat = fs::read_to_string(format!("/proc/{}/wchan", process.0.id())).unwrap();
-        stat.contains("pipe").then_some(())
+    let program = program(dir.path(), "idle", &[]);
+    let process = start(&program, &["0"]);
+    until("the wait for input", || {
+        let wait = fs::read_to_string(format!("/proc/{}/wchan", process.pid())).unwrap();
+        wait.contains("pipe")
     });
     let mut profile = Profile::of(&process);
     assert_eq!(profile.tick(), 0);
@@ -391,9 +347,9 @@ fn nothing_sampled_is_an_empty_tree() {
 
 #[test]
 fn without_watched_processes_it_is_off() {
-    let opened = common::entry("profile").open(&Host::default(), &Options::default(), &Default::default());
-    let Err(NotRunning::Off(reason)) = opened else {
-        panic!("{opened:?}");
-    };
-    assert!(reason.contains("--process ROLE=PID"), "{reason}");
+    let refusal = refusal("profile", &Options::default());
+    assert!(
+        matches!(&refusal, NotRunning::Off(reason) if reason.contains("--process ROLE=PID")),
+        "{refusal}"
+    );
 }

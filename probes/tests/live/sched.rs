@@ -2,75 +2,64 @@
 //!
 //! The counts must equal those of the kernel: /proc/PID/status and /proc/PID/schedstat.
 
-use crate::common;
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::pipe;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::path::PathBuf;
-use std::process;
-use std::ptr::null;
-use std::ptr::null_mut;
 use std::rc::Rc;
-use std::time::Duration;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crate::children::Child;
 use crate::children::Kernel;
+use crate::children::NAP;
 use crate::children::alone_on_one_cpu;
 use crate::children::nap;
-use crate::children::until;
-use loadprint_probes::Host;
-use loadprint_probes::Options;
-use loadprint_probes::Probe;
+use crate::children::poll;
+use crate::children::shared_numbers;
+use crate::control_group::ControlGroup;
+use crate::readings::Live;
+use crate::readings::Reading;
+use crate::readings::between;
+use crate::readings::eventually;
+use crate::readings::until;
+use crate::readings::watching;
 use loadprint_probes::ebpf::Shared;
-use loadprint_recording::rows::Rows;
-use loadprint_recording::rows::Value;
+use rustix::thread::futex;
 
 /// The two probes of the scheduler's programs.
 struct Sched {
-    time: Box<dyn Probe>,
-    switches: Box<dyn Probe>,
-    rows: Rows,
+    time: Live,
+    switches: Live,
 }
 
-/// The values of one role: sum and number of periods in each state, and the counts.
-#[derive(Clone, Debug, Default)]
-struct Seen {
-    states: BTreeMap<String, (u64, u64)>,
-    voluntary: u64,
-    involuntary: u64,
-    migrations: u64,
-}
+/// The rows of one role: of its states by their names, and of its switches by an empty name.
+#[derive(Debug, PartialEq)]
+struct Seen(Reading);
 
 impl Seen {
-    fn periods(&self, state: &str) -> u64 {
-        self.states[state].1
+    fn periods<const STATES: usize>(&self, states: [&str; STATES]) -> [u64; STATES] {
+        states.map(|state| self.0[state].count())
     }
 
     fn sum_ns(&self, state: &str) -> u64 {
-        self.states[state].0
+        self.0[state]["sum_ns"]
+    }
+
+    fn switches(&self, column: &str) -> u64 {
+        self.0[""][column]
     }
 
     /// Periods off the CPU, over all reasons.
     fn off_cpu(&self) -> u64 {
-        let reasons = self.states.iter().filter(|(state, _)| *state != "run queue");
-        reasons.map(|(_, (_, periods))| periods).sum()
+        let reasons = self.0.iter().filter(|(state, _)| *state != "run queue");
+        reasons.map(|(_, row)| row.count()).sum()
     }
 
     fn since(&self, before: &Self) -> Self {
-        let states = self.states.iter().map(|(state, (sum, periods))| {
-            let before = before.states[state];
-            (state.clone(), (sum - before.0, periods - before.1))
-        });
-        Self {
-            states: states.collect(),
-            voluntary: self.voluntary - before.voluntary,
-            involuntary: self.involuntary - before.involuntary,
-            migrations: self.migrations - before.migrations,
-        }
+        let increase = |state: &String| (state.clone(), between(&before.0, &self.0, state));
+        Self(self.0.keys().map(increase).collect())
     }
 }
 
@@ -80,48 +69,20 @@ impl Sched {
     }
 
     fn sharing(shared: Shared, processes: &[String]) -> Self {
-        let options = Options {
-            processes: processes.iter().map(|process| process.parse().unwrap()).collect(),
-            ..Options::default()
-        };
-        let shared = Rc::new(shared);
-        let open = |name| {
-            common::entry(name)
-                .open(&Host::default(), &options, &shared)
-                .unwrap()
-        };
+        let (options, shared) = (watching(processes), Rc::new(shared));
         Self {
-            time: open("ebpf_sched"),
-            switches: open("ebpf_switches"),
-            rows: Rows::default(),
+            time: Live::sharing("ebpf_sched", &options, &shared),
+            switches: Live::sharing("ebpf_switches", &options, &shared),
         }
     }
 
     fn read(&mut self, role: &str) -> Seen {
-        let mut seen = Seen::default();
-        let rows = &mut self.rows;
-        common::read(self.time.as_mut(), rows).unwrap();
-        for row in 0..rows.len() {
-            let entity: Vec<_> = rows.entity(row).map(String::from_utf8_lossy).collect();
-            let (Value::Bits(sum), Value::List(buckets)) = (rows.value(row, 0, 2), rows.value(row, 1, 2))
-            else {
-                panic!("not a histogram");
-            };
-            if entity[0] == role {
-                seen.states
-                    .insert(entity[1].to_string(), (sum, buckets.iter().sum()));
-            }
-        }
-        common::read(self.switches.as_mut(), rows).unwrap();
-        let row = (0..rows.len())
-            .find(|row| rows.entity(*row).next() == Some(role.as_bytes()))
-            .unwrap();
-        let count = |column| match rows.value(row, column, 3) {
-            Value::Bits(count) => count,
-            other => panic!("{other:?}"),
-        };
-        [seen.voluntary, seen.involuntary, seen.migrations] = [count(0), count(1), count(2)];
-        seen
+        let rows = self.time.read().into_iter().chain(self.switches.read());
+        let of_role = rows.filter_map(|(entity, row)| {
+            let state = entity.strip_prefix(role)?;
+            Some((state.trim_start().to_owned(), row))
+        });
+        Seen(of_role.collect())
     }
 
     /// The values of `role` since `before` if they equal the kernel's; `None` if the kernel counted
@@ -134,8 +95,9 @@ impl Sched {
     fn agrees(&mut self, child: &Child, role: &str, before: &(Seen, Kernel)) -> Option<Seen> {
         let (seen, now) = self.before(child, role);
         let seen = seen.since(&before.0);
-        let waits = (seen.sum_ns("run queue"), seen.periods("run queue"));
-        let ours = [seen.voluntary, seen.involuntary, waits.0, waits.1];
+        let [voluntary, involuntary] = ["voluntary", "involuntary"].map(|column| seen.switches(column));
+        let [waits] = seen.periods(["run queue"]);
+        let ours = [voluntary, involuntary, seen.sum_ns("run queue"), waits];
         let kernels = [
             now.voluntary - before.1.voluntary,
             now.involuntary - before.1.involuntary,
@@ -145,21 +107,16 @@ impl Sched {
         let more = ours.iter().zip(kernels).any(|(ours, kernels)| *ours > kernels);
         assert!(!more, "{seen:?}\nkernel: {kernels:?}");
         assert!(seen.off_cpu() <= kernels[3], "{seen:?}\nkernel: {kernels:?}");
-        (ours == kernels && seen.off_cpu() == seen.voluntary).then_some(seen)
+        (ours == kernels && seen.off_cpu() == voluntary).then_some(seen)
     }
 
     /// Runs the work of a child until one complete round is counted.
     fn once(&mut self, child: &mut Child, role: &str) -> Seen {
-        let deadline = Instant::now() + Duration::from_secs(300);
-        loop {
+        eventually("a round in which the kernel does not count more", || {
             let before = self.before(child, role);
-            child.go();
-            child.finish();
-            if let Some(seen) = self.agrees(child, role, &before) {
-                return seen;
-            }
-            assert!(Instant::now() < deadline, "the kernel counts more in every round");
-        }
+            child.round();
+            self.agrees(child, role, &before)
+        })
     }
 
     /// The counts of a sleeping child, once they no longer change.
@@ -170,135 +127,85 @@ impl Sched {
                 && one.voluntary == other.voluntary
                 && one.timeslices == other.timeslices
         };
-        loop {
+        eventually("the child sleeps", || {
             let first = child.kernel();
             let seen = self.read(role);
-            if still(&first, &child.kernel()) {
-                return (seen, first);
-            }
-        }
+            still(&first, &child.kernel()).then_some((seen, first))
+        })
     }
 }
 
 /// A child that has switched at least once after the programs were attached. Its earlier switches
-/// are not counted, which the first assertion checks.
-fn watched(work: impl Fn()) -> (Child, Sched) {
+/// are not counted, which the assertion checks.
+fn watched(shared: Shared, work: impl Fn()) -> (Child, Sched) {
     let mut child = Child::new(work);
-    let mut sched = Sched::watching(&[format!("load={}", child.pid)]);
+    let mut sched = Sched::sharing(shared, &[format!("load={}", child.pid)]);
     assert_eq!(sched.read("load").off_cpu(), 0);
-    child.go();
-    child.finish();
-    until("it sleeps again", || child.kernel().is_asleep);
+    child.round();
     (child, sched)
 }
 
+/// The second time without task storage, as on Linux 5.10.
 #[test]
 fn sleeps_are_counted_and_timed() {
-    let (mut child, mut sched) = watched(|| (0..23).for_each(|_| nap()));
-    let began = Instant::now();
-    let seen = sched.once(&mut child, "load");
-    let most = began.elapsed().as_nanos() as u64;
-    // One period is the wait on the pipe.
-    assert_eq!(
-        (seen.periods("sleep"), seen.periods("other")),
-        (23, 1),
-        "{seen:?}"
-    );
-    assert!(
+    for shared in [Shared::default(), Shared::without_task_storage()] {
+        let (mut child, mut sched) = watched(shared, || (0..23).for_each(|_| nap()));
+        let began = Instant::now();
+        let seen = sched.once(&mut child, "load");
+        let most = began.elapsed().as_nanos() as u64;
+        // One period is the wait on the pipe.
+        assert_eq!(seen.periods(["sleep", "other"]), [23, 1], "{seen:?}");
         // A sleep lasts 20 ms from its call; the thread leaves the CPU a few microseconds later.
-        (23 * 19_000_000..most).contains(&seen.sum_ns("sleep")),
-        "{seen:?}"
-    );
-}
-
-/// Without task storage, as on Linux 5.10: the same work gives the same counts.
-#[test]
-fn sleeps_are_counted_without_task_storage() {
-    let mut child = Child::new(|| (0..23).for_each(|_| nap()));
-    let mut sched = Sched::sharing(Shared::without_task_storage(), &[format!("load={}", child.pid)]);
-    child.go();
-    child.finish();
-    until("it sleeps again", || child.kernel().is_asleep);
-    let seen = sched.once(&mut child, "load");
-    assert_eq!(
-        (seen.periods("sleep"), seen.periods("other")),
-        (23, 1),
-        "{seen:?}"
-    );
-}
-
-fn futex(word: *mut u32, operation: i32, value: u32) {
-    // SAFETY: the word is in shared memory that outlives the processes.
-    unsafe {
-        libc::syscall(libc::SYS_futex, word, operation, value, null::<libc::timespec>());
+        let asleep = 23 * 19_000_000..most;
+        assert!(asleep.contains(&seen.sum_ns("sleep")), "{seen:?}");
     }
 }
 
-fn shared_words() -> *mut u32 {
-    // SAFETY: a new mapping, which is never removed.
-    let memory = unsafe {
-        libc::mmap(
-            null_mut(),
-            4096,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        )
-    };
-    assert_ne!(memory, libc::MAP_FAILED);
-    memory.cast()
+/// The values of two children in a round that is counted completely.
+fn both(mut children: [Child; 2], round: impl Fn(&mut [Child; 2])) -> [Seen; 2] {
+    let roles = ["one", "two"];
+    let watched = [0, 1].map(|place| format!("{}={}", roles[place], children[place].pid));
+    let mut sched = Sched::watching(&watched);
+    // Ends the periods that started before the programs were attached.
+    round(&mut children);
+    eventually("a complete round is counted", || {
+        let before = [0, 1].map(|place| sched.before(&children[place], roles[place]));
+        round(&mut children);
+        let [one, two] = [0, 1].map(|place| sched.agrees(&children[place], roles[place], &before[place]));
+        Some([one?, two?])
+    })
 }
 
 const ROUNDS: u32 = 1000;
 
 /// Wakes the other process and sleeps until it is woken. On one CPU, where neither preempts the
 /// other, both block in every round.
-fn ping_pong(own: *mut u32, other: *mut u32) {
+fn ping_pong(own: &AtomicU32, other: &AtomicU32) {
+    let shared = futex::Flags::empty();
     alone_on_one_cpu();
     for round in 0..ROUNDS {
-        futex(other, libc::FUTEX_WAKE, 1);
-        // SAFETY: as above; only this process writes to its futex.
-        unsafe { own.write_volatile(round) };
-        futex(own, libc::FUTEX_WAIT, round);
+        let _woken = futex::wake(other, shared, 1);
+        own.store(round, Ordering::Relaxed);
+        let _end = futex::wait(own, shared, round, None);
     }
-    futex(other, libc::FUTEX_WAKE, 1);
+    let _woken = futex::wake(other, shared, 1);
 }
 
 #[test]
 fn thousand_waits_between_two_roles_are_counted() {
-    let words = shared_words();
-    // SAFETY: both words are in the page.
-    let other = unsafe { words.add(64) };
-    let mut ping = Child::new(|| ping_pong(words, other));
-    let mut pong = Child::new(|| ping_pong(other, words));
-    let mut sched = Sched::watching(&[format!("ping={}", ping.pid), format!("pong={}", pong.pid)]);
-    let mut seen = None;
-    // The first round ends the periods that started before the programs were attached.
-    let mut rounds = 0;
-    until("a complete round is counted", || {
-        let (first, second) = (sched.before(&ping, "ping"), sched.before(&pong, "pong"));
+    let words = shared_numbers();
+    let child = |own: usize, other: usize| Child::new(move || ping_pong(&words[own], &words[other]));
+    let seen = both([child(0, 64), child(64, 0)], |[ping, pong]| {
         // It sleeps in its futex before the other process starts.
         pong.go();
         until("it waits for the other one", || pong.waits_in(libc::SYS_futex));
         ping.go();
         ping.finish();
         pong.finish();
-        rounds += 1;
-        if rounds > 1 {
-            let first = sched.agrees(&ping, "ping", &first);
-            seen = first.zip(sched.agrees(&pong, "pong", &second));
-        }
-        seen.is_some()
     });
-    let seen = seen.unwrap();
-    for seen in [&seen.0, &seen.1] {
-        assert_eq!(
-            (seen.periods("lock"), seen.periods("other")),
-            (u64::from(ROUNDS), 1),
-            "{seen:?}"
-        );
-        assert_eq!(seen.migrations, 0, "{seen:?}");
+    for seen in seen {
+        assert_eq!(seen.periods(["lock", "other"]), [ROUNDS.into(), 1], "{seen:?}");
+        assert_eq!(seen.switches("migrations"), 0, "{seen:?}");
     }
 }
 
@@ -306,34 +213,17 @@ fn thousand_waits_between_two_roles_are_counted() {
 fn yields_are_involuntary() {
     let yields = || {
         alone_on_one_cpu();
-        for _ in 0..500 {
-            // SAFETY: sched_yield(2) has no arguments.
-            unsafe { libc::sched_yield() };
-        }
+        (0..500).for_each(|_| rustix::thread::sched_yield());
     };
-    let mut one = Child::new(yields);
-    let mut two = Child::new(yields);
-    let mut sched = Sched::watching(&[format!("one={}", one.pid), format!("two={}", two.pid)]);
-    let mut rounds = 0;
-    until("a complete round is counted", || {
-        let before = (sched.before(&one, "one"), sched.before(&two, "two"));
-        one.go();
-        two.go();
-        one.finish();
-        two.finish();
-        rounds += 1;
-        let first = (rounds > 1)
-            .then(|| sched.agrees(&one, "one", &before.0))
-            .flatten();
-        let Some((first, second)) = first.zip(sched.agrees(&two, "two", &before.1)) else {
-            return false;
-        };
-        for seen in [first, second] {
-            assert_eq!((seen.voluntary, seen.periods("other")), (1, 1), "{seen:?}");
-            assert_eq!(seen.periods("run queue"), 1 + seen.involuntary, "{seen:?}");
-        }
-        true
+    let seen = both([Child::new(yields), Child::new(yields)], |children| {
+        children.iter_mut().for_each(Child::go);
+        children.iter_mut().for_each(Child::finish);
     });
+    for seen in seen {
+        let [other, waits] = seen.periods(["other", "run queue"]);
+        assert_eq!((seen.switches("voluntary"), other), (1, 1), "{seen:?}");
+        assert_eq!(waits, 1 + seen.switches("involuntary"), "{seen:?}");
+    }
 }
 
 #[test]
@@ -341,10 +231,10 @@ fn reads_of_a_file_block_on_the_device_and_of_a_socket_on_the_network() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let file = fs::File::create(dir.path().join("file")).unwrap();
     let (_near, far) = UnixStream::pair().unwrap();
-    far.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    far.set_read_timeout(Some(NAP)).unwrap();
     let (wait, _open) = pipe().unwrap();
     let byte = 0u8;
-    let (mut child, mut sched) = watched(|| {
+    let (mut child, mut sched) = watched(Shared::default(), || {
         // SAFETY: the descriptors are open, and the byte exists.
         unsafe {
             for _ in 0..23 {
@@ -356,25 +246,17 @@ fn reads_of_a_file_block_on_the_device_and_of_a_socket_on_the_network() {
                 let mut buffer = 0u8;
                 libc::read(far.as_raw_fd(), (&raw mut buffer).cast(), 1);
                 libc::recv(far.as_raw_fd(), (&raw mut buffer).cast(), 1, 0);
-                let mut poll = libc::pollfd {
-                    fd: wait.as_raw_fd(),
-                    events: libc::POLLIN,
-                    revents: 0,
-                };
-                libc::poll(&raw mut poll, 1, 20);
+                poll(&[wait.as_raw_fd()], libc::POLLIN, 20);
             }
         }
     });
     let seen = sched.once(&mut child, "load");
     assert_eq!(
-        (seen.periods("network"), seen.periods("other")),
-        (3 * 7, 1),
+        seen.periods(["network", "other", "lock"]),
+        [3 * 7, 1, 0],
         "{seen:?}"
     );
-    assert!(
-        seen.periods("block I/O") > 0 && seen.periods("lock") == 0,
-        "{seen:?}"
-    );
+    assert!(seen.periods(["block I/O"]) > [0], "{seen:?}");
 }
 
 #[test]
@@ -383,21 +265,20 @@ fn counts_continue_after_a_server_restarts() {
     let pid_file = dir.path().join("pid");
     let naps = || (0..5).for_each(|_| nap());
     let mut sched = Sched::watching(&[format!("server=@{}", pid_file.display())]);
-    assert_eq!(sched.read("server").voluntary, 0);
-    let mut last = 0;
+    assert_eq!(sched.read("server").switches("voluntary"), 0);
+    let mut last = [0];
     for _ in 0..3 {
         let mut server = Child::new(naps);
         fs::write(&pid_file, server.pid.to_string()).unwrap();
         // The reading that finds the process is the last one that does not count it.
         until("it is found", || {
-            server.go();
-            server.finish();
-            sched.read("server").periods("sleep") > last
+            server.round();
+            sched.read("server").periods(["sleep"]) > last
         });
         let seen = sched.once(&mut server, "server");
-        assert_eq!(seen.periods("sleep"), 5, "{seen:?}");
-        last = sched.read("server").periods("sleep");
-        assert!(last >= 5, "earlier counts remain");
+        assert_eq!(seen.periods(["sleep"]), [5], "{seen:?}");
+        last = sched.read("server").periods(["sleep"]);
+        assert!(last >= [5], "earlier counts remain");
     }
 }
 
@@ -406,68 +287,36 @@ fn later_process_with_the_same_id_is_not_watched() {
     let mut first = Child::new(nap);
     let pid = first.pid;
     let mut sched = Sched::watching(&[format!("server={pid}")]);
-    first.go();
-    first.finish();
+    first.round();
     drop(first);
     // Processes are looked up once a tick, and ticks are further apart than this.
     nap();
     let ended = sched.read("server");
-    assert!(ended.periods("sleep") <= 1, "{ended:?}");
+    assert!(ended.periods(["sleep"]) <= [1], "{ended:?}");
     let mut second = Child::numbered(pid, || (0..23).for_each(|_| nap()));
     assert_eq!(second.pid, pid);
-    let everybody = sched.read("all");
-    second.go();
-    second.finish();
-    let now = sched.read("server");
-    assert_eq!((now.voluntary, now.states), (ended.voluntary, ended.states));
-    assert!(sched.read("all").since(&everybody).voluntary > 0);
-}
-
-/// A control group of either version, removed when the test ends.
-struct Group(PathBuf);
-
-impl Group {
-    fn new(name: &str) -> Self {
-        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-        let root = mounts
-            .lines()
-            .map(|line| line.split(' ').collect::<Vec<_>>())
-            .find(|words| words[2] == "cgroup2" || words[2] == "cgroup")
-            .unwrap()[1]
-            .to_owned();
-        let path = Path::new(&root).join(format!("{name}-{}", process::id()));
-        fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-
-    fn add(&self, pid: i32) {
-        fs::write(self.0.join("cgroup.procs"), pid.to_string()).unwrap();
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        until("the group is empty", || fs::remove_dir(&self.0).is_ok());
-    }
+    let all_before = sched.read("all");
+    second.round();
+    assert_eq!(sched.read("server"), ended);
+    assert!(sched.read("all").since(&all_before).switches("voluntary") > 0);
 }
 
 #[test]
 fn processes_of_a_control_group_have_the_role() {
-    let group = Group::new("loadprint");
+    let group = ControlGroup::new("cpu", &[], &[]);
     let mut sched = Sched::watching(&[format!("server=cgroup:{}", group.0.display())]);
     let mut inside = Child::new(nap);
     let mut outside = Child::new(|| (0..7).for_each(|_| nap()));
     group.add(inside.pid);
     // It is watched from the next reading.
     until("it is found", || {
-        inside.go();
-        inside.finish();
-        sched.read("server").periods("sleep") > 0
+        inside.round();
+        sched.read("server").periods(["sleep"]) > [0]
     });
     outside.go();
     let seen = sched.once(&mut inside, "server");
     outside.finish();
-    assert_eq!((seen.periods("sleep"), seen.periods("other")), (1, 1), "{seen:?}");
+    assert_eq!(seen.periods(["sleep", "other"]), [1, 1], "{seen:?}");
 }
 
 #[test]
@@ -475,10 +324,9 @@ fn rows_of_the_host_need_no_watched_process() {
     let mut sched = Sched::watching(&[]);
     let before = sched.read("all");
     let mut child = Child::new(nap);
-    child.go();
-    child.finish();
+    child.round();
     until("its switches are counted", || {
         let seen = sched.read("all").since(&before);
-        seen.periods("run queue") >= 2 && seen.voluntary >= 2
+        seen.periods(["run queue"]) >= [2] && seen.switches("voluntary") >= 2
     });
 }

@@ -2,25 +2,21 @@
 //! it a known number of times. `workloads/tests/statements.rs` tests it with a real server.
 
 use crate::common;
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process;
-use std::process::Child;
 use std::process::Command;
-use std::process::Stdio;
-use std::thread;
-use std::time::Duration;
-use std::time::Instant;
 
-use loadprint_probes::Host;
-use loadprint_probes::NotRunning;
+use crate::children::Running;
+use crate::children::compile;
+use crate::readings::Live;
+use crate::readings::Reading;
+use crate::readings::Row;
+use crate::readings::refusal;
+use crate::readings::until;
+use crate::readings::watching;
 use loadprint_probes::Options;
-use loadprint_probes::Probe;
-use loadprint_recording::rows::Rows;
-use loadprint_recording::rows::Value;
 
 /// Reads numbers of commands and handles each for a millisecond.
 const MAIN: &str = "
@@ -44,102 +40,52 @@ const MARIADB: (&str, &str) = (
 
 /// Compiles a program that exports the function as a server does.
 fn server(dir: &Path, name: &str, (function, call): (&str, &str)) -> PathBuf {
-    let (source, program) = (dir.join("server.cc"), dir.join(name));
-    fs::write(&source, MAIN.replace("FUNCTION", function).replace("CALL", call)).unwrap();
-    let built = Command::new("c++")
-        .args(["-O1", "-fno-inline", "-rdynamic", "-o"])
-        .args([&program, &source])
-        .status();
-    assert!(built.unwrap().success());
+    let program = dir.join(name);
+    let source = MAIN.replace("FUNCTION", function).replace("CALL", call);
+    compile("c++", &source, &program, &["-fno-inline", "-rdynamic"]);
     program
 }
 
-struct Running(Child);
-
-impl Running {
-    fn start(program: &Path) -> Self {
-        Self(Command::new(program).stdin(Stdio::piped()).spawn().unwrap())
-    }
-
-    /// Sends commands and waits for the end.
-    fn handle(mut self, commands: &str) {
-        self.0
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(commands.as_bytes())
-            .unwrap();
-        assert!(self.0.wait().unwrap().success());
-    }
+/// Sends commands and waits for the end of the server.
+fn handle(mut server: Running, commands: &str) {
+    server.send(commands);
+    drop(server.0.stdin.take());
+    assert!(server.0.wait().unwrap().success());
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It has already exited if the test has passed.
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
-fn open(target: &str) -> Result<Box<dyn Probe>, NotRunning> {
-    let options = Options {
-        processes: vec![target.parse().unwrap()],
+fn options(target: &str) -> Options {
+    Options {
         symbols: common::symbols(),
-        ..Options::default()
-    };
-    common::open(common::entry("ebpf_statements"), &Host::default(), &options)
+        ..watching(&[target.to_owned()])
+    }
 }
 
-/// Count, time and traced process of every command.
-fn commands(probe: &mut dyn Probe) -> BTreeMap<String, (u64, u64, Option<u64>)> {
-    let mut rows = Rows::default();
-    common::read(probe, &mut rows).unwrap();
-    (0..rows.len())
-        .map(|row| {
-            let command = rows.entity(row).nth(1).unwrap();
-            let (Value::Bits(sum), Value::List(buckets)) = (rows.value(row, 0, 3), rows.value(row, 1, 3))
-            else {
-                panic!("not a histogram");
-            };
-            let pid = match rows.value(row, 2, 3) {
-                Value::Bits(pid) => Some(pid),
-                _ => None,
-            };
-            let command = String::from_utf8(command.to_vec()).unwrap();
-            (command, (buckets.iter().sum(), sum, pid))
-        })
-        .collect()
-}
-
-fn counts(probe: &mut dyn Probe) -> Vec<(String, u64)> {
-    let commands = commands(probe).into_iter();
-    commands
-        .map(|(command, (count, sum, _))| {
-            assert!(sum >= count * 1_000_000, "{command}: {sum} ns");
-            (command, count)
-        })
-        .collect()
+fn count(reading: &Reading, command: &str) -> u64 {
+    reading.get(&format!("server {command}")).map_or(0, Row::count)
 }
 
 #[test]
 fn commands_have_separate_rows_in_both_kinds_of_servers() {
     let dir = tempfile::tempdir().unwrap();
     for (name, kind) in [("mysqld", MYSQL), ("mariadbd", MARIADB)] {
-        let running = Running::start(&server(dir.path(), name, kind));
-        let mut probe = open(&format!("server={}", running.0.id())).unwrap();
-        assert_eq!(commands(probe.as_mut()), BTreeMap::new());
-        running.handle(&["3 ".repeat(23), "23 ".repeat(17), "22 5 77".to_owned()].concat());
-        let expected = [
-            ("COM_QUERY", 23),
-            ("COM_STMT_EXECUTE", 17),
-            ("COM_STMT_PREPARE", 1),
-            ("other", 2),
-        ];
-        assert_eq!(
-            counts(probe.as_mut()),
-            expected.map(|(command, count)| (command.to_owned(), count)),
-            "{name}"
+        let running = Running::start(&mut Command::new(server(dir.path(), name, kind)));
+        let mut probe = Live::open("ebpf_statements", &options(&format!("server={}", running.pid())));
+        assert_eq!(probe.read(), Reading::new());
+        handle(
+            running,
+            &["3 ".repeat(23), "23 ".repeat(17), "22 5 77".to_owned()].concat(),
         );
+        let reading = probe.read();
+        let counts = reading.iter().map(|(command, row)| (&**command, row.count()));
+        let expected = [
+            ("server COM_QUERY", 23),
+            ("server COM_STMT_EXECUTE", 17),
+            ("server COM_STMT_PREPARE", 1),
+            ("server other", 2),
+        ];
+        assert_eq!(counts.collect::<Vec<_>>(), expected, "{name}");
+        let is_timed = |row: &Row| row["sum_ns"] >= row.count() * 1_000_000;
+        assert!(reading.values().all(is_timed), "{reading:?}");
     }
 }
 
@@ -150,39 +96,30 @@ fn server_can_start_later_and_restart() {
     let dir = tempfile::tempdir().unwrap();
     let program = server(dir.path(), "mysqld", MYSQL);
     let pid_file = dir.path().join("mysqld.pid");
-    let mut probe = open(&format!("server=@{}", pid_file.display())).unwrap();
+    let target = format!("server=@{}", pid_file.display());
+    let mut probe = Live::open("ebpf_statements", &options(&target));
     for round in 1..=2 {
-        let running = Running::start(&program);
-        let pid = running.0.id();
+        let mut running = Running::start(&mut Command::new(&program));
+        let pid = running.pid();
         fs::write(&pid_file, pid.to_string()).unwrap();
-        let before = commands(probe.as_mut()).get("COM_PING").map_or(0, |ping| ping.0);
-        let mut stdin = running.0.stdin.as_ref().unwrap();
-        let deadline = Instant::now() + Duration::from_secs(300);
+        let before = count(&probe.read(), "COM_PING");
         // Pings until one is counted: after that every command is counted.
-        while commands(probe.as_mut()).get("COM_PING").map_or(0, |ping| ping.0) == before {
-            assert!(
-                Instant::now() < deadline,
-                "the server of round {round} is not traced"
-            );
-            stdin.write_all(b"14 ").unwrap();
-            thread::yield_now();
-        }
-        assert_eq!(commands(probe.as_mut())["COM_PING"].2, Some(pid.into()));
-        running.handle(&"3 ".repeat(23));
-        assert_eq!(commands(probe.as_mut())["COM_QUERY"].0, 23 * round);
+        until("the server is traced", || {
+            running.send("14 ");
+            count(&probe.read(), "COM_PING") > before
+        });
+        assert_eq!(probe.read()["server COM_PING"]["pid"], u64::from(pid));
+        handle(running, &"3 ".repeat(23));
+        assert_eq!(count(&probe.read(), "COM_QUERY"), 23 * round);
     }
-    assert_eq!(
-        commands(probe.as_mut())["COM_QUERY"].2,
-        None,
-        "no process is traced"
-    );
+    let row = &probe.read()["server COM_QUERY"];
+    assert!(!row.numbers.contains_key("pid"), "no process is traced");
 }
 
 #[test]
 fn process_that_is_not_a_server_is_an_error() {
-    let Err(NotRunning::Unavailable(reason)) = open(&format!("server={}", process::id())) else {
-        panic!("this test is not a server");
-    };
+    let options = options(&format!("server={}", process::id()));
+    let reason = refusal("ebpf_statements", &options).to_string();
     assert!(
         reason.contains("no watched process exports dispatch_command; name a "),
         "{reason}"

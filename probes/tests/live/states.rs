@@ -1,6 +1,5 @@
 //! Compares the states of threads with processes that block in known calls for known times.
 
-use std::fs;
 use std::fs::File;
 use std::fs::OpenOptions;
 use std::io::Read;
@@ -12,49 +11,33 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::ptr::null_mut;
+use std::sync::atomic::AtomicU32;
 use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
+use crate::children::NAP;
 use crate::children::nap;
-use crate::children::until;
+use crate::children::poll;
 use crate::control_group::ControlGroup;
+use crate::readings::repeat;
+use crate::readings::until;
 use crate::watched::Watched;
 use loadprint_probes::ebpf::Shared;
-
-const NAP: Duration = Duration::from_millis(20);
+use rustix::thread::futex;
 
 /// Waits on a futex for 20 ms.
 fn futex_nap() {
-    let word = 0u32;
-    let time = libc::timespec {
+    let time = futex::Timespec {
         tv_sec: 0,
         tv_nsec: NAP.subsec_nanos().into(),
     };
-    // SAFETY: word and time live until the call returns.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            &raw const word,
-            libc::FUTEX_WAIT,
-            0,
-            &raw const time,
-        );
-    }
+    let _end = futex::wait(&AtomicU32::new(0), futex::Flags::empty(), 0, Some(&time));
 }
 
 /// Polls descriptors for 20 ms.
 fn poll_nap(descriptors: &[i32], events: i16) {
-    let mut polls = [libc::pollfd {
-        fd: -1,
-        events,
-        revents: 0,
-    }; 2];
-    for (poll, descriptor) in polls.iter_mut().zip(descriptors) {
-        poll.fd = *descriptor;
-    }
-    // SAFETY: the array has at least this number of elements.
-    unsafe { libc::poll(polls.as_mut_ptr(), descriptors.len() as libc::nfds_t, 20) };
+    poll(descriptors, events, 20);
 }
 
 /// Receives from a descriptor; returns whether there were data.
@@ -72,58 +55,39 @@ fn tcp_pair() -> (TcpStream, TcpStream) {
 
 const OPERATIONS: u64 = 10;
 
-/// Serves a client that waits 20 ms before each request: the server also sleeps 20 ms.
-fn serve(shared: Shared) {
-    let (mut client, server) = tcp_pair();
-    let descriptor = server.as_raw_fd();
-    let mut watched = Watched::sharing(shared, || {
-        for _ in 0..OPERATIONS {
-            let mut poll = libc::pollfd {
-                fd: descriptor,
-                events: libc::POLLIN,
-                revents: 0,
-            };
-            // SAFETY: structure and byte live until the calls return.
-            unsafe {
-                libc::poll(&raw mut poll, 1, -1);
-                receive(descriptor);
-                nap();
-                libc::send(descriptor, (&raw const poll).cast(), 1, 0);
-            }
-        }
-    });
-    let client = thread::spawn(move || {
-        let mut byte = [0];
-        loop {
-            thread::sleep(NAP);
-            // The end of the child ends the connection.
-            if client.write_all(&byte).is_err() || client.read_exact(&mut byte).is_err() {
-                return;
-            }
-        }
-    });
-    let seen =
-        watched.once(|seen| seen.periods("client") == OPERATIONS && seen.periods("sleep") == OPERATIONS);
-    let sum: u64 = ["client", "sleep"]
-        .iter()
-        .map(|state| seen.of("connection", state).0)
-        .sum();
-    assert!(sum > OPERATIONS * 30_000_000, "{seen:?}");
-    assert_eq!(seen.of("other", "client"), (0, 0), "{seen:?}");
-    drop(watched);
-    drop(server);
-    client.join().unwrap();
-}
-
+/// The server serves a client that waits 20 ms before each request, and also sleeps 20 ms. The second
+/// time without task storage, as on Linux 5.10.
 #[test]
 fn client_of_an_earlier_connection_is_recognised() {
-    serve(Shared::default());
-}
-
-/// Without task storage, as on Linux 5.10.
-#[test]
-fn client_is_recognised_without_task_storage() {
-    serve(Shared::without_task_storage());
+    for shared in [Shared::default(), Shared::without_task_storage()] {
+        let (mut client, server) = tcp_pair();
+        let descriptor = server.as_raw_fd();
+        let mut watched = Watched::sharing(shared, || {
+            for _ in 0..OPERATIONS {
+                poll(&[descriptor], libc::POLLIN, -1);
+                receive(descriptor);
+                nap();
+                // SAFETY: the byte lives until the call returns.
+                unsafe { libc::send(descriptor, c"x".as_ptr().cast(), 1, 0) };
+            }
+        });
+        let client = thread::spawn(move || {
+            let mut byte = [0];
+            loop {
+                thread::sleep(NAP);
+                // The end of the child ends the connection.
+                if client.write_all(&byte).is_err() || client.read_exact(&mut byte).is_err() {
+                    return;
+                }
+            }
+        });
+        let seen = watched.once(|seen| seen.periods(["client", "sleep"]) == [OPERATIONS; 2]);
+        let times = ["client", "sleep"].map(|state| seen.of("connection", state).0);
+        assert!(times.iter().sum::<u64>() > OPERATIONS * 30_000_000, "{seen:?}");
+        assert_eq!(seen.of("other", "client"), (0, 0), "{seen:?}");
+        drop((watched, server));
+        client.join().unwrap();
+    }
 }
 
 /// The states of a thread are exclusive and complete.
@@ -138,27 +102,25 @@ fn sum_of_the_states_is_the_time() {
             futex_nap();
         }
     });
-    let deadline = Instant::now() + Duration::from_secs(120);
-    loop {
+    repeat(|| {
         let began = Instant::now();
-        watched.child.go();
-        watched.child.finish();
+        watched.child.round();
         let before = watched.read();
         // The last period before this reading started after `began`, and at most now.
         let inner = Instant::now();
         watched.child.go();
         watched.child.finish();
         let least = inner.elapsed();
-        let seen = watched.read().since(&before);
+        let seen = watched.since(&before);
         let most = began.elapsed();
-        let sum = Duration::from_nanos(seen.sum_ns());
+        let sum = Duration::from_nanos(seen.sum("time_ns"));
         assert!(sum <= most, "{sum:?} > {most:?}: {seen:?}");
         // The child may have reported its end shortly before it sleeps.
         if sum + Duration::from_millis(2) >= least {
-            return;
+            return Ok(());
         }
-        assert!(Instant::now() < deadline, "{sum:?} < {least:?}: {seen:?}");
-    }
+        Err((sum, least, seen))
+    });
 }
 
 #[test]
@@ -176,8 +138,7 @@ fn futex_after_the_end_of_the_connection_is_no_connection() {
         futex_nap();
         futex_nap();
     });
-    let seen = watched
-        .once(|seen| ["client", "lock", "no connection"].map(|state| seen.periods(state)) == [1, 1, 2]);
+    let seen = watched.once(|seen| seen.periods(["client", "lock", "no connection"]) == [1, 1, 2]);
     assert!(seen.of("connection", "no connection").0 > 38_000_000, "{seen:?}");
 }
 
@@ -205,7 +166,7 @@ fn descriptor_that_another_connection_has_now_is_no_connection() {
             libc::close(next[1]);
         }
     });
-    watched.once(|seen| ["client", "no connection", "lock"].map(|state| seen.periods(state)) == [2, 1, 1]);
+    watched.once(|seen| seen.periods(["client", "no connection", "lock"]) == [2, 1, 1]);
 }
 
 #[test]
@@ -223,7 +184,7 @@ fn threads_without_a_connection_are_others() {
     });
     let seen =
         watched.once(|seen| ["network", "lock", "sleep"].map(|state| seen.of("other", state).1) == [3, 1, 1]);
-    assert!(seen.0.keys().all(|(threads, _)| threads == "other"), "{seen:?}");
+    assert!(seen.is_all_of_others(), "{seen:?}");
 }
 
 #[test]
@@ -234,7 +195,7 @@ fn other_sockets_of_a_connection_thread_are_network() {
         poll_nap(&[server.as_raw_fd()], libc::POLLIN);
         poll_nap(&[far.as_raw_fd()], libc::POLLIN);
     });
-    watched.once(|seen| ["client", "network"].map(|state| seen.periods(state)) == [1, 1]);
+    watched.once(|seen| seen.periods(["client", "network"]) == [1, 1]);
 }
 
 /// The probe is in the process that made this connection.
@@ -243,7 +204,7 @@ fn connection_of_the_recorder_is_not_counted() {
     let (_recorder, server) = UnixStream::pair().unwrap();
     let mut watched = Watched::new(|| poll_nap(&[server.as_raw_fd()], libc::POLLIN));
     let seen = watched.once(|seen| seen.of("other", "network").1 == 1);
-    assert!(seen.0.keys().all(|(threads, _)| threads == "other"), "{seen:?}");
+    assert!(seen.is_all_of_others(), "{seen:?}");
 }
 
 #[test]
@@ -259,59 +220,46 @@ fn client_that_does_not_read_makes_the_server_wait_in_sending() {
         while unsafe { libc::send(descriptor, data.as_ptr().cast(), data.len(), 0) } > 0 {}
         poll_nap(&[descriptor], libc::POLLOUT);
     });
-    let seen = watched.once(|seen| ["client", "sending"].map(|state| seen.periods(state)) == [1, 2]);
+    let seen = watched.once(|seen| seen.periods(["client", "sending"]) == [1, 2]);
     assert!(seen.of("connection", "sending").0 > 38_000_000, "{seen:?}");
 }
 
-/// Waits until a process is in a system call (proc_pid_syscall(5)).
-fn until_in(pid: i32, call: libc::c_long) {
-    let file = format!("/proc/{pid}/syscall");
-    until("it waits in another call", || {
-        let now = fs::read_to_string(&file).unwrap_or_default();
-        now.split(' ').next() == Some(&call.to_string())
-    });
-}
-
 /// Stops a server for 20 ms while it waits for its client, which sends 20 ms later.
+#[cfg(target_arch = "x86_64")]
 fn stopped(stop: impl Fn(i32), resume: impl Fn(i32), group: Option<&ControlGroup>) {
     let (mut client, server) = tcp_pair();
     let descriptor = server.as_raw_fd();
     let mut watched = Watched::new(|| {
-        let mut poll = libc::pollfd {
-            fd: descriptor,
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // SAFETY: the structure lives until the call returns.
-        unsafe { libc::poll(&raw mut poll, 1, 60_000) };
+        poll(&[descriptor], libc::POLLIN, 60_000);
         receive(descriptor);
     });
     let pid = watched.child.pid;
     if let Some(group) = group {
         group.add(pid);
     }
-    let deadline = Instant::now() + Duration::from_secs(120);
-    loop {
+    repeat(|| {
         let before = watched.read();
         watched.child.go();
-        until_in(pid, libc::SYS_poll);
+        until("it polls", || watched.child.waits_in(libc::SYS_poll));
         stop(pid);
         thread::sleep(NAP);
         resume(pid);
-        until_in(pid, libc::SYS_restart_syscall);
+        until("it polls again", || {
+            watched.child.waits_in(libc::SYS_restart_syscall)
+        });
         thread::sleep(NAP);
         client.write_all(&[0]).unwrap();
         watched.child.finish();
-        let seen = watched.read().since(&before);
+        let seen = watched.since(&before);
         // The kernel does not call the tracepoint at every switch.
-        if ["client", "stopped"].map(|state| seen.periods(state)) == [2, 1] {
-            assert!(seen.of("connection", "stopped").0 > 15_000_000, "{seen:?}");
-            assert!(seen.of("connection", "client").0 > 15_000_000, "{seen:?}");
-            assert_eq!(seen.periods("other"), 0, "{seen:?}");
-            return;
+        if seen.periods(["client", "stopped"]) != [2, 1] {
+            return Err(seen);
         }
-        assert!(Instant::now() < deadline, "{seen:?}");
-    }
+        assert!(seen.of("connection", "stopped").0 > 15_000_000, "{seen:?}");
+        assert!(seen.of("connection", "client").0 > 15_000_000, "{seen:?}");
+        assert_eq!(seen.periods(["other"]), [0], "{seen:?}");
+        Ok(())
+    });
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -433,11 +381,12 @@ fn waits_for_files_are_split_by_direction_and_name() {
         let mut watched = Watched::new(|| use_file(file));
         let states = ["write", "flush", "read"].map(|direction| format!("{direction} {kind}"));
         let seen = watched.once(|seen| states.iter().all(|state| seen.of("other", state).1 > 0));
-        let all = seen.0.iter().filter(|((_, state), (_, count))| {
+        let all = seen.0.iter().filter(|(entity, row)| {
+            let state = entity.strip_prefix("server other ").unwrap_or_default();
             let is_file = ["write ", "flush ", "read "]
                 .iter()
                 .any(|verb| state.starts_with(verb));
-            is_file && *count > 0
+            is_file && row["count"] > 0
         });
         // An update of the file's metadata is a wait in the same call.
         assert_eq!(all.count(), 3, "{seen:?}");

@@ -1,17 +1,21 @@
 //! Compares the states of runnable threads with a busy CPU and with a quota.
 
-use crate::children;
-use std::mem::zeroed;
 use std::ptr::null_mut;
-use std::sync::atomic::AtomicI32;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
-use std::time::Instant;
 
 use crate::children::Child;
+use crate::children::alone_on_one_cpu;
+use crate::children::pin;
+use crate::children::shared_numbers;
 use crate::control_group::ControlGroup;
+use crate::readings::repeat;
 use crate::watched::Watched;
+use rustix::thread::futex;
+use rustix::time::ClockId;
+use rustix::time::clock_gettime;
 
 /// A quota of 10 ms in 100 ms.
 fn quota() -> ControlGroup {
@@ -22,18 +26,12 @@ fn quota() -> ControlGroup {
     )
 }
 
-fn monotonic() -> Duration {
-    time_of(libc::CLOCK_MONOTONIC)
+fn time_of(clock: ClockId) -> Duration {
+    clock_gettime(clock).try_into().unwrap()
 }
 
-fn time_of(clock: libc::clockid_t) -> Duration {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the structure lives until the call returns.
-    unsafe { libc::clock_gettime(clock, &raw mut now) };
-    Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32)
+fn monotonic() -> Duration {
+    time_of(ClockId::Monotonic)
 }
 
 /// Uses a CPU, as far as it gets one.
@@ -46,7 +44,7 @@ const STACK: usize = 1 << 16;
 
 /// The function of a thread: 0.3 ms on the CPU.
 extern "C" fn briefly(_: *mut libc::c_void) -> libc::c_int {
-    while time_of(libc::CLOCK_THREAD_CPUTIME_ID) < Duration::from_micros(300) {}
+    while time_of(ClockId::ThreadCPUTime) < Duration::from_micros(300) {}
     0
 }
 
@@ -60,17 +58,14 @@ fn run_thread(stack: *mut u8) {
         | libc::CLONE_THREAD
         | libc::CLONE_PARENT_SETTID
         | libc::CLONE_CHILD_CLEARTID;
-    let (none, mut running) = (null_mut::<libc::c_void>(), 0u32);
-    let id = &raw mut running;
+    let (none, running) = (null_mut::<libc::c_void>(), AtomicU32::new(0));
+    let id = running.as_ptr();
     // SAFETY: stack and number live until the thread has ended; then the kernel clears the number.
-    unsafe {
-        libc::clone(briefly, stack.add(STACK).cast(), flags, none, id, none, id);
-        loop {
-            let now = id.read_volatile();
-            if now == 0 {
-                return;
-            }
-            libc::syscall(libc::SYS_futex, id, libc::FUTEX_WAIT, now, 0);
+    unsafe { libc::clone(briefly, stack.add(STACK).cast(), flags, none, id, none, id) };
+    loop {
+        match running.load(Ordering::Relaxed) {
+            0 => return,
+            now => drop(futex::wait(&running, futex::Flags::empty(), now, None)),
         }
     }
 }
@@ -84,11 +79,13 @@ fn threads_of_less_than_a_millisecond_have_user_and_system_time() {
     let mut stack = vec![0u128; STACK / size_of::<u128>()];
     let stack = stack.as_mut_ptr().cast::<u8>();
     let mut watched = Watched::new(|| (0..THREADS).for_each(|_| run_thread(stack)));
-    let (before, ticks) = (watched.read(), watched.user_and_system_ns());
-    watched.child.go();
-    watched.child.finish();
-    let ran = watched.read().since(&before).of("other", "on CPU").0;
-    let ticks = watched.user_and_system_ns() - ticks;
+    let before = watched.read();
+    watched.child.round();
+    let seen = watched.since(&before);
+    let (ran, ticks) = (
+        seen.of("other", "on CPU").0,
+        seen.sum("user_ns") + seen.sum("system_ns"),
+    );
     assert!(ran > u64::from(THREADS) * 150_000, "{ran}");
     assert!(ticks > ran / 5 && ticks < ran * 2, "{ticks} of {ran}");
 }
@@ -104,26 +101,6 @@ fn wait_of_a_group_without_quota_left_is_throttled() {
     drop(watched);
 }
 
-/// Runs a thread on a CPU; 0 is the calling one.
-fn pin(thread: i32, cpu: usize) {
-    // SAFETY: the structure is complete and lives until the call returns.
-    unsafe {
-        let mut cpus: libc::cpu_set_t = zeroed();
-        libc::CPU_SET(cpu, &mut cpus);
-        libc::sched_setaffinity(thread, size_of_val(&cpus), &raw const cpus);
-    }
-}
-
-/// A number that this process shares with its children.
-fn shared() -> &'static AtomicI32 {
-    let (protection, flags) = (
-        libc::PROT_READ | libc::PROT_WRITE,
-        libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-    );
-    // SAFETY: a new page of zeros, which is never unmapped.
-    unsafe { &*libc::mmap(null_mut(), size_of::<AtomicI32>(), protection, flags, -1, 0).cast() }
-}
-
 /// Other threads of the group use up its quota on both CPUs. This one moves while it waits, and continues
 /// on another CPU each time. Since Linux 6.18 (e1fad12dcb66) it first runs there, and waits there again.
 #[test]
@@ -135,12 +112,12 @@ fn wait_that_ends_on_another_cpu_of_a_group_without_quota_left_is_throttled() {
             spin(2500);
         })
     });
-    let runs_on = shared();
+    let runs_on = &shared_numbers()[0];
     let mut watched = Watched::new(|| {
         let end = monotonic() + Duration::from_millis(2000);
         while monotonic() < end {
             // SAFETY: the call has no arguments.
-            runs_on.store(unsafe { libc::sched_getcpu() }, Ordering::Relaxed);
+            runs_on.store(unsafe { libc::sched_getcpu() } as u32, Ordering::Relaxed);
         }
     });
     let pid = watched.child.pid;
@@ -148,8 +125,7 @@ fn wait_that_ends_on_another_cpu_of_a_group_without_quota_left_is_throttled() {
         quota.add(child);
     }
     // How much of the wait is the run queue depends on what else runs, so that it is repeated.
-    let deadline = Instant::now() + Duration::from_secs(120);
-    loop {
+    repeat(|| {
         let before = watched.read();
         others.iter_mut().for_each(Child::go);
         watched.child.go();
@@ -162,36 +138,34 @@ fn wait_that_ends_on_another_cpu_of_a_group_without_quota_left_is_throttled() {
             thread::sleep(Duration::from_millis(1));
         }
         watched.child.finish();
-        let seen = watched.read().since(&before);
+        let seen = watched.since(&before);
         others.iter_mut().for_each(Child::finish);
         if seen.of("other", "throttled").0 > 800_000_000 {
-            break;
+            return Ok(());
         }
-        assert!(Instant::now() < deadline, "{seen:?}");
-    }
+        Err(seen)
+    });
     drop((others, watched));
 }
 
 #[test]
 fn wait_for_a_busy_cpu_is_the_run_queue() {
     let work = || {
-        children::alone_on_one_cpu();
+        alone_on_one_cpu();
         spin(200);
     };
     let mut busy = Child::new(work);
     let mut watched = Watched::new(work);
-    let deadline = Instant::now() + Duration::from_secs(120);
-    loop {
+    repeat(|| {
         let before = watched.read();
         busy.go();
-        watched.child.go();
-        watched.child.finish();
+        watched.child.round();
         busy.finish();
-        let seen = watched.read().since(&before);
+        let seen = watched.since(&before);
         assert_eq!(seen.of("other", "throttled"), (0, 0), "{seen:?}");
         if seen.of("other", "run queue").0 > 50_000_000 {
-            return;
+            return Ok(());
         }
-        assert!(Instant::now() < deadline, "{seen:?}");
-    }
+        Err(seen)
+    });
 }

@@ -1,12 +1,8 @@
 //! Compares the system call probes with processes that make a known number of calls.
 
-#[cfg(target_arch = "x86_64")]
-use crate::common;
 use std::arch::asm;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::PipeWriter;
-use std::io::Write;
 use std::io::pipe;
 use std::mem::zeroed;
 use std::os::fd::AsRawFd;
@@ -18,111 +14,26 @@ use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
-use std::time::Instant;
 
-use loadprint_probes::Host;
-use loadprint_probes::Options;
-use loadprint_probes::Probe;
+use crate::children::Child;
+use crate::children::getppid;
+use crate::readings::Live;
+use crate::readings::Reading;
+use crate::readings::between;
+use crate::readings::until;
+use crate::readings::watching;
 use loadprint_probes::ebpf::Shared;
-use loadprint_recording::histogram::subtract;
-use loadprint_recording::rows::Rows;
-use loadprint_recording::rows::Value;
 
 /// Timeout of a receive call without data (SO_RCVTIMEO, socket(7)).
-const BLOCKED_MS: i64 = 50;
+const BLOCKED: Duration = Duration::from_millis(50);
 
-fn open(name: &str, options: &Options, shared: &Rc<Shared>) -> Box<dyn Probe> {
-    common::entry(name)
-        .open(&Host::default(), options, shared)
-        .unwrap()
-}
-
-fn watching(pid: u32) -> Options {
-    Options {
-        processes: vec![format!("load={pid}").parse().unwrap()],
-        ..Options::default()
-    }
-}
-
-/// The first `width` counters of every call.
-fn counts(probe: &mut dyn Probe) -> BTreeMap<String, [u64; 3]> {
-    let mut rows = Rows::default();
-    common::read(probe, &mut rows).unwrap();
-    (0..rows.len())
-        .map(|row| {
-            let mut entity = rows.entity(row);
-            assert_eq!(entity.next(), Some(&b"load"[..]));
-            let call = String::from_utf8(entity.next().unwrap().to_vec()).unwrap();
-            let cell = |column| match rows.value(row, column, 3) {
-                Value::Bits(bits) => bits,
-                other => panic!("{other:?}"),
-            };
-            (call, [cell(0), cell(1), cell(2)])
-        })
-        .collect()
-}
-
-/// Sum and buckets of every call that has a histogram.
-fn histograms(probe: &mut dyn Probe) -> BTreeMap<String, (u64, Vec<u64>)> {
-    let mut rows = Rows::default();
-    common::read(probe, &mut rows).unwrap();
-    (0..rows.len())
-        .map(|row| {
-            let call = rows.entity(row).nth(1).unwrap();
-            let (Value::Bits(sum), Value::List(buckets)) = (rows.value(row, 0, 2), rows.value(row, 1, 2))
-            else {
-                panic!("not a histogram");
-            };
-            (String::from_utf8(call.to_vec()).unwrap(), (sum, buckets.to_vec()))
-        })
-        .collect()
-}
-
-/// A child that waits in `read` until it gets a byte, then runs `work` and exits. `work` may only
-/// make system calls: the child is a fork of a program with threads.
-fn child(work: impl Fn()) -> (i32, PipeWriter) {
-    let (reader, writer) = pipe().unwrap();
-    // SAFETY: the child only makes system calls and exits with one.
-    let pid = unsafe { libc::fork() };
-    assert!(pid >= 0);
-    if pid == 0 {
-        let mut byte = 0u8;
-        // SAFETY: as above; the byte exists. The child is killed when the test ends, also if it
-        // fails.
-        unsafe {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            libc::read(reader.as_raw_fd(), (&raw mut byte).cast(), 1);
-            work();
-            libc::syscall(libc::SYS_exit_group, 0);
-        }
-    }
-    let stat = format!("/proc/{pid}/stat");
-    let deadline = Instant::now() + Duration::from_secs(300);
-    while !fs::read_to_string(&stat).unwrap().contains(") S ") {
-        assert!(Instant::now() < deadline, "the child does not wait");
-        thread::yield_now();
-    }
-    (pid, writer)
-}
-
-/// Waits until the child is blocked in `read` of this descriptor (proc_pid_syscall(5): number and
-/// arguments of the call), then sends a signal.
-fn interrupt_its_read(pid: i32, descriptor: i32) {
-    let wanted = format!("{} {descriptor:#x} ", libc::SYS_read);
-    let deadline = Instant::now() + Duration::from_secs(300);
-    while !fs::read_to_string(format!("/proc/{pid}/syscall")).is_ok_and(|now| now.starts_with(&wanted)) {
-        assert!(Instant::now() < deadline, "the child does not wait");
-        thread::yield_now();
-    }
-    // SAFETY: the signal goes to a child of this test, which has a handler for it.
-    assert_eq!(unsafe { libc::kill(pid, libc::SIGALRM) }, 0);
-}
-
-fn wait_for_the_end_of(pid: i32) {
-    let mut status = -1;
-    // SAFETY: the child belongs to this process.
-    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-    assert_eq!(status, 0, "the child failed");
+/// The counters of a child's calls.
+fn open(child: &Child, shared: &Rc<Shared>) -> Live {
+    Live::sharing(
+        "ebpf_syscalls",
+        &watching(&[format!("load={}", child.pid)]),
+        shared,
+    )
 }
 
 static SIGNAL_PIPE: AtomicI32 = AtomicI32::new(-1);
@@ -162,21 +73,17 @@ fn calls_of_32_bits() {
 fn every_call_of_a_watched_process_counts_once() {
     let file = tempfile::tempfile().unwrap();
     let (silent, _other) = UnixStream::pair().unwrap();
-    silent
-        .set_read_timeout(Some(Duration::from_millis(BLOCKED_MS.unsigned_abs())))
-        .unwrap();
+    silent.set_read_timeout(Some(BLOCKED)).unwrap();
     let (bell, rung) = pipe().unwrap();
     SIGNAL_PIPE.store(rung.as_raw_fd(), Ordering::Relaxed);
     let (fd, silent, bell) = (file.as_raw_fd(), silent.as_raw_fd(), bell.as_raw_fd());
-    let (pid, mut go) = child(move || {
+    let mut child = Child::new(move || {
         let mut bytes = [0u8; 16];
+        getppid(1000);
         // SAFETY: the descriptors are open and the buffer exists.
         unsafe {
             for _ in 0..23 {
                 libc::fsync(fd);
-            }
-            for _ in 0..1000 {
-                libc::syscall(libc::SYS_getppid);
             }
             for _ in 0..17 {
                 libc::pread(fd, bytes.as_mut_ptr().cast(), bytes.len(), 0);
@@ -190,80 +97,79 @@ fn every_call_of_a_watched_process_counts_once() {
         #[cfg(target_arch = "x86_64")]
         calls_of_32_bits();
     });
-    let (options, shared) = (watching(pid.unsigned_abs()), Rc::default());
-    let (mut counted, mut timed) = (
-        open("ebpf_syscalls", &options, &shared),
-        open("ebpf_syscall_latency", &options, &shared),
-    );
-    let before = histograms(timed.as_mut());
+    let shared = Rc::default();
+    let mut counted = open(&child, &shared);
+    let options = watching(&[format!("load={}", child.pid)]);
+    let mut timed = Live::sharing("ebpf_syscall_latency", &options, &shared);
+    let before = timed.read();
     assert_eq!(
-        counts(counted.as_mut()),
-        BTreeMap::new(),
+        counted.read(),
+        Reading::new(),
         "it waits, and others do not count"
     );
-    go.write_all(b"!").unwrap();
+    child.go();
     // A process that is not watched makes the same calls.
     for _ in 0..500 {
         file.sync_all().unwrap();
     }
-    interrupt_its_read(pid, bell);
-    wait_for_the_end_of(pid);
+    // Number and first argument of the call (proc_pid_syscall(5)).
+    let wanted = format!("{} {bell:#x} ", libc::SYS_read);
+    until("the child waits for the signal", || {
+        fs::read_to_string(format!("/proc/{}/syscall", child.pid)).is_ok_and(|now| now.starts_with(&wanted))
+    });
+    // SAFETY: the signal goes to a child of this test, which has a handler for it.
+    assert_eq!(unsafe { libc::kill(child.pid, libc::SIGALRM) }, 0);
+    child.finish();
+    child.until_asleep();
 
-    let calls = counts(counted.as_mut());
+    let calls = counted.read();
     let numbers: BTreeMap<_, _> = calls
         .iter()
-        .map(|(call, [count, _, errors])| (&**call, (*count, *errors)))
+        .map(|(call, row)| (&**call, (row["count"], row["errors"])))
         .collect();
     let mut expected = BTreeMap::from([
-        ("fsync", (23, 0)),
-        ("getppid", (1000, 0)),
-        ("pread64", (17, 0)),
-        ("close", (7, 7)),
-        ("recvfrom", (1, 1)),
-        // The call that waited when the probe was opened is not counted.
-        ("read", (2, 1)),
-        ("write", (1, 0)),
-        ("rt_sigaction", (1, 0)),
-        ("rt_sigreturn", (1, 0)),
+        ("load fsync", (23, 0)),
+        ("load getppid", (1000, 0)),
+        ("load pread64", (17, 0)),
+        ("load close", (7, 7)),
+        ("load recvfrom", (1, 1)),
+        // The calls in which it waits before and after its work are not counted: the first began
+        // before the probe was opened, the last has not returned.
+        ("load read", (2, 1)),
+        // That of the handler, and the report of the child's end.
+        ("load write", (2, 0)),
+        ("load rt_sigaction", (1, 0)),
+        ("load rt_sigreturn", (1, 0)),
     ]);
     if cfg!(target_arch = "x86_64") {
-        expected.insert("compat", (3, 0));
+        expected.insert("load compat", (3, 0));
     }
     assert_eq!(numbers, expected);
+    let time_of = |call: &str| calls.get(call).map_or(0, |row| row["time_ns"]);
+    assert!(time_of("load recvfrom") >= BLOCKED.as_nanos() as u64, "{calls:?}");
     assert!(
-        calls["recvfrom"][1] >= BLOCKED_MS.unsigned_abs() * 1_000_000,
+        time_of("load getppid") > 0 && time_of("load fsync") > 0,
         "{calls:?}"
     );
-    assert!(calls["getppid"][1] > 0 && calls["fsync"][1] > 0, "{calls:?}");
 
-    let after = histograms(timed.as_mut());
+    let after = timed.read();
     for (call, count) in [("fsync", 23), ("fdatasync", 0), ("pread64", 17), ("pwrite64", 0)] {
-        let (sum, buckets) = &after[call];
-        let (sum_before, buckets_before) = &before[call];
-        let new: u64 = subtract(buckets, buckets_before).iter().sum();
-        assert_eq!(new, count, "{call}");
-        let time = calls.get(call).map_or(0, |counters| counters[1]);
-        assert_eq!(sum - sum_before, time, "{call}");
+        let call = format!("load {call}");
+        let new = between(&before, &after, &call);
+        assert_eq!((new.count(), new["sum_ns"]), (count, time_of(&call)), "{call}");
     }
 }
 
 /// Without task storage, as on Linux 5.10, the entry of a call is found at its return.
 #[test]
 fn calls_are_counted_and_timed_without_task_storage() {
-    let (pid, mut go) = child(|| {
-        for _ in 0..1000 {
-            // SAFETY: getppid(2) takes nothing and cannot fail.
-            unsafe { libc::syscall(libc::SYS_getppid) };
-        }
-    });
-    let shared = Rc::new(Shared::without_task_storage());
-    let mut counted = open("ebpf_syscalls", &watching(pid.unsigned_abs()), &shared);
-    go.write_all(b"!").unwrap();
-    wait_for_the_end_of(pid);
-    let calls = counts(counted.as_mut());
-    let [count, time_ns, errors] = calls["getppid"];
-    assert_eq!((count, errors), (1000, 0), "{calls:?}");
-    assert!(time_ns > 0, "{calls:?}");
+    let mut child = Child::new(|| getppid(1000));
+    let mut counted = open(&child, &Rc::new(Shared::without_task_storage()));
+    child.round();
+    let calls = counted.read();
+    let row = &calls["load getppid"];
+    assert_eq!((row["count"], row["errors"]), (1000, 0), "{calls:?}");
+    assert!(row["time_ns"] > 0, "{calls:?}");
 }
 
 /// Threads on one CPU preempt each other during the programs; no call may be lost.
@@ -271,39 +177,40 @@ fn calls_are_counted_and_timed_without_task_storage() {
 fn calls_of_many_threads_are_exact() {
     const THREADS: u64 = 8;
     const CALLS: u64 = 50_000;
-    let mut probe = open("ebpf_syscalls", &watching(process::id()), &Rc::default());
-    let before = counts(probe.as_mut()).get("getppid").map_or(0, |call| call[0]);
-    let work = || {
-        for _ in 0..CALLS {
-            // SAFETY: getppid(2) has no arguments.
-            unsafe { libc::syscall(libc::SYS_getppid) };
-        }
-    };
+    let options = watching(&[format!("load={}", process::id())]);
+    let mut probe = Live::open("ebpf_syscalls", &options);
+    let before = probe.read();
     thread::scope(|scope| {
         for _ in 0..THREADS {
-            scope.spawn(work);
+            scope.spawn(|| getppid(CALLS));
         }
     });
-    let after = counts(probe.as_mut())["getppid"][0];
-    assert_eq!(after - before, THREADS * CALLS);
+    let new = between(&before, &probe.read(), "load getppid");
+    assert_eq!(new["count"], THREADS * CALLS);
 }
 
 /// A thread that exits in a call leaves no entry for a later thread with the same ID.
 #[test]
 fn calls_that_never_return_do_not_count() {
-    let (pid, mut go) = child(|| {
-        // SAFETY: no call has this number.
-        unsafe { libc::syscall(9999) };
+    let mut child = Child::new(|| {
+        // SAFETY: no call has this number, and the last one ends the child.
+        unsafe {
+            libc::syscall(9999);
+            libc::syscall(libc::SYS_exit_group, 0);
+        }
     });
-    let mut probe = open("ebpf_syscalls", &watching(pid.unsigned_abs()), &Rc::default());
-    counts(probe.as_mut());
-    go.write_all(b"!").unwrap();
-    wait_for_the_end_of(pid);
-    let calls = counts(probe.as_mut());
+    let mut probe = open(&child, &Rc::default());
+    probe.read();
+    child.go();
+    until("the child has exited", || {
+        fs::read_to_string(format!("/proc/{}/stat", child.pid)).is_ok_and(|stat| stat.contains(") Z "))
+    });
+    let calls = probe.read();
     assert_eq!(
         calls.keys().collect::<Vec<_>>(),
-        ["other"],
+        ["load other"],
         "exit_group does not return"
     );
-    assert_eq!((calls["other"][0], calls["other"][2]), (1, 1));
+    let row = &calls["load other"];
+    assert_eq!((row["count"], row["errors"]), (1, 1));
 }

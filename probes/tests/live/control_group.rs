@@ -1,10 +1,4 @@
 //! A control group of either version, for one child.
-#![allow(dead_code, reason = "each test file uses a part of it")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test stops where it failed"
-)]
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,13 +6,13 @@ use std::process;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
 
-use crate::children::until;
+use crate::readings::until;
 
 /// Files of a group and their contents.
 pub type Settings<'a> = &'a [(&'a str, &'a str)];
 
 /// A group without children, removed when the test ends: its processes have to end before.
-pub struct ControlGroup(PathBuf);
+pub struct ControlGroup(pub PathBuf);
 
 impl ControlGroup {
     /// A group with settings for the version in which this controller is mounted.

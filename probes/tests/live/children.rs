@@ -1,6 +1,4 @@
-//! Child processes that run a given work an exact number of times.
-#![allow(dead_code, reason = "each test file uses a part of it")]
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
+//! Child processes that run a given work an exact number of times, and programs that are compiled.
 
 use std::fs;
 use std::io::PipeReader;
@@ -10,19 +8,16 @@ use std::io::Write;
 use std::io::pipe;
 use std::mem::zeroed;
 use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process;
+use std::process::Command;
+use std::process::Stdio;
 use std::ptr::null_mut;
+use std::sync::atomic::AtomicU32;
 use std::thread;
 use std::time::Duration;
-use std::time::Instant;
 
-/// Waits until `done`; fails after a timeout.
-pub fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(300);
-    while !done() {
-        assert!(Instant::now() < deadline, "{what}");
-        thread::yield_now();
-    }
-}
+use crate::readings::until;
 
 /// A fork of this program. Because the program has threads, the child may only make system calls.
 pub struct Child {
@@ -73,11 +68,21 @@ impl Child {
             }
         }
         let child = Self { pid, start, done };
-        until("the child does not wait", || child.kernel().is_asleep);
+        child.until_asleep();
         child
     }
 
-    /// Starts the work.
+    pub fn until_asleep(&self) {
+        until("the child waits", || self.kernel().is_asleep);
+    }
+
+    /// Does the work once.
+    pub fn round(&mut self) {
+        self.go();
+        self.finish();
+    }
+
+    /// Starts the work, which ends with [`Child::finish`].
     pub fn go(&mut self) {
         self.start.write_all(b"!").unwrap();
     }
@@ -140,33 +145,108 @@ pub struct Kernel {
 /// is refused the child exits and its test fails at once; two children that wake each other would
 /// otherwise wait forever.
 pub fn alone_on_one_cpu() {
-    // SAFETY: the structures are complete and live until the calls return.
+    let priority = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the structure lives until the call returns.
     unsafe {
-        let mut cpus: libc::cpu_set_t = zeroed();
-        libc::CPU_SET(0, &mut cpus);
-        let priority = libc::sched_param { sched_priority: 1 };
-        if libc::sched_setaffinity(0, size_of_val(&cpus), &raw const cpus) != 0
-            || libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) != 0
-        {
+        if !pin(0, 0) || libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) != 0 {
             libc::syscall(libc::SYS_exit_group, 1);
         }
     }
 }
 
-/// Sleeps for 20 ms (clock_nanosleep(2)).
+/// The time of a wait.
+pub const NAP: Duration = Duration::from_millis(20);
+
+/// Sleeps with one system call.
 pub fn nap() {
-    let time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 20_000_000,
-    };
-    // SAFETY: the structure lives until the call returns.
-    unsafe {
-        libc::syscall(
-            libc::SYS_clock_nanosleep,
-            libc::CLOCK_MONOTONIC,
-            0,
-            &raw const time,
-            0,
-        );
+    thread::sleep(NAP);
+}
+
+/// Waits for an event of one or two descriptors, up to a time.
+pub fn poll(descriptors: &[i32], events: i16, milliseconds: i32) {
+    let (fd, revents) = (-1, 0);
+    let mut polls = [libc::pollfd { fd, events, revents }; 2];
+    for (poll, descriptor) in polls.iter_mut().zip(descriptors) {
+        poll.fd = *descriptor;
     }
+    // SAFETY: the array has at least this number of elements.
+    unsafe {
+        libc::poll(
+            polls.as_mut_ptr(),
+            descriptors.len() as libc::nfds_t,
+            milliseconds,
+        )
+    };
+}
+
+/// Makes this number of system calls that do nothing.
+pub fn getppid(calls: u64) {
+    for _ in 0..calls {
+        let _parent = rustix::process::getppid();
+    }
+}
+
+/// Runs a thread on one CPU; 0 is the calling one. It returns whether that is permitted.
+pub fn pin(thread: i32, cpu: usize) -> bool {
+    // SAFETY: the structure is complete and lives until the call returns.
+    unsafe {
+        let mut cpus: libc::cpu_set_t = zeroed();
+        libc::CPU_SET(cpu, &mut cpus);
+        libc::sched_setaffinity(thread, size_of_val(&cpus), &raw const cpus) == 0
+    }
+}
+
+/// Numbers that this process shares with its children.
+pub fn shared_numbers() -> &'static [AtomicU32; 1024] {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+    // SAFETY: a new page of zeros, which is never unmapped.
+    unsafe { &*libc::mmap(null_mut(), 4096, protection, flags, -1, 0).cast() }
+}
+
+/// A program that ends with the test.
+pub struct Running(pub process::Child);
+
+impl Running {
+    pub fn start(command: &mut Command) -> Self {
+        Self(command.stdin(Stdio::piped()).spawn().unwrap())
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    pub fn send(&mut self, input: &str) {
+        self.0
+            .stdin
+            .as_mut()
+            .unwrap()
+            .write_all(input.as_bytes())
+            .unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have exited.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Compiles a program with `cc` or `c++`.
+pub fn compile(compiler: &str, source: &str, program: &Path, options: &[&str]) {
+    let file = program.with_extension(if compiler == "cc" { "c" } else { "cc" });
+    fs::write(&file, source).unwrap();
+    run(Command::new(compiler)
+        .args(["-O1", "-Wl,--build-id", "-o"])
+        .args([program, &file])
+        .args(options));
+}
+
+/// Runs a command, which must succeed; returns its output.
+pub fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
