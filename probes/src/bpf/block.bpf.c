@@ -37,28 +37,13 @@ struct request_times {
 
 /* By address of the request. Drivers reuse the requests of their tag sets, so the number of stale
  * entries is bounded. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, __u64);
-	__type(value, struct request_times);
-} in_flight SEC(".maps");
+MAP(in_flight, BPF_MAP_TYPE_HASH, __u64, struct request_times, 16384);
 
 /* The number of each device, by dev_t. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4 * MAX_DEVICES);
-	__type(key, __u32);
-	__type(value, __u32);
-} device_numbers SEC(".maps");
+MAP(device_numbers, BPF_MAP_TYPE_HASH, __u32, __u32, 4 * MAX_DEVICES);
 
 /* The dev_t of each number that is in use. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_DEVICES);
-	__type(key, __u32);
-	__type(value, __u32);
-} number_owners SEC(".maps");
+MAP(number_owners, BPF_MAP_TYPE_HASH, __u32, __u32, MAX_DEVICES);
 
 /* For user space: the dev_t of each number, 0 while the number is free. */
 MAPPED_ARRAY(numbered_devices, __u64, MAX_DEVICES);

@@ -18,12 +18,7 @@ struct line_groups {
 	__u8 group[LINES];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct line_groups);
-} line_groups SEC(".maps");
+MAP(line_groups, BPF_MAP_TYPE_ARRAY, __u32, struct line_groups, 1);
 
 static __always_inline __u32 group_of(__u32 line)
 {
@@ -42,12 +37,7 @@ struct start_times {
 	__u64 hard;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct start_times);
-} start_times SEC(".maps");
+MAP(start_times, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct start_times, 1);
 
 static __always_inline struct start_times *this_cpu(void)
 {

@@ -20,6 +20,15 @@ struct histogram {
 	__u64 unused[7];
 };
 
+/* A map of `count` elements. */
+#define MAP(name, kind, key_type, element, count)                                                                      \
+	struct {                                                                                                       \
+		__uint(type, kind);                                                                                    \
+		__uint(max_entries, count);                                                                            \
+		__type(key, key_type);                                                                                 \
+		__type(value, element);                                                                                \
+	} name SEC(".maps")
+
 /* An array of `count` elements that user space maps into its memory. */
 #define MAPPED_ARRAY(name, element, count)                                                                             \
 	struct {                                                                                                       \

@@ -25,12 +25,7 @@ struct sample {
 	__u64 frames[KERNEL_FRAMES + USER_FRAMES];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sample);
-} scratch SEC(".maps");
+MAP(scratch, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct sample, 1);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

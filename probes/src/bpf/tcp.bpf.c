@@ -44,12 +44,7 @@ struct port_page {
 MAPPED_ARRAY(port_numbers, struct port_page, 65536 / PORT_PAGE);
 
 /* The port of each number that is in use. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, PORTS);
-	__type(key, __u32);
-	__type(value, __u32);
-} number_owners SEC(".maps");
+MAP(number_owners, BPF_MAP_TYPE_HASH, __u32, __u32, PORTS);
 
 /* For user space: the port of each number, 0 while the number is free. */
 MAPPED_ARRAY(numbered_ports, __u64, PORTS);

@@ -209,12 +209,7 @@ static __always_inline __u32 kind_of_name(struct dentry *dentry)
  * gives their addresses and descriptors to other files. */
 enum { KNOWN_FILES = 256, KIND_MASK = 7 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, KNOWN_FILES);
-	__type(key, __u32);
-	__type(value, __u64);
-} known_files SEC(".maps");
+MAP(known_files, BPF_MAP_TYPE_ARRAY, __u32, __u64, KNOWN_FILES);
 
 static __always_inline __u32 kind_of(struct file *file, __u32 descriptor)
 {
