@@ -356,6 +356,3 @@ fn timestamp(word: &str, is_seconds: bool) -> Result<i64, LineError> {
     let fits = nanoseconds.abs() < 9.223_372_036_854_776e18;
     fits.then_some(nanoseconds.round() as i64).ok_or_else(outside)
 }
-
-#[cfg(test)]
-mod tests;

@@ -202,28 +202,3 @@ fn mutated_texts_are_errors_or_complete_rows() {
         }
     }
 }
-
-/// A device that becomes idle has no row although the lines around it are unchanged; later it has a
-/// row again.
-#[test]
-fn unchanged_lines_keep_their_rows_if_others_have_none() {
-    let disk = PARSERS.iter().find(|parser| parser.name == "disk").unwrap();
-    let line = |name: &str, count: u32| format!("7 0 {name} {}\n", format!("{count} ").repeat(17).trim_end());
-    let text = |counts: [u32; 4]| -> Vec<u8> {
-        let names = ["loop0", "vda", "loop1", "vdb"].into_iter();
-        names
-            .zip(counts)
-            .map(|(name, count)| line(name, count))
-            .collect::<String>()
-            .into_bytes()
-    };
-    let counts = [
-        [1, 2, 3, 4],
-        [0, 2, 3, 4],
-        [0, 2, 3, 4],
-        [0, 2, 0, 4],
-        [5, 2, 0, 4],
-        [5, 1, 3, 4],
-    ];
-    check(disk, &counts.map(text)).unwrap();
-}
