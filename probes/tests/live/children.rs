@@ -113,10 +113,12 @@ impl Child {
             .collect();
         Kernel {
             is_asleep: read("stat").contains(") S "),
-            voluntary: field("voluntary"),
-            involuntary: field("nonvoluntary"),
-            waited_ns: schedstat[1],
-            timeslices: schedstat[2],
+            counts: [
+                field("voluntary"),
+                field("nonvoluntary"),
+                schedstat[1],
+                schedstat[2],
+            ],
         }
     }
 }
@@ -132,13 +134,11 @@ impl Drop for Child {
 }
 
 /// The kernel's counters of one thread.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Kernel {
     pub is_asleep: bool,
-    pub voluntary: u64,
-    pub involuntary: u64,
-    pub waited_ns: u64,
-    pub timeslices: u64,
+    /// Voluntary and involuntary switches, time that it waited for a CPU (ns), periods on a CPU.
+    pub counts: [u64; 4],
 }
 
 /// Runs the calling thread on the first CPU with real-time priority (sched(7), SCHED_FIFO). If that

@@ -14,13 +14,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::rc::Rc;
 
-use crate::children::run;
-use crate::readings::Live;
-use crate::readings::Reading;
-use crate::readings::alone;
-use crate::readings::between;
-use crate::readings::eventually;
-use loadprint_probes::Options;
+use crate::prelude::*;
 use loadprint_recording::histogram::subtract;
 use memmap2::MmapMut;
 use tempfile::TempDir;

@@ -5,11 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::net::UdpSocket;
 
-use crate::readings::Live;
-use crate::readings::Reading;
-use crate::readings::Row;
-use crate::readings::between;
-use loadprint_probes::Options;
+use crate::prelude::*;
 
 const SOFTIRQS: [&str; 10] = [
     "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",

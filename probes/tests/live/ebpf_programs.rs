@@ -4,15 +4,7 @@ use std::process;
 use std::rc::Rc;
 use std::thread;
 
-use loadprint_probes::NotRunning;
-use loadprint_probes::Options;
-
-use crate::children::getppid;
-use crate::children::pin;
-use crate::readings::Live;
-use crate::readings::between;
-use crate::readings::refusal;
-use crate::readings::watching;
+use crate::prelude::*;
 
 /// System calls that the test makes between two readings.
 const CALLS: u64 = 2_000;

@@ -16,14 +16,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use crate::children::run;
-use crate::readings::Live;
-use crate::readings::Reading;
-use crate::readings::Row;
-use crate::readings::alone;
-use crate::readings::between;
-use crate::readings::eventually;
-use loadprint_probes::Options;
+use crate::prelude::*;
 use loadprint_recording::histogram::bucket;
 use rustix::net::sockopt::set_socket_linger;
 use rustix::thread::LinkNameSpaceType;

@@ -1,6 +1,6 @@
 //! Attacks the readers of symbols with processes of an unprivileged user. Needs root.
 
-use crate::common;
+use crate::prelude::*;
 use std::fs;
 use std::fs::OpenOptions;
 use std::fs::Permissions;
@@ -18,9 +18,6 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use crate::children::Running;
-use crate::children::compile;
-use crate::children::run;
 use loadprint_probes::symbols::Answer;
 use loadprint_probes::symbols::Description;
 use loadprint_probes::symbols::MAX_NAME;

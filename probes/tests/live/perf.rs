@@ -1,14 +1,8 @@
 //! Tests counters on CPUs with software events of the kernel, which need no PMU.
 
-use crate::common;
+use crate::prelude::*;
 use std::ptr::null_mut;
 
-use crate::children::pin;
-use crate::readings::Live;
-use crate::readings::between;
-use loadprint_probes::Host;
-use loadprint_probes::NotRunning;
-use loadprint_probes::Options;
 use loadprint_probes::Probe;
 use loadprint_probes::perf::Event;
 use loadprint_probes::perf::open_events;

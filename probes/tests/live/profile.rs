@@ -1,6 +1,6 @@
 //! Tests the sampled stacks with programs of known functions on the running kernel. Needs root.
 
-use crate::common;
+use crate::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
 use std::fs::Permissions;
@@ -9,15 +9,6 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::children::Running;
-use crate::children::compile;
-use crate::children::run;
-use crate::readings::Live;
-use crate::readings::refusal;
-use crate::readings::until;
-use crate::readings::watching;
-use loadprint_probes::NotRunning;
-use loadprint_probes::Options;
 use serde_json::Value as Json;
 
 /// Works from the first byte of its input: `NAME::often` three times as long as `NAME::seldom`, and

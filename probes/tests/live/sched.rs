@@ -11,21 +11,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use crate::children::Child;
-use crate::children::Kernel;
-use crate::children::NAP;
-use crate::children::alone_on_one_cpu;
-use crate::children::nap;
-use crate::children::poll;
-use crate::children::shared_numbers;
-use crate::control_group::ControlGroup;
-use crate::readings::Live;
-use crate::readings::Reading;
-use crate::readings::between;
-use crate::readings::eventually;
-use crate::readings::until;
-use crate::readings::watching;
-use loadprint_probes::ebpf::Shared;
+use crate::prelude::*;
 use rustix::thread::futex;
 
 /// The two probes of the scheduler's programs.
@@ -98,12 +84,7 @@ impl Sched {
         let [voluntary, involuntary] = ["voluntary", "involuntary"].map(|column| seen.switches(column));
         let [waits] = seen.periods(["run queue"]);
         let ours = [voluntary, involuntary, seen.sum_ns("run queue"), waits];
-        let kernels = [
-            now.voluntary - before.1.voluntary,
-            now.involuntary - before.1.involuntary,
-            now.waited_ns - before.1.waited_ns,
-            now.timeslices - before.1.timeslices,
-        ];
+        let kernels = [0, 1, 2, 3].map(|place| now.counts[place] - before.1.counts[place]);
         let more = ours.iter().zip(kernels).any(|(ours, kernels)| *ours > kernels);
         assert!(!more, "{seen:?}\nkernel: {kernels:?}");
         assert!(seen.off_cpu() <= kernels[3], "{seen:?}\nkernel: {kernels:?}");
@@ -121,16 +102,10 @@ impl Sched {
 
     /// The counts of a sleeping child, once they no longer change.
     fn before(&mut self, child: &Child, role: &str) -> (Seen, Kernel) {
-        let still = |one: &Kernel, other: &Kernel| {
-            one.is_asleep
-                && other.is_asleep
-                && one.voluntary == other.voluntary
-                && one.timeslices == other.timeslices
-        };
         eventually("the child sleeps", || {
             let first = child.kernel();
             let seen = self.read(role);
-            still(&first, &child.kernel()).then_some((seen, first))
+            (first.is_asleep && first == child.kernel()).then_some((seen, first))
         })
     }
 }

@@ -1,22 +1,12 @@
 //! Tests statement latency with programs that export the function of MySQL and of MariaDB and call
 //! it a known number of times. `workloads/tests/statements.rs` tests it with a real server.
 
-use crate::common;
+use crate::prelude::*;
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process;
 use std::process::Command;
-
-use crate::children::Running;
-use crate::children::compile;
-use crate::readings::Live;
-use crate::readings::Reading;
-use crate::readings::Row;
-use crate::readings::refusal;
-use crate::readings::until;
-use crate::readings::watching;
-use loadprint_probes::Options;
 
 /// Reads numbers of commands and handles each for a millisecond.
 const MAIN: &str = "

@@ -16,14 +16,7 @@ use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
-use crate::children::NAP;
-use crate::children::nap;
-use crate::children::poll;
-use crate::control_group::ControlGroup;
-use crate::readings::repeat;
-use crate::readings::until;
-use crate::watched::Watched;
-use loadprint_probes::ebpf::Shared;
+use crate::prelude::*;
 use rustix::thread::futex;
 
 /// Waits on a futex for 20 ms.

@@ -6,13 +6,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use crate::children::Child;
-use crate::children::alone_on_one_cpu;
-use crate::children::pin;
-use crate::children::shared_numbers;
-use crate::control_group::ControlGroup;
-use crate::readings::repeat;
-use crate::watched::Watched;
+use crate::prelude::*;
 use rustix::thread::futex;
 use rustix::time::ClockId;
 use rustix::time::clock_gettime;

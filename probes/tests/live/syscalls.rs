@@ -15,14 +15,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use crate::children::Child;
-use crate::children::getppid;
-use crate::readings::Live;
-use crate::readings::Reading;
-use crate::readings::between;
-use crate::readings::until;
-use crate::readings::watching;
-use loadprint_probes::ebpf::Shared;
+use crate::prelude::*;
 
 /// Timeout of a receive call without data (SO_RCVTIMEO, socket(7)).
 const BLOCKED: Duration = Duration::from_millis(50);
