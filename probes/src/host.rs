@@ -23,6 +23,10 @@ pub(crate) fn fix_of<'fix>(error: &impl fmt::Display, fix: &'fix str) -> &'fix s
     }
 }
 
+fn unavailable(error: &ProbeError, fix: &str) -> NotRunning {
+    NotRunning::Unavailable(format!("{error}; {}", fix_of(error, fix)))
+}
+
 /// The roots of `/proc` and `/sys`.
 #[derive(Clone, Debug)]
 pub struct Host {
@@ -64,7 +68,7 @@ impl Host {
     pub fn long_source(&self, name: &str, fix: &str) -> Result<Source, NotRunning> {
         let opened = Source::sized(self.proc(name), Source::PIECE)
             .and_then(|mut source| source.pieces(|_| Ok(())).map(|()| source));
-        opened.map_err(|error| NotRunning::Unavailable(format!("{error}; {}", fix_of(&error, fix))))
+        opened.map_err(|error| unavailable(&error, fix))
     }
 
     /// Opens a file under `/proc` and reads it once.
@@ -74,7 +78,7 @@ impl Host {
     pub fn source(&self, name: &str, fix: &str) -> Result<Source, NotRunning> {
         let opened =
             Source::open(self.proc(name)).and_then(|mut source| source.read().map(drop).map(|()| source));
-        opened.map_err(|error| NotRunning::Unavailable(format!("{error}; {}", fix_of(&error, fix))))
+        opened.map_err(|error| unavailable(&error, fix))
     }
 }
 
@@ -118,18 +122,13 @@ impl Source {
     /// # Errors
     /// When it cannot be opened.
     pub fn sized(path: PathBuf, size: usize) -> Result<Self, ProbeError> {
-        match File::open(&path) {
-            Ok(file) => Ok(Self {
-                file,
-                path,
-                buffer: vec![0; size],
-                end: EndOfFile::EmptyRead,
-            }),
-            Err(source) => Err(ProbeError::Read {
-                path: path.display().to_string(),
-                source,
-            }),
-        }
+        let file = File::open(&path).map_err(|source| unreadable(&path, source))?;
+        Ok(Self {
+            file,
+            path,
+            buffer: vec![0; size],
+            end: EndOfFile::EmptyRead,
+        })
     }
 
     /// Treats a short read as the end of the file, which saves a system call.
@@ -167,26 +166,25 @@ impl Source {
             if length == self.buffer.len() {
                 self.buffer.resize(2 * length, 0);
             }
-            match self.file.read_at(&mut self.buffer[length..], length as u64) {
-                Ok(0) => return Ok(&self.buffer[..length]),
-                Ok(count) => {
-                    length += count;
-                    let at_end = match self.end {
-                        EndOfFile::EmptyRead => false,
-                        EndOfFile::ShortRead => true,
-                        EndOfFile::RoomForRecord(record) => count + record < Self::SEQ_PAGE,
-                    };
-                    if at_end && length < self.buffer.len() {
-                        return Ok(&self.buffer[..length]);
-                    }
-                }
+            let count = self.read_at(length, length as u64)?;
+            length += count;
+            let at_end = match self.end {
+                EndOfFile::EmptyRead => false,
+                EndOfFile::ShortRead => true,
+                EndOfFile::RoomForRecord(record) => count + record < Self::SEQ_PAGE,
+            };
+            if count == 0 || at_end && length < self.buffer.len() {
+                return Ok(&self.buffer[..length]);
+            }
+        }
+    }
+
+    /// Reads from an offset of the file to the end of the buffer, from `start` on.
+    fn read_at(&mut self, start: usize, offset: u64) -> Result<usize, ProbeError> {
+        loop {
+            match self.file.read_at(&mut self.buffer[start..], offset) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => {
-                    return Err(ProbeError::Read {
-                        path: self.path(),
-                        source,
-                    });
-                }
+                read => return read.map_err(|source| unreadable(&self.path, source)),
             }
         }
     }
@@ -215,19 +213,7 @@ impl Source {
             if incomplete == self.buffer.len() {
                 self.buffer.resize(2 * incomplete, 0);
             }
-            let count = match self
-                .file
-                .read_at(&mut self.buffer[incomplete..], offset + incomplete as u64)
-            {
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(source) => {
-                    return Err(ProbeError::Read {
-                        path: self.path(),
-                        source,
-                    });
-                }
-            };
+            let count = self.read_at(incomplete, offset + incomplete as u64)?;
             let end = incomplete + count;
             let lines = match count {
                 0 => end,
@@ -251,10 +237,11 @@ impl Source {
     pub fn error_at_path(&self, error: ParseError) -> ProbeError {
         error.at(&self.path)
     }
+}
 
-    fn path(&self) -> String {
-        self.path.display().to_string()
-    }
+fn unreadable(path: &Path, source: io::Error) -> ProbeError {
+    let path = path.display().to_string();
+    ProbeError::Read { path, source }
 }
 
 /// A parse error without the path, which pure parsers do not have.

@@ -92,28 +92,21 @@ impl Event {
     }
 }
 
-/// The values of one counter, or the sums of several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Reading {
-    value: u64,
-    enabled_ns: u64,
-    running_ns: u64,
-}
+/// Value, time enabled and time running of a counter.
+type Reading = [u64; 3];
 
-/// The value, if the counter ever ran. A counter that got no place in the PMU has no value, not 0.
-fn classify(reading: Reading) -> Option<u64> {
-    (reading.running_ns > 0).then_some(reading.value)
-}
-
-/// The rows of one set of CPUs.
-#[derive(Debug)]
-struct Sum {
-    cpus: String,
-    set: CpuSet,
+/// The cells of a row: the sums of the counters of one event. A counter that got no place in the PMU has no
+/// value, not 0.
+fn cells(readings: impl Iterator<Item = Reading>) -> [Option<u64>; 3] {
+    let sum = |one: Reading, other: Reading| [0, 1, 2].map(|place| one[place].wrapping_add(other[place]));
+    let Some([value, enabled_ns, running_ns]) = readings.reduce(sum) else {
+        return [None; 3];
+    };
+    let value = (running_ns > 0).then_some(value);
+    [value, Some(enabled_ns), Some(running_ns)]
 }
 
 /// The counters of one event by CPU; none if the processor does not have the event.
-#[derive(Debug)]
 struct Counters {
     event: &'static str,
     on_cpus: Vec<(u32, Counter)>,
@@ -134,21 +127,11 @@ pub fn open_events(
     events: &[(&'static str, Event)],
 ) -> Result<Box<dyn Probe>, NotRunning> {
     let online = online_cpus(host)?;
-    let mut sums: Vec<_> = options
-        .cpusets
-        .iter()
-        .map(|(role, set)| Sum {
-            cpus: role.clone(),
-            set: set.clone(),
-        })
-        .collect();
+    let mut sums = options.cpusets.clone();
     if sums.is_empty() {
-        sums.push(Sum {
-            cpus: "all".to_owned(),
-            set: online.clone(),
-        });
+        sums.push(("all".to_owned(), online.clone()));
     }
-    let counted = |cpu: &&u32| sums.iter().any(|sum| sum.set.contains(**cpu));
+    let counted = |cpu: &&u32| sums.iter().any(|(_, set)| set.contains(**cpu));
     let cpus: Vec<u32> = online.cpus().iter().filter(counted).copied().collect();
     let mut counters = vec![];
     let mut refusal = None;
@@ -204,81 +187,46 @@ fn refused(error: &io::Error, counters: usize) -> String {
 }
 
 impl Counters {
-    fn read(&mut self, sums: &[Sum], rows: &mut Rows) -> Result<(), ProbeError> {
+    fn read(&mut self, sums: &[(String, CpuSet)], rows: &mut Rows) -> Result<(), ProbeError> {
         let mut readings = Vec::with_capacity(self.on_cpus.len());
         for (cpu, counter) in &mut self.on_cpus {
             let read = counter.read_count_and_time();
             let read = read
                 .map_err(|error| ProbeError::Source(format!("perf: {} on CPU {cpu}: {error}", self.event)))?;
-            let reading = Reading {
-                value: read.count,
-                enabled_ns: read.time_enabled,
-                running_ns: read.time_running,
-            };
-            readings.push((*cpu, reading));
+            readings.push((*cpu, [read.count, read.time_enabled, read.time_running]));
         }
-        for Sum { cpus, set } in sums {
+        for (cpus, set) in sums {
             rows.row(&[self.event.as_bytes(), cpus.as_bytes()]);
-            match total(
-                readings
-                    .iter()
-                    .filter(|(cpu, _)| set.contains(*cpu))
-                    .map(|(_, reading)| *reading),
-            ) {
-                Some(total) => {
-                    rows.uint_or_null(classify(total));
-                    rows.uint(total.enabled_ns);
-                    rows.uint(total.running_ns);
-                }
-                None => rows.nulls(COLUMNS.len()),
-            }
+            let on_cpus = readings.iter().filter(|(cpu, _)| set.contains(*cpu));
+            let cells = cells(on_cpus.map(|(_, reading)| *reading));
+            cells.into_iter().for_each(|cell| rows.uint_or_null(cell));
         }
         Ok(())
     }
-}
-
-/// The sums of the counters of one event; `None` if there are none.
-fn total(readings: impl Iterator<Item = Reading>) -> Option<Reading> {
-    readings.reduce(|sum, reading| Reading {
-        value: sum.value.wrapping_add(reading.value),
-        enabled_ns: sum.enabled_ns.wrapping_add(reading.enabled_ns),
-        running_ns: sum.running_ns.wrapping_add(reading.running_ns),
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn reading(value: u64, enabled_ns: u64, running_ns: u64) -> Reading {
-        Reading {
-            value,
-            enabled_ns,
-            running_ns,
+    #[test]
+    fn counters_are_summed_and_one_that_never_ran_has_no_value() {
+        for (readings, value) in [
+            (&[[0, 1000, 0]][..], None),
+            (&[[7, 1000, 0]], None),
+            (&[[0, 0, 0]], None),
+            // The counter ran and counted 0.
+            (&[[0, 1000, 1]], Some(0)),
+            // A multiplexed value is not scaled.
+            (&[[7, 1000, 250]], Some(7)),
+            (&[[u64::MAX, 1000, 1000]], Some(u64::MAX)),
+            (&[[1, 500, 10], [u64::MAX, 500, 5]], Some(0)),
+        ] {
+            assert_eq!(cells(readings.iter().copied())[0], value, "{readings:?}");
         }
-    }
-
-    #[test]
-    fn counter_that_never_ran_has_no_value() {
-        assert_eq!(classify(reading(0, 1000, 0)), None);
-        assert_eq!(classify(reading(7, 1000, 0)), None);
-        assert_eq!(classify(reading(0, 0, 0)), None);
-        assert_eq!(
-            classify(reading(0, 1000, 1)),
-            Some(0),
-            "the counter ran and counted 0"
-        );
-        // A multiplexed value is not scaled.
-        assert_eq!(classify(reading(7, 1000, 250)), Some(7));
-        assert_eq!(classify(reading(7, 1000, 1000)), Some(7));
-        assert_eq!(classify(reading(u64::MAX, 1000, 1000)), Some(u64::MAX));
-    }
-
-    #[test]
-    fn counters_are_summed() {
-        let both = [reading(1, 10, 10), reading(u64::MAX, 10, 5)];
-        assert_eq!(total(both.into_iter()), Some(reading(0, 20, 15)));
-        assert_eq!(total([].into_iter()), None);
+        let both = [[1, 10, 10], [2, 10, 5]];
+        assert_eq!(cells(both.into_iter()), [Some(3), Some(20), Some(15)]);
+        assert_eq!(cells([].into_iter()), [None; 3]);
     }
 
     #[test]
