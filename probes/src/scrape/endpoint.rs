@@ -149,6 +149,7 @@ impl Endpoint {
             ureq::Error::Timeout(_) => {
                 format!("no complete response within {} s", self.timeout.as_secs_f64())
             }
+            // Without the words that ureq puts before it.
             ureq::Error::Io(error) => error.to_string(),
             error => error.to_string(),
         }

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use base64::prelude::*;
+
 /// The endpoints and their limits.
 #[derive(Clone, Debug)]
 pub struct Scrapes {
@@ -118,26 +120,25 @@ impl Credentials {
     /// When the file cannot be read, other users can read it, or it has another content.
     pub fn read(path: &Path) -> Result<Self, String> {
         let file_name = path.display();
-        let mut file = fs::File::open(path).map_err(|error| format!("{file_name}: {error}"))?;
-        let mode = file
-            .metadata()
-            .map_err(|error| format!("{file_name}: {error}"))?
-            .mode();
+        let failed = |error| format!("{file_name}: {error}");
+        let mut file = fs::File::open(path).map_err(failed)?;
+        let mode = file.metadata().map_err(failed)?.mode();
         if mode & 0o077 != 0 {
             return Err(format!(
                 "{file_name}: other users can read it; run chmod 600 {file_name}"
             ));
         }
         let mut text = String::new();
-        file.read_to_string(&mut text)
-            .map_err(|error| format!("{file_name}: {error}"))?;
+        file.read_to_string(&mut text).map_err(failed)?;
         let malformed =
             || format!("{file_name}: it must have one line, `basic USER:PASSWORD` or `bearer TOKEN`");
         let line = text.trim_end_matches(['\r', '\n']);
         let (scheme, secret) = line.split_once(' ').ok_or_else(malformed)?;
         let printable = !secret.is_empty() && !secret.bytes().any(|byte| byte.is_ascii_control());
         let header = match scheme.to_ascii_lowercase().as_str() {
-            "basic" if printable && secret.contains(':') => format!("Basic {}", base64(secret.as_bytes())),
+            "basic" if printable && secret.contains(':') => {
+                format!("Basic {}", BASE64_STANDARD.encode(secret))
+            }
             "bearer" if printable && secret.bytes().all(|byte| byte.is_ascii_graphic()) => {
                 format!("Bearer {secret}")
             }
@@ -151,25 +152,6 @@ impl Credentials {
     pub fn header(&self) -> &str {
         &self.header
     }
-}
-
-/// RFC 4648, section 4.
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for three in bytes.chunks(3) {
-        let at = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for index in 0..4 {
-            let six = (bits >> (18 - 6 * index)) as usize & 63;
-            out.push(if index <= three.len() {
-                char::from(ALPHABET[six])
-            } else {
-                '='
-            });
-        }
-    }
-    out
 }
 
 #[cfg(test)]
