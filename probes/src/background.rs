@@ -7,7 +7,6 @@
 //! The thread starts at the first read, not when the probe is opened: a thread inherits the
 //! capabilities of its creator, and the recorder drops its own in between.
 
-use std::fmt;
 use std::io;
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::SyncSender;
@@ -20,7 +19,6 @@ use crate::prelude::*;
 use loadprint_recording::clock::monotonic_ns;
 
 /// A finished read.
-#[derive(Debug)]
 struct Reading {
     rows: Rows,
     result: Result<(), ProbeError>,
@@ -120,15 +118,6 @@ impl Background {
                 .spawn(work);
             self.start_error = started.err();
         }
-    }
-}
-
-impl fmt::Debug for Background {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Background")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
     }
 }
 

@@ -5,7 +5,7 @@
 //! that tests run unprivileged on a fake host. A value that the source does not print is null; a
 //! source that cannot be read is an error or [`NotRunning`].
 
-pub mod background;
+mod background;
 pub mod ebpf;
 pub mod hardware;
 pub mod host;
@@ -20,7 +20,7 @@ pub mod registry;
 pub mod scrape;
 pub mod symbols;
 
-use std::fmt::Debug;
+use std::fmt;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ use rustix::thread::CapabilitySet;
 ///
 /// Most sources are read in [`Probe::sample`]. A source that can be slow or hang is read on a
 /// separate thread, by [`background::Background`]; the other methods exist for it.
-pub trait Probe: Debug {
+pub trait Probe {
     /// The schema of its rows, if the entry does not declare it completely. Shape and columns are
     /// those of the entry.
     fn schema(&self) -> Option<&Schema> {
@@ -71,6 +71,12 @@ pub trait Probe: Debug {
     /// A file next to the table, which the recorder writes after the last tick.
     fn recorded_file(&mut self) -> Option<RecordedFile> {
         None
+    }
+}
+
+impl fmt::Debug for dyn Probe {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Probe")
     }
 }
 

@@ -1,38 +1,20 @@
-//! Measures block I/O latency by device and operation: time in the queue, and time in the device.
+//! Measures block I/O by device and operation: latency (time in the queue, and time in the device), and
+//! sizes.
 //!
 //! A request is in a queue while an I/O scheduler, a plug or a busy device holds it; a request that
 //! is issued directly has no queue time. Devices are whole disks and requests are those of the
 //! driver, after merging and splitting; I/O to partitions counts for their disk. Device mapper, md,
 //! zram and brd handle bios and have no requests; their I/O is measured on the disks below them.
 
-use std::fmt::Debug;
-use std::fmt::Formatter;
 use std::fs;
-use std::io;
-use std::rc::Rc;
 
-use libbpf_rs::MapCore;
-use libbpf_rs::MapFlags;
-use libbpf_rs::skel::OpenSkel;
-use libbpf_rs::skel::Skel;
-use libbpf_rs::skel::SkelBuilder;
 use loadprint_recording::histogram::BUCKETS;
 
-use super::Shared;
-use super::has_tracepoint;
-use super::histogram_cells;
-use super::load_object;
-use super::map::Histograms;
-use super::map::MappedArray;
-use super::map::shared_sets;
-use super::map::unmapped;
-use super::object;
-use super::programs::size_call_counters;
+use super::prelude::*;
 use super::skeletons::block::BlockSkel;
 use super::skeletons::block::BlockSkelBuilder;
 use super::skeletons::block::types::limits as Limits;
 use super::skeletons::block::types::operation as Operation;
-use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
@@ -75,18 +57,12 @@ const OTHER_DEVICES: &str = "other";
 
 /// The programs and the numbers of the devices, which two probes share.
 pub(super) struct Requests {
-    pub(super) programs: BlockSkel<'static>,
+    programs: BlockSkel<'static>,
     /// The dev_t of each number.
     numbered_devices: MappedArray<u64>,
     /// How many devices can have a number.
     devices: usize,
-    pub(super) sets: usize,
-}
-
-impl Debug for Requests {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Requests").finish_non_exhaustive()
-    }
+    sets: usize,
 }
 
 impl Requests {
@@ -94,7 +70,7 @@ impl Requests {
     ///
     /// # Errors
     /// [`NotRunning`] where this host cannot run them.
-    pub(super) fn get(host: &Host, shared: &Shared) -> Result<Rc<Self>, NotRunning> {
+    fn get(host: &Host, shared: &Shared) -> Result<Rc<Self>, NotRunning> {
         let mut block = shared.block.borrow_mut();
         if let Some(running) = block.upgrade() {
             return Ok(running);
@@ -108,37 +84,38 @@ impl Requests {
     fn start(host: &Host) -> Result<Self, NotRunning> {
         let disks = disks(host);
         let devices = (disks.len() + SPARE_DEVICES).min(Limits::MAX_DEVICES.0 as usize);
-        let load = |cpus: usize| {
-            let sets = shared_sets(cpus);
-            let elements = (devices + 1) * OPERATIONS.len() * sets;
-            let mut opened = BlockSkelBuilder::default().open(object())?;
-            size_call_counters(opened.open_object_mut(), cpus)?;
-            if let Some(constants) = opened.maps.rodata_data.as_mut() {
-                constants.devices = devices as u32;
-                constants.sets = sets as u32;
-            }
-            opened.maps.queue_time.set_max_entries(elements as u32)?;
-            opened.maps.device_time.set_max_entries(elements as u32)?;
-            opened.maps.sizes.set_max_entries(elements as u32)?;
-            let merges = has_tracepoint(c"block_rq_merge");
-            opened.progs.block_rq_merge.set_autoload(merges);
-            let mut programs = opened.load()?;
-            for (number, dev) in disks.iter().take(devices).enumerate() {
-                let number = (number as u32).to_ne_bytes();
+        let (programs, cpus) = load_object(
+            host,
+            "block",
+            BlockSkelBuilder::default(),
+            |opened, cpus| {
+                let sets = shared_sets(cpus);
+                let elements = ((devices + 1) * OPERATIONS.len() * sets) as u32;
+                if let Some(constants) = opened.maps.rodata_data.as_mut() {
+                    constants.devices = devices as u32;
+                    constants.sets = sets as u32;
+                }
+                opened.maps.queue_time.set_max_entries(elements)?;
+                opened.maps.device_time.set_max_entries(elements)?;
+                opened.maps.sizes.set_max_entries(elements)?;
+                let merges = has_tracepoint(c"block_rq_merge");
+                opened.progs.block_rq_merge.set_autoload(merges);
+                Ok(())
+            },
+            |programs| {
                 let maps = &programs.maps;
-                maps.device_numbers
-                    .update(&dev.to_ne_bytes(), &number, MapFlags::ANY)?;
-                maps.number_owners
-                    .update(&number, &dev.to_ne_bytes(), MapFlags::ANY)?;
-                maps.numbered_devices
-                    .update(&number, &u64::from(*dev).to_ne_bytes(), MapFlags::ANY)?;
-            }
-            programs.attach()?;
-            Ok((programs, sets))
-        };
-        let (programs, sets) = load_object(host, "block", load)?;
-        let numbered_devices =
-            MappedArray::new(&programs.maps.numbered_devices).map_err(|error| unmapped(&error))?;
+                for (number, dev) in (0_u32..).zip(&disks[..devices.min(disks.len())]) {
+                    let (number, any) = (number.to_ne_bytes(), MapFlags::ANY);
+                    maps.device_numbers.update(&dev.to_ne_bytes(), &number, any)?;
+                    maps.number_owners.update(&number, &dev.to_ne_bytes(), any)?;
+                    let numbered = u64::from(*dev).to_ne_bytes();
+                    maps.numbered_devices.update(&number, &numbered, any)?;
+                }
+                programs.attach()
+            },
+        )?;
+        let numbered_devices = MappedArray::new(&programs.maps.numbered_devices)?;
+        let sets = shared_sets(cpus);
         Ok(Self {
             programs,
             numbered_devices,
@@ -147,9 +124,8 @@ impl Requests {
         })
     }
 
-    /// Slots of one set of histograms.
-    pub(super) fn slots(&self) -> usize {
-        (self.devices + 1) * OPERATIONS.len()
+    fn histograms(&self, map: &impl MapCore) -> Result<Histograms, NotRunning> {
+        Histograms::new(map, (self.devices + 1) * OPERATIONS.len(), self.sets)
     }
 }
 
@@ -172,14 +148,13 @@ fn disks(host: &Host) -> Vec<u32> {
 }
 
 /// The names of the devices that have a number, in the order of the numbers.
-#[derive(Debug)]
-pub(super) struct Names {
+struct Names {
     host: Host,
     names: Vec<String>,
 }
 
 impl Names {
-    pub(super) fn new(host: &Host) -> Self {
+    fn new(host: &Host) -> Self {
         Self {
             host: host.clone(),
             names: vec![],
@@ -187,7 +162,7 @@ impl Names {
     }
 
     /// Adds the names of new devices and returns all. A name is read once.
-    pub(super) fn updated(&mut self, requests: &Requests) -> &[String] {
+    fn updated(&mut self, requests: &Requests) -> &[String] {
         while let Some(dev) = requests.numbered_devices.counter(self.names.len(), 0) {
             if dev == 0 {
                 break;
@@ -217,16 +192,16 @@ impl Names {
 }
 
 /// A slot of the histograms.
-pub(super) struct Slot<'a> {
-    pub(super) index: usize,
-    pub(super) device: &'a str,
-    pub(super) operation: &'static str,
+struct Slot<'a> {
+    index: usize,
+    device: &'a str,
+    operation: &'static str,
     /// Whether it has a row before the first request.
-    pub(super) expected: bool,
+    expected: bool,
 }
 
 /// The slots of all devices that have a number, and of all others together.
-pub(super) fn slots<'a>(requests: &Requests, names: &'a [String]) -> impl Iterator<Item = Slot<'a>> {
+fn slots<'a>(requests: &Requests, names: &'a [String]) -> impl Iterator<Item = Slot<'a>> {
     let devices = requests.devices;
     let others = (devices, OTHER_DEVICES);
     let named = names.iter().map(String::as_str).enumerate();
@@ -241,7 +216,6 @@ pub(super) fn slots<'a>(requests: &Requests, names: &'a [String]) -> impl Iterat
     })
 }
 
-#[derive(Debug)]
 struct Block {
     requests: Rc<Requests>,
     names: Names,
@@ -252,22 +226,13 @@ struct Block {
 
 fn open(host: &Host, _: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
     let requests = Requests::get(host, shared)?;
-    let mapped = |requests: &Requests| -> io::Result<_> {
-        let maps = &requests.programs.maps;
-        let (slots, sets) = (requests.slots(), requests.sets);
-        Ok((
-            Histograms::new(&maps.queue_time, slots, sets)?,
-            Histograms::new(&maps.device_time, slots, sets)?,
-            MappedArray::new(&maps.lost)?,
-        ))
-    };
-    let (queue, device, lost) = mapped(&requests).map_err(|error| unmapped(&error))?;
+    let maps = &requests.programs.maps;
     Ok(Box::new(Block {
-        requests,
         names: Names::new(host),
-        queue,
-        device,
-        lost,
+        queue: requests.histograms(&maps.queue_time)?,
+        device: requests.histograms(&maps.device_time)?,
+        lost: MappedArray::new(&maps.lost)?,
+        requests,
     }))
 }
 
@@ -300,11 +265,59 @@ impl Probe for Block {
 }
 
 /// Appends sum and buckets of a slot. A slot without values is not read.
-pub(super) fn cells(rows: &mut Rows, histograms: &mut Histograms, slot: usize, is_used: bool) {
+fn cells(rows: &mut Rows, histograms: &mut Histograms, slot: usize, is_used: bool) {
     if is_used {
         let (sum, buckets) = histograms.merged(slot);
         histogram_cells(rows, sum, buckets);
     } else {
         histogram_cells(rows, 0, &[0; BUCKETS]);
+    }
+}
+
+/// The line of the sizes in the registry.
+pub const SIZE_ENTRY: ProbeEntry = ProbeEntry::ebpf(
+    "ebpf_block_size",
+    "block I/O sizes by device and operation",
+    &SIZE_SCHEMA,
+    open_size,
+);
+
+static SIZE_ENTITY: &[Text] = &[text("device"), text("operation")];
+static SIZE_SCHEMA: Schema = Schema::histogram(SIZE_ENTITY, SIZE_COLUMNS);
+const SIZE: &str = "__data_len of struct request at block_rq_issue, counted at block_rq_complete";
+static SIZE_COLUMNS: &[Column] = columns! {
+    counter(Byte) "sum_bytes", "bytes of all requests", SIZE;
+    buckets(Byte) "buckets", "requests by size; a flush has none", SIZE;
+};
+
+struct BlockSize {
+    requests: Rc<Requests>,
+    names: Names,
+    /// Shows which slots have requests: their sizes can all be 0.
+    time: Histograms,
+    sizes: Histograms,
+}
+
+fn open_size(host: &Host, _: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+    let requests = Requests::get(host, shared)?;
+    let maps = &requests.programs.maps;
+    Ok(Box::new(BlockSize {
+        names: Names::new(host),
+        time: requests.histograms(&maps.device_time)?,
+        sizes: requests.histograms(&maps.sizes)?,
+        requests,
+    }))
+}
+
+impl Probe for BlockSize {
+    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
+        for slot in slots(&self.requests, self.names.updated(&self.requests)) {
+            let is_used = self.time.sum(slot.index) > 0;
+            if is_used || slot.expected {
+                rows.row(&[slot.device.as_bytes(), slot.operation.as_bytes()]);
+                cells(rows, &mut self.sizes, slot.index, is_used);
+            }
+        }
+        Ok(())
     }
 }

@@ -5,25 +5,11 @@
 //! tracepoints and are not measured.
 
 use std::fs;
-use std::rc::Rc;
 
-use libbpf_rs::MapCore;
-use libbpf_rs::MapFlags;
-use libbpf_rs::skel::OpenSkel;
-use libbpf_rs::skel::Skel;
-use libbpf_rs::skel::SkelBuilder;
-
-use super::Shared;
-use super::histogram_cells;
-use super::load_object;
-use super::map::Histograms;
-use super::map::unmapped;
-use super::object;
-use super::programs::size_call_counters;
+use super::prelude::*;
 use super::skeletons::irq::IrqSkel;
 use super::skeletons::irq::IrqSkelBuilder;
 use super::skeletons::irq::types::limits as Limits;
-use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf("ebpf_irq", "time in soft and hard interrupts", &SCHEMA, open);
@@ -55,30 +41,22 @@ struct Irq {
     _programs: IrqSkel<'static>,
 }
 
-impl std::fmt::Debug for Irq {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Irq").finish_non_exhaustive()
-    }
-}
-
 fn open(host: &Host, _: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
     let (groups, numbers) = groups(lines(host));
-    let load = |cpus| {
-        let mut opened = IrqSkelBuilder::default().open(object())?;
-        size_call_counters(opened.open_object_mut(), cpus)?;
-        opened.maps.irq_time.set_max_entries((cpus * SLOTS) as u32)?;
-        let mut programs = opened.load()?;
-        let first = 0_u32.to_ne_bytes();
-        programs
-            .maps
-            .line_groups
-            .update(&first, &numbers, MapFlags::ANY)?;
-        programs.attach()?;
-        Ok((programs, cpus))
-    };
-    let (programs, cpus) = load_object(host, "irq", load)?;
+    let (programs, cpus) = load_object(
+        host,
+        "irq",
+        IrqSkelBuilder::default(),
+        |opened, cpus| opened.maps.irq_time.set_max_entries((cpus * SLOTS) as u32),
+        |programs| {
+            let first = 0_u32.to_ne_bytes();
+            let map = &programs.maps.line_groups;
+            map.update(&first, &numbers, MapFlags::ANY)?;
+            programs.attach()
+        },
+    )?;
     shared.add_programs("irq", programs.object())?;
-    let time = Histograms::new(&programs.maps.irq_time, SLOTS, cpus).map_err(|error| unmapped(&error))?;
+    let time = Histograms::new(&programs.maps.irq_time, SLOTS, cpus)?;
     Ok(Box::new(Irq {
         time,
         groups,

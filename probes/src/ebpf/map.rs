@@ -38,15 +38,15 @@ impl<T> MappedArray<T> {
     ///
     /// # Errors
     /// When the kernel refuses to map it, or its elements do not have the size of `T`.
-    pub fn new(map: &impl MapCore) -> io::Result<Self> {
+    pub fn new(map: &impl MapCore) -> Result<Self, NotRunning> {
         if map.value_size() as usize != size_of::<T>() {
-            return Err(io::Error::other("its elements have another size"));
+            return Err(unmapped(&io::Error::other("its elements have another size")));
         }
         let elements = map.max_entries() as usize;
         let length = elements * Self::WORDS * WORD;
-        let memory = MmapOptions::new().len(length).map_raw(map.as_fd().as_raw_fd())?;
+        let memory = MmapOptions::new().len(length).map_raw(map.as_fd().as_raw_fd());
         Ok(Self {
-            memory,
+            memory: memory.map_err(|error| unmapped(&error))?,
             elements,
             layout: PhantomData,
         })
@@ -139,10 +139,10 @@ impl Histograms {
     ///
     /// # Errors
     /// When it cannot be mapped, or has another size.
-    pub fn new(map: &impl MapCore, slots: usize, cpus: usize) -> io::Result<Self> {
+    pub fn new(map: &impl MapCore, slots: usize, cpus: usize) -> Result<Self, NotRunning> {
         let elements = MappedArray::new(map)?;
         if elements.elements < slots * cpus {
-            return Err(io::Error::other("it has too few histograms"));
+            return Err(unmapped(&io::Error::other("it has too few histograms")));
         }
         Ok(Self {
             elements,

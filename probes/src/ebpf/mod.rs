@@ -5,7 +5,6 @@
 //! without a system call, and never resets a counter.
 
 pub mod block;
-pub mod block_size;
 pub mod irq;
 mod map;
 pub mod profile;
@@ -45,9 +44,32 @@ use crate::host::fix_of;
 
 use block::Requests;
 use programs::Programs;
+use programs::size_call_counters;
 pub use roles::Roles;
 use sched::Scheduler;
 use skeletons::task_storage::TaskStorageSkelBuilder;
+
+/// The names that a probe of eBPF programs needs.
+mod prelude {
+    pub(super) use std::mem::offset_of;
+    pub(super) use std::rc::Rc;
+    pub(super) use std::sync::atomic::Ordering;
+
+    pub(super) use libbpf_rs::MapCore;
+    pub(super) use libbpf_rs::MapFlags;
+    pub(super) use libbpf_rs::skel::Skel;
+
+    pub(super) use super::Shared;
+    pub(super) use super::check_host;
+    pub(super) use super::has_tracepoint;
+    pub(super) use super::histogram_cells;
+    pub(super) use super::load_object;
+    pub(super) use super::map::Histograms;
+    pub(super) use super::map::MappedArray;
+    pub(super) use super::map::shared_sets;
+    pub(super) use super::roles::Roles;
+    pub(super) use crate::prelude::*;
+}
 
 /// The skeletons that `build.rs` generates from the programs: objects, maps, structs and enums.
 #[allow(
@@ -66,48 +88,17 @@ use skeletons::task_storage::TaskStorageSkelBuilder;
     reason = "generated"
 )]
 pub(crate) mod skeletons {
-    /// `block.bpf.c`.
-    pub mod block {
-        include!(concat!(env!("OUT_DIR"), "/block.skel.rs"));
+    macro_rules! skeletons {
+        ($($name:ident)*) => {
+            $(pub mod $name {
+                include!(concat!(env!("OUT_DIR"), "/", stringify!($name), ".skel.rs"));
+            })*
+        };
     }
-    /// `irq.bpf.c`.
-    pub mod irq {
-        include!(concat!(env!("OUT_DIR"), "/irq.skel.rs"));
-    }
-    /// `statements.bpf.c`.
-    pub mod statements {
-        include!(concat!(env!("OUT_DIR"), "/statements.skel.rs"));
-    }
-    /// `sched.bpf.c`.
-    pub mod sched {
-        include!(concat!(env!("OUT_DIR"), "/sched.skel.rs"));
-    }
-    /// `profile.bpf.c`.
-    pub mod profile {
-        include!(concat!(env!("OUT_DIR"), "/profile.skel.rs"));
-    }
-    /// `syscalls.bpf.c`.
-    pub mod syscalls {
-        include!(concat!(env!("OUT_DIR"), "/syscalls.skel.rs"));
-    }
-    /// `task_storage.bpf.c`.
-    pub mod task_storage {
-        include!(concat!(env!("OUT_DIR"), "/task_storage.skel.rs"));
-    }
-    /// `tcp.bpf.c`.
-    pub mod tcp {
-        include!(concat!(env!("OUT_DIR"), "/tcp.skel.rs"));
-    }
-    /// `bucket.bpf.c` of the tests.
+    skeletons! { block irq profile sched statements syscalls task_storage tcp }
+    // Of the tests.
     #[cfg(test)]
-    pub mod bucket {
-        include!(concat!(env!("OUT_DIR"), "/bucket.skel.rs"));
-    }
-    /// `broken.bpf.c` of the tests.
-    #[cfg(test)]
-    pub mod broken {
-        include!(concat!(env!("OUT_DIR"), "/broken.skel.rs"));
-    }
+    skeletons! { broken bucket }
 }
 
 /// The objects and maps that the eBPF probes of one recorder share.
@@ -212,19 +203,32 @@ pub(crate) fn check_host(host: &Host) -> Result<(), NotRunning> {
     )))
 }
 
-/// Loads the object `name`: `load` gets the number of CPUs and opens, sizes, loads and attaches it.
+/// The loaded object of a builder.
+type Loaded<Builder> = <<Builder as SkelBuilder<'static>>::Output as OpenSkel<'static>>::Output;
+
+/// Loads the object `name` after `prepare`, which gets it and the number of CPUs; `start` attaches it.
+/// Returns the number of CPUs too.
 ///
 /// # Errors
 /// [`NotRunning::Unavailable`] where this host cannot run programs, or the kernel refuses this one.
-pub(crate) fn load_object<T>(
+pub(crate) fn load_object<Builder: SkelBuilder<'static>>(
     host: &Host,
     name: &str,
-    load: impl FnOnce(usize) -> Result<T, libbpf_rs::Error>,
-) -> Result<T, NotRunning> {
+    builder: Builder,
+    prepare: impl FnOnce(&mut Builder::Output, usize) -> libbpf_rs::Result<()>,
+    start: impl FnOnce(&mut Loaded<Builder>) -> libbpf_rs::Result<()>,
+) -> Result<(Loaded<Builder>, usize), NotRunning> {
     check_host(host)?;
-    num_possible_cpus()
-        .and_then(load)
-        .map_err(|error| refused(name, &error))
+    let load = || {
+        let cpus = num_possible_cpus()?;
+        let mut opened = builder.open(object())?;
+        size_call_counters(opened.open_object_mut(), cpus)?;
+        prepare(&mut opened, cpus)?;
+        let mut loaded = opened.load()?;
+        start(&mut loaded)?;
+        Ok((loaded, cpus))
+    };
+    load().map_err(|error| refused(name, &error))
 }
 
 /// Whether this kernel has a tracepoint with type information; for a program that is optional.

@@ -7,26 +7,20 @@
 
 use std::fs;
 use std::io;
-use std::mem::offset_of;
 use std::os::fd::AsFd;
 use std::os::fd::AsRawFd;
 use std::os::fd::FromRawFd;
 use std::os::fd::OwnedFd;
-use std::rc::Rc;
 
-use libbpf_rs::MapCore;
 use libbpf_rs::Object;
 use libbpf_rs::OpenObject;
 use libbpf_rs::libbpf_sys;
 
-use super::Shared;
-use super::check_host;
-use super::map::MappedArray;
 use super::map::unmapped;
+use super::prelude::*;
 use super::skeletons::sched::types::cpu_calls;
 use crate::host::fix_of;
 use crate::options::CpuSet;
-use crate::prelude::*;
 use crate::procfs::fields::Cursor;
 use crate::procfs::fields::empty;
 
@@ -91,34 +85,23 @@ impl Shared {
         for program in loaded.progs().filter(|program| program.autoload()) {
             let name = program.name().to_string_lossy().into_owned();
             let counter = format!("{CALLS}{name}");
-            let opened = || -> io::Result<_> {
-                let map = loaded.maps().find(|map| map.name() == counter.as_str());
-                let map = map.ok_or_else(|| io::Error::other(format!("no map {counter}")))?;
-                Ok(Program {
-                    object,
-                    name,
-                    descriptor: program.as_fd().try_clone_to_owned()?,
-                    calls: MappedArray::new(&map)?,
-                })
-            };
-            programs
-                .0
-                .push(Rc::new(opened().map_err(|error| unmapped(&error))?));
+            let map = loaded.maps().find(|map| map.name() == counter.as_str());
+            let map = map.ok_or_else(|| unmapped(&io::Error::other(format!("no map {counter}"))))?;
+            let descriptor = program.as_fd().try_clone_to_owned();
+            programs.0.push(Rc::new(Program {
+                object,
+                name,
+                descriptor: descriptor.map_err(|error| unmapped(&error))?,
+                calls: MappedArray::new(&map)?,
+            }));
         }
         Ok(())
     }
 }
 
-/// A program and the file in which the kernel reports on it.
-#[derive(Debug)]
-struct ProgramFile {
-    program: Rc<Program>,
-    file: Source,
-}
-
-#[derive(Debug)]
 struct ProgramStats {
-    programs: Vec<ProgramFile>,
+    /// Each program, and the file in which the kernel reports on it.
+    programs: Vec<(Rc<Program>, Source)>,
     sets: Vec<(String, CpuSet)>,
     /// The kernel measures programs while it is open; `None` where the host always measures them.
     _measuring: Option<OwnedFd>,
@@ -135,16 +118,8 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
     let measuring = measure(host)?;
     let open = |program: &Rc<Program>| {
         let file = format!("self/fdinfo/{}", program.descriptor.as_raw_fd());
-        let file = host
-            .source(
-                &file,
-                "mount /proc of the pid namespace in which the recorder runs",
-            )?
-            .in_one_read();
-        Ok(ProgramFile {
-            program: Rc::clone(program),
-            file,
-        })
+        let fix = "mount /proc of the pid namespace in which the recorder runs";
+        Ok((Rc::clone(program), host.source(&file, fix)?.in_one_read()))
     };
     Ok(Box::new(ProgramStats {
         programs: loaded.0.iter().map(open).collect::<Result<_, NotRunning>>()?,
@@ -177,19 +152,15 @@ fn measure(host: &Host) -> Result<Option<OwnedFd>, NotRunning> {
 impl Program {
     /// Calls on the CPUs that `is_counted` accepts.
     fn calls(&self, is_counted: impl Fn(u32) -> bool) -> u64 {
-        (0..)
-            .map_while(|cpu: u32| {
-                let calls = self.calls.counter(cpu as usize, offset_of!(cpu_calls, count))?;
-                Some((cpu, calls))
-            })
-            .filter(|(cpu, _)| is_counted(*cpu))
-            .fold(0, |sum, (_, calls)| sum.wrapping_add(calls))
+        let by_cpu = (0..).map_while(|cpu| self.calls.counter(cpu, offset_of!(cpu_calls, count)));
+        let counted = (0..).zip(by_cpu).filter(|(cpu, _)| is_counted(*cpu));
+        counted.fold(0, |sum, (_, calls)| sum.wrapping_add(calls))
     }
 }
 
 impl Probe for ProgramStats {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        for ProgramFile { program, file } in &mut self.programs {
+        for (program, file) in &mut self.programs {
             let (time, count) = file.parse(parse)?;
             let (object, name) = (program.object.as_bytes(), program.name.as_bytes());
             rows.row(&[object, name, b"all"]);

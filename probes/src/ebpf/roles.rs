@@ -19,7 +19,6 @@ use loadprint_recording::clock::monotonic_ns;
 
 use super::Shared;
 use super::map::MappedArray;
-use super::map::unmapped;
 use super::refused;
 use super::skeletons::sched::types::role_limits as RoleLimits;
 use super::skeletons::sched::types::role_page;
@@ -117,7 +116,7 @@ impl Roles {
             &options_of_map,
         )
         .map_err(|error| refused("roles", &error))?;
-        let pages = MappedArray::new(&map).map_err(|error| unmapped(&error))?;
+        let pages = MappedArray::new(&map)?;
         Ok(Self {
             map,
             names,
@@ -130,8 +129,15 @@ impl Roles {
         })
     }
 
-    fn refresh(&self) {
+    /// Updates the processes once a tick; a probe with rows by role calls it at every sample.
+    pub fn refresh(&self) {
         self.watched.borrow_mut().refresh(&self.names);
+    }
+
+    /// The processes, updated once a tick.
+    pub fn processes(&self) -> Vec<(String, u32)> {
+        self.refresh();
+        self.watched.borrow().processes.clone()
     }
 }
 
@@ -176,21 +182,5 @@ impl Shared {
             .clone()?;
         roles.refresh();
         Ok(roles)
-    }
-
-    /// The processes of the roles, updated once a tick.
-    pub fn processes(&self) -> Vec<(String, u32)> {
-        self.refresh();
-        match self.roles.get() {
-            Some(Ok(roles)) => roles.watched.borrow().processes.clone(),
-            _ => vec![],
-        }
-    }
-
-    /// Updates the processes of the roles; a probe with rows by role calls it at every sample.
-    pub fn refresh(&self) {
-        if let Some(Ok(roles)) = self.roles.get() {
-            roles.refresh();
-        }
     }
 }

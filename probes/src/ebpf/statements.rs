@@ -7,34 +7,19 @@
 //! the helper reads its binary.
 
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::rc::Rc;
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
 use libbpf_rs::Link;
-use libbpf_rs::skel::OpenSkel;
-use libbpf_rs::skel::Skel;
-use libbpf_rs::skel::SkelBuilder;
 
-use super::Shared;
-use super::check_host;
-use super::histogram_cells;
-use super::load_object;
-use super::map::Histograms;
-use super::map::MappedArray;
-use super::map::unmapped;
-use super::object;
-use super::programs::size_call_counters;
+use super::prelude::*;
 use super::refused;
 use super::skeletons::statements::StatementsSkel;
 use super::skeletons::statements::StatementsSkelBuilder;
 use super::skeletons::statements::types::limits as Limits;
 use super::skeletons::statements::types::seen_commands;
-use crate::prelude::*;
 use crate::symbols::Answer;
 use crate::symbols::Dispatch;
 use crate::symbols::Request;
@@ -106,7 +91,6 @@ struct Identity {
 type Binary = (u64, u64);
 
 /// A watched process whose binary was read.
-#[derive(Debug)]
 struct Examined {
     role: String,
     identity: Identity,
@@ -116,24 +100,15 @@ struct Examined {
 
 struct Statements {
     host: Host,
-    shared: Rc<Shared>,
     programs: StatementsSkel<'static>,
-    roles: Vec<String>,
+    roles: Rc<Roles>,
+    names: Vec<String>,
     time: Histograms,
     seen_commands: MappedArray<seen_commands>,
     examined: Vec<Examined>,
     /// The function in each binary that was read.
     binaries: Vec<(Binary, Option<Dispatch>)>,
     symbols: Symbols,
-}
-
-impl std::fmt::Debug for Statements {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Statements")
-            .field("examined", &self.examined)
-            .finish_non_exhaustive()
-    }
 }
 
 fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
@@ -147,36 +122,35 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
     for (slot, (number, _)) in COMMANDS.iter().enumerate() {
         slot_of[usize::from(*number)] = slot as u8;
     }
-    let (programs, cpus) = load_object(host, "statements", |cpus| {
-        let mut opened = StatementsSkelBuilder::default().open(object())?;
-        size_call_counters(opened.open_object_mut(), cpus)?;
-        let maps = &mut opened.maps;
-        let use_task_storage = shared.choose_task_map(&mut maps.commands, &mut maps.commands_by_tid)?;
-        maps.statement_time
-            .set_max_entries((cpus * names.len() * SLOTS) as u32)?;
-        maps.seen_commands.set_max_entries(names.len() as u32)?;
-        roles.share(&mut maps.roles)?;
-        if let Some(constants) = maps.rodata_data.as_deref_mut() {
-            constants.slot_of = slot_of;
-            constants.role_count = names.len() as u32;
-            constants.use_task_storage = use_task_storage;
-        }
-        Ok((opened.load()?, cpus))
-    })?;
-    drop(roles);
+    let (programs, cpus) = load_object(
+        host,
+        "statements",
+        StatementsSkelBuilder::default(),
+        |opened, cpus| {
+            let maps = &mut opened.maps;
+            let use_task_storage = shared.choose_task_map(&mut maps.commands, &mut maps.commands_by_tid)?;
+            maps.statement_time
+                .set_max_entries((cpus * names.len() * SLOTS) as u32)?;
+            maps.seen_commands.set_max_entries(names.len() as u32)?;
+            roles.share(&mut maps.roles)?;
+            if let Some(constants) = maps.rodata_data.as_deref_mut() {
+                constants.slot_of = slot_of;
+                constants.role_count = names.len() as u32;
+                constants.use_task_storage = use_task_storage;
+            }
+            Ok(())
+        },
+        // Attached to each server.
+        |_| Ok(()),
+    )?;
     shared.add_programs("statements", programs.object())?;
-    let map = || {
-        let time = Histograms::new(&programs.maps.statement_time, names.len() * SLOTS, cpus)?;
-        Ok((time, MappedArray::new(&programs.maps.seen_commands)?))
-    };
-    let (time, seen_commands) = map().map_err(|error: io::Error| unmapped(&error))?;
     let mut probe = Statements {
         host: host.clone(),
-        shared: Rc::clone(shared),
+        time: Histograms::new(&programs.maps.statement_time, names.len() * SLOTS, cpus)?,
+        seen_commands: MappedArray::new(&programs.maps.seen_commands)?,
         programs,
-        roles: names,
-        time,
-        seen_commands,
+        roles,
+        names,
         examined: vec![],
         binaries: vec![],
         symbols,
@@ -188,12 +162,12 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
 impl Statements {
     /// Attaches to the servers that run already, so that the first sample has their values.
     fn attach_to_running_servers(&mut self) -> Result<(), NotRunning> {
-        let processes = self.shared.processes();
+        let processes = self.roles.processes();
         self.symbols.allow(READ_AT_START);
         self.follow(processes).map_err(NotRunning::Unavailable)?;
         let is_running = |role: &String| self.examined.iter().any(|process| process.role == *role);
         let is_traced = |process: &Examined| !process.links.is_empty();
-        if self.roles.iter().all(is_running) && !self.examined.iter().any(is_traced) {
+        if self.names.iter().all(is_running) && !self.examined.iter().any(is_traced) {
             return Err(NotRunning::Unavailable(
                 "ebpf statements: no watched process exports dispatch_command; name a MySQL or MariaDB server with \
                  --process server=PID"
@@ -318,17 +292,17 @@ impl Statements {
 
 impl Probe for Statements {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        let processes = self.shared.processes();
+        let processes = self.roles.processes();
         self.symbols.allow(READ_IN_TICK);
         self.follow(processes).map_err(ProbeError::Source)?;
-        for role in 0..self.roles.len() {
-            let traced = self.traced(&self.roles[role]);
+        for (role, role_name) in self.names.iter().enumerate() {
+            let traced = self.traced(role_name);
             for (slot, seen) in self.seen_commands.bytes(role).iter().enumerate() {
                 if seen.load(Ordering::Relaxed) == 0 {
                     continue;
                 }
                 let name = COMMANDS.get(slot).map_or("other", |(_, name)| name);
-                rows.row(&[self.roles[role].as_bytes(), name.as_bytes()]);
+                rows.row(&[role_name.as_bytes(), name.as_bytes()]);
                 let (sum, buckets) = self.time.merged(role * SLOTS + slot);
                 histogram_cells(rows, sum, buckets);
                 rows.uint_or_null(traced);

@@ -11,32 +11,16 @@
 //! process on the host take the slow path of the kernel, about a third of a microsecond each
 //! (docs/benchmarks.md).
 
-use std::io;
-use std::mem::offset_of;
-use std::rc::Rc;
 use std::rc::Weak;
-use std::sync::atomic::Ordering;
 
-use libbpf_rs::skel::OpenSkel;
-use libbpf_rs::skel::Skel;
-use libbpf_rs::skel::SkelBuilder;
 use syscalls::Sysno;
 
-use super::Shared;
-use super::check_host;
-use super::histogram_cells;
-use super::load_object;
-use super::map::Histograms;
-use super::map::MappedArray;
-use super::map::unmapped;
-use super::object;
-use super::programs::size_call_counters;
+use super::prelude::*;
 use super::skeletons::syscalls::SyscallsSkel;
 use super::skeletons::syscalls::SyscallsSkelBuilder;
 use super::skeletons::syscalls::types::call_counters;
 use super::skeletons::syscalls::types::limits as Limits;
 use super::skeletons::syscalls::types::seen_calls;
-use crate::prelude::*;
 
 /// The line of the counters in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
@@ -88,14 +72,8 @@ const TIMED: [Sysno; Limits::TIMED.0 as usize] =
 /// The programs from which both probes read.
 pub(super) struct Programs {
     skeleton: SyscallsSkel<'static>,
-    roles: Vec<String>,
+    roles: Rc<Roles>,
     cpus: usize,
-}
-
-impl std::fmt::Debug for Programs {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Programs").finish_non_exhaustive()
-    }
 }
 
 impl Programs {
@@ -114,59 +92,52 @@ impl Programs {
         check_host(host)?;
         let roles = shared.roles(host, options)?;
         let role_count = roles.names().len();
-        let (skeleton, cpus) = load_object(host, "syscalls", |cpus| {
-            let mut opened = SyscallsSkelBuilder::default().open(object())?;
-            size_call_counters(opened.open_object_mut(), cpus)?;
-            let maps = &mut opened.maps;
-            let use_task_storage =
-                shared.choose_task_map(&mut maps.current_calls, &mut maps.current_calls_by_tid)?;
-            maps.call_counters
-                .set_max_entries((cpus * role_count * CALLS) as u32)?;
-            maps.seen_calls.set_max_entries(role_count as u32)?;
-            maps.call_time
-                .set_max_entries((cpus * role_count * TIMED.len()) as u32)?;
-            roles.share(&mut maps.roles)?;
-            if let Some(constants) = maps.rodata_data.as_deref_mut() {
-                constants.role_count = role_count as u32;
-                constants.use_task_storage = use_task_storage;
-                constants.sigreturn = Sysno::rt_sigreturn as u32;
-                constants.timed = TIMED.map(|call| call as u32);
-            }
-            let mut skeleton = opened.load()?;
-            skeleton.attach()?;
-            Ok((skeleton, cpus))
-        })?;
+        let (skeleton, cpus) = load_object(
+            host,
+            "syscalls",
+            SyscallsSkelBuilder::default(),
+            |opened, cpus| {
+                let maps = &mut opened.maps;
+                let use_task_storage =
+                    shared.choose_task_map(&mut maps.current_calls, &mut maps.current_calls_by_tid)?;
+                let slots = (cpus * role_count) as u32;
+                maps.call_counters.set_max_entries(slots * CALLS as u32)?;
+                maps.seen_calls.set_max_entries(role_count as u32)?;
+                maps.call_time.set_max_entries(slots * TIMED.len() as u32)?;
+                roles.share(&mut maps.roles)?;
+                if let Some(constants) = maps.rodata_data.as_deref_mut() {
+                    constants.role_count = role_count as u32;
+                    constants.use_task_storage = use_task_storage;
+                    constants.sigreturn = Sysno::rt_sigreturn as u32;
+                    constants.timed = TIMED.map(|call| call as u32);
+                }
+                Ok(())
+            },
+            Skel::attach,
+        )?;
         shared.add_programs("syscalls", skeleton.object())?;
         Ok(Self {
             skeleton,
-            roles: roles.names().to_vec(),
+            roles,
             cpus,
         })
     }
 }
 
-#[derive(Debug)]
 struct Counts {
     counters: MappedArray<call_counters>,
     seen_calls: MappedArray<seen_calls>,
     names: Vec<String>,
-    shared: Rc<Shared>,
     programs: Rc<Programs>,
 }
 
 fn open_counts(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
     let programs = Programs::get(host, options, shared)?;
     let maps = &programs.skeleton.maps;
-    let map = || {
-        let counters = MappedArray::new(&maps.call_counters)?;
-        Ok((counters, MappedArray::new(&maps.seen_calls)?))
-    };
-    let (counters, seen_calls) = map().map_err(|error: io::Error| unmapped(&error))?;
     Ok(Box::new(Counts {
-        counters,
-        seen_calls,
+        counters: MappedArray::new(&maps.call_counters)?,
+        seen_calls: MappedArray::new(&maps.seen_calls)?,
         names: (0..CALLS).map(name).collect(),
-        shared: Rc::clone(shared),
         programs,
     }))
 }
@@ -182,7 +153,7 @@ fn name(number: usize) -> String {
 impl Counts {
     /// The counters of one call over all CPUs.
     fn counters(&self, role: usize, call: usize) -> [u64; COUNTERS.len()] {
-        let roles = self.programs.roles.len();
+        let roles = self.programs.roles.names().len();
         COUNTERS.map(|offset| {
             let elements = (0..self.programs.cpus).map(|cpu| (cpu * roles + role) * CALLS + call);
             self.counters.sum(elements, offset)
@@ -192,8 +163,8 @@ impl Counts {
 
 impl Probe for Counts {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        self.shared.refresh();
-        for (role, role_name) in self.programs.roles.iter().enumerate() {
+        self.programs.roles.refresh();
+        for (role, role_name) in self.programs.roles.names().iter().enumerate() {
             for (call, seen) in self.seen_calls.bytes(role).iter().enumerate() {
                 if seen.load(Ordering::Relaxed) != 0 {
                     rows.row(&[role_name.as_bytes(), self.names[call].as_bytes()]);
@@ -207,29 +178,22 @@ impl Probe for Counts {
     }
 }
 
-#[derive(Debug)]
 struct Latency {
     time: Histograms,
-    shared: Rc<Shared>,
     programs: Rc<Programs>,
 }
 
 fn open_latency(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
     let programs = Programs::get(host, options, shared)?;
-    let slots = programs.roles.len() * TIMED.len();
-    let time = Histograms::new(&programs.skeleton.maps.call_time, slots, programs.cpus)
-        .map_err(|error| unmapped(&error))?;
-    Ok(Box::new(Latency {
-        time,
-        shared: Rc::clone(shared),
-        programs,
-    }))
+    let slots = programs.roles.names().len() * TIMED.len();
+    let time = Histograms::new(&programs.skeleton.maps.call_time, slots, programs.cpus)?;
+    Ok(Box::new(Latency { time, programs }))
 }
 
 impl Probe for Latency {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        self.shared.refresh();
-        for (role, role_name) in self.programs.roles.iter().enumerate() {
+        self.programs.roles.refresh();
+        for (role, role_name) in self.programs.roles.names().iter().enumerate() {
             for (index, call) in TIMED.iter().enumerate() {
                 let (sum, buckets) = self.time.merged(role * TIMED.len() + index);
                 rows.row(&[role_name.as_bytes(), call.name().as_bytes()]);

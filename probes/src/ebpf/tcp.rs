@@ -8,37 +8,16 @@
 //! work, up to the delayed acknowledgement (40 ms): a client's includes the server's time for a
 //! statement. An idle connection has no values.
 
-use std::fmt::Debug;
-use std::fmt::Formatter;
 use std::fs;
-use std::io;
-use std::mem::offset_of;
 use std::path::PathBuf;
-use std::rc::Rc;
-use std::sync::atomic::Ordering;
 
-use libbpf_rs::MapCore;
-use libbpf_rs::MapFlags;
-use libbpf_rs::skel::OpenSkel;
-use libbpf_rs::skel::Skel;
-use libbpf_rs::skel::SkelBuilder;
-
-use super::Shared;
-use super::histogram_cells;
-use super::load_object;
-use super::map::Histograms;
-use super::map::MappedArray;
-use super::map::shared_sets;
-use super::map::unmapped;
-use super::object;
-use super::programs::size_call_counters;
+use super::prelude::*;
 use super::skeletons::tcp::TcpSkel;
 use super::skeletons::tcp::TcpSkelBuilder;
 use super::skeletons::tcp::types::connection_counters;
 use super::skeletons::tcp::types::limits as Limits;
 use super::skeletons::tcp::types::port_page;
 use super::skeletons::tcp::types::slots_of_port as SlotsOfPort;
-use crate::prelude::*;
 use crate::procfs::targets::Targets;
 
 /// The probe's line in the registry.
@@ -103,39 +82,30 @@ struct Tcp {
     names: Vec<String>,
 }
 
-impl Debug for Tcp {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Tcp").finish_non_exhaustive()
-    }
-}
-
 fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
-    let load = |cpus: usize| {
-        let sets = shared_sets(cpus);
-        let mut opened = TcpSkelBuilder::default().open(object())?;
-        size_call_counters(opened.open_object_mut(), cpus)?;
-        if let Some(constants) = opened.maps.rodata_data.as_mut() {
-            constants.sets = sets as u32;
-        }
-        opened.maps.rtt.set_max_entries((SLOTS * sets) as u32)?;
-        let mut programs = opened.load()?;
-        programs.attach()?;
-        Ok((programs, sets))
-    };
-    let (programs, sets) = load_object(host, "tcp", load)?;
+    let (programs, cpus) = load_object(
+        host,
+        "tcp",
+        TcpSkelBuilder::default(),
+        |opened, cpus| {
+            let sets = shared_sets(cpus);
+            if let Some(constants) = opened.maps.rodata_data.as_mut() {
+                constants.sets = sets as u32;
+            }
+            opened.maps.rtt.set_max_entries((SLOTS * sets) as u32)
+        },
+        Skel::attach,
+    )?;
     shared.add_programs("tcp", programs.object())?;
-    let map = |programs: TcpSkel<'static>| -> io::Result<_> {
-        let maps = &programs.maps;
-        Ok(Tcp {
-            rtt: Histograms::new(&maps.rtt, SLOTS, sets)?,
-            counters: MappedArray::new(&maps.connection_counters)?,
-            numbered_ports: MappedArray::new(&maps.numbered_ports)?,
-            port_numbers: MappedArray::new(&maps.port_numbers)?,
-            names: vec!["other".to_owned()],
-            programs,
-        })
+    let maps = &programs.maps;
+    let tcp = Tcp {
+        rtt: Histograms::new(&maps.rtt, SLOTS, shared_sets(cpus))?,
+        counters: MappedArray::new(&maps.connection_counters)?,
+        numbered_ports: MappedArray::new(&maps.numbered_ports)?,
+        port_numbers: MappedArray::new(&maps.port_numbers)?,
+        names: vec!["other".to_owned()],
+        programs,
     };
-    let tcp = map(programs).map_err(|error| unmapped(&error))?;
     // The programs number each port on which a socket starts to listen; the others get their
     // numbers here.
     for port in MYSQL.into_iter().chain(listeners(host, options)) {

@@ -4,14 +4,13 @@
 use std::sync::Mutex;
 
 use libbpf_rs::ProgramInput;
-use libbpf_rs::skel::OpenSkel;
 use libbpf_rs::skel::SkelBuilder;
 use loadprint_recording::histogram::BUCKETS;
 use loadprint_recording::histogram::bucket;
 use loadprint_recording::histogram::lower;
 
+use super::Loaded;
 use super::load_object;
-use super::object;
 use super::skeletons::broken::BrokenSkelBuilder;
 use super::skeletons::bucket::BucketSkelBuilder;
 use crate::Host;
@@ -19,6 +18,13 @@ use crate::NotRunning;
 
 /// Tests run in parallel, and the log of libbpf is one for the process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn load<Builder: SkelBuilder<'static>>(
+    name: &str,
+    builder: Builder,
+) -> Result<(Loaded<Builder>, usize), NotRunning> {
+    load_object(&Host::default(), name, builder, |_, _| Ok(()), |_| Ok(()))
+}
 
 /// Every lower bound and its neighbours, and powers of two up to the largest value.
 fn values() -> Vec<u64> {
@@ -33,10 +39,7 @@ fn values() -> Vec<u64> {
 #[test]
 fn programs_use_the_buckets_of_the_format() {
     let _alone = ONE_AT_A_TIME.lock();
-    let programs = load_object(&Host::default(), "bucket", |_| {
-        BucketSkelBuilder::default().open(object())?.load()
-    });
-    let mut programs = programs.unwrap();
+    let (mut programs, _) = load("bucket", BucketSkelBuilder::default()).unwrap();
     let values = values();
     let data = programs.maps.bss_data.as_deref_mut().unwrap();
     assert!(values.len() <= data.values.len());
@@ -51,10 +54,8 @@ fn programs_use_the_buckets_of_the_format() {
 #[test]
 fn refusal_shows_the_reason_of_the_verifier() {
     let _alone = ONE_AT_A_TIME.lock();
-    let refused = load_object(&Host::default(), "broken", |_| {
-        BrokenSkelBuilder::default().open(object())?.load()
-    });
-    let Err(NotRunning::Unavailable(reason)) = refused.map(drop) else {
+    let refused = load("broken", BrokenSkelBuilder::default()).map(drop);
+    let Err(NotRunning::Unavailable(reason)) = refused else {
         panic!("the verifier accepted it");
     };
     assert!(reason.starts_with("ebpf broken: "), "{reason}");

@@ -12,32 +12,18 @@ mod tree;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::fmt::Debug;
-use std::fmt::Formatter;
 use std::io;
-use std::mem::offset_of;
-use std::rc::Rc;
 use std::time::Duration;
 
 use libbpf_rs::Link;
 use libbpf_rs::RingBuffer;
 use libbpf_rs::RingBufferBuilder;
-use libbpf_rs::skel::OpenSkel;
-use libbpf_rs::skel::Skel;
-use libbpf_rs::skel::SkelBuilder;
 
-use super::Shared;
-use super::load_object;
-use super::map::MappedArray;
-use super::map::unmapped;
-use super::object;
-use super::programs::size_call_counters;
+use super::prelude::*;
 use super::skeletons::profile::ProfileSkel;
 use super::skeletons::profile::ProfileSkelBuilder;
 use super::skeletons::profile::types::sample;
 use crate::RecordedFile;
-use crate::prelude::*;
 use crate::symbols::Symbols;
 use event::Event;
 use kallsyms::Kallsyms;
@@ -91,12 +77,10 @@ struct Profile {
     lost: MappedArray<u64>,
     collected: Rc<RefCell<Collected>>,
     event: Event,
-    roles: Vec<String>,
-    shared: Rc<Shared>,
+    roles: Rc<Roles>,
 }
 
 /// The samples since the previous tick, and all that is known of their stacks.
-#[derive(Debug)]
 struct Collected {
     symbols: Symbols,
     processes: Processes,
@@ -108,30 +92,26 @@ struct Collected {
     stack: Vec<Frame>,
 }
 
-impl Debug for Profile {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Profile").finish_non_exhaustive()
-    }
-}
-
 fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
-    let load = |cpus: usize| {
-        let mut opened = ProfileSkelBuilder::default().open(object())?;
-        size_call_counters(opened.open_object_mut(), cpus)?;
-        let ring = (cpus.next_power_of_two() * RING_BYTES).min(MAX_RING_BYTES);
-        opened.maps.samples.set_max_entries(ring as u32)?;
-        if let Ok(roles) = shared.roles(host, options) {
-            roles.share(&mut opened.maps.roles)?;
-        }
-        opened.load()
-    };
-    super::check_host(host)?;
-    let roles = shared.roles(host, options)?.names().to_vec();
+    check_host(host)?;
+    let roles = shared.roles(host, options)?;
     let symbols = options.symbols.clone();
     let symbols =
         symbols.ok_or_else(|| NotRunning::Unavailable("profile: no helper reads symbols".to_owned()))?;
+    let (programs, _) = load_object(
+        host,
+        "profile",
+        ProfileSkelBuilder::default(),
+        |opened, cpus| {
+            let ring = (cpus.next_power_of_two() * RING_BYTES).min(MAX_RING_BYTES);
+            opened.maps.samples.set_max_entries(ring as u32)?;
+            roles.share(&mut opened.maps.roles)
+        },
+        // Attached to the events of each CPU.
+        |_| Ok(()),
+    )?;
     // The ring buffer refers to the programs, which end with the recorder.
-    let programs: &'static _ = Box::leak(Box::new(load_object(host, "profile", load)?));
+    let programs: &'static _ = Box::leak(Box::new(programs));
     let (event, links) = Event::start(host, programs)?;
     shared.add_programs("profile", programs.object())?;
     let collected = Rc::new(RefCell::new(Collected::new(host, symbols)));
@@ -147,11 +127,10 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
         _links: links,
         ring: ring.build().map_err(|error| super::refused("profile", &error))?,
         _programs: programs,
-        lost: MappedArray::new(&programs.maps.lost_samples).map_err(|error| unmapped(&error))?,
+        lost: MappedArray::new(&programs.maps.lost_samples)?,
         collected,
         event,
         roles,
-        shared: Rc::clone(shared),
     }))
 }
 
@@ -234,13 +213,13 @@ impl Probe for Profile {
             let error = io::Error::from_raw_os_error(-taken);
             return Err(ProbeError::Source(format!("profile: ring buffer: {error}")));
         }
-        let processes = self.shared.processes();
+        let processes = self.roles.processes();
         let collected = &mut *self.collected.borrow_mut();
         collected
             .processes
             .follow(&collected.symbols, &mut collected.modules, &processes);
         for ((role, node), (samples, events)) in std::mem::take(&mut collected.samples) {
-            if let Some(role) = self.roles.get(usize::from(role).wrapping_sub(1)) {
+            if let Some(role) = self.roles.names().get(usize::from(role).wrapping_sub(1)) {
                 rows.row(&[role.as_bytes(), node.to_string().as_bytes()]);
                 rows.uint(samples);
                 rows.uint_or_null((self.event == Event::Cycles).then_some(events));

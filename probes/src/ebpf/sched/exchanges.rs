@@ -5,16 +5,11 @@
 //! works after its last send is the overlap, and there are no times of the client and the network. A
 //! connection through a proxy has no two ends that the programs can recognise.
 
-use std::mem::offset_of;
-use std::rc::Rc;
-
 use super::LOAD;
 use super::SERVER;
 use super::Scheduler;
-use crate::ebpf::Shared;
-use crate::ebpf::check_host;
+use crate::ebpf::prelude::*;
 use crate::ebpf::skeletons::sched::types::exchange_totals;
-use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
@@ -40,11 +35,9 @@ static COLUMNS: &[Column] = columns! {
         "the part of server_ns in which the client did not wait, or after the last send had returned", HOOKS;
 };
 
-#[derive(Debug)]
 struct Exchanges {
     has_load: bool,
     scheduler: Rc<Scheduler>,
-    shared: Rc<Shared>,
 }
 
 fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
@@ -64,30 +57,20 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
                 .to_owned(),
         ));
     }
-    Ok(Box::new(Exchanges {
-        has_load,
-        scheduler,
-        shared: Rc::clone(shared),
-    }))
+    Ok(Box::new(Exchanges { has_load, scheduler }))
 }
 
 impl Probe for Exchanges {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        self.shared.refresh();
+        self.scheduler.refresh();
         let total = |offset| self.scheduler.exchanges.counter(0, offset).unwrap_or(0);
-        let both = |rows: &mut Rows, offset| {
-            if self.has_load {
-                rows.uint(total(offset));
-            } else {
-                rows.nulls(1);
-            }
-        };
+        let both = |offset| self.has_load.then(|| total(offset));
         let ends: &[u8] = if self.has_load { b"both" } else { b"server" };
         rows.row(&[ends]);
         rows.uint(total(offset_of!(exchange_totals, exchanges)));
-        both(rows, offset_of!(exchange_totals, waiting_ns));
+        rows.uint_or_null(both(offset_of!(exchange_totals, waiting_ns)));
         rows.uint(total(offset_of!(exchange_totals, server_ns)));
-        both(rows, offset_of!(exchange_totals, network_ns));
+        rows.uint_or_null(both(offset_of!(exchange_totals, network_ns)));
         rows.uint(total(offset_of!(exchange_totals, overlap_ns)));
         Ok(())
     }

@@ -4,32 +4,15 @@
 mod calls;
 pub mod exchanges;
 pub mod states;
-pub mod switches;
 pub mod time;
 
 use std::env;
-use std::fmt;
-use std::rc::Rc;
 
-use libbpf_rs::skel::OpenSkel;
-use libbpf_rs::skel::Skel;
-use libbpf_rs::skel::SkelBuilder;
-
-use super::Shared;
-use super::check_host;
-use super::has_tracepoint;
-use super::load_object;
-use super::map::MappedArray;
-use super::map::unmapped;
-use super::object;
-use super::programs::size_call_counters;
+use super::prelude::*;
 use super::skeletons::sched::SchedSkel;
 use super::skeletons::sched::SchedSkelBuilder;
 use super::skeletons::sched::types::counts;
 use super::skeletons::sched::types::exchange_totals;
-use crate::Host;
-use crate::NotRunning;
-use crate::Options;
 
 /// The roles whose exchanges are followed.
 const SERVER: &str = "server";
@@ -45,14 +28,9 @@ pub(super) struct Scheduler {
     exchanges: MappedArray<exchange_totals>,
     follows_exchanges: bool,
     cpus: usize,
+    roles: Option<Rc<Roles>>,
     /// The roles. In the map, the slot of processes without a role precedes them.
     names: Vec<String>,
-}
-
-impl fmt::Debug for Scheduler {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Scheduler").finish_non_exhaustive()
-    }
 }
 
 impl Scheduler {
@@ -78,46 +56,52 @@ impl Scheduler {
             let index = names.iter().position(|name| name == role && follows_exchanges);
             index.map_or(0, |index| index as u32 + 1)
         };
-        let load = |cpus: usize| {
-            let mut opened = SchedSkelBuilder::default().open(object())?;
-            size_call_counters(opened.open_object_mut(), cpus)?;
-            let maps = &mut opened.maps;
-            let use_task_storage =
-                shared.choose_task_map(&mut maps.last_switches, &mut maps.last_switches_by_tid)?;
-            if let Some(data) = maps.rodata_data.as_deref_mut() {
-                data.slots = slots as u32;
-                data.use_task_storage = use_task_storage;
-                data.recorder = options.recorder_pid.cast_signed();
-                (data.server_role, data.load_role) = (number_of(SERVER), number_of(LOAD));
-                data.choosing_role = match data.load_role {
-                    0 => data.server_role,
-                    role => role,
-                };
-                data.lose_one_in = env::var(LOSE_ONE_IN)
-                    .ok()
-                    .and_then(|number| number.parse().ok())
-                    .unwrap_or(0);
-                calls::fill(&mut data.state_of_call);
-            }
-            opened.progs.sock_send_length.set_autoload(follows_exchanges);
-            maps.counts.set_max_entries((cpus * slots) as u32)?;
-            if let Some(roles) = &roles {
-                roles.share(&mut maps.roles)?;
-            }
-            let mut programs = opened.load()?;
-            programs.attach()?;
-            Ok((programs, cpus))
-        };
-        let (programs, cpus) = load_object(host, "sched", load)?;
+        let (programs, cpus) = load_object(
+            host,
+            "sched",
+            SchedSkelBuilder::default(),
+            |opened, cpus| {
+                let maps = &mut opened.maps;
+                let use_task_storage =
+                    shared.choose_task_map(&mut maps.last_switches, &mut maps.last_switches_by_tid)?;
+                if let Some(data) = maps.rodata_data.as_deref_mut() {
+                    data.slots = slots as u32;
+                    data.use_task_storage = use_task_storage;
+                    data.recorder = options.recorder_pid.cast_signed();
+                    (data.server_role, data.load_role) = (number_of(SERVER), number_of(LOAD));
+                    data.choosing_role = match data.load_role {
+                        0 => data.server_role,
+                        role => role,
+                    };
+                    let lose_one_in = env::var(LOSE_ONE_IN).ok();
+                    data.lose_one_in = lose_one_in.and_then(|number| number.parse().ok()).unwrap_or(0);
+                    calls::fill(&mut data.state_of_call);
+                }
+                opened.progs.sock_send_length.set_autoload(follows_exchanges);
+                maps.counts.set_max_entries((cpus * slots) as u32)?;
+                roles
+                    .as_ref()
+                    .map_or(Ok(()), |roles| roles.share(&mut maps.roles))
+            },
+            Skel::attach,
+        )?;
         shared.add_programs("sched", programs.object())?;
         Ok(Self {
-            counts: MappedArray::new(&programs.maps.counts).map_err(|error| unmapped(&error))?,
-            exchanges: MappedArray::new(&programs.maps.exchange_totals).map_err(|error| unmapped(&error))?,
+            counts: MappedArray::new(&programs.maps.counts)?,
+            exchanges: MappedArray::new(&programs.maps.exchange_totals)?,
             follows_exchanges,
             _programs: programs,
             cpus,
+            roles,
             names,
         })
+    }
+
+    /// Updates the roles, once a tick.
+    fn refresh(&self) {
+        if let Some(roles) = &self.roles {
+            roles.refresh();
+        }
     }
 }
 

@@ -1,12 +1,8 @@
 //! Measures the time of the watched threads by state, of those that serve a connection separately
 //! from the others.
 
-use std::mem::offset_of;
-use std::rc::Rc;
-
 use super::Scheduler;
-use crate::ebpf::Shared;
-use crate::ebpf::check_host;
+use crate::ebpf::prelude::*;
 use crate::ebpf::skeletons::sched::types::counts;
 use crate::ebpf::skeletons::sched::types::direction as Direction;
 use crate::ebpf::skeletons::sched::types::file_kind as FileKind;
@@ -14,7 +10,6 @@ use crate::ebpf::skeletons::sched::types::state as State;
 use crate::ebpf::skeletons::sched::types::state_time;
 use crate::ebpf::skeletons::sched::types::thread_class as ThreadClass;
 use crate::ebpf::skeletons::sched::types::thread_time;
-use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
@@ -97,21 +92,17 @@ fn state_names() -> Vec<String> {
     names
 }
 
-#[derive(Debug)]
 struct States {
     names: Vec<String>,
     scheduler: Rc<Scheduler>,
-    shared: Rc<Shared>,
 }
 
 fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
     check_host(host)?;
     shared.roles(host, options)?;
-    let scheduler = shared.scheduler(host, options)?;
     Ok(Box::new(States {
         names: state_names(),
-        scheduler,
-        shared: Rc::clone(shared),
+        scheduler: shared.scheduler(host, options)?,
     }))
 }
 
@@ -126,7 +117,7 @@ impl States {
 
 impl Probe for States {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        self.shared.refresh();
+        self.scheduler.refresh();
         for (role, role_name) in self.scheduler.names.iter().enumerate() {
             for (class, threads) in CLASSES.iter().enumerate() {
                 for (state, name) in self.names.iter().enumerate() {
