@@ -28,6 +28,9 @@ use loadprint_recording::rows::Value;
 
 /// Timeout of every step.
 const LONG: Duration = Duration::from_secs(600);
+/// The head of a response whose body ends with the connection.
+const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n";
+const PLAIN: &str = "Content-Type: text/plain; version=0.0.4\r\n";
 const BODY: &str = "# TYPE a counter\na{b=\"c\"} 1\na{b=\"d\"} 2.5\n";
 
 /// Serves each connection with `answer`, which gets the head of the request; the listener lives as
@@ -54,7 +57,7 @@ fn head(stream: &mut TcpStream) -> String {
     String::from_utf8(head).unwrap()
 }
 
-fn reply(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) {
+fn reply(mut stream: TcpStream, status: &str, headers: &str, body: &[u8]) {
     let head = format!(
         "HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
@@ -67,19 +70,14 @@ fn reply(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) {
     );
 }
 
-fn ok(mut stream: TcpStream, body: &str) {
-    reply(
-        &mut stream,
-        "200 OK",
-        "Content-Type: text/plain; version=0.0.4\r\n",
-        body.as_bytes(),
-    );
+fn ok(stream: TcpStream, body: &str) {
+    reply(stream, "200 OK", PLAIN, body.as_bytes());
 }
 
 /// An answer with this head and body.
 fn replies(status: &str, headers: &str, body: &[u8]) -> impl Fn(TcpStream, String) + Send + 'static {
     let (status, headers, body) = (status.to_owned(), headers.to_owned(), body.to_vec());
-    move |mut stream, _| reply(&mut stream, &status, &headers, &body)
+    move |stream, _| reply(stream, &status, &headers, &body)
 }
 
 fn packed(text: &str, level: Compression) -> Vec<u8> {
@@ -268,8 +266,7 @@ fn endpoint_that_hangs_does_not_delay_others() {
 fn slow_response_ends_at_the_timeout() {
     let drip = |mut stream: TcpStream, _| {
         thread::spawn(move || {
-            let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n";
-            stream.write_all(head).unwrap();
+            stream.write_all(HEAD).unwrap();
             // Ends when the client closes the connection.
             while stream.write_all(b"a 1\n").is_ok() {
                 thread::sleep(Duration::from_millis(10));
@@ -283,10 +280,9 @@ fn slow_response_ends_at_the_timeout() {
 fn response_over_the_limit_is_refused() {
     let long = |mut stream: TcpStream, _: String| {
         let line = "a 1\n".repeat(1 << 18);
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n";
         // 100 MiB without a limit.
         let all = stream
-            .write_all(head.as_bytes())
+            .write_all(HEAD)
             .and_then(|()| (0..100).try_for_each(|_| stream.write_all(line.as_bytes())));
         let error = all.unwrap_err().kind();
         assert!(
@@ -305,13 +301,8 @@ fn response_over_the_limit_is_refused() {
     let exact = |scrapes: &mut Scrapes| scrapes.limit = BODY.len() as u64;
     let address = serve(|stream, _| ok(stream, BODY));
     assert_eq!(up(&tick(probe_of(&[("fits", address)], exact).as_mut())).0, 1.0);
-    assert!(
-        refused(
-            |stream, _| ok(stream, BODY),
-            |scrapes| scrapes.limit = BODY.len() as u64 - 1
-        )
-        .contains("more than")
-    );
+    let less = |scrapes: &mut Scrapes| scrapes.limit = BODY.len() as u64 - 1;
+    assert!(refused(|stream, _| ok(stream, BODY), less).contains("more than"));
 }
 
 #[test]
@@ -324,7 +315,7 @@ fn compressed_responses_are_decompressed() {
 #[test]
 fn malformed_responses_are_refused_with_a_reason() {
     for status in ["404 Not Found", "500 Internal Server Error"] {
-        let answer = replies(status, "Content-Type: text/plain\r\n", BODY.as_bytes());
+        let answer = replies(status, PLAIN, BODY.as_bytes());
         let expected = format!("the server returned HTTP status {status}");
         assert_eq!(refused(answer, nothing), expected);
     }
@@ -364,9 +355,9 @@ fn redirects_are_followed_within_the_origin_of_the_endpoint() {
         fs::write(path.path(), "bearer hush\n").unwrap();
         scrapes.targets[0].credentials = Some(Credentials::read(path.path()).unwrap());
     };
-    let moved = serve(move |mut stream, head| {
+    let moved = serve(move |stream, head| {
         if head.starts_with("GET /metrics ") {
-            reply(&mut stream, "302 Found", "Location: /other\r\n", b"");
+            reply(stream, "302 Found", "Location: /other\r\n", b"");
         } else {
             heads.send(head).unwrap();
             ok(stream, BODY);
