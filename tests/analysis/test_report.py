@@ -177,6 +177,28 @@ def test_charts_and_table_count_in_the_same_units(report: Report) -> None:
     assert page(report).count("kB is 1,024 B") == 1
 
 
+def test_a_stack_is_the_mean_of_a_sides_repeats(execution: Path) -> None:
+    report = report_of(f"{execution}:oltp")
+    first, second, third = range(3)
+    lines = [
+        Line(run, np.arange(3.0), np.array(values), part)
+        for run, part, values in (
+            (first, "user", [1.0, 2.0, 3.0]),
+            (second, "user", [3.0, 4.0, np.nan]),
+            (third, "user", [2.0, 3.0, 4.0]),
+            (first, "system", [0.5, 0.5, 0.5]),
+        )
+    ]
+    course = Course("cpu", "cpu", "CPU", "cores", 1.0, tuple(lines), ("user", "system"))
+    grid = pack.grid_of([course])
+    ((_, _, charts),) = page_charts.over_time(replace(report, courses=(course,)), grid)
+    (chart,) = charts
+    assert chart["title"] == "CPU: oltp, mean of 3 repeats"
+    user, system = (np.frombuffer(base64.b64decode(one["y"]), "<f4")[:3] for one in chart["data"]["series"])
+    assert user == pytest.approx([2, 3, 3.5])
+    assert system == pytest.approx([0.5, 0.5, 0.5])
+
+
 def test_a_chart_tells_of_its_window_what_was_counted_wholly_inside(report: Report) -> None:
     window = report.runs[0].window
     assert window is not None
@@ -266,7 +288,7 @@ def test_spikes_and_holes_survive_thinning() -> None:
     assert grid is not None
     assert grid.keep > 1
     assert len(grid.times) <= pack.MOST
-    (got,) = pack.on_grid(lines, grid)
+    (got,) = pack.thinned(np.stack([pack.placed(line, grid) for line in lines]), grid)
     assert got.shape == grid.times.shape
     assert np.nanmax(got) == 900
     assert grid.times[np.nanargmax(got)] == pytest.approx(7_777, abs=grid.keep)
@@ -282,7 +304,7 @@ def test_a_thinned_stack_keeps_its_parts_together() -> None:
     lines = (Line(0, seconds, user, "user"), Line(0, seconds, system, "system"))
     grid = pack.grid_of([Course("k", "cpu", "t", "cores", 1.0, lines, ("user", "system"))])
     assert grid is not None
-    one, other = pack.on_grid(lines, grid)
+    one, other = pack.thinned(np.stack([pack.placed(line, grid) for line in lines]), grid)
     place = int(np.nanargmax(other))
     assert one[place] + other[place] == pytest.approx(0.95)
 

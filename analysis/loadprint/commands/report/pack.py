@@ -89,13 +89,21 @@ def placed(line: Line, grid: Grid) -> Floats:
     return values
 
 
-def on_grid(lines: Sequence[Line], grid: Grid) -> Floats:
-    """Lines as float64[lines, values]: with a thinned grid, all at the extremes of their sum."""
+def mean(lines: Sequence[Line], grid: Grid) -> Floats:
+    """The mean of the lines that have a value, in each cell of the grid; NaN where none has."""
     stack = np.stack([placed(line, grid) for line in lines])
+    known = np.isfinite(stack)
+    with np.errstate(invalid="ignore"):
+        means: Floats = np.where(known, stack, 0).sum(axis=0) / known.sum(axis=0)
+    return means
+
+
+def thinned(stack: Floats, grid: Grid) -> Floats:
+    """float64[lines, cells] as float64[lines, values]: with a thinned grid, all at the extremes of their sum."""
     if grid.keep == 1:
         return stack
     buckets = -(-grid.count // grid.keep)
-    padded = np.full((len(lines), buckets * grid.keep), np.nan)
+    padded = np.full((len(stack), buckets * grid.keep), np.nan)
     padded[:, : grid.count] = stack
     sums = padded.sum(axis=0).reshape(buckets, grid.keep)
     least = np.where(np.isnan(sums), np.inf, sums).argmin(axis=1)

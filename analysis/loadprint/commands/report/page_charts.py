@@ -25,7 +25,7 @@ REPEATS = 3  # that are distinguishable by how faint they are
 
 
 def over_time(report: Report, grid: Grid | None) -> list[Block]:
-    """Charts over time by section; of a stack one for each run, because stacks cannot overlap."""
+    """Charts over time by section; of a stack one for each side, because stacks cannot overlap."""
     if grid is None:
         return []
     blocks = []
@@ -80,36 +80,42 @@ def _of_run(report: Report, place: int, style: str, y: Floats, **more: Any) -> d
 def _timed(course: Course, report: Report, grid: Grid) -> Iterator[Chart]:
     text = (course.title, course.shown, course.note)
     lines = [line for line in course.lines if len(line.seconds)]
-    runs = list(dict.fromkeys(line.run for line in lines))
     if not course.parts:
         steps = [pack.step_of(line) for line in lines if len(line.seconds) > 1]
         style = "sparse" if steps and max(steps) > 1.5 * grid.step else "line"
         series = [
-            _of_run(report, line.run, style, pack.on_grid([line], grid)[0] * course.factor) for line in lines
+            _of_run(
+                report, line.run, style, pack.thinned(pack.placed(line, grid)[None], grid)[0] * course.factor
+            )
+            for line in lines
         ]
+        runs = list(dict.fromkeys(line.run for line in lines))
         yield _chart(course.key, "time", text, of_course(course, report), series, runs=runs)
         return
-    for place in runs:
-        own = [line for line in lines if line.run == place]
+    for side, named in enumerate(report.sides):
+        own = [line for line in lines if report.runs[line.run].side == side]
+        if not own:
+            continue
+        parts = list(dict.fromkeys(line.part for line in own))
+        of_part = [[line for line in own if line.part == part] for part in parts]
+        stack = pack.thinned(np.stack([pack.mean(each, grid) for each in of_part]), grid) * course.factor
         series = [
-            _series(line.part, f"part-{line.part}", "part", values * course.factor)
-            for line, values in zip(own, pack.on_grid(own, grid), strict=True)
+            _series(part, f"part-{part}", "part", values) for part, values in zip(parts, stack, strict=True)
         ]
-        run = report.runs[place]
         medians = ", ".join(
-            f"{line.part} {numbers.brief(float(np.median(values)) * course.factor, DIGITS)}"
-            for line in own
-            if len(values := _inside(line, report))
+            f"{part} {numbers.brief(float(np.median(values)) * course.factor, DIGITS)}"
+            for part, each in zip(parts, of_part, strict=True)
+            if len(values := np.concatenate([_inside(line, report) for line in each]))
         )
-        named = f"{course.title}: {report.sides[run.side].name}, repeat {run.repeat}"
-        key = f"{course.key}@{place}"
+        runs = list(dict.fromkeys(line.run for line in own))
+        repeats = f", mean of {len(runs)} repeats" if len(runs) > 1 else ""
         yield _chart(
-            key,
+            f"{course.key}@{side}",
             "time",
-            (named, *text[1:]),
-            [(run.side, medians)],
+            (f"{course.title}: {named.name}{repeats}", *text[1:]),
+            [(side, medians)],
             series,
-            runs=[place],
+            runs=runs,
             stacked=True,
             ceiling=course.ceiling,
         )
