@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
+import duckdb
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from loadprint.reading import counters
+from loadprint.reading.counters import Increase
 from loadprint.reading.histograms import bounds, increase
 from reads import known
 
@@ -21,38 +26,76 @@ def counted(values: np.ndarray) -> np.ndarray:
     return np.bincount(places, minlength=len(EDGES)).astype(np.uint64)
 
 
+TOP = 2**32
+
+
 @pytest.mark.parametrize(
-    ("readings", "amount", "wraps", "resets"),
+    ("readings", "size", "risen"),
     [
-        ((5, 7, 7, 20), 15, 0, 0),
-        ((2**32 - 10, 2**32 - 1, 4, 9), 19, 1, 0),
+        ((5, 7, 7, 20), None, Increase(15)),
+        # wraps, before a restart to the same value
+        ((TOP - 10, TOP - 1, 4, 9), TOP, Increase(19, wraps=1)),
+        ((TOP - 10, TOP - 1, 4, 9), None, Increase(19, wraps=1)),
         # 2^12 below the top: a float near 2^64 has steps of 2^11
-        ((2**64 - 2**13, 2**64 - 2**12, 1000, 1500), 2**13 + 1500, 1, 0),
-        ((2**63, 2**63 + 2**40, 2**62), 2**40 + 2**62, 0, 1),
-        ((1000, 1010, 3, 8), 10 + 3 + 5, 0, 1),
-        ((100, math.nan, 130, math.nan, 20, 25), 30 + 20 + 5, 0, 1),
+        ((2**64 - 2**13, 2**64 - 2**12, 1000, 1500), None, Increase(2**13 + 1500, wraps=1)),
+        ((7 * TOP + 100, 6 * TOP + 1100, 6 * TOP + 1200), TOP, Increase(1100, wraps=1)),  # a sum of counters
+        ((TOP // 2, TOP // 2 + 5, 50), TOP, Increase(55, restarts=1)),  # too far from the end for a wrap
+        ((900.0, 20.0), 1000, Increase(120, wraps=1)),
+        # restarts, before a step back
+        ((1000, 1010, 3, 8), None, Increase(10 + 3 + 5, restarts=1)),
+        ((100, math.nan, 130, math.nan, 13, 18), None, Increase(30 + 13 + 5, restarts=1)),
+        ((5, 7, 0, 0), None, Increase(2, restarts=1)),
+        # steps back: what was lost is not counted twice
+        ((100, 110, 108, 120), None, Increase(20, steps_back=1)),
+        ((100, 110, 108, 109, 107, 111), None, Increase(11, steps_back=2)),
+        ((100, 110, 108, math.nan, 109), None, Increase(10, steps_back=1)),
+        ((200_000, 199_000, 199_500), None, Increase(0, steps_back=1)),
+        # any other fall
+        ((200_000, 198_999, 199_500), None, None),
+        ((20_000, 19_700, 25_000), None, None),
+        ((TOP - 1, TOP - 5000, TOP), TOP, None),
+        ((7 * TOP + 100, 6 * TOP + 1100), None, None),
+        ((2**63, 2**63 + 2**40, 2**62), None, None),
+        # not two readings without a restart between
+        ((300, 5), None, None),
+        ((math.nan, math.nan), None, None),
+        ((math.nan, 5), None, None),
     ],
 )
-def test_a_counter_that_decreases_wrapped_or_was_reset(
-    readings: tuple[float, ...], amount: float, wraps: int, resets: int
+def test_a_counter_that_falls(
+    readings: tuple[float, ...], size: float | None, risen: Increase | None
 ) -> None:
-    assert counters.increase(np.array(readings, float)) == counters.Increase(amount, wraps, resets)
+    assert counters.increase(np.array(readings, float), size) == risen
 
 
-def test_a_counter_of_a_known_size_wraps_above_half_of_it() -> None:
-    assert counters.increase(np.array([900.0, 50.0]), wraps=(1000.0,)) == counters.Increase(150.0, 1, 0)
-    reset = np.array([280.0, 300.0, 50.0])
-    assert counters.increase(reset, wraps=(1000.0,)) == counters.Increase(70.0, 0, 1)
+@given(st.lists(st.integers(0, 2**40), min_size=2, max_size=20))
+def test_an_increase_is_never_more_than_all_that_was_counted(values: list[int]) -> None:
+    """Whatever a counter does, its rises and what it has after each restart bound the increase."""
+    risen = counters.increase(np.array(values, float), 2.0**64)
+    most = sum(max(after - before, 0) for before, after in pairwise(values))
+    most += sum(after for before, after in pairwise(values) if after < before)
+    assert risen is None or 0 <= risen.amount <= most
 
 
-def test_counters_that_may_decrease_and_that_have_no_increase() -> None:
-    stored = np.array([100.0, 110.0, 108.0, 120.0])
-    assert counters.increase(stored, may_step_back=True) == counters.Increase(20.0)
-    assert counters.increase(np.array([math.nan, math.nan])) is None
-    assert counters.increase(np.array([300.0, 50.0])) is None
-    each = counters.steps(np.array([100.0, np.nan, 130.0, 20.0]))
-    assert np.isnan(each.amounts[:2]).all()
-    assert (each.amounts[2], each.reset[2]) == (20, True)
+@given(st.lists(st.integers(0, 5000), min_size=3, max_size=12))
+def test_sql_has_the_rule_of_numpy(values: list[int]) -> None:
+    """Of two neighbouring readings; repaying a step back needs more."""
+    table = "(VALUES " + ", ".join(f"({tick}, 'a', {value})" for tick, value in enumerate(values)) + ")"
+    sql = counters.rises(f"(SELECT * FROM {table} AS t(tick, name, x))", ("x",), ("name",), None)
+    found = [row[2] for row in duckdb.sql(f"{sql} ORDER BY tick").fetchall()][1:]
+    for (before, after), risen in zip(pairwise(values), found, strict=True):
+        amount = counters.steps(np.array([before, after], float), 2.0**64).amounts[0]
+        assert risen == amount or (risen is None and math.isnan(amount))
+
+
+def test_intervals_without_an_increase() -> None:
+    each = counters.steps(np.array([100.0, np.nan, 130.0, 12.0, 112.0, 60.0]))
+    assert np.isnan(each.amounts[[0, 1, 4]]).all()
+    assert each.amounts[[2, 3]].tolist() == [12, 100]
+    assert (each.restarted.tolist(), each.unknown.tolist()) == (
+        [False, False, True, False, False],
+        [False, False, False, False, True],
+    )
 
 
 @pytest.mark.parametrize("share", [0.01, 0.5, 0.95, 0.99, 0.999, 1.0])

@@ -12,19 +12,17 @@ IOWAIT = "iowait: the CPU was idle while an I/O was pending; a busy CPU has no i
 # busy = total - idle - iowait - steal; guest time is inside user (/proc/stat, proc(5))
 KERNEL = ("system", "irq", "softirq")
 BUSY = (*KERNEL, "user", "nice")
-ALL_STATES = "+".join(map(str, range(len(CPU_STATES))))  # of any order of the states
-UTILISATION = f"100 × {{Δ0+1+2+3+4}} / {{Δ{ALL_STATES}}}"  # of busy_first
+UTILISATION = "100 × {0+1+2+3+4} / CPUs"  # of busy_times
 
 
-def busy_share(*times: float) -> float:
-    """Busy share of all time, in percent; `times` are those of BUSY, then the other states."""
-    return 100 * sum(times[: len(BUSY)]) / sum(times)
+def share(*times: float) -> float:
+    """Percentage of elapsed time × CPUs; `times` are those counted, and last the number of CPUs."""
+    return 100 * sum(times[:-1]) / times[-1]
 
 
-def busy_first(side: str) -> tuple[str, ...]:
-    """Times of a set of CPUs, those of BUSY first."""
-    others = (state for state in CPU_STATES if state not in BUSY)
-    return tuple(f"cpu.{side}.{state}" for state in (*BUSY, *others))
+def times_of(side: str, *states: str) -> tuple[str, ...]:
+    """Times of a set of CPUs in some states, and the number of its CPUs: the inputs of `share`."""
+    return (*(f"cpu.{side}.{state}" for state in states), f"cpu.{side}.cores")
 
 
 def cpu_metrics(side: str) -> tuple[Metric, ...]:
@@ -43,7 +41,6 @@ def cpu_metrics(side: str) -> tuple[Metric, ...]:
 
 
 def _set_metrics(side: str) -> tuple[Metric, ...]:
-    times = tuple(f"cpu.{side}.{state}" for state in CPU_STATES)
     plain = ("user", "system", "iowait", "idle")
     shares = tuple(
         Metric(
@@ -51,21 +48,21 @@ def _set_metrics(side: str) -> tuple[Metric, ...]:
             label,
             "%",
             "%",
-            (time, *(name for name in times if name != time)),
-            lambda first, *rest: 100 * first / (first + sum(rest)),
-            f"100 × {{Δ0}} / {{Δ{ALL_STATES}}}",
+            times_of(side, state),
+            share,
+            "100 × {0} / CPUs",
             footnote=IOWAIT if state == "iowait" else "",
             view="always" if state in plain else "nonzero",
         )
-        for state, label, time in zip(CPU_STATES, CPU_LABELS, times, strict=True)
+        for state, label in zip(CPU_STATES, CPU_LABELS, strict=True)
     )
     utilisation = Metric(
         f"cpu_{side}_utilisation",
         "utilisation",
         "%",
         "%",
-        busy_first(side),
-        busy_share,
+        times_of(side, *BUSY),
+        share,
         UTILISATION,
         headline=side == "server",
         coarse=len(BUSY),
@@ -85,9 +82,9 @@ def _set_metrics(side: str) -> tuple[Metric, ...]:
         "kernel mode, of all time",
         "%",
         "%",
-        busy_first(side),
-        lambda *t: 100 * sum(t[: len(KERNEL)]) / sum(t),
-        f"100 × {{Δ0+1+2}} / {{Δ{ALL_STATES}}}",
+        times_of(side, *KERNEL),
+        share,
+        "100 × {0+1+2} / CPUs",
         coarse=len(KERNEL),
         view="all",
     )

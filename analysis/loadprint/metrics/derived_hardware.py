@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loadprint.metrics.derived import Metric, View, percent, quotient, rate, with_direction
-from loadprint.metrics.derived_cpu import BUSY, UTILISATION, busy_first, busy_share
+from loadprint.metrics.derived_cpu import BUSY, UTILISATION, share, times_of
 
 SIBLINGS = (
     "hardware threads that share a core with a CPU of the server: a busy sibling slows that CPU down, which "
@@ -42,8 +42,8 @@ PROCESSOR = (
         "thread siblings busy",
         "%",
         "%",
-        busy_first("siblings"),
-        busy_share,
+        times_of("siblings", *BUSY),
+        share,
         UTILISATION,
         coarse=len(BUSY),
         footnote=SIBLINGS,

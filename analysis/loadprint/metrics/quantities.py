@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from loadprint.reading.counters import WRAPS, Floats, increase
+from loadprint.reading.counters import SIZES, Floats, increase, steps
 from loadprint.reading.histograms import Histogram
 
-NOT_KNOWN = "it was not read twice in the window without a reset between"
+NOT_KNOWN = "it was not read twice in the window without a restart between"
 STEPS = 3  # values from fewer steps of their source are flagged
 
 
@@ -79,31 +79,45 @@ class Quantities:
         """Names of the devices or interfaces of a source, in name order."""
         return sorted({name.split(".", 2)[1] for name in self.values if name.startswith(f"{source}.")})
 
-    def counter(  # noqa: PLR0913
-        self,
-        name: str,
-        readings: Floats,
-        seconds: float,
-        unit: float,
-        *,
-        step_back: bool = False,
-        wraps: Sequence[float] | None = None,
+    def counter(
+        self, name: str, readings: Floats, seconds: float, unit: float, size: float | None = None
     ) -> None:
         """Add a counter from readings over `seconds`; `unit` is one step of the source in base units.
 
-        `wraps` are the sizes at which this source's counters wrap in normal operation, without a warning.
+        `readings` are float64[reads], or float64[counters, reads] of several counters, whose increases are
+        added. `size` is where they start again at zero, if that is known.
         """
-        risen = increase(readings, may_step_back=step_back, wraps=WRAPS if wraps is None else wraps)
-        if risen is None or seconds <= 0:
-            unread = np.isnan(readings).all()
-            self.mark_missing(name, "the kernel does not print this field" if unread else NOT_KNOWN)
+        counters = np.atleast_2d(readings)
+        risen = [each for one in counters if (each := increase(one, size)) is not None]
+        if len(risen) < len(counters) or not risen or seconds <= 0:
+            self.mark_missing(name, self._why_unknown(name, counters, size))
             return
-        if risen.wraps and wraps is None:
-            self.warnings.append(f"{name} wrapped {risen.wraps}x; the wraps are added back")
-        if risen.resets:
-            self.warnings.append(f"{name} was reset {risen.resets}x; counted from zero after each reset")
+        wraps, restarts, back = (
+            sum(getattr(each, kind) for each in risen) for kind in ("wraps", "restarts", "steps_back")
+        )
+        if wraps and (size is None or size in SIZES):
+            self.warnings.append(f"{name} wrapped {wraps}x; the wraps are added back")
+        if restarts:
+            self.warnings.append(f"{name} was reset {restarts}x; counted from zero after each reset")
+        if back:
+            self.notes.append(f"{name} stepped back {back}x; a step back adds nothing")
+        amount = math.fsum(each.amount for each in risen)
         # a step below a base unit is of a clock or a meter, which truncate
-        self.put(name, risen.amount * unit / seconds, risen.amount, cut=unit < 1)
+        self.put(name, amount * unit / seconds, amount, cut=unit < 1)
+
+    def _why_unknown(self, name: str, counters: Floats, size: float | None) -> str:
+        """Reason why the increase of these counters is not known; a warning if one of them fell."""
+        for readings in counters:
+            known = readings[~np.isnan(readings)]
+            if not len(known):
+                return "the kernel does not print this field"
+            fell = np.flatnonzero(steps(known, size).unknown)
+            if len(fell):
+                before, after = known[fell[0]], known[fell[0] + 1]
+                reason = f"it fell from {before:,.0f} to {after:,.0f} between two readings"
+                self.warnings.append(f"{name} is not known: {reason}")
+                return reason
+        return NOT_KNOWN
 
     def set_resolution(self, name: str, step: float) -> None:
         """Set the resolution of a quantity's source: its increase is a multiple of `step`."""

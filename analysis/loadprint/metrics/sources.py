@@ -1,12 +1,11 @@
-"""Reads the quantities of the host and process probes over the window, one function per probe.
-
-The query sums over CPUs before differences are taken: an hour of 64 CPUs becomes one series.
-"""
+"""Reads the quantities of the host and process probes over the window, one function per probe."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,6 @@ from loadprint.reading.columns import (
     NIC_FIELDS,
     NUMBER,
     PRESSURE,
-    STEPS_BACK,
     TCP_METRICS,
     TRANSFER_UNITS,
     TRANSFERS,
@@ -29,11 +27,22 @@ from loadprint.reading.columns import (
 )
 from loadprint.reading.counters import Floats
 from loadprint.reading.cpusets import host_cpus
-from loadprint.reading.queries import Columns, Store, among, by_entity, doubles, listed, metrics, quote, sums
+from loadprint.reading.queries import (
+    Columns,
+    Store,
+    among,
+    by_entity,
+    doubles,
+    listed,
+    metrics,
+    quote,
+    together,
+)
 from loadprint.reading.recording import Run
 from loadprint.reading.window import Window
 
 SERVER = "process.server."
+TIME_LOST = 0.05  # of elapsed time: more is not rounding to ticks
 SERVER_ENDED = (
     "the server's process ended in the window and no later one was found; "
     "name a server that restarts by its pid file (--process server=@FILE)"
@@ -66,20 +75,25 @@ class Source:
         begin, end = stamps.get(int(ticks[0])), stamps.get(int(ticks[-1]))
         return 0.0 if begin is None or end is None else (end - begin) / 1e9
 
-    def apply_resolution(self, probe: str, column: str, name: str, seconds: float) -> None:
-        """Apply the resolution of an imported table: the last printed digit of a mean per second."""
+    def counter(self, column: str, name: str, readings: Floats, ticks: Floats, unit: float) -> None:
+        """Add a counter from `column`, TABLE.COLUMN; `readings` at `ticks` as in `Quantities.counter`."""
+        probe, _, column = column.partition(".")
+        seconds, described = self.seconds(probe, ticks), self._described(probe, column)
+        bits = described.get("bits")
+        self.out.counter(name, readings, seconds, unit, 2.0**bits if bits else None)
+        if "imported" in self.run.meta:
+            # the last printed digit of a mean per second
+            try:
+                step = float(described.get("resolution") or 0)
+            except ValueError:
+                return
+            if step > 0:
+                self.out.set_resolution(name, step * seconds)
+
+    def _described(self, probe: str, column: str) -> Mapping[str, Any]:
         path = self.run.table(self.window.role, probe)
-        if path is None or "imported" not in self.run.meta:
-            return
-        described = self.store.metadata(path)
-        meanings = described.get("columns") or described.get("metrics") or {}
-        step = (meanings.get(column) or {}).get("resolution")
-        try:
-            size = float(step or 0)
-        except ValueError:
-            return
-        if size > 0:
-            self.out.set_resolution(name, size * seconds)
+        described = self.store.metadata(path) if path is not None else {}
+        return (described.get("columns") or described.get("metrics") or {}).get(column) or {}
 
     def has(self, probe: str, column: str) -> bool:
         """Whether a probe's table has a column."""
@@ -91,28 +105,30 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> Non
     """CPU time of a set of CPUs (None: the whole host) as `cpu.<side>.<field>`, in cores."""
     wanted = ["all"] if cpus is None else [str(cpu) for cpu in cpus]
     rows = source.rows(
-        "cpu",
-        f"SELECT tick, count(*)::DOUBLE AS seen, {listed(sums(CPU_FIELDS))} FROM t"
-        f" WHERE cpu IN {among(wanted)} GROUP BY tick",
+        "cpu", f"SELECT tick, cpu, {listed(doubles(CPU_FIELDS))} FROM t WHERE cpu IN {among(wanted)}"
     )
-    if rows is None or len(rows["tick"]) < 2:
+    ticks, readings, changed = together(rows, "cpu") if rows is not None else (np.empty(0), {}, False)
+    if len(ticks) < 2:
         source.out.mark_missing(f"cpu.{side}", source.window.why_missing("cpu"))
         return
-    if (rows["seen"] != rows["seen"][-1]).any():
+    if changed:
         source.out.warnings.append(f"a CPU of the {side} set went online or offline in the window")
-        complete = rows["seen"] == rows["seen"][-1]
-        rows = {name: values[complete] for name, values in rows.items()}
-    seconds = source.seconds("cpu", rows["tick"])
     for name in CPU_FIELDS:
-        source.out.counter(f"cpu.{side}.{name}", rows[name], seconds, 1 / hz, step_back=name in STEPS_BACK)
-        source.apply_resolution("cpu", name, f"cpu.{side}.{name}", seconds)
-    cores = float(rows["seen"][-1]) if cpus is not None else _host_cpus(source)
+        source.counter(f"cpu.{name}", f"cpu.{side}.{name}", readings[name], ticks, 1 / hz)
+    times = [time.rate for name in CPU_FIELDS if (time := source.out.get(f"cpu.{side}.{name}"))]
+    cores = float(len(readings["idle"])) if cpus is not None else _host_cpus(source) or math.fsum(times)
     source.out.put(f"cpu.{side}.cores", cores)
+    if abs(math.fsum(times) - cores) > TIME_LOST * cores:
+        source.out.warnings.append(
+            f"the CPU times of the {side} set add up to {100 * math.fsum(times) / cores:.0f} % of elapsed "
+            "time × CPUs; its shares are of the latter"
+        )
 
 
 def _host_cpus(source: Source) -> float:
+    """Number of the host's CPUs; 0 if the table has only the sum of all, as some imported ones."""
     rows = source.rows("cpu", "SELECT tick, count(*)::DOUBLE AS seen FROM t WHERE cpu <> 'all' GROUP BY tick")
-    return float(rows["seen"][-1]) if rows is not None and len(rows["seen"]) else float("nan")
+    return float(rows["seen"][-1]) if rows is not None and len(rows["seen"]) else 0.0
 
 
 def host(source: Source) -> None:
@@ -121,10 +137,8 @@ def host(source: Source) -> None:
     if rows is None or len(rows["tick"]) < 2:
         source.out.mark_missing("host", source.window.why_missing("cpu"))
         return
-    seconds = source.seconds("cpu", rows["tick"])
     for name in CPU_HOST_FIELDS:
-        source.out.counter(f"host.{name}", rows[name], seconds, 1.0)
-        source.apply_resolution("cpu", name, f"host.{name}", seconds)
+        source.counter(f"cpu.{name}", f"host.{name}", rows[name], rows["tick"], 1.0)
 
 
 def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
@@ -145,9 +159,7 @@ def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
             continue
         # the sum that the source recorded, if it did
         totals = rows["parts"] if np.isnan(rows["whole"]).any() else rows["whole"]
-        seconds = source.seconds(probe, rows["tick"])
-        source.out.counter(f"{probe}.{side}", totals, seconds, 1.0)
-        source.apply_resolution(probe, "count", f"{probe}.{side}", seconds)
+        source.counter(f"{probe}.count", f"{probe}.{side}", totals, rows["tick"], 1.0)
 
 
 def _totals(key: str, side: str, wanted: Sequence[str] | None) -> str:
@@ -205,11 +217,9 @@ def _fixed_table(
     for entity, series in by_entity(rows, key):
         if len(series["tick"]) < 2:
             continue
-        seconds = source.seconds(probe, series["tick"])
         for name, unit in units.items():
             quantity = f"{probe}.{name_of(entity)}.{name}"
-            source.out.counter(quantity, series[name], seconds, unit)
-            source.apply_resolution(probe, name, quantity, seconds)
+            source.counter(f"{probe}.{name}", quantity, series[name], series["tick"], unit)
 
 
 def pressure(source: Source) -> None:
@@ -219,9 +229,7 @@ def pressure(source: Source) -> None:
         source.out.mark_missing("pressure", source.window.why_missing("pressure"))
         return
     for kind, series in by_entity(rows, "kind"):
-        seconds = source.seconds("pressure", series["tick"])
-        source.out.counter(f"pressure.{kind}", series["total"], seconds, MICROSECOND)
-        source.apply_resolution("pressure", "total_us", f"pressure.{kind}", seconds)
+        source.counter("pressure.total_us", f"pressure.{kind}", series["total"], series["tick"], MICROSECOND)
 
 
 def tcp(source: Source) -> None:
@@ -231,9 +239,8 @@ def tcp(source: Source) -> None:
         source.out.mark_missing("tcp", source.window.why_missing("tcp"))
         return
     for metric, series in by_entity(rows, "metric"):
-        seconds, quantity = source.seconds("tcp", series["tick"]), f"tcp.{metric.removeprefix('Tcp.')}"
-        source.out.counter(quantity, series["value"], seconds, 1.0)
-        source.apply_resolution("tcp", metric, quantity, seconds)
+        quantity = f"tcp.{metric.removeprefix('Tcp.')}"
+        source.counter(f"tcp.{metric}", quantity, series["value"], series["tick"], 1.0)
 
 
 def process(source: Source, hz: float) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from loadprint.metrics.quantities import NOT_KNOWN
 from loadprint.metrics.sources import Source
 from loadprint.reading.columns import EBPF_COUNTERS, EBPF_HISTOGRAMS, NANOSECOND
-from loadprint.reading.counters import increase
+from loadprint.reading.counters import SIZES, increase
 from loadprint.reading.histograms import Histogram, bounds
 from loadprint.reading.histograms import increase as increase_of_counts
 from loadprint.reading.queries import Columns, doubles, grouped, listed
@@ -136,7 +136,7 @@ def increases(
     """Entity, and the increase of its counters over the window; NaN where it is not known."""
     for _, places in grouped(rows["name"]):
         born = [0.0] if rows["appeared"][places[0]] else []
-        risen = {figure: increase(np.array([*born, *rows[figure][places]]), wraps=()) for figure in figures}
+        risen = {figure: increase(np.array([*born, *rows[figure][places]]), SIZES[-1]) for figure in figures}
         amounts = {figure: each.amount if each else float("nan") for figure, each in risen.items()}
         yield tuple(str(rows[key][places[0]]) for key in keys), amounts
 

@@ -75,9 +75,8 @@ def energy(source: Source) -> None:
             continue  # cores and uncore are parts of their package, psys includes more than the packages
         if len(series["tick"]) > 1:
             seconds = source.seconds("energy", series["tick"])
-            known = series["range"][~np.isnan(series["range"])]
-            ranges = tuple(known[:1].tolist())
-            parts.counter(f"{kind}.{zone}", series["used"], seconds, MICROJOULE, wraps=ranges)
+            size = next(iter(series["range"][~np.isnan(series["range"])].tolist()), None)
+            parts.counter(f"{kind}.{zone}", series["used"], seconds, MICROJOULE, size)
     for kind in ("package", "dram"):
         zones = [quantity for name, quantity in parts.values.items() if name.startswith(f"{kind}.")]
         if zones:

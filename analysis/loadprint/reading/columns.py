@@ -15,7 +15,6 @@ NUMBER = "^[0-9]+$"  # a CPU in a column `cpus`, not a set of CPUs
 MILLISECOND, MICROSECOND, NANOSECOND = 1e-3, 1e-6, 1e-9
 CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 CPU_HOST_FIELDS = ("ctxt", "intr", "softirqs", "processes")
-STEPS_BACK = frozenset({"idle", "iowait"})
 DISK_UNITS = {
     "reads": 1.0,
     "read_merges": 1.0,

@@ -1,17 +1,23 @@
-"""Computes the increase of cumulative counters: one rule for wraps, resets, gaps, births and ends.
+"""Computes the increase of cumulative counters: one rule for every counter that falls between two readings.
 
-- A decrease from the upper half of 32 or 64 bits to a small number is a wrap, which is added back: the kernel
-  prints the times of /proc/diskstats as `unsigned int`.
-- Any other decrease is a reset: the counter restarted at zero, and what it counted since is added, as by
-  Prometheus' `increase`. What it counted between the previous reading and the reset is not known: the sum is
-  a lower bound, and a warning names the counter.
-- Of a single interval with a reset nothing is known: a chart has a gap, a cell the reason.
+In this order, `size` being the value at which the counter starts again at zero, if the recording declares it:
+
+1. A *wrap*: the increase past `size`, modulo `size`, is at most an eighth of it. It is added. So is that of a
+   sum of counters of this size, which falls when one of them wraps. Where no size is declared, 2^32 and 2^64
+   are tried, and the value before must not be above.
+2. A *restart*: to at most a tenth of the value before. The counter counts from zero, as in Prometheus'
+   `increase`. What it counted between the previous reading and the restart is not known: the sum is a lower
+   bound, and a warning names the counter. Of a single interval with a restart nothing is known.
+3. A *step back*: by at most 1 % and 1,000 units, or by at most 10 units. Kernels repair idle, iowait, steal,
+   user, disk and interface counters by a few units (proc(5) about /proc/stat; public reports have 1 to 7). It
+   adds nothing, and the counter adds nothing until it has passed its old value.
+4. Any other fall: nothing is known of the interval, nor of a window with it.
+
 - A missing reading is skipped, not zero; a counter with fewer than two readings has no increase.
 - A thread or an entity of an eBPF table that appears in the window counts from zero. A process counts from
   its first reading, because it may have been found later. All count until their last reading.
-- idle and iowait can decrease (proc(5), /proc/stat): their increase is last − first, at least 0.
 
-A counter that was reset and passed its old value within one interval is not detected.
+A counter that restarted and passed its old value within one interval is not detected.
 """
 
 from __future__ import annotations
@@ -25,77 +31,97 @@ from numpy.typing import NDArray
 from loadprint.reading.queries import listed
 
 Floats = NDArray[np.float64]
-WRAPS = (2.0**32, 2.0**64)
+Marks = NDArray[np.bool_]
+SIZES = (2.0**32, 2.0**64)
+WRAPPED = 1 / 8  # of the size
+RESTARTED = 1 / 10  # of the value before
+STEPPED_BACK, FEW, MANY = 1 / 100, 10, 1000  # of the value before; units
 
 
 @dataclass(frozen=True)
 class Increase:
-    """Increase of a counter in the unit of its source, with the wraps and resets that it includes."""
+    """Increase of a counter in the unit of its source, with the falls that it includes."""
 
     amount: float
     wraps: int = 0
-    resets: int = 0
+    restarts: int = 0
+    steps_back: int = 0
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Increases between neighbouring readings, (readings - 1,), NaN at a missing one; wraps and resets."""
+    """Increases between neighbouring readings, (readings - 1,), NaN where not known; the falls by kind."""
 
     amounts: Floats
-    wrapped: NDArray[np.bool_]
-    reset: NDArray[np.bool_]
+    wrapped: Marks
+    restarted: Marks
+    stepped_back: Marks
+    unknown: Marks
 
 
-def increase(
-    values: Floats, *, may_step_back: bool = False, wraps: Sequence[float] = WRAPS
-) -> Increase | None:
-    """Increase of one counter over its readings; None if it is not known.
-
-    With `may_step_back` a decrease is not a reset. `wraps` are the sizes at which a counter restarts at zero.
-    """
+def increase(values: Floats, size: float | None = None) -> Increase | None:
+    """Increase of one counter over its readings; None if it is not known."""
     known = values[~np.isnan(values)]
     if len(known) < 2:
         return None
-    if may_step_back:
-        return Increase(max(0.0, float(known[-1] - known[0])))
-    each = steps(known, wraps)
-    if each.reset.all():
-        return None
-    if not (each.reset | each.wrapped).any():
+    if (known[1:] >= known[:-1]).all():
         return Increase(float(known[-1] - known[0]))
-    return Increase(float(each.amounts.sum()), int(each.wrapped.sum()), int(each.reset.sum()))
+    each = steps(known, size)
+    if each.restarted.all() or each.unknown.any():
+        return None
+    falls = (int(kind.sum()) for kind in (each.wrapped, each.restarted, each.stepped_back))
+    return Increase(float(each.amounts.sum()), *falls)
 
 
-def steps(values: Floats, wraps: Sequence[float] = WRAPS) -> Steps:
-    """Increases between neighbouring readings; after a reset, what was counted since."""
+def steps(values: Floats, size: float | None = None) -> Steps:
+    """Increases between neighbouring readings; after a restart, what was counted since."""
     before, after = values[:-1], values[1:]
     amounts = after - before
-    fell, wrapped = amounts < 0, np.zeros(len(amounts), dtype=bool)
-    for size in wraps:
-        # (size - before) first: near 2^64 a float has steps of 2048, and `after` is small
-        over = fell & (before >= size / 2) & (before <= size) & ((size - before) + after < size / 2)
-        amounts = np.where(over, (size - before) + after, amounts)
+    fell, by, wrapped = amounts < 0, -amounts, np.zeros(len(amounts), dtype=bool)
+    for each in SIZES if size is None else (size,):
+        # (each - before) first: near 2^64 a float has steps of 2048, and `after` is small
+        rise = (each - before) + after if size is None else np.mod(amounts, each)
+        over = fell & (rise >= 0) & (rise <= WRAPPED * each) & ((before <= each) | (size is not None))
+        amounts = np.where(over, rise, amounts)
         wrapped |= over
-    reset = fell & ~wrapped
-    return Steps(np.where(reset, after, amounts), wrapped, reset)
+    restarted = fell & ~wrapped & (after <= RESTARTED * before)
+    small = (by <= FEW) | ((by <= MANY) & (by <= STEPPED_BACK * before))
+    stepped_back = fell & ~wrapped & ~restarted & small
+    unknown = fell & ~wrapped & ~restarted & ~stepped_back
+    amounts = np.where(restarted, after, np.where(stepped_back, 0.0, np.where(unknown, np.nan, amounts)))
+    for place in np.flatnonzero(stepped_back).tolist():
+        _repay(amounts, float(by[place]), place + 1, wrapped | restarted | unknown)
+    return Steps(amounts, wrapped, restarted, stepped_back, unknown)
+
+
+def _repay(amounts: Floats, owed: float, place: int, ends: Marks) -> None:
+    """Take what a counter lost in a step back from its next increases."""
+    while owed > 0 and place < len(amounts) and not ends[place]:
+        paid = min(owed, float(amounts[place])) if amounts[place] > 0 else 0.0
+        amounts[place] -= paid
+        owed, place = owed - paid, place + 1
 
 
 def rises(table: str, columns: Sequence[str], entity: Sequence[str], first: str | None) -> str:
     """Return a SELECT of tick, `entity` and the increase of each column since the entity's previous reading.
 
-    `table` is SQL. A reading below the previous one is of a successor with the same number, which started at
-    zero. With `first`, the first tick, so did an entity that appears after it.
+    `table` is SQL. Falls are those of this module, without wraps: a restart is a successor with the same
+    number. With `first`, the first tick, an entity that appears after it started at zero.
     """
     keys = ", ".join(entity)
     read = listed({name: f"{name}::DOUBLE" for name in columns})
     before = listed({f"{name} before": f"lag({name}::DOUBLE) OVER readings" for name in columns})
     born = "NULL" if first is None else f"CASE WHEN tick > {first} THEN {{}} END"
-    risen = {
-        name: f'CASE WHEN "{name} before" IS NULL THEN {born.format(name)}'
-        f' WHEN {name} < "{name} before" THEN {name} ELSE {name} - "{name} before" END'
-        for name in columns
-    }
+    risen = {name: _risen(name, f'"{name} before"', born.format(name)) for name in columns}
     return (
         f"SELECT tick, {keys}, {listed(risen)} FROM (SELECT tick, {keys}, {read}, {before} FROM {table}"
         f" WINDOW readings AS (PARTITION BY {keys} ORDER BY tick))"
+    )
+
+
+def _risen(value: str, before: str, born: str) -> str:
+    return (
+        f"CASE WHEN {before} IS NULL THEN {born} WHEN {value} >= {before} THEN {value} - {before}"
+        f" WHEN {value} <= {RESTARTED} * {before} THEN {value}"
+        f" WHEN {before} - {value} <= greatest({FEW}, least({MANY}, {STEPPED_BACK} * {before})) THEN 0 END"
     )

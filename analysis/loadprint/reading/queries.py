@@ -214,6 +214,25 @@ def by_entity(rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
         yield name, {column: values[places] for column, values in rows.items()}
 
 
+def together(rows: Columns, key: str) -> tuple[NDArray[Any], dict[str, NDArray[np.float64]], bool]:
+    """Rows by tick as matrices: ticks, float64[entities, ticks] of each column, whether entities changed.
+
+    Only ticks with as many entities as most have, and entities that all of these ticks have.
+    """
+    ticks, at = np.unique(rows["tick"], return_inverse=True)
+    entities = grouped(rows[key])
+    seen = np.bincount(at, minlength=len(ticks))
+    complete = seen == np.sort(seen)[len(seen) // 2] if len(seen) else seen > 0
+    present = [places for _, places in entities if np.isin(np.flatnonzero(complete), at[places]).all()]
+    matrices = {}
+    for name in rows.keys() - {"tick", key}:
+        matrix = np.full((len(present), len(ticks)), np.nan)
+        for row, places in zip(matrix, present, strict=True):
+            row[at[places]] = rows[name][places]
+        matrices[name] = matrix[:, complete]
+    return ticks[complete], matrices, not complete.all()
+
+
 def doubles(names: Iterable[str]) -> dict[str, str]:
     """SQL of columns as doubles, the type of all arithmetic, by name."""
     return {name: f"{identifier(name)}::DOUBLE" for name in names}

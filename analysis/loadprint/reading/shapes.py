@@ -148,7 +148,7 @@ TABLE: Shape = {
     "torn_bytes": NATURAL,
     "ended": TEXT,
     "probes": ListOf({"name": TEXT, "status": TEXT, "reason": TEXT}),
-    "columns": Each({"unit": TEXT, "resolution": SCALAR, "bounds": ListOf(NATURAL)}),
+    "columns": Each({"unit": TEXT, "resolution": SCALAR, "bounds": ListOf(NATURAL), "bits": NATURAL}),
     "metrics": Each({"unit": TEXT, "resolution": SCALAR}),
 }
 EXPERIMENT: Shape = {

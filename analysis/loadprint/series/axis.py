@@ -47,18 +47,14 @@ class Grid:
             out[at[known]] = values[known]
         return out
 
-    def rates(
-        self, ticks: NDArray[Any], readings: Floats, unit: float, *, may_step_back: bool = False
-    ) -> Floats:
+    def rates(self, ticks: NDArray[Any], readings: Floats, unit: float, size: float | None = None) -> Floats:
         """Rates of a cumulative counter between neighbouring reads, in `unit` per second; shape (reads - 1,).
 
-        NaN where the counter was reset (reading/counters.py). With `may_step_back` a decrease counts as 0.
+        NaN where it restarted or is not known (reading/counters.py). Of float64[counters, reads] the sum.
         """
-        placed = self.placed(ticks, readings)
-        if may_step_back:
-            return self.per_second(np.maximum(np.diff(placed), 0.0) * unit)
-        each = steps(placed)
-        return self.per_second(np.where(each.reset, np.nan, each.amounts) * unit)
+        each = [steps(self.placed(ticks, one), size) for one in np.atleast_2d(readings)]
+        amounts = [np.where(one.restarted, np.nan, one.amounts) for one in each]
+        return self.per_second(np.sum(amounts, axis=0) * unit)
 
     def rates_of_rises(self, ticks: Floats, rises: Floats, unit: float) -> Floats:
         """Rates from the increase since the previous read, given for each tick; shape (reads - 1,)."""

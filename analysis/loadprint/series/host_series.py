@@ -1,7 +1,4 @@
-"""Reads series of the host: CPU sets, interrupts, disks, interfaces, TCP, pressure, memory.
-
-The query sums over CPUs before differences are taken.
-"""
+"""Reads series of the host: CPU sets, interrupts, disks, interfaces, TCP, pressure, memory."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import numpy as np
 from loadprint.reading import columns
 from loadprint.reading.columns import MICROSECOND
 from loadprint.reading.cpusets import host_cpus
-from loadprint.reading.queries import among, by_entity, doubles, listed, metrics, quote, sums
+from loadprint.reading.queries import among, by_entity, doubles, listed, metrics, quote, together
 from loadprint.series.probe_table import SeriesData, Table, is_requested
 
 KIB = 1024.0  # kB in /proc/meminfo
@@ -23,16 +20,13 @@ def cpu(table: Table) -> Iterator[SeriesData]:
     """CPU time of a set, in cores; a hole where one of its CPUs went online or offline."""
     wanted = ["all"] if table.cpus is None else [str(cpu) for cpu in table.cpus]
     rows = table.rows(
-        f"SELECT tick, count(*)::DOUBLE AS seen, {listed(sums(columns.CPU_FIELDS))} FROM t"
-        f" WHERE cpu IN {among(wanted)} GROUP BY tick"
+        f"SELECT tick, cpu, {listed(doubles(columns.CPU_FIELDS))} FROM t WHERE cpu IN {among(wanted)}"
     )
     if not len(rows["tick"]):
         return
-    complete = rows["seen"] == np.median(rows["seen"])
-    rows = {name: values[complete] for name, values in rows.items()}
+    ticks, readings, _ = together(rows, "cpu")
     for name in columns.CPU_FIELDS:
-        back = name in columns.STEPS_BACK
-        yield table.counter(f"cpu.{table.side}.{name}", rows, name, 1 / table.hz, may_step_back=back)
+        yield table.counter(f"cpu.{table.side}.{name}", {"tick": ticks, **readings}, name, 1 / table.hz)
 
 
 def host(table: Table) -> Iterator[SeriesData]:

@@ -52,12 +52,11 @@ class Table:
         """Rows of a SELECT ordered by tick."""
         return self.store.fetch(self.path, f"{query} ORDER BY tick")
 
-    def counter(
-        self, key: str, rows: Columns, column: str, unit: float, *, may_step_back: bool = False
-    ) -> SeriesData:
+    def counter(self, key: str, rows: Columns, column: str, unit: float) -> SeriesData:
         """Series of one cumulative column."""
-        rates = self.grid.rates(rows["tick"], rows[column], unit, may_step_back=may_step_back)
-        return key, self.grid.middle, rates
+        described = (self.store.metadata(self.path).get("columns") or {}).get(column) or {}
+        size = 2.0 ** described["bits"] if "bits" in described else None
+        return key, self.grid.middle, self.grid.rates(rows["tick"], rows[column], unit, size)
 
     def gauge(self, key: str, ticks: Floats, values: Floats) -> SeriesData:
         """Series of a reading at the time of the read."""

@@ -136,6 +136,9 @@ pub struct Column {
     /// Bucket bounds of a histogram, `None` for infinity; empty for other kinds.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub bounds: Cow<'static, [Option<f64>]>,
+    /// Width of a counter, or of the counters of which it is a sum, where it is below 64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bits: Option<u8>,
 }
 
 impl Column {
@@ -151,6 +154,7 @@ impl Column {
             help: Cow::Borrowed(help),
             source: Cow::Borrowed(source),
             bounds: Cow::Borrowed(&[]),
+            bits: None,
         }
     }
 
@@ -174,16 +178,11 @@ impl Column {
     /// Cumulative buckets with the bounds of [`histogram`].
     #[must_use]
     pub const fn buckets(name: &'static str, unit: Unit, help: &'static str, source: &'static str) -> Self {
-        Self {
-            name: Cow::Borrowed(name),
-            storage: Type::Buckets,
-            unit,
-            kind: Kind::Histogram,
-            better: Better::Neither,
-            help: Cow::Borrowed(help),
-            source: Cow::Borrowed(source),
-            bounds: Cow::Borrowed(&histogram::BOUNDS),
-        }
+        let mut column = Self::counter(name, unit, help, source);
+        column.kind = Kind::Histogram;
+        column.storage = Type::Buckets;
+        column.bounds = Cow::Borrowed(&histogram::BOUNDS);
+        column
     }
 
     /// The same column, marked as better when lower.
@@ -207,6 +206,13 @@ impl Column {
         self
     }
 
+    /// The same counter with a width below 64 bits, or as a sum of such counters.
+    #[must_use]
+    pub const fn bits(mut self, bits: u8) -> Self {
+        self.bits = Some(bits);
+        self
+    }
+
     /// The column's entry in a table's metadata. It omits `better` if neither is, and `source` if
     /// it is `shared_source`: in short recordings the metadata are larger than the data.
     #[must_use]
@@ -220,6 +226,9 @@ impl Column {
         }
         if !self.bounds.is_empty() {
             metadata["bounds"] = json!(self.bounds);
+        }
+        if let Some(bits) = self.bits {
+            metadata["bits"] = json!(bits);
         }
         metadata
     }

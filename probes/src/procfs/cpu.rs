@@ -34,8 +34,8 @@ static COLUMNS: &[Column] = columns! {
     counter(Tick) "guest", "guests; included in user", "/proc/stat cpu field 9";
     counter(Tick) "guest_nice", "niced guests; included in nice", "/proc/stat cpu field 10";
     counter(One) "ctxt", "context switches of the host", "/proc/stat ctxt";
-    counter(One) "intr", "interrupts serviced", "/proc/stat intr field 1";
-    counter(One) "softirqs", "soft interrupts serviced", "/proc/stat softirq field 1";
+    counter(One) "intr", "interrupts serviced", "/proc/stat intr field 1", bits(32);
+    counter(One) "softirqs", "soft interrupts serviced", "/proc/stat softirq field 1", bits(32);
     counter(One) "processes", "processes and threads created", "/proc/stat processes";
     gauge(One) "procs_running", "tasks running or runnable", "/proc/stat procs_running";
     gauge(One) "procs_blocked", "tasks blocked on I/O", "/proc/stat procs_blocked";

@@ -30,21 +30,21 @@ static COLUMNS: &[Column] = columns! {
     counter(One) "reads", "reads completed", "/proc/diskstats field 4";
     counter(One) "read_merges", "reads merged before they were queued", "/proc/diskstats field 5";
     counter(Sector) "read_sectors", "read", "/proc/diskstats field 6";
-    counter(Millisecond) "read_ms", "time of all reads", "/proc/diskstats field 7", lower;
+    counter(Millisecond) "read_ms", "time of all reads", "/proc/diskstats field 7", lower, bits(32);
     counter(One) "writes", "writes completed", "/proc/diskstats field 8";
     counter(One) "write_merges", "writes merged before they were queued", "/proc/diskstats field 9";
     counter(Sector) "write_sectors", "written", "/proc/diskstats field 10";
-    counter(Millisecond) "write_ms", "time of all writes", "/proc/diskstats field 11", lower;
+    counter(Millisecond) "write_ms", "time of all writes", "/proc/diskstats field 11", lower, bits(32);
     gauge(One) "in_flight", "requests in flight", "/proc/diskstats field 12";
-    counter(Millisecond) "io_ms", "time with a request in flight", "/proc/diskstats field 13";
+    counter(Millisecond) "io_ms", "time with a request in flight", "/proc/diskstats field 13", bits(32);
     counter(Millisecond) "weighted_ms",
-        "time in flight, summed over requests", "/proc/diskstats field 14", lower;
+        "time in flight, summed over requests", "/proc/diskstats field 14", lower, bits(32);
     counter(One) "discards", "discards completed", "/proc/diskstats field 15, Linux 4.18";
     counter(One) "discard_merges", "discards merged", "/proc/diskstats field 16, Linux 4.18";
     counter(Sector) "discard_sectors", "discarded", "/proc/diskstats field 17, Linux 4.18";
-    counter(Millisecond) "discard_ms", "time of all discards", "/proc/diskstats field 18, Linux 4.18";
+    counter(Millisecond) "discard_ms", "time of all discards", "/proc/diskstats field 18, Linux 4.18", bits(32);
     counter(One) "flushes", "flushes that reached the device", "/proc/diskstats field 19, Linux 5.5";
-    counter(Millisecond) "flush_ms", "time of all flushes", "/proc/diskstats field 20, Linux 5.5", lower;
+    counter(Millisecond) "flush_ms", "time of all flushes", "/proc/diskstats field 20, Linux 5.5", lower, bits(32);
 };
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {

@@ -30,14 +30,14 @@ pub const SOFTIRQS_ENTRY: ProbeEntry = ProbeEntry::new(
 static ENTITY: &[Text] = &[text("line"), text("cpus")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
 static COLUMNS: &[Column] = columns! {
-    counter(One) "count", "interrupts; the counter of a CPU wraps at 2^32", "/proc/interrupts";
+    counter(One) "count", "interrupts; the counter of a CPU wraps at 2^32", "/proc/interrupts", bits(32);
     info "description", "chip, trigger and device; only in rows over all CPUs", "/proc/interrupts";
 };
 
 static SOFTIRQS_ENTITY: &[Text] = &[text("kind"), text("cpus")];
 static SOFTIRQS_SCHEMA: Schema = Schema::table(SOFTIRQS_ENTITY, SOFTIRQS_COLUMNS);
 static SOFTIRQS_COLUMNS: &[Column] = columns! {
-    counter(One) "count", "soft interrupts; the counter of a CPU wraps at 2^32", "/proc/softirqs";
+    counter(One) "count", "soft interrupts; the counter of a CPU wraps at 2^32", "/proc/softirqs", bits(32);
 };
 
 #[derive(Debug)]

@@ -97,18 +97,21 @@ class Readings:
         middle, values = inside
         grown = increase(values)
         seconds = (middle[-1] - middle[0]) / 1e9
-        return None if grown is None or grown.resets or seconds <= 0 else grown.amount / seconds
+        return None if grown is None or grown.restarts or seconds <= 0 else grown.amount / seconds
 
     def growth(self, name: str, span: Span) -> float | None:
         """Return the increase within a window, in units of the counter."""
         inside = self.inside(name, span)
         grown = increase(inside[1]) if inside is not None else None
-        return None if grown is None or grown.resets else grown.amount
+        return None if grown is None or grown.restarts else grown.amount
 
     def was_reset(self, name: str, span: Span) -> bool:
         """Whether a counter decreased within a window."""
         inside = self.inside(name, span)
-        return inside is not None and bool(steps(inside[1]).reset.any())
+        if inside is None:
+            return False
+        each = steps(inside[1])
+        return bool((each.restarted | each.unknown).any())
 
     def mean(self, name: str, span: Span) -> float | None:
         """Return the mean of a gauge over the reads in a window."""

@@ -21,6 +21,7 @@ from loadprint.errors import InputError
 from loadprint.metrics.derived import Metric
 from loadprint.reading.columns import CPU_FIELDS, DISK_UNITS, NIC_FIELDS
 
+CPUS = "cores"  # the number of CPUs of a set, which is no column
 DISK, NIC = "data", "main"  # entity names in the quantities, for any device name
 PROBES = ("cpu", "disk", "nic", "process")
 SET_KEYS = ("run", "host_role", "cpu")
@@ -97,7 +98,7 @@ def _of_roles(table: ir.Table, sets: ir.Table) -> ir.Table:
 
 
 SOURCES = (
-    Source("cpu", "cpu.", SIDES, dict.fromkeys(CPU_FIELDS), _of_cpu_sets),
+    Source("cpu", "cpu.", SIDES, dict.fromkeys((*CPU_FIELDS, CPUS)), _of_cpu_sets),
     Source("cpu", "", ("host",), {"ctxt": 1.0, "intr": 1.0}, _of_server("host", "cpu", "all")),
     Source("disk", "disk.", (DISK,), DISK_UNITS, _of_server(DISK, "device", ibis._.data_disk)),
     Source(
@@ -197,7 +198,8 @@ def _generator(runs: ir.Table) -> ir.Table:
 def _rates(source: Source, rows: ir.Table, fields: Sequence[str]) -> ir.Table:
     """Return a row for each run: increase per second of fields, added up over CPUs and processes."""
     keys = ("run", "name")
-    rows = rows.mutate(**{field: number(rows[field]) for field in fields})
+    ones = {CPUS: ibis.literal(1.0)} if CPUS in fields else {}
+    rows = rows.mutate(**{field: number(rows[field]) for field in fields if field not in ones}, **ones)
     sums = {field: ibis._[field].sum() for field in fields}
     if source.probe == "process":
         # the CPU time of each role's processes, over the seconds in which the role had any
@@ -210,6 +212,9 @@ def _rates(source: Source, rows: ir.Table, fields: Sequence[str]) -> ir.Table:
         ends = _ends(ticks, keys, fields)
     values: dict[str, ir.Value] = {}
     for field in fields:
+        if field == CPUS:
+            values[field] = ends[field]
+            continue
         unit = source.units[field]
         increase = ends[field] / ends.user_hz if unit is None else ends[field] * unit
         values[field] = increase / ends.seconds
@@ -228,6 +233,8 @@ def _ends(rows: ir.Table, keys: Sequence[str], fields: Sequence[str]) -> ir.Tabl
     """Return the increase of each field and the seconds between the reads, by `keys`."""
 
     def increase(name: str) -> ir.Value:
+        if name == CPUS:
+            return ibis._[name].max()
         return ibis._[name].argmax(ibis._.tick) - ibis._[name].argmin(ibis._.tick)
 
     grown = {name: increase(name) for name in fields}

@@ -99,7 +99,7 @@ def mean(lines: Sequence[Line], grid: Grid) -> Floats:
 
 
 def thinned(stack: Floats, grid: Grid) -> Floats:
-    """float64[lines, cells] as float64[lines, values]: with a thinned grid, all at the extremes of their sum."""
+    """float64[lines, cells] as float64[lines, values]: where thinned, all at the extremes of their sum."""
     if grid.keep == 1:
         return stack
     buckets = -(-grid.count // grid.keep)

@@ -10,7 +10,7 @@ from typing import Any
 
 from loadprint.judging import client
 from loadprint.metrics.derived import SERVER_SWITCHES
-from loadprint.metrics.derived_cpu import CPU_STATES, KERNEL
+from loadprint.metrics.derived_cpu import KERNEL
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
 from loadprint.reading.sides import read_execution
@@ -107,12 +107,11 @@ def share(side: str, *states: str) -> Figure:
     """Figure: the percentage of a CPU set's time in some states."""
 
     def figure(run: Measured) -> float | None:
-        times = {state: run.quantities.get(f"cpu.{side}.{state}") for state in CPU_STATES}
-        known = {state: each.rate for state, each in times.items() if each}
-        whole = math.fsum(known.values())
-        if len(known) < len(times) or not whole:
+        times = [run.quantities.get(f"cpu.{side}.{name}") for name in ("cores", *states)]
+        known = [each.rate for each in times if each]
+        if len(known) < len(times) or not known[0]:
             return None
-        return 100 * math.fsum(known[state] for state in states) / whole
+        return 100 * math.fsum(known[1:]) / known[0]
 
     return figure
 
