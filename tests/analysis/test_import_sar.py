@@ -267,6 +267,84 @@ def test_the_short_form_of_sar_and_old_forms_of_interrupts() -> None:
     assert sorted(sar_tables.tables(offline)["cpu"]) == [("0",), ("all",)]
 
 
+def printed(folder: Path, *intervals: dict[str, Any], **stamps: Any) -> Path:
+    """Output of sadf with an interval of a second for each of these; `stamps` are added to all times."""
+    every = [
+        {"timestamp": {"date": "2026-01-01", "time": f"00:00:{at:02}", "interval": 1, **stamps}, **interval}
+        for at, interval in enumerate(intervals, 1)
+    ]
+    path = folder / "sadf.json"
+    path.write_text(json.dumps({"sysstat": {"hosts": [{"number-of-cpus": 1, "statistics": every}]}}))
+    return path
+
+
+def imported(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[Path, str]:
+    """The run, and the notes that are printed."""
+    run_dir = path.with_name("run")
+    assert main(["import", "sar", str(path), "--out", str(run_dir)]) == 0
+    return run_dir, capsys.readouterr().err
+
+
+CPU = {"cpu": "all", "usr": 50.0, "sys": 10.0, "iowait": 0.0, "steal": 0.0, "idle": 40.0}
+
+
+def test_names_of_older_and_newer_versions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """sysstat 10.1.5 to 11.1.3 (RHEL 7, Debian 9), and the key that 12.7.6 has renamed."""
+    disk = {
+        "disk-device": "vda",
+        "tps": 40.0,
+        "rd_sec": 200.0,
+        "wr_sec": 400.0,
+        "avgqu-sz": 0.1,
+        "await": 0.2,
+    }
+    interval = {"cpu-load-all": [CPU], "disk": [disk], "network": {"net-etcp": {"retrseg": 7.0}}}
+    run_dir, _ = imported(printed(tmp_path, interval, interval), capsys)
+    assert series(run_dir, "cpu", '"user"', "cpu = 'all'") == [0, 50, 100]
+    assert series(run_dir, "disk", "read_sectors", "device = 'vda'") == [0, 200, 400]
+    assert series(run_dir, "disk", "write_sectors", "device = 'vda'") == [0, 400, 800]
+    assert series(run_dir, "disk", "weighted_ms", "device = 'vda'") == [0, 100, 200]
+    assert series(run_dir, "tcp", "value", "metric = 'Tcp.RetransSegs'") == [0, 7, 14]
+    assert main(["compare", str(run_dir), str(RESTART), "--all", "--format", "json"]) == 0
+    reasons = " ".join(json.loads(capsys.readouterr().out)["footnotes"])
+    assert "this file has no value of irq" in reasons
+    assert "the kernel does not print" not in reasons
+
+
+@pytest.mark.parametrize("length", [184467440737095516, -1, "1", None, [1]])
+def test_an_impossible_interval_is_left_out(
+    length: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = printed(tmp_path, *[{"cpu-load": [CPU]}] * 4)
+    document = json.loads(path.read_text())
+    document["sysstat"]["hosts"][0]["statistics"][0]["timestamp"]["interval"] = length
+    path.write_text(json.dumps(document))
+    run_dir, notes = imported(path, capsys)
+    assert f"1 interval left out: its length is {json.dumps(length)} s" in notes
+    assert series(run_dir, "cpu", '"user"', "cpu = 'all'") == [0, 50, 100, 150]
+
+
+@pytest.mark.parametrize("value", [-1.0, 1e18, "x", None, True, 1844674407370955.0])
+def test_an_odd_value_is_left_out(value: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = {"cpu-load": [{**CPU, "usr": value}], "process-and-context-switch": {"proc": value, "cswch": 5.0}}
+    plain = {"cpu-load": [CPU], "process-and-context-switch": {"proc": 1.0, "cswch": 5.0}}
+    run_dir, notes = imported(printed(tmp_path, plain, odd, plain), capsys)
+    if value is not None:
+        assert "values that are no rates are left out: `usr` 1x, `proc` 1x" in notes
+    assert series(run_dir, "cpu", "ctxt", "cpu = 'all'") == [0, 5, 10, 15]
+    assert series(run_dir, "cpu", "system", "cpu = 'all'") == [0, 10, 20, 30]
+
+
+@pytest.mark.parametrize("stamps", [{"tz": "CET"}, {"utc": 0}])
+def test_times_of_another_zone_are_refused(
+    stamps: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = printed(tmp_path, {"cpu-load": [CPU]}, **stamps)
+    answer = refused(["import", "sar", str(path), "--out", str(tmp_path / "run")], capsys)
+    assert f"its times are in {stamps.get('tz', 'local time')}, not in UTC" in answer
+    assert "without -T and -t" in answer
+
+
 @pytest.mark.live
 def test_a_file_whose_recorder_was_killed_lacks_its_last_record(
     sa: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -10,11 +10,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +31,8 @@ from loadprint.reading.cpusets import MAX_CPUS
 from loadprint.reading.units import unit_of
 
 SOURCE = "sadf -j"
-PRINT = "sadf -j -C FILE -- -A"
+PRINT = "LC_ALL=C sadf -j -C FILE -- -A"
+DECIMAL_COMMA = re.compile(r":\s*-?\d+,\d+")
 SECOND = 1_000_000_000
 MIN_RESTART_GAP = 1000  # ns between the last tick before a restart and the first one after it
 OWN_COLUMNS = {
@@ -36,6 +40,9 @@ OWN_COLUMNS = {
     "transfer_ms": {"unit": "ms", "kind": "counter", "help": "their waits together (await × tps)"},
 }
 MAX_MESSAGE = 200  # characters of sadf's message that are reported
+MAX_VALUE = 60  # characters of a value that are reported
+LONGEST = 10 * 24 * 3600  # seconds of an interval; sadc's users choose seconds to hours
+LAST = 1 << 33  # seconds since 1970: the year 2242
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,21 +63,29 @@ def load(path: Path, sadf: str | None = None) -> Imported:
     """Convert an sa file, or saved output of `sadf -j`, to a recording. Raises InputError."""
     printed, complaint = _printed(path, sadf)
     host = _host(path, printed, complaint)
-    restarts = sorted(_realtime(path, each, "boot") for each in _of(host, "restarts"))
+    restarts = sorted(at for at, _ in _stamped(path, host, "restarts", "boot"))
     timeline = _Timeline()
     made: dict[str, sar_tables.Integral] = {}
-    for at, seconds, interval in _intervals(path, host):
+    left_out: list[str] = []
+    odd: Counter[str] = Counter()
+    for at, seconds, interval in _intervals(path, host, left_out):
         begin, end = timeline.follow(path, at, seconds, restarts)
         lasted = (timeline.times[end] - timeline.times[begin]) / SECOND
-        for name, seen in sar_tables.tables(interval).items():
+        for name, seen in sar_tables.tables(interval, odd).items():
             made.setdefault(name, sar_tables.Integral(name)).add(begin, end, lasted, seen)
     if not timeline.times:
-        raise InputError(path, "contains no interval", "record at least two samples after a restart")
+        why = f"contains no usable interval ({left_out[0]})" if left_out else "contains no interval"
+        raise InputError(path, why, "record at least two samples after a restart")
     comments = [
-        {"at": _utc(_realtime(path, each, "comment")), "text": str(each["comment"].get("com", ""))}
-        for each in _of(host, "comments")
+        {"at": _utc(at), "text": str(comment.get("com", ""))}
+        for at, comment in _stamped(path, host, "comments", "comment")
     ]
     notes = [f"sadf: {complaint[:MAX_MESSAGE]}"] if complaint else []
+    if left_out:
+        notes.append(f"{len(left_out)} interval{'s' * (len(left_out) > 1)} left out: {left_out[0]}")
+    if odd:
+        keys = ", ".join(f"`{key}` {count}x" for key, count in odd.most_common())
+        notes.append(f"values that are no rates are left out: {keys}")
     notes += [f"comment at {each['at']}: {each['text']}" for each in comments]
     notes += [f"the machine was restarted at {_utc(at)}" for at in restarts]
     if len(timeline.stretches) > 1:
@@ -176,45 +191,76 @@ def _run(command: list[str]) -> tuple[int, bytes, bytes]:
 
 
 def _host(path: Path, text: str, complaint: str) -> Mapping[str, Any]:
+    """The only host of a document of sadf. Raises InputError."""
     try:
         hosts = documents.loads(text)["sysstat"]["hosts"]
     except json.JSONDecodeError as error:
+        line = text[: error.pos].count("\n")
+        if DECIMAL_COMMA.search(text.splitlines()[line] if text.strip() else ""):
+            fix = f"print it without a locale: {PRINT}"
+            raise InputError(
+                f"{path} line {line + 1}", "has a decimal comma, which is not JSON", fix
+            ) from error
         # sadf prints what it can read of a truncated file and exits with status 0
-        why = (
-            f"sadf: {complaint[:MAX_MESSAGE]}"
-            if complaint
-            else f"not JSON at line {error.lineno} ({error.msg})"
-        )
-        raise InputError(
-            path, f"is truncated or damaged ({why})", f"copy it again, or print it: {PRINT}"
-        ) from error
+        why = f"sadf: {complaint[:MAX_MESSAGE]}" if complaint else f"line {error.lineno}: {error.msg}"
+        raise InputError(path, f"is truncated or damaged ({why})", "copy it again from its host") from error
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(path, "is not JSON of sadf", f"print it: {PRINT}") from error
+        why = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise InputError(
+            path, f"is not JSON of sadf ({why})", f"give an sa file, or output of: {PRINT}"
+        ) from error
     if not isinstance(hosts, list) or len(hosts) != 1 or not isinstance(hosts[0], dict):
-        raise InputError(path, "does not contain exactly one host", f"print it: {PRINT}")
+        number = len(hosts) if isinstance(hosts, list) else 0
+        raise InputError(path, f"contains {number} hosts", "import the recording of one host at a time")
     return hosts[0]
 
 
-def _intervals(path: Path, host: Mapping[str, Any]) -> list[tuple[int, int, Mapping[str, Any]]]:
-    """Each interval: its end in ns, its seconds, and its statistics."""
+def _intervals(
+    path: Path, host: Mapping[str, Any], left_out: list[str]
+) -> list[tuple[int, int, Mapping[str, Any]]]:
+    """Each interval: its end in ns, its seconds, and its statistics; `left_out` gets the flaws of others."""
     intervals = []
     for statistics in _of(host, "statistics"):
         stamp = statistics.get("timestamp")
         seconds = stamp.get("interval") if isinstance(stamp, dict) else None
-        if isinstance(seconds, int | float) and seconds >= 1:
-            intervals.append((_realtime(path, statistics, "timestamp"), int(seconds), statistics))
+        if seconds == 0:
+            continue  # the first record, or two in one second
+        if not (isinstance(seconds, int | float) and 1 <= seconds <= LONGEST):
+            left_out.append(f"its length is {json.dumps(seconds)[:MAX_VALUE]} s")
+            continue
+        try:
+            at = _realtime(path, statistics, "timestamp")
+        except ValueError as error:
+            left_out.append(str(error))
+        else:
+            intervals.append((at, int(seconds), statistics))
     return intervals
 
 
 def _realtime(path: Path, entry: Mapping[str, Any], key: str) -> int:
+    """The time of an entry in ns. Raises ValueError if it has none, InputError if it is not in UTC."""
     stamp = entry.get(key)
     try:
         assert isinstance(stamp, dict)
         moment = datetime.fromisoformat(f"{stamp['date']}T{stamp['time']}").replace(tzinfo=UTC)
     except (AssertionError, KeyError, ValueError, TypeError) as error:
-        fix = f"print it: {PRINT}, without -T, -t or -U"
-        raise InputError(path, f"contains an invalid time: {json.dumps(stamp)[:60]}", fix) from error
+        raise ValueError(f"its time is {json.dumps(stamp)[:MAX_VALUE]}") from error
+    # `utc` until 12.7.6, then `tz`
+    if stamp.get("tz", "UTC") != "UTC" or stamp.get("utc", 1) != 1:
+        zone = stamp.get("tz", "local time")
+        raise InputError(path, f"its times are in {zone}, not in UTC", f"print it without -T and -t: {PRINT}")
+    if not 0 <= moment.timestamp() < LAST:
+        raise ValueError(f"its time is {json.dumps(stamp)[:MAX_VALUE]}")
     return int(moment.timestamp()) * SECOND
+
+
+def _stamped(
+    path: Path, host: Mapping[str, Any], listed: str, key: str
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Time and content of the entries of a list that have a time."""
+    for each in _of(host, listed):
+        with suppress(ValueError):
+            yield _realtime(path, each, key), each[key]
 
 
 def _utc(at: int) -> str:

@@ -1,4 +1,4 @@
-"""Converts the intervals of `sadf -j` to the recorder's tables, in their columns and units.
+"""Converts the intervals of `sadf -j` to the recorder's tables, by the names of sar_names.toml.
 
 sadf prints counters as rates per second with two decimals, and gauges as read (sar(1), sadf(1)). sar has no
 separate reads and writes of a disk, no softirqs by kind, and no processes.
@@ -6,8 +6,11 @@ separate reads and writes of a disk, no softirqs by kind, and no processes.
 
 from __future__ import annotations
 
-from collections import defaultdict
+import tomllib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from loadprint.importing.imported import GAUGES, Entity
@@ -15,89 +18,46 @@ from loadprint.importing.imported import GAUGES, Entity
 USER_HZ = 100.0  # unit of the rebuilt counters; sar prints only shares of time
 PRINTED = 0.01  # sadf prints two decimals
 
-Fields = Mapping[str, tuple[list[str], float]]
+LIMIT = 1e13  # per second, of any unit of sadf: a printed value above it is an underflow of sysstat
+CPU_LIMIT = 101.0  # % of a CPU's time
+
+Form = tuple[list[str], float]  # keys to add, and the factor
 Seen = dict[Entity, dict[str, float]]
 
 
-def _fields(text: str) -> Fields:
-    """Read words `column=key+key*factor`; without a key it is the column's name, and the factor is 1."""
-    fields = {}
-    for word in text.split():
-        column, _, formula = word.partition("=")
-        keys, _, factor = formula.partition("*")
-        fields[column] = ((keys or column).split("+"), float(factor or 1))
-    return fields
+@dataclass(frozen=True)
+class Section:
+    """A section of sar_names.toml: objects of an interval, and the forms of each column."""
+
+    table: str
+    paths: list[str]
+    entity: str
+    rows: Entity
+    columns: Mapping[str, list[Form]]
 
 
-# Percentages of a CPU's time. User time includes guest time in /proc/stat (proc(5)), but not in sar.
-CPU = _fields(
-    "user=usr+guest nice=nice+gnice system=sys idle iowait irq softirq=soft steal guest guest_nice=gnice"
-)
-# `sar -u` without ALL: guest time is in user, interrupts are in system
-CPU_BRIEF = _fields("user nice system idle iowait steal")
-CPU_HOST = _fields("procs_running=runq-sz procs_blocked=blocked ctxt=cswch processes=proc")
+def _section(entry: Mapping[str, Any]) -> Section:
+    return Section(
+        entry["table"],
+        [path.strip() for path in entry["at"].split("|")],
+        entry.get("entity", ""),
+        tuple(entry.get("rows", ())),
+        {column: [_form(form) for form in forms.split("|")] for column, forms in entry["columns"].items()},
+    )
+
+
+def _form(text: str) -> Form:
+    keys, _, factor = text.strip().partition("*")
+    return keys.split("+"), float(factor or 1)
+
+
+SECTIONS = [
+    _section(entry)
+    for entry in tomllib.loads(Path(__file__).with_name("sar_names.toml").read_text("utf-8"))["section"]
+]
+# in % of a CPU's time
+SHARES = next(section.columns.keys() for section in SECTIONS if section.table == "cpu" and section.entity)
 METRICS = ("memory", "vmstat", "tcp")  # tables with one row for each column
-# table, path in an interval, key of the entity or the entity → columns; 1 kB of sadf is 1024 bytes, 2 sectors
-_SECTIONS: tuple[tuple[str, str, str | Entity, str], ...] = (
-    (
-        "disk",
-        "disk",
-        "disk-device",
-        "read_sectors=rkB*2 write_sectors=wkB*2 discard_sectors=dkB*2 io_ms=util-percent*10"
-        " weighted_ms=aqu-sz*1000 transfers=tps",
-    ),
-    (
-        "nic",
-        "network/net-dev",
-        "iface",
-        "rx_bytes=rxkB*1024 rx_packets=rxpck rx_compressed=rxcmp rx_multicast=rxmcst"
-        " tx_bytes=txkB*1024 tx_packets=txpck tx_compressed=txcmp",
-    ),
-    (
-        "nic",
-        "network/net-edev",
-        "iface",
-        "rx_errors=rxerr rx_drops=rxdrop rx_fifo=rxfifo rx_frame=rxfram"
-        " tx_errors=txerr tx_drops=txdrop tx_fifo=txfifo tx_collisions=coll tx_carrier=txcarr",
-    ),
-    *(
-        ("pressure", f"psi/psi-{key}", (resource, severity), f"total_us={severity}_avg*10000")
-        for key, resource in (("cpu", "cpu"), ("io", "io"), ("mem", "memory"), ("irq", "irq"))
-        for severity in ("some", "full")
-    ),
-    (
-        "memory",
-        "memory",
-        (),
-        "MemFree=memfree MemAvailable=avail Buffers=buffers Cached=cached Committed_AS=commit"
-        " Active=active Inactive=inactive Dirty=dirty AnonPages=anonpg Slab=slab KernelStack=kstack"
-        " PageTables=pgtbl VmallocUsed=vmused SwapFree=swpfree SwapCached=swpcad",
-    ),
-    (
-        "vmstat",
-        "paging",
-        (),
-        "pgpgin pgpgout pgfault=fault pgmajfault=majflt pgfree pgscan_kswapd=pgscank pgscan_direct=pgscand",
-    ),
-    ("vmstat", "swap-pages", (), "pswpin pswpout"),
-    (
-        "tcp",
-        "network/net-tcp",
-        (),
-        "Tcp.ActiveOpens=active Tcp.PassiveOpens=passive Tcp.InSegs=iseg Tcp.OutSegs=oseg",
-    ),
-    (
-        "tcp",
-        "network/net-etcp",
-        (),
-        "Tcp.AttemptFails=atmptf Tcp.EstabResets=estres Tcp.RetransSegs=retrans Tcp.InErrs=isegerr"
-        " Tcp.OutRsts=orsts",
-    ),
-)
-SECTIONS = [(table, path, entity, _fields(fields)) for table, path, entity, fields in _SECTIONS]
-FACTORS = {
-    (table, column): factor for table, _, _, fields in SECTIONS for column, (_, factor) in fields.items()
-}
 
 
 class Integral:
@@ -120,85 +80,105 @@ class Integral:
             self.rows[entity, end] = {**readings, **{column: totals[column] for column in counters}}
 
 
-def tables(interval: Mapping[str, Any]) -> dict[str, Seen]:
-    """All readings of one interval by table: rates of counters, and gauges at its end."""
-    seen: dict[str, Seen] = {"cpu": _cpu(interval), "interrupts": _interrupts(interval)}
-    for table, path, key, fields in SECTIONS:
-        for one in _at(interval, path):
-            rates = _rates(one, fields)
-            rows = seen.setdefault(table, {})
-            if table in METRICS:
+def tables(interval: Mapping[str, Any], odd: Counter[str] | None = None) -> dict[str, Seen]:
+    """All readings of one interval by table: rates of counters, and gauges at its end.
+
+    `odd` counts values by key that are no possible rates, and are left out.
+    """
+    odd = Counter() if odd is None else odd
+    seen: dict[str, Seen] = {"interrupts": _interrupts(interval, odd)}
+    for section in SECTIONS:
+        rows = seen.setdefault(section.table, {})
+        for one in _at(interval, section.paths):
+            rates = _rates(one, section, odd)
+            if section.table in METRICS:
                 rows |= {(metric,): {"value": rate} for metric, rate in rates.items()}
-            elif isinstance(key, tuple):
-                rows |= {key: rates} if rates else {}
-            elif key in one:
-                rows.setdefault((str(one[key]),), {}).update(rates)
-                if table == "disk" and "await" in one and "tps" in one:
+            elif section.rows:
+                if rates:
+                    rows.setdefault(section.rows, {}).update(rates)
+            elif section.entity in one:
+                entity = (str(one[section.entity]),)
+                rows.setdefault(entity, {}).update(rates)
+                waited, transfers = _number(one, "await", odd), _number(one, "tps", odd)
+                if section.table == "disk" and waited is not None and transfers is not None:
                     # requests waited this long per second: their mean wait × their number
-                    rows[str(one[key]),]["transfer_ms"] = _number(one["await"]) * _number(one["tps"])
+                    rows[entity]["transfer_ms"] = waited * transfers
+    seen["cpu"] = _ticks(seen["cpu"])
+    if total := seen["interrupts"].get(("all", "all")):
+        seen["cpu"].setdefault(("all",), {})["intr"] = total["count"]
     return {name: rows for name, rows in seen.items() if rows}
 
 
 def resolution(table: str, column: str, cpus: int) -> float:
     """Resolution of a mean of this column, in its unit per second: sadf's last digit."""
-    if table == "cpu" and column in CPU:
-        return PRINTED / 100 * USER_HZ * cpus
-    return PRINTED * FACTORS.get((table, column), 1.0)
+    forms = [section.columns[column] for section in SECTIONS if (section.table, column) in _columns(section)]
+    factor = forms[0][0][1] if forms else 1.0
+    return PRINTED * factor * (USER_HZ / 100 * cpus if table == "cpu" and column in SHARES else 1.0)
 
 
-def _cpu(interval: Mapping[str, Any]) -> Seen:
-    shares = {
-        str(one["cpu"]): _rates(one, CPU if "usr" in one else CPU_BRIEF)
-        for one in _at(interval, "cpu-load")
-        if "cpu" in one
-    }
-    # sadf prints only zeros for an offline CPU
-    shares = {name: shared for name, shared in shares.items() if any(shared.values())}
-    cores = sum(name != "all" for name in shares) or 1
-    seen: Seen = {}
-    for name, shared in shares.items():
-        ticks = USER_HZ / 100 * (cores if name == "all" else 1)
-        seen[name,] = {column: share * ticks for column, share in shared.items()}
-    host: dict[str, float] = {}
-    for path in ("process-and-context-switch", "queue"):
-        for one in _at(interval, path):
-            host |= _rates(one, CPU_HOST)
-    total = next((one for one in _at(interval, "interrupts") if one.get("intr") == "sum"), {})
-    host |= _rates(total, _fields("intr=value" if "value" in total else "intr=all"))
-    if host:
-        seen.setdefault(("all",), {}).update(host)
-    return seen
+def _columns(section: Section) -> list[tuple[str, str]]:
+    return [(section.table, column) for column in section.columns]
 
 
-def _interrupts(interval: Mapping[str, Any]) -> Seen:
+def _ticks(rows: Seen) -> Seen:
+    """The rows of CPUs with ticks in place of shares; sadf prints only zeros for an offline CPU."""
+    shares = {entity: {name: row[name] for name in SHARES & row.keys()} for entity, row in rows.items()}
+    online = {entity for entity, row in shares.items() if any(row.values())}
+    cores = len(online - {("all",)}) or 1
+    made: Seen = {}
+    for entity, row in rows.items():
+        of_host = {name: value for name, value in row.items() if name not in SHARES}
+        ticks = USER_HZ / 100 * (cores if entity == ("all",) else 1)
+        of_cpu = {name: share * ticks for name, share in shares[entity].items()} if entity in online else {}
+        if of_cpu or of_host:
+            made[entity] = of_cpu | of_host
+    return made
+
+
+def _interrupts(interval: Mapping[str, Any], odd: Counter[str]) -> Seen:
     """Rows (line, all) and (all, CPU), as the recorder writes."""
     seen: Seen = {}
-    for one in _at(interval, "interrupts"):
+    for one in _at(interval, ["interrupts"]):
         line = "all" if one.get("intr") == "sum" else str(one.get("intr"))
-        for key, value in one.items():
+        for key in one:
             cpus = "all" if key in ("all", "value") else key.removeprefix("CPU")
             wanted = key.startswith("CPU") and line == "all"
-            if (wanted or cpus == "all") and isinstance(value, int | float):
-                seen[line, cpus] = {"count": float(value)}
+            if (wanted or cpus == "all") and (count := _number(one, key, odd)) is not None:
+                seen[line, cpus] = {"count": count}
     return seen
 
 
-def _rates(values: Mapping[str, Any], fields: Fields) -> dict[str, float]:
-    """Readings by column, of columns whose first key is a number."""
-    return {
-        column: sum(_number(values.get(key)) for key in keys) * factor
-        for column, (keys, factor) in fields.items()
-        if isinstance(values.get(keys[0]), int | float)
-    }
+def _rates(values: Mapping[str, Any], section: Section, odd: Counter[str]) -> dict[str, float]:
+    """Readings by column, of the first form whose first key is there."""
+    rates = {}
+    for column, forms in section.columns.items():
+        keys, factor = next((form for form in forms if form[0][0] in values), forms[0])
+        limit = CPU_LIMIT if section.table == "cpu" and column in SHARES else LIMIT
+        parts = [_number(values, key, odd, limit) for key in keys if key in values]
+        if parts and None not in parts and keys[0] in values:
+            rates[column] = sum(part for part in parts if part is not None) * factor
+    return rates
 
 
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
+def _number(values: Mapping[str, Any], key: str, odd: Counter[str], limit: float = LIMIT) -> float | None:
+    """A value that is a possible rate; None if there is none, or another value, which is counted."""
+    value = values.get(key)
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < limit:
+        return float(value)
+    if value is not None:
+        odd[key] += 1
+    return None
 
 
-def _at(interval: Mapping[str, Any], path: str) -> Iterable[Mapping[str, Any]]:
-    """The objects at a path: of a list, or the only one."""
-    value: Any = interval
-    for name in path.split("/"):
-        value = value.get(name) if isinstance(value, dict) else None
-    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
+def _at(interval: Mapping[str, Any], paths: Iterable[str]) -> list[Mapping[str, Any]]:
+    """The objects at the first of these paths that is there: of a list, or the only one."""
+    for path in paths:
+        value: Any = interval
+        for name in path.split("/"):
+            value = value.get(name) if isinstance(value, dict) else None
+        listed: list[Mapping[str, Any]] = [
+            one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)
+        ]
+        if listed:
+            return listed
+    return []

@@ -80,6 +80,8 @@ class Source:
         probe, _, column = column.partition(".")
         seconds, described = self.seconds(probe, ticks), self._described(probe, column)
         bits = described.get("bits")
+        if "imported" in self.run.meta and np.isnan(readings).all():
+            self.out.mark_missing(name, f"this file has no value of {column}")
         self.out.counter(name, readings, seconds, unit, 2.0**bits if bits else None)
         if "imported" in self.run.meta:
             # the last printed digit of a mean per second
