@@ -178,11 +178,17 @@ impl Column {
     /// Cumulative buckets with the bounds of [`histogram`].
     #[must_use]
     pub const fn buckets(name: &'static str, unit: Unit, help: &'static str, source: &'static str) -> Self {
-        let mut column = Self::counter(name, unit, help, source);
-        column.kind = Kind::Histogram;
-        column.storage = Type::Buckets;
-        column.bounds = Cow::Borrowed(&histogram::BOUNDS);
-        column
+        Self {
+            name: Cow::Borrowed(name),
+            storage: Type::Buckets,
+            unit,
+            kind: Kind::Histogram,
+            better: Better::Neither,
+            help: Cow::Borrowed(help),
+            source: Cow::Borrowed(source),
+            bounds: Cow::Borrowed(&histogram::BOUNDS),
+            bits: None,
+        }
     }
 
     /// The same column, marked as better when lower.
