@@ -2,7 +2,6 @@
 
 use crate::external::CommandWorkload;
 use crate::suite::arm::ArmInsert;
-use crate::suite::lookup::Lookup;
 use crate::suite::oltp::bulk_insert::BulkInsert;
 use crate::suite::oltp::scripts;
 use crate::suite::tproc_c::TprocC;
@@ -13,7 +12,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &scripts::READ_WRITE,
     &scripts::READ_ONLY,
     &scripts::WRITE_ONLY,
-    &scripts::POINT_SELECT,
+    &scripts::POINT_SELECTS,
     &scripts::UPDATE_INDEX,
     &scripts::UPDATE_NON_INDEX,
     &scripts::DELETE,
@@ -21,7 +20,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &BulkInsert,
     &scripts::RANDOM_POINTS,
     &scripts::RANDOM_RANGES,
-    &Lookup,
+    &scripts::LOOKUP,
     &ArmInsert,
     &TprocC,
     &CommandWorkload,

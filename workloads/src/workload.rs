@@ -75,7 +75,13 @@ pub trait Workload: Sync {
     fn prepare(&self, setup: &Setup<'_>) -> Result<()>;
 
     /// Reads the data into the buffer pool.
-    fn warmup(&self, setup: &Setup<'_>) -> Result<()>;
+    fn warmup(&self, setup: &Setup<'_>) -> Result<()> {
+        let name = self.descriptor().name;
+        setup
+            .output
+            .line(&format!("{name} reads no data: nothing to warm up"));
+        Ok(())
+    }
 
     /// The runs of these options, in order; `--threads` has one number in `values`.
     fn points(&self, _values: &Values) -> Result<Vec<Point>> {

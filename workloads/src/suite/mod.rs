@@ -1,8 +1,70 @@
-//! The built-in workloads, one folder per suite.
+//! The built-in workloads, one folder per suite, and what they share.
 
 pub mod arm;
-pub mod lookup;
+mod bulk;
 pub mod oltp;
-mod parallel;
 mod sbtest;
 pub mod tproc_c;
+
+use std::str::FromStr;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+use std::thread;
+
+use anyhow::Result;
+use anyhow::anyhow;
+
+use crate::driver::Connection;
+use crate::driver::Row;
+use crate::workload::Setup;
+
+/// The text in a column of the first row; `None` without a row and for NULL.
+fn cell(rows: &[Row], column: usize) -> Option<&str> {
+    rows.first()?.get(column)?.as_deref()
+}
+
+/// The number in a column of the first row.
+fn number<T: FromStr>(rows: &[Row], column: usize) -> Option<T> {
+    cell(rows, column)?.parse().ok()
+}
+
+/// Locks a value that every change leaves consistent: a panic elsewhere does no harm.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Calls `work` for the tables or warehouses 1..=count on the threads of `setup`: number i on
+/// thread (i − 1) mod threads, as in sysbench. A thread ends at its first error.
+///
+/// # Errors
+/// The first error of a connection or of `work`.
+fn for_each(
+    setup: &Setup<'_>,
+    count: usize,
+    work: impl Fn(&mut dyn Connection, usize) -> Result<()> + Sync,
+) -> Result<()> {
+    let threads = setup.threads.clamp(1, count.max(1));
+    let work = &work;
+    thread::scope(|scope| {
+        let body = move |first: usize| -> Result<()> {
+            let mut connection = setup.driver.connect()?;
+            (first..=count)
+                .step_by(threads)
+                .try_for_each(|number| work(connection.as_mut(), number))
+        };
+        let handles: Vec<_> = (1..=threads)
+            .map(|first| scope.spawn(move || body(first)))
+            .collect();
+        // Joins all threads before it returns the first error.
+        let results: Vec<_> = handles
+            .into_iter()
+            .map(|handle| {
+                handle
+                    .join()
+                    .unwrap_or_else(|_| Err(anyhow!("a thread panicked")))
+            })
+            .collect();
+        results.into_iter().collect()
+    })
+}

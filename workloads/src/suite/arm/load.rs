@@ -1,7 +1,8 @@
-//! The load of `arm_insert`: sets up queue and writers by the options and reports the details of
-//! the result.
+//! The load of `arm_insert`: sets up queue and writers by the options, and reports the details of the
+//! result. A writer takes a buffer and stores it as one database transaction.
 
 use std::sync::Arc;
+use std::sync::Mutex;
 
 use anyhow::Result;
 use anyhow::bail;
@@ -9,24 +10,26 @@ use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
 
-use super::mix::Mix;
 use super::queue::Queue;
+use super::record::Buffer;
 use super::record::Full;
 use super::record::Source;
-use super::shared::Mode;
-use super::shared::Shared;
+use super::scenario::Mix;
+use super::statements::Prepared;
+use super::statements::Texts;
 use super::statements::handles;
-use super::tally::Sums;
-use super::tally::Tally;
-use super::writer::Writer;
 use crate::driver::Connection;
 use crate::driver::DbError;
+use crate::driver::StatementId;
 use crate::engine::client::Client;
 use crate::engine::load::Load;
 use crate::engine::load::Moment;
 use crate::engine::load::Session;
+use crate::engine::load::Step;
 use crate::options::Values;
 use crate::random::Rng;
+use crate::suite::lock;
+use crate::suite::number;
 
 /// Buffers in the published study.
 const STUDY_BUFFERS: usize = 1024;
@@ -34,6 +37,32 @@ const STUDY_BUFFERS: usize = 1024;
 const PRODUCER_STREAM: u64 = 1 << 33;
 /// Above this share of idle time the writers are not the bottleneck.
 const IDLE_SHARE: f64 = 0.05;
+/// A writer numbers its records from `thread << 40`, so that writers insert at different places of
+/// the primary key.
+const ID_BITS: u32 = 40;
+
+/// Sums over all writers since the start of the phase, in addition to the engine's counters.
+#[derive(Debug, Default, Clone, Copy)]
+struct Sums {
+    records: u64,
+    /// Rows in all tables.
+    rows: u64,
+    /// Statements, COMMIT included, of the transactions that were committed.
+    statements: u64,
+    commits: u64,
+}
+
+/// The state that the writers of a run share.
+struct Shared {
+    queue: Arc<Queue>,
+    mix: Mix,
+    /// `--arm-mode`.
+    mode: String,
+    /// The server assigns ids by AUTO_INCREMENT.
+    server_ids: bool,
+    /// Locked once per commit.
+    sums: Mutex<Sums>,
+}
 
 /// The load.
 pub struct ArmLoad {
@@ -42,6 +71,8 @@ pub struct ArmLoad {
     buffers: usize,
     verify: bool,
     shared: Arc<Shared>,
+    /// Rows in all tables before and after `measure`, with `--verify`.
+    counted: Mutex<[Option<u64>; 2]>,
 }
 
 impl ArmLoad {
@@ -74,15 +105,24 @@ impl ArmLoad {
             shared: Arc::new(Shared {
                 queue: Arc::new(Queue::new(source, buffers, if_timed)),
                 mix,
-                mode: match values.text("arm-mode")? {
-                    Some("row") => Mode::Row,
-                    Some("bulk") => Mode::Bulk,
-                    _ => Mode::Multi,
-                },
+                mode: values.text("arm-mode")?.unwrap_or_default().to_owned(),
                 server_ids: values.text("ids")? == Some("server"),
-                tally: Tally::default(),
+                sums: Mutex::default(),
             }),
+            counted: Mutex::default(),
         })
+    }
+
+    /// Records of a buffer; the mean of the run where record sizes differ.
+    fn records_per_commit(&self, sums: Sums) -> Json {
+        let mix = &self.shared.mix;
+        match self.full {
+            Full::Records(records) => json!(records),
+            Full::Bytes(bytes) if mix.scenarios().count() == 1 => {
+                json!(((bytes as f64 / mix.record_bytes()) as usize).max(1))
+            }
+            Full::Bytes(_) => json!((sums.commits > 0).then(|| sums.records as f64 / sums.commits as f64)),
+        }
     }
 }
 
@@ -93,10 +133,10 @@ impl Load for ArmLoad {
     }
 
     fn handles(&self) -> usize {
-        match self.shared.mode {
-            Mode::Bulk => 1,
-            // One for COMMIT.
-            mode => 1 + handles(&self.shared.mix, mode == Mode::Row),
+        // One for COMMIT.
+        1 + match self.shared.mode.as_str() {
+            "bulk" => 0,
+            mode => handles(&self.shared.mix, mode == "row"),
         }
     }
 
@@ -112,7 +152,7 @@ impl Load for ArmLoad {
     }
 
     fn begin(&self, events: Option<u64>) {
-        self.shared.tally.reset();
+        *lock(&self.shared.sums) = Sums::default();
         Queue::start(&self.shared.queue, events);
     }
 
@@ -120,15 +160,19 @@ impl Load for ArmLoad {
         self.shared.queue.stop();
     }
 
+    /// With `--verify` counts the rows of all tables, which scans an index of each.
     fn at_rest(&self, moment: Moment, connection: &mut dyn Connection) -> Result<(), DbError> {
         if self.verify {
-            self.shared.tally.count(moment, connection)?;
+            let rows = connection.rows(
+                "SELECT (SELECT COUNT(*) FROM arm_tran) + (SELECT COUNT(*) FROM arm_metric) + (SELECT COUNT(*) FROM arm_ctx)",
+            )?;
+            lock(&self.counted)[usize::from(moment == Moment::After)] = number(&rows, 0);
         }
         Ok(())
     }
 
     fn details(&self, seconds: f64) -> Map<String, Json> {
-        let (shared, waits, sums) = (&self.shared, self.shared.queue.waits(), self.shared.tally.sums());
+        let (shared, sums, waits) = (&self.shared, *lock(&self.shared.sums), self.shared.queue.waits());
         let per_second = |count: u64| {
             if seconds > 0.0 {
                 count as f64 / seconds
@@ -138,41 +182,143 @@ impl Load for ArmLoad {
         };
         let (full_seconds, idle_seconds) = (waits.producer_ns as f64 / 1e9, waits.writers_ns as f64 / 1e9);
         let idle = idle_seconds > IDLE_SHARE * seconds * self.threads as f64;
-        let mut details = Map::new();
-        let mut add = |name: &str, value: Json| drop(details.insert(name.to_owned(), value));
-        add("scenario", json!(shared.mix.label()));
-        add("arm_mode", json!(shared.mode.name()));
-        add("ids", json!(if shared.server_ids { "server" } else { "client" }));
-        add("threads", json!(self.threads));
-        add("record_bytes", json!(shared.mix.record_bytes()));
-        add(
-            "records_per_commit",
-            records_per_commit(self.full, &shared.mix, sums),
-        );
-        add("buffers", json!(self.buffers));
-        add("rows_per_second", json!(per_second(sums.rows)));
-        add("statements_per_second", json!(per_second(sums.statements)));
-        add("queue_full_seconds", json!(full_seconds));
-        add("writers_idle_seconds", json!(idle_seconds));
-        // False when the producer waited too: then both sides waited for something else, such as a
-        // long commit.
+        // Not bound when the producer waited too: then both sides waited for something else, such
+        // as a long commit.
         let producer_waited = full_seconds > IDLE_SHARE * seconds;
-        add("producer_bound", json!(idle && !producer_waited));
-        if let Some(growth) = shared.tally.growth() {
-            add("rows_counted", json!(growth));
-            add("verified", json!(growth == sums.rows));
+        let mut details: Map<String, Json> = [
+            ("scenario", json!(shared.mix.label)),
+            ("arm_mode", json!(shared.mode)),
+            ("ids", json!(if shared.server_ids { "server" } else { "client" })),
+            ("threads", json!(self.threads)),
+            ("record_bytes", json!(shared.mix.record_bytes())),
+            ("records_per_commit", self.records_per_commit(sums)),
+            ("buffers", json!(self.buffers)),
+            ("rows_per_second", json!(per_second(sums.rows))),
+            ("statements_per_second", json!(per_second(sums.statements))),
+            ("queue_full_seconds", json!(full_seconds)),
+            ("writers_idle_seconds", json!(idle_seconds)),
+            ("producer_bound", json!(idle && !producer_waited)),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into_iter()
+        .collect();
+        if let [Some(before), Some(after)] = *lock(&self.counted)
+            && let Some(growth) = after.checked_sub(before)
+        {
+            details.insert("rows_counted".to_owned(), json!(growth));
+            details.insert("verified".to_owned(), json!(growth == sums.rows));
         }
         details
     }
 }
 
-/// Records of a buffer; the mean of the run where record sizes differ.
-fn records_per_commit(full: Full, mix: &Mix, sums: Sums) -> Json {
-    match full {
-        Full::Records(records) => json!(records),
-        Full::Bytes(bytes) if mix.scenarios().count() == 1 => {
-            json!(((bytes as f64 / mix.record_bytes()) as usize).max(1))
+enum Statements {
+    Prepared(Prepared),
+    Texts(Texts),
+}
+
+/// An uncommitted buffer. After an ignored error it is written again with the same ids.
+struct Taken {
+    buffer: Buffer,
+    first: i64,
+    /// The connection was lost, perhaps after the server committed.
+    in_doubt: bool,
+}
+
+/// Statements and position of one writer.
+struct Writer {
+    shared: Arc<Shared>,
+    next_id: i64,
+    statements: Statements,
+    commit: StatementId,
+    taken: Option<Taken>,
+}
+
+impl Writer {
+    /// Prepares the statements of the mix and reads the first free id of this thread.
+    fn open(shared: Arc<Shared>, thread: usize, client: &mut Client<'_>) -> Result<Self, DbError> {
+        let first = (thread as i64) << ID_BITS;
+        let last = first | ((1 << ID_BITS) - 1);
+        let used = client.rows(&format!(
+            "SELECT MAX(id) FROM arm_tran WHERE id BETWEEN {first} AND {last}"
+        ))?;
+        let server_ids = shared.server_ids;
+        let statements = match shared.mode.as_str() {
+            "bulk" => Statements::Texts(Texts::open(client, server_ids)?),
+            mode => Statements::Prepared(Prepared::open(client, &shared.mix, server_ids, mode == "row")?),
+        };
+        let commit = client.prepare("COMMIT", &[])?;
+        // After the SELECT, which would otherwise start a transaction until the first COMMIT.
+        client.on_connect("SET autocommit=0")?;
+        Ok(Self {
+            shared,
+            next_id: number(&used, 0).unwrap_or(first) + 1,
+            statements,
+            commit,
+            taken: None,
+        })
+    }
+
+    /// Writes and commits; returns the number of statements.
+    fn store(&mut self, client: &mut Client<'_>, taken: &Taken) -> Result<u64, DbError> {
+        if taken.in_doubt && self.committed(client, taken.first)? {
+            client.committed();
+            return Ok(0);
         }
-        Full::Bytes(_) => json!((sums.commits > 0).then(|| sums.records as f64 / sums.commits as f64)),
+        let statements = match &mut self.statements {
+            Statements::Prepared(prepared) => prepared.store(client, &taken.buffer, taken.first)?,
+            Statements::Texts(texts) => texts.store(client, &taken.buffer, taken.first)?,
+        };
+        client.commit(self.commit)?;
+        Ok(statements + 1)
+    }
+
+    /// True if a buffer whose COMMIT got no reply is in the tables. Not known with ids of the
+    /// server.
+    fn committed(&self, client: &mut Client<'_>, first: i64) -> Result<bool, DbError> {
+        if self.shared.server_ids {
+            return Ok(false);
+        }
+        let rows = client.rows(&format!("SELECT id FROM arm_tran WHERE id = {first}"))?;
+        Ok(!rows.is_empty())
+    }
+}
+
+impl Session for Writer {
+    fn event(&mut self, client: &mut Client<'_>) -> Result<Step, DbError> {
+        let mut taken = match self.taken.take() {
+            Some(again) => again,
+            None => {
+                let Some(buffer) = self.shared.queue.pop() else {
+                    return Ok(Step::Exhausted);
+                };
+                client.start(0);
+                let first = self.next_id;
+                self.next_id += buffer.records.len() as i64;
+                Taken {
+                    buffer,
+                    first,
+                    in_doubt: false,
+                }
+            }
+        };
+        match self.store(client, &taken) {
+            Ok(statements) => {
+                let records = taken.buffer.records.len() as u64;
+                let mut sums = lock(&self.shared.sums);
+                sums.records += records;
+                sums.rows += taken.buffer.rows() as u64;
+                sums.statements += statements;
+                sums.commits += 1;
+                drop(sums);
+                self.shared.queue.give_back(taken.buffer);
+                Ok(Step::Done(records))
+            }
+            Err(error) => {
+                taken.in_doubt |= error.connection_lost();
+                self.taken = Some(taken);
+                Err(error)
+            }
+        }
     }
 }

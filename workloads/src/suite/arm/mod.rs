@@ -2,18 +2,12 @@
 //! system: one producer fills buffers, and writer threads store each buffer as one database
 //! transaction. Scenarios differ in the detail rows per record.
 
-mod bulk;
-mod check;
 mod load;
-mod mix;
 mod queue;
 mod record;
 mod scenario;
-mod schema;
-mod shared;
 mod statements;
-mod tally;
-mod writer;
+mod tables;
 
 use anyhow::Result;
 
@@ -89,39 +83,34 @@ impl Workload for ArmInsert {
     }
 
     fn prepare(&self, setup: &Setup<'_>) -> Result<()> {
-        schema::prepare(setup)
-    }
-
-    fn warmup(&self, setup: &Setup<'_>) -> Result<()> {
-        setup.output.line("arm_insert reads no data: nothing to warm up");
-        Ok(())
+        tables::prepare(setup)
     }
 
     fn points(&self, values: &Values) -> Result<Vec<Point>> {
-        if values.text("mix")?.is_some() {
-            return Ok(vec![Point::default()]);
-        }
-        let names = mix::scenarios(values)?;
-        if names.len() == 1 {
-            return Ok(vec![Point::default()]);
-        }
-        let point = |name: String| Point {
-            name: name.clone(),
-            options: vec![("scenario", name)],
+        let scenarios = match values.text("mix")? {
+            Some(_) => Vec::new(),
+            None => scenario::named(values)?,
         };
-        Ok(names.into_iter().map(point).collect())
+        if scenarios.len() < 2 {
+            return Ok(vec![Point::default()]);
+        }
+        let point = |scenario: scenario::Scenario| Point {
+            name: scenario.name.to_owned(),
+            options: vec![("scenario", scenario.name.to_owned())],
+        };
+        Ok(scenarios.into_iter().map(point).collect())
     }
 
     fn preflight(&self, _values: &Values, _threads: usize, connection: &mut dyn Connection) -> Result<()> {
-        check::preflight(connection)
+        tables::preflight(connection)
     }
 
     fn check(&self, setup: &Setup<'_>) -> Result<Vec<Finding>> {
-        check::findings(setup)
+        tables::check(setup)
     }
 
     fn cleanup(&self, setup: &Setup<'_>) -> Result<()> {
-        schema::cleanup(setup)
+        tables::cleanup(setup)
     }
 
     fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>> {

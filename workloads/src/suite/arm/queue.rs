@@ -14,6 +14,7 @@ use loadprint_recording::clock::monotonic_ns;
 
 use super::record::Buffer;
 use super::record::Source;
+use crate::suite::lock;
 
 /// The times that the two sides waited for each other since the phase started.
 #[derive(Debug, Clone, Copy, Default)]
@@ -63,8 +64,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Every change leaves the state consistent: a panic elsewhere does no harm.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Starts the producer, which ends after `records` records if a number is given. A phase that
@@ -82,7 +82,7 @@ impl Queue {
         let producer = Arc::clone(queue);
         let named = thread::Builder::new().name("producer".to_owned());
         match named.spawn(move || producer.produce(records)) {
-            Ok(handle) => *queue.producer.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle),
+            Ok(handle) => *lock(&queue.producer) = Some(handle),
             // The writers end at the closed queue: the run reports no events instead of hanging.
             Err(_) => state.closed = true,
         }
@@ -92,11 +92,7 @@ impl Queue {
     pub fn stop(&self) {
         self.lock().stopping = true;
         self.changed.notify_all();
-        let handle = self
-            .producer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let handle = lock(&self.producer).take();
         if let Some(handle) = handle {
             // A panic of the producer is already printed, and the writers end at the closed queue.
             drop(handle.join());
@@ -110,7 +106,7 @@ impl Queue {
     }
 
     fn produce(&self, records: Option<u64>) {
-        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut source = lock(&self.source);
         let mut left = records.unwrap_or(u64::MAX);
         while left > 0 {
             let Some(mut buffer) = self.take_empty() else {
@@ -160,8 +156,8 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mix::Mix;
     use super::super::record::Full;
+    use super::super::scenario::Mix;
     use super::super::scenario::SCENARIOS;
     use super::*;
     use crate::random::Rng;

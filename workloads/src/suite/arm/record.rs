@@ -1,12 +1,10 @@
 //! Generates ARM records into buffers, with random values of fixed sizes and cardinalities.
 
-use super::mix::Mix;
+use std::array;
+
+use super::scenario::Mix;
 use super::scenario::Scenario;
 use crate::random::Rng;
-
-/// Rows of `arm_tran_def`, `arm_metric_def` and `arm_ctx_def`.
-pub const DEFINITIONS: [(&str, usize); 3] =
-    [("arm_tran_def", 50), ("arm_metric_def", 3), ("arm_ctx_def", 20)];
 
 /// A correlator.
 pub type Correlator = [u8; 16];
@@ -14,12 +12,8 @@ pub type Correlator = [u8; 16];
 /// A record: its columns in `arm_tran`, and the numbers of its detail rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    pub def_id: i64,
-    pub app_id: i64,
-    pub user_id: i64,
-    pub start_us: i64,
-    pub resp_ns: i64,
-    pub status: i64,
+    /// def_id, app_id, user_id, start_us, resp_ns, status.
+    pub numbers: [i64; 6],
     pub corr: Correlator,
     pub parent_corr: Option<Correlator>,
     pub metrics: usize,
@@ -106,20 +100,14 @@ impl Source {
                 self.next = Some(scenario);
                 return;
             }
-            self.append(buffer, scenario);
-        }
-    }
-
-    fn append(&mut self, buffer: &mut Buffer, scenario: Scenario) {
-        let record = self.record(scenario);
-        buffer.records.push(record);
-        for _ in 0..scenario.metrics {
-            buffer.metrics.push(self.rng.uniform(0, 1_000_000_000));
-        }
-        for _ in 0..scenario.contexts {
-            let mut value = [0; 32];
-            self.hexadecimal(&mut value);
-            buffer.contexts.push(value);
+            let record = self.record(scenario);
+            buffer.records.push(record);
+            for _ in 0..scenario.metrics {
+                buffer.metrics.push(self.rng.uniform(0, 1_000_000_000));
+            }
+            for _ in 0..scenario.contexts {
+                buffer.contexts.push(hexadecimal(&correlator(&mut self.rng)));
+            }
         }
     }
 
@@ -127,29 +115,28 @@ impl Source {
         let rng = &mut self.rng;
         self.now_us += rng.uniform(0, 100);
         Record {
-            def_id: rng.uniform(1, 50),
-            app_id: rng.uniform(1, 10),
-            user_id: rng.uniform(1, 1000),
-            start_us: self.now_us,
-            resp_ns: rng.uniform(100_000, 100_000_000),
-            // ARM 4.0: 0 good, 1 aborted, 2 failed.
-            status: if rng.unit() < 0.98 { 0 } else { rng.uniform(1, 2) },
+            numbers: [
+                rng.uniform(1, 50),
+                rng.uniform(1, 10),
+                rng.uniform(1, 1000),
+                self.now_us,
+                rng.uniform(100_000, 100_000_000),
+                // ARM 4.0: 0 good, 1 aborted, 2 failed.
+                if rng.unit() < 0.98 { 0 } else { rng.uniform(1, 2) },
+            ],
             corr: correlator(rng),
             parent_corr: scenario.parent.then(|| correlator(rng)),
             metrics: scenario.metrics,
             contexts: scenario.contexts,
         }
     }
-
-    fn hexadecimal(&mut self, text: &mut [u8; 32]) {
-        for (position, byte) in correlator(&mut self.rng).iter().enumerate() {
-            text[position * 2] = HEX[usize::from(byte >> 4)];
-            text[position * 2 + 1] = HEX[usize::from(byte & 15)];
-        }
-    }
 }
 
-const HEX: &[u8; 16] = b"0123456789abcdef";
+/// The digits of a correlator.
+pub fn hexadecimal(bytes: &Correlator) -> [u8; 32] {
+    let digit = |place: usize| b"0123456789abcdef"[usize::from(bytes[place / 2] >> (4 - place % 2 * 4) & 15)];
+    array::from_fn(digit)
+}
 
 fn correlator(rng: &mut Rng) -> Correlator {
     let mut bytes = [0; 16];
@@ -161,6 +148,8 @@ fn correlator(rng: &mut Rng) -> Correlator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Values;
+    use crate::suite::arm::OPTIONS;
     use crate::suite::arm::scenario::SCENARIOS;
 
     fn filled(mix: Mix, full: Full) -> Buffer {
@@ -200,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_record_without_room_is_the_first_of_the_next_buffer() {
-        let mix = Mix::parse("simple:1,ctx20:1", None).unwrap();
+        let mix = Mix::of(&Values::defaults(&[OPTIONS], &[("mix", "simple:1,ctx20:1")])).unwrap();
         let mut source = Source::new(mix.clone(), Full::Bytes(2000), Rng::new(3, 3));
         let (mut split, mut whole) = (Vec::new(), Buffer::default());
         let mut buffer = Buffer::default();

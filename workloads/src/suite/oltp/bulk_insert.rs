@@ -6,6 +6,7 @@ use std::io::Write;
 
 use anyhow::Result;
 
+use super::sessions;
 use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::engine::client::Client;
@@ -13,12 +14,11 @@ use crate::engine::load::Load;
 use crate::engine::load::Session;
 use crate::engine::load::Step;
 use crate::options::Values;
-use crate::suite::parallel;
-use crate::suite::sbtest::bulk::Bulk;
+use crate::suite::bulk::Bulk;
+use crate::suite::for_each;
+use crate::suite::sbtest;
+use crate::suite::sbtest::LONGEST_INSERT;
 use crate::suite::sbtest::check;
-use crate::suite::sbtest::check::Rule;
-use crate::suite::sbtest::preflight;
-use crate::suite::sbtest::schema;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
 use crate::workload::Setup;
@@ -43,7 +43,7 @@ impl Workload for BulkInsert {
     }
 
     fn prepare(&self, setup: &Setup<'_>) -> Result<()> {
-        parallel::for_each(setup, setup.threads, |connection, table| {
+        for_each(setup, setup.threads, |connection, table| {
             setup.output.line(&format!("Creating table 'sbtest{table}'..."));
             let sql = format!(
                 "        CREATE TABLE IF NOT EXISTS sbtest{table} (\n          id INTEGER NOT NULL,\n          \
@@ -54,45 +54,37 @@ impl Workload for BulkInsert {
         })
     }
 
-    fn warmup(&self, setup: &Setup<'_>) -> Result<()> {
-        setup.output.line("bulk_insert reads no data: nothing to warm up");
-        Ok(())
-    }
-
     fn preflight(&self, _values: &Values, threads: usize, connection: &mut dyn Connection) -> Result<()> {
-        preflight::tables(connection, DESCRIPTOR.name, threads, preflight::BULK)?;
-        preflight::empty(connection, DESCRIPTOR.name, 1..=threads)
+        check::tables(connection, DESCRIPTOR.name, threads, check::BULK)?;
+        check::empty(connection, DESCRIPTOR.name, threads)
     }
 
     fn check(&self, setup: &Setup<'_>) -> Result<Vec<Finding>> {
         let rules = [
-            Rule::new(
+            (
                 "ids start at 1 without gaps",
                 "SELECT COALESCE(MAX(id), 0) - COUNT(*) + COALESCE(MIN(id), 1) - 1 FROM sbtest%u",
             ),
-            Rule::new("k is the id", "SELECT COUNT(*) FROM sbtest%u WHERE k <> id"),
+            ("k is the id", "SELECT COUNT(*) FROM sbtest%u WHERE k <> id"),
         ];
-        check::check(setup, DESCRIPTOR.name, setup.threads, preflight::BULK, &rules)
+        let rules = rules.map(|(rule, sql)| (rule.to_owned(), sql.to_owned()));
+        check::check(setup, DESCRIPTOR.name, setup.threads, check::BULK, &rules)
     }
 
     fn cleanup(&self, setup: &Setup<'_>) -> Result<()> {
-        schema::cleanup(setup, setup.threads)
+        sbtest::cleanup(setup, setup.threads)
     }
 
     fn load(&self, _values: &Values, _threads: usize, _seed: u64) -> Result<Box<dyn Load>> {
-        Ok(Box::new(BulkLoad))
-    }
-}
-
-#[derive(Debug)]
-struct BulkLoad;
-
-impl Load for BulkLoad {
-    fn session(&self, thread: usize, _client: &mut Client<'_>) -> Result<Box<dyn Session>, DbError> {
-        Ok(Box::new(BulkSession {
-            bulk: Bulk::new(&format!("INSERT INTO sbtest{} VALUES", thread + 1)),
-            row: Vec::with_capacity(32),
-            appended: 0,
+        Ok(sessions(0, |thread, _| {
+            Ok(Box::new(BulkSession {
+                bulk: Bulk::new(
+                    &format!("INSERT INTO sbtest{} VALUES", thread + 1),
+                    LONGEST_INSERT,
+                ),
+                row: Vec::with_capacity(32),
+                appended: 0,
+            }))
         }))
     }
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 
+use super::sessions;
 use crate::driver::DbError;
 use crate::engine::client::Client;
 use crate::engine::load::Load;
@@ -15,42 +16,22 @@ use crate::random::Keys;
 use crate::random::Rng;
 use crate::random::Unique;
 
-/// The script with its options.
-#[derive(Debug)]
-pub struct Inserts {
-    tables: i64,
-    keys: Keys,
-    unique: bool,
-    /// Of all parts.
-    threads: usize,
-    seed: u64,
-}
-
-impl Inserts {
-    /// By the options.
-    pub fn new(distribution: Distribution, values: &Values, threads: usize, seed: u64) -> Result<Self> {
-        Ok(Self {
-            tables: values.int("tables")?,
-            keys: distribution.over(1, values.int("table-size")?),
-            unique: !values.flag("auto-inc")?,
-            threads,
-            seed,
-        })
-    }
-}
-
-impl Load for Inserts {
-    fn session(&self, thread: usize, _client: &mut Client<'_>) -> Result<Box<dyn Session>, DbError> {
+/// By the options.
+pub fn load(distribution: Distribution, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>> {
+    let tables = values.int("tables")?;
+    let keys = distribution.over(1, values.int("table-size")?);
+    let unique = !values.flag("auto-inc")?;
+    Ok(sessions(0, move |thread, _| {
         Ok(Box::new(InsertSession {
-            tables: self.tables,
-            keys: self.keys,
-            ids: self.unique.then(|| Unique::new(self.seed, thread, self.threads)),
-            rng: Rng::new(self.seed, thread as u64),
+            tables,
+            keys,
+            ids: unique.then(|| Unique::new(seed, thread, threads)),
+            rng: Rng::new(seed, thread as u64),
             text: Vec::with_capacity(320),
             c: [0; 119],
             pad: [0; 59],
         }))
-    }
+    }))
 }
 
 struct InsertSession {
@@ -81,10 +62,9 @@ impl Session for InsertSession {
             self.text,
             "INSERT INTO sbtest{table} (id, k, c, pad) VALUES ({id}, {k}, '"
         ));
-        self.text.extend_from_slice(&self.c);
-        self.text.extend_from_slice(b"', '");
-        self.text.extend_from_slice(&self.pad);
-        self.text.extend_from_slice(b"')");
+        for piece in [self.c.as_slice(), b"', '", &self.pad, b"')"] {
+            self.text.extend_from_slice(piece);
+        }
         client.query(&self.text)?;
         Ok(Step::Done(1))
     }

@@ -1,169 +1,293 @@
-//! The table of scripts. A new script of groups of statements is an entry here and a line in the
-//! list of workloads.
+//! The scripts as data: texts with typed parameters, in groups that run on one table. A new script of
+//! groups of statements is an entry here and a line in the list of workloads.
+
+use anyhow::Result;
 
 use super::Event;
 use super::Oltp;
-use super::options::POINTS;
-use super::options::RANGES;
-use super::options::STATEMENTS;
-use super::statements::DELETE_INSERTS;
-use super::statements::DISTINCT_RANGES;
-use super::statements::INDEX_UPDATES;
-use super::statements::NON_INDEX_UPDATES;
-use super::statements::ONE_DELETE;
-use super::statements::ONE_POINT_SELECT;
-use super::statements::ORDER_RANGES;
-use super::statements::POINT_SELECTS;
-use super::statements::SIMPLE_RANGES;
-use super::statements::SUM_RANGES;
+use crate::driver::ParamType;
 use crate::options::OptionSpec;
+use crate::options::Values;
 use crate::random;
 use crate::suite::sbtest::TABLES;
 use crate::workload::Descriptor;
 
+/// The value of a `?`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Param {
+    /// The id, drawn once per repetition of a group.
+    Id,
+    /// The id plus `--range-size` − 1.
+    LastId,
+    /// Drawn like an id, independently of it.
+    K,
+    /// 119 characters: groups of digits.
+    C,
+    /// 59 characters: groups of digits.
+    Pad,
+}
+
+impl Param {
+    /// Its protocol type, as sysbench binds it.
+    pub const fn kind(self) -> ParamType {
+        match self {
+            Self::Id | Self::LastId | Self::K => ParamType::Int,
+            Self::C => ParamType::Char(120),
+            Self::Pad => ParamType::Char(60),
+        }
+    }
+}
+
+/// The largest number of parameters of a statement.
+pub const MAX_PARAMS: usize = 4;
+
+/// A text with `%u` for the number of the table, and the value of each `?`.
+pub type Statement = (&'static str, &'static [Param]);
+
+/// How often a group runs per event.
+#[derive(Debug, Clone, Copy)]
+pub enum Repeat {
+    /// Once.
+    Once,
+    /// By the value of this option.
+    Option(&'static str),
+    /// By the value of this option; never with `--range-selects=off`.
+    Range(&'static str),
+}
+
+impl Repeat {
+    /// The number of repetitions by the options.
+    pub fn times(self, values: &Values) -> Result<usize> {
+        match self {
+            Self::Range(_) if !values.flag("range-selects")? => Ok(0),
+            Self::Once => Ok(1),
+            Self::Option(name) | Self::Range(name) => values.count(name),
+        }
+    }
+}
+
+/// Statements that run one after the other on one table, which is drawn once per event, with the
+/// same id.
+pub type Group = (Repeat, &'static [Statement]);
+
+const POINT_SELECT: Statement = ("SELECT c FROM sbtest%u WHERE id=?", &[Param::Id]);
+const DELETE_ROW: Statement = ("DELETE FROM sbtest%u WHERE id=?", &[Param::Id]);
+const ENDS: &[Param] = &[Param::Id, Param::LastId];
+
+const READS: &[Group] = &[
+    (Repeat::Option("point-selects"), &[POINT_SELECT]),
+    (
+        Repeat::Range("simple-ranges"),
+        &[("SELECT c FROM sbtest%u WHERE id BETWEEN ? AND ?", ENDS)],
+    ),
+    (
+        Repeat::Range("sum-ranges"),
+        &[("SELECT SUM(k) FROM sbtest%u WHERE id BETWEEN ? AND ?", ENDS)],
+    ),
+    (
+        Repeat::Range("order-ranges"),
+        &[("SELECT c FROM sbtest%u WHERE id BETWEEN ? AND ? ORDER BY c", ENDS)],
+    ),
+    (
+        Repeat::Range("distinct-ranges"),
+        &[(
+            "SELECT DISTINCT c FROM sbtest%u WHERE id BETWEEN ? AND ? ORDER BY c",
+            ENDS,
+        )],
+    ),
+];
+const INDEX_UPDATES: Group = (
+    Repeat::Option("index-updates"),
+    &[("UPDATE sbtest%u SET k=k+1 WHERE id=?", &[Param::Id])],
+);
+const NON_INDEX_UPDATES: Group = (
+    Repeat::Option("non-index-updates"),
+    &[("UPDATE sbtest%u SET c=? WHERE id=?", &[Param::C, Param::Id])],
+);
+const WRITES: &[Group] = &[
+    INDEX_UPDATES,
+    NON_INDEX_UPDATES,
+    (
+        Repeat::Option("delete-inserts"),
+        &[
+            DELETE_ROW,
+            (
+                "INSERT INTO sbtest%u (id, k, c, pad) VALUES (?, ?, ?, ?)",
+                &[Param::Id, Param::K, Param::C, Param::Pad],
+            ),
+        ],
+    ),
+];
+
+const MANY: i64 = 1_000_000;
+
+/// The options that change statements. Every script accepts all of them, as in sysbench.
+const STATEMENTS: &[OptionSpec] = &[
+    OptionSpec::int("range-size", 1, MANY)
+        .default("100")
+        .help("rows of a range"),
+    OptionSpec::int("point-selects", 0, MANY)
+        .default("10")
+        .help("point selects per transaction; 1 in oltp_point_select"),
+    OptionSpec::flag("range-selects")
+        .default("on")
+        .help("off: no range selects"),
+    OptionSpec::int("simple-ranges", 0, MANY)
+        .default("1")
+        .help("simple range selects per transaction"),
+    OptionSpec::int("sum-ranges", 0, MANY)
+        .default("1")
+        .help("SELECT SUM() per transaction"),
+    OptionSpec::int("order-ranges", 0, MANY)
+        .default("1")
+        .help("SELECT ... ORDER BY per transaction"),
+    OptionSpec::int("distinct-ranges", 0, MANY)
+        .default("1")
+        .help("SELECT DISTINCT per transaction"),
+    OptionSpec::int("index-updates", 0, MANY)
+        .default("1")
+        .help("updates of an indexed column per transaction"),
+    OptionSpec::int("non-index-updates", 0, MANY)
+        .default("1")
+        .help("updates of a column without index per transaction"),
+    OptionSpec::int("delete-inserts", 0, MANY)
+        .default("1")
+        .help("DELETE + INSERT of one row per transaction"),
+    OptionSpec::flag("skip-trx")
+        .default("off")
+        .help("no BEGIN and COMMIT: every statement is autocommitted"),
+];
+const POINTS: &[OptionSpec] = &[OptionSpec::int("random-points", 1, 10_000)
+    .default("10")
+    .help("values in the IN () of a SELECT")];
+const RANGES: &[OptionSpec] = &[
+    OptionSpec::int("number-of-ranges", 1, 10_000)
+        .default("10")
+        .help("BETWEEN ranges in a SELECT"),
+    OptionSpec::int("delta", 0, MANY)
+        .default("5")
+        .help("distance between the ends of a range"),
+];
 const OPTIONS: &[&[OptionSpec]] = &[TABLES, STATEMENTS, random::OPTIONS];
 
-/// 14 reads and 4 writes in a transaction.
-pub static READ_WRITE: Oltp = Oltp {
-    descriptor: Descriptor {
-        name: "oltp_read_write",
-        summary: "sysbench's mixed transaction: 10 point selects, 4 range selects, 2 updates, delete + insert",
-        operation: "sysbench event (one transaction)",
-        types: &["oltp_read_write"],
-        options: OPTIONS,
+/// `name` is a list, because it is also the only transaction type.
+const fn script(
+    name: &'static [&'static str],
+    summary: &'static str,
+    operation: &'static str,
+    options: &'static [&'static [OptionSpec]],
+    event: Event,
+) -> Oltp {
+    let descriptor = Descriptor {
+        name: name[0],
+        summary,
+        operation,
+        types: name,
+        options,
         database: "sbtest",
-    },
-    event: Event::Transaction(&[
-        POINT_SELECTS,
-        SIMPLE_RANGES,
-        SUM_RANGES,
-        ORDER_RANGES,
-        DISTINCT_RANGES,
-        INDEX_UPDATES,
-        NON_INDEX_UPDATES,
-        DELETE_INSERTS,
-    ]),
-};
+    };
+    Oltp { descriptor, event }
+}
+
+/// 14 reads and 4 writes in a transaction.
+pub static READ_WRITE: Oltp = script(
+    &["oltp_read_write"],
+    "sysbench's mixed transaction: 10 point selects, 4 range selects, 2 updates, delete + insert",
+    "sysbench event (one transaction)",
+    OPTIONS,
+    Event::Transaction(&[READS, WRITES]),
+);
 
 /// 14 reads in a transaction.
-pub static READ_ONLY: Oltp = Oltp {
-    descriptor: Descriptor {
-        name: "oltp_read_only",
-        summary: "sysbench's read-only transaction: 10 point selects, 4 range selects",
-        operation: "sysbench event (one transaction)",
-        types: &["oltp_read_only"],
-        options: OPTIONS,
-        database: "sbtest",
-    },
-    event: Event::Transaction(&[
-        POINT_SELECTS,
-        SIMPLE_RANGES,
-        SUM_RANGES,
-        ORDER_RANGES,
-        DISTINCT_RANGES,
-    ]),
-};
+pub static READ_ONLY: Oltp = script(
+    &["oltp_read_only"],
+    "sysbench's read-only transaction: 10 point selects, 4 range selects",
+    "sysbench event (one transaction)",
+    OPTIONS,
+    Event::Transaction(&[READS]),
+);
 
 /// 4 writes in a transaction.
-pub static WRITE_ONLY: Oltp = Oltp {
-    descriptor: Descriptor {
-        name: "oltp_write_only",
-        summary: "sysbench's write-only transaction: 2 updates, delete + insert",
-        operation: "sysbench event (one transaction)",
-        types: &["oltp_write_only"],
-        options: OPTIONS,
-        database: "sbtest",
-    },
-    event: Event::Transaction(&[INDEX_UPDATES, NON_INDEX_UPDATES, DELETE_INSERTS]),
-};
+pub static WRITE_ONLY: Oltp = script(
+    &["oltp_write_only"],
+    "sysbench's write-only transaction: 2 updates, delete + insert",
+    "sysbench event (one transaction)",
+    OPTIONS,
+    Event::Transaction(&[WRITES]),
+);
 
 /// One autocommitted SELECT by primary key.
-pub static POINT_SELECT: Oltp = Oltp {
-    descriptor: Descriptor {
-        name: "oltp_point_select",
-        summary: "sysbench's point select by primary key",
-        operation: "sysbench event (one point select)",
-        types: &["oltp_point_select"],
-        options: OPTIONS,
-        database: "sbtest",
-    },
-    event: Event::Groups(&[ONE_POINT_SELECT]),
-};
+pub static POINT_SELECTS: Oltp = script(
+    &["oltp_point_select"],
+    "sysbench's point select by primary key",
+    "sysbench event (one point select)",
+    OPTIONS,
+    Event::Group((Repeat::Once, &[POINT_SELECT])),
+);
 
 /// One UPDATE of an indexed column.
-pub static UPDATE_INDEX: Oltp = Oltp {
-    descriptor: Descriptor {
-        name: "oltp_update_index",
-        summary: "sysbench's autocommitted update of an indexed column",
-        operation: "sysbench event (--index-updates updates)",
-        types: &["oltp_update_index"],
-        options: OPTIONS,
-        database: "sbtest",
-    },
-    event: Event::Groups(&[INDEX_UPDATES]),
-};
+pub static UPDATE_INDEX: Oltp = script(
+    &["oltp_update_index"],
+    "sysbench's autocommitted update of an indexed column",
+    "sysbench event (--index-updates updates)",
+    OPTIONS,
+    Event::Group(INDEX_UPDATES),
+);
 
 /// One UPDATE of a column without index.
-pub static UPDATE_NON_INDEX: Oltp = Oltp {
-    descriptor: Descriptor {
-        name: "oltp_update_non_index",
-        summary: "sysbench's autocommitted update of a column without index",
-        operation: "sysbench event (--non-index-updates updates)",
-        types: &["oltp_update_non_index"],
-        options: OPTIONS,
-        database: "sbtest",
-    },
-    event: Event::Groups(&[NON_INDEX_UPDATES]),
-};
+pub static UPDATE_NON_INDEX: Oltp = script(
+    &["oltp_update_non_index"],
+    "sysbench's autocommitted update of a column without index",
+    "sysbench event (--non-index-updates updates)",
+    OPTIONS,
+    Event::Group(NON_INDEX_UPDATES),
+);
 
 /// One DELETE by primary key, until the table is empty.
-pub static DELETE: Oltp = Oltp {
-    descriptor: Descriptor {
-        name: "oltp_delete",
-        summary: "sysbench's delete by primary key; deletes of a missing row count as other statements",
-        operation: "sysbench event (one DELETE, whether it finds a row or not)",
-        types: &["oltp_delete"],
-        options: OPTIONS,
-        database: "sbtest",
-    },
-    event: Event::Groups(&[ONE_DELETE]),
-};
+pub static DELETE: Oltp = script(
+    &["oltp_delete"],
+    "sysbench's delete by primary key; deletes of a missing row count as other statements",
+    "sysbench event (one DELETE, whether it finds a row or not)",
+    OPTIONS,
+    Event::Group((Repeat::Once, &[DELETE_ROW])),
+);
 
 /// One INSERT as text.
-pub static INSERT: Oltp = Oltp {
-    descriptor: Descriptor {
-        name: "oltp_insert",
-        summary: "sysbench's insert, always as text; --auto-inc=off: unique ids of the client, and prepare leaves the tables empty",
-        operation: "sysbench event (one inserted row)",
-        types: &["oltp_insert"],
-        options: OPTIONS,
-        database: "sbtest",
-    },
-    event: Event::Insert,
-};
+pub static INSERT: Oltp = script(
+    &["oltp_insert"],
+    "sysbench's insert, always as text; --auto-inc=off: unique ids of the client, and prepare leaves the tables empty",
+    "sysbench event (one inserted row)",
+    OPTIONS,
+    Event::Insert,
+);
 
 /// One SELECT of several values of k.
-pub static RANDOM_POINTS: Oltp = Oltp {
-    descriptor: Descriptor {
-        name: "select_random_points",
-        summary: "sysbench's SELECT ... WHERE k IN (...), each thread in its slice of one table",
-        operation: "sysbench event (one SELECT)",
-        types: &["select_random_points"],
-        options: &[TABLES, STATEMENTS, POINTS, random::OPTIONS],
-        database: "sbtest",
-    },
-    event: Event::RandomPoints,
-};
+pub static RANDOM_POINTS: Oltp = script(
+    &["select_random_points"],
+    "sysbench's SELECT ... WHERE k IN (...), each thread in its slice of one table",
+    "sysbench event (one SELECT)",
+    &[TABLES, STATEMENTS, POINTS, random::OPTIONS],
+    Event::RandomPoints,
+);
 
 /// One SELECT of several ranges of k.
-pub static RANDOM_RANGES: Oltp = Oltp {
-    descriptor: Descriptor {
-        name: "select_random_ranges",
-        summary: "sysbench's SELECT count(k) over several ranges of k, each thread in its slice of one table",
-        operation: "sysbench event (one SELECT)",
-        types: &["select_random_ranges"],
-        options: &[TABLES, STATEMENTS, RANGES, random::OPTIONS],
-        database: "sbtest",
-    },
-    event: Event::RandomRanges,
-};
+pub static RANDOM_RANGES: Oltp = script(
+    &["select_random_ranges"],
+    "sysbench's SELECT count(k) over several ranges of k, each thread in its slice of one table",
+    "sysbench event (one SELECT)",
+    &[TABLES, STATEMENTS, RANGES, random::OPTIONS],
+    Event::RandomRanges,
+);
+
+/// Not one of sysbench's scripts: one SELECT as a simple client program sends it, for sweeps over
+/// connections and protocols.
+pub static LOOKUP: Oltp = script(
+    &["lookup"],
+    "SELECT k by primary key with uniform table and id, as text unless --protocol is given",
+    "lookup (one SELECT by primary key)",
+    &[TABLES],
+    Event::Lookup((
+        Repeat::Once,
+        &[("SELECT k FROM sbtest%u WHERE id = ?", &[Param::Id])],
+    )),
+);

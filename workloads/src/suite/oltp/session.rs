@@ -3,10 +3,10 @@
 
 use anyhow::Result;
 
-use super::statements::Group;
-use super::statements::MAX_PARAMS;
-use super::statements::Param;
-use super::statements::Statement;
+use super::scripts::Group;
+use super::scripts::MAX_PARAMS;
+use super::scripts::Param;
+use super::sessions;
 use crate::driver::DbError;
 use crate::driver::ParamType;
 use crate::driver::StatementId;
@@ -20,60 +20,58 @@ use crate::random::Distribution;
 use crate::random::Keys;
 use crate::random::Rng;
 
-/// Groups of statements with their options.
-#[derive(Debug)]
-pub struct Groups {
-    /// Repetitions and statements.
-    groups: Vec<(usize, &'static [Statement])>,
+/// The load of these groups; leaves out those that the options disable. Prepares each statement for
+/// each table: `tables × statements` handles, and BEGIN and COMMIT of a transaction.
+pub fn load(
+    groups: &[Group],
     transaction: bool,
-    tables: usize,
-    /// Distance from an id to the last one of its range.
-    reach: i64,
-    keys: Keys,
+    distribution: Distribution,
+    values: &Values,
     seed: u64,
-}
-
-impl Groups {
-    /// Leaves out groups that the options disable.
-    pub fn new(
-        groups: &'static [Group],
-        transaction: bool,
-        distribution: Distribution,
-        values: &Values,
-        seed: u64,
-    ) -> Result<Self> {
-        let mut used = Vec::new();
-        for group in groups {
-            let times = group.repeat.times(values)?;
-            if times > 0 {
-                used.push((times, group.statements));
-            }
+) -> Result<Box<dyn Load>> {
+    let mut used = Vec::new();
+    for (repeat, statements) in groups {
+        let times = repeat.times(values)?;
+        if times > 0 {
+            used.push((times, *statements));
         }
-        let ranges = used.iter().flat_map(|(_, statements)| statements.iter());
-        let ranges = ranges
-            .flat_map(|statement| statement.params)
-            .any(|param| *param == Param::LastId);
-        Ok(Self {
-            groups: used,
-            transaction,
-            tables: values.count("tables")?,
-            reach: if ranges { values.int("range-size")? - 1 } else { 0 },
-            keys: distribution.over(1, values.int("table-size")?),
-            seed,
-        })
     }
-}
-
-impl Load for Groups {
-    fn session(&self, thread: usize, client: &mut Client<'_>) -> Result<Box<dyn Session>, DbError> {
-        let rng = Rng::new(self.seed, thread as u64);
-        Ok(Box::new(GroupsSession::open(self, client, rng)?))
-    }
-
-    fn handles(&self) -> usize {
-        let statements: usize = self.groups.iter().map(|(_, statements)| statements.len()).sum();
-        statements * self.tables + if self.transaction { 2 } else { 0 }
-    }
+    let statements = || used.iter().flat_map(|(_, statements)| *statements);
+    let ranges = statements().any(|(_, params)| params.contains(&Param::LastId));
+    // Distance from an id to the last one of its range.
+    let reach = if ranges { values.int("range-size")? - 1 } else { 0 };
+    let tables = values.count("tables")?;
+    let keys = distribution.over(1, values.int("table-size")?);
+    let handles = statements().count() * tables + if transaction { 2 } else { 0 };
+    Ok(sessions(handles, move |thread, client| {
+        let mut bracket = |sql| transaction.then(|| client.prepare(sql, &[])).transpose();
+        let (begin, commit) = (bracket("BEGIN")?, bracket("COMMIT")?);
+        let (mut groups, mut planned, mut handles) = (Vec::new(), Vec::new(), Vec::new());
+        for (times, statements) in &used {
+            for (sql, params) in *statements {
+                let kinds: Vec<ParamType> = params.iter().map(|param| param.kind()).collect();
+                planned.push(Planned::new(params, handles.len()));
+                for table in 1..=tables {
+                    handles.push(client.prepare(&sql.replace("%u", &table.to_string()), &kinds)?);
+                }
+            }
+            groups.push(Repeated {
+                times: *times as u32,
+                end: planned.len() as u32,
+            });
+        }
+        Ok(Box::new(GroupsSession {
+            begin,
+            commit,
+            rng: Rng::new(seed, thread as u64),
+            last_table: i64::try_from(tables).unwrap_or(i64::MAX) - 1,
+            reach,
+            keys,
+            groups: groups.into(),
+            statements: planned.into(),
+            handles: handles.into(),
+        }))
+    }))
 }
 
 /// A statement as an event reads it. The server evicts the caches between two events: the data of
@@ -90,16 +88,14 @@ struct Planned {
 }
 
 impl Planned {
-    fn new(statement: &Statement, handles: usize) -> Self {
-        let mut params = [Param::Id; MAX_PARAMS];
-        for (place, param) in params.iter_mut().zip(statement.params) {
-            *place = *param;
-        }
-        let uses = |param| statement.params.contains(&param);
+    fn new(params: &[Param], handles: usize) -> Self {
+        let mut padded = [Param::Id; MAX_PARAMS];
+        padded[..params.len()].copy_from_slice(params);
+        let uses = |param| params.contains(&param);
         Self {
             handles,
-            params,
-            count: statement.params.len() as u8,
+            params: padded,
+            count: params.len() as u8,
             k: uses(Param::K),
             c: uses(Param::C),
             pad: uses(Param::Pad),
@@ -124,39 +120,6 @@ struct GroupsSession {
     groups: Box<[Repeated]>,
     statements: Box<[Planned]>,
     handles: Box<[StatementId]>,
-}
-
-impl GroupsSession {
-    /// Prepares each statement for each table: `tables × statements + 2` handles.
-    fn open(load: &Groups, client: &mut Client<'_>, rng: Rng) -> Result<Self, DbError> {
-        let mut transaction = |sql| load.transaction.then(|| client.prepare(sql, &[])).transpose();
-        let (begin, commit) = (transaction("BEGIN")?, transaction("COMMIT")?);
-        let (mut groups, mut planned, mut handles) = (Vec::new(), Vec::new(), Vec::new());
-        for (times, statements) in &load.groups {
-            for statement in *statements {
-                let kinds: Vec<ParamType> = statement.params.iter().map(|param| param.kind()).collect();
-                planned.push(Planned::new(statement, handles.len()));
-                for table in 1..=load.tables {
-                    handles.push(client.prepare(&statement.on(table), &kinds)?);
-                }
-            }
-            groups.push(Repeated {
-                times: *times as u32,
-                end: planned.len() as u32,
-            });
-        }
-        Ok(Self {
-            begin,
-            commit,
-            rng,
-            last_table: i64::try_from(load.tables).unwrap_or(i64::MAX) - 1,
-            reach: load.reach,
-            keys: load.keys,
-            groups: groups.into(),
-            statements: planned.into(),
-            handles: handles.into(),
-        })
-    }
 }
 
 impl Session for GroupsSession {

@@ -4,68 +4,48 @@
 //! an amount. Condition 11 applies to the initial data.
 
 use std::sync::Mutex;
-use std::sync::PoisonError;
 
-use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
-use super::load::cell;
-use crate::driver::Row;
-use crate::suite::parallel;
+use crate::suite::for_each;
+use crate::suite::lock;
+use crate::suite::number;
 use crate::workload::Finding;
 use crate::workload::Setup;
 
-/// A rule and the query for its violations in a warehouse: the columns of the first row are the
-/// place and the values.
-#[derive(Debug)]
-struct Rule {
-    text: &'static str,
-    /// With `{w}` for the warehouse.
-    query: &'static str,
-    /// Names of the columns.
-    columns: &'static [&'static str],
-    /// Applies with `--strict` only.
-    strict: bool,
-}
-
-const fn rule(text: &'static str, columns: &'static [&'static str], query: &'static str) -> Rule {
-    Rule {
-        text,
-        query,
-        columns,
-        strict: false,
-    }
-}
+/// A rule, the names of the columns of its query, and the query for its violations in the warehouse
+/// `{w}`: the columns of the first row are the place and the values.
+type Rule = (&'static str, &'static [&'static str], &'static str);
 
 const RULES: &[Rule] = &[
-    rule(
+    (
         "1: w_ytd is the sum of d_ytd",
         &["w_id", "w_ytd", "sum of d_ytd"],
         "SELECT w_id, w_ytd, SUM(d_ytd) AS total FROM warehouse LEFT JOIN district ON d_w_id = w_id WHERE w_id = {w} \
          GROUP BY w_id, w_ytd HAVING NOT w_ytd <=> total",
     ),
-    rule(
+    (
         "2: d_next_o_id - 1 is the highest o_id, and the highest no_o_id if orders wait",
         &["d_id", "d_next_o_id", "max o_id", "max no_o_id"],
         "SELECT d_id, d_next_o_id, (SELECT MAX(o_id) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id) AS o, \
          (SELECT MAX(no_o_id) FROM new_order WHERE no_w_id = d_w_id AND no_d_id = d_id) AS n FROM district WHERE d_w_id = {w} \
          HAVING NOT d_next_o_id - 1 <=> o OR n <> d_next_o_id - 1",
     ),
-    rule(
+    (
         "3: the numbers in new_order have no gaps",
         &["no_d_id", "rows", "lowest", "highest"],
         "SELECT no_d_id, COUNT(*) AS waiting, MIN(no_o_id) AS low, MAX(no_o_id) AS high FROM new_order WHERE no_w_id = {w} \
          GROUP BY no_d_id HAVING waiting <> high - low + 1",
     ),
-    rule(
+    (
         "4: the sum of o_ol_cnt is the number of order lines of a district",
         &["d_id", "sum of o_ol_cnt", "order lines"],
         "SELECT d_id, (SELECT SUM(o_ol_cnt) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id) AS expected, \
          (SELECT COUNT(*) FROM order_line WHERE ol_w_id = d_w_id AND ol_d_id = d_id) AS actual FROM district WHERE d_w_id = {w} \
          HAVING NOT expected <=> actual",
     ),
-    rule(
+    (
         "5: o_carrier_id is null if and only if the order is in new_order",
         &["o_d_id", "o_id", "o_carrier_id", "no_o_id"],
         "(SELECT o_d_id, o_id, o_carrier_id, no_o_id FROM orders LEFT JOIN new_order \
@@ -74,59 +54,61 @@ const RULES: &[Rule] = &[
          (SELECT no_d_id, o_id, o_carrier_id, no_o_id FROM new_order LEFT JOIN orders \
          ON o_w_id = no_w_id AND o_d_id = no_d_id AND o_id = no_o_id WHERE no_w_id = {w} AND o_id IS NULL LIMIT 1)",
     ),
-    rule(
+    (
         "6: o_ol_cnt is the number of lines of each order",
         &["o_d_id", "o_id", "o_ol_cnt", "order lines"],
         "SELECT o_d_id, o_id, o_ol_cnt, COUNT(ol_number) AS actual FROM orders LEFT JOIN order_line \
          ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_w_id = {w} \
          GROUP BY o_w_id, o_d_id, o_id HAVING NOT o_ol_cnt <=> actual",
     ),
-    rule(
+    (
         "7: ol_delivery_d is null if and only if o_carrier_id of the order is",
         &["o_d_id", "o_id", "ol_number", "o_carrier_id", "ol_delivery_d"],
         "SELECT o_d_id, o_id, ol_number, o_carrier_id, ol_delivery_d FROM orders JOIN order_line \
          ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_w_id = {w} \
          AND (ol_delivery_d IS NULL) <> (o_carrier_id IS NULL)",
     ),
-    rule(
+    (
         "8: w_ytd is the sum of h_amount",
         &["w_id", "w_ytd", "sum of h_amount"],
         "SELECT w_id, w_ytd, (SELECT SUM(h_amount) FROM history WHERE h_w_id = {w}) AS total FROM warehouse WHERE w_id = {w} \
          HAVING NOT w_ytd <=> total",
     ),
-    rule(
+    (
         "9: d_ytd is the sum of h_amount of the district",
         &["d_id", "d_ytd", "sum of h_amount"],
         "SELECT d_id, d_ytd, total FROM district LEFT JOIN (SELECT h_d_id, SUM(h_amount) AS total FROM history \
          WHERE h_w_id = {w} GROUP BY h_d_id) AS paid ON h_d_id = d_id WHERE d_w_id = {w} AND NOT d_ytd <=> total",
     ),
-    rule(
+    (
         "population: 10 districts, 30000 customers and 100000 stock rows per warehouse",
         &["districts", "customers", "stock rows"],
         "SELECT (SELECT COUNT(*) FROM district WHERE d_w_id = {w}) AS d, (SELECT COUNT(*) FROM customer WHERE c_w_id = {w}) AS c, \
          (SELECT COUNT(*) FROM stock WHERE s_w_id = {w}) AS s HAVING NOT (d = 10 AND c = 30000 AND s = 100000)",
     ),
-    Rule {
-        text: "10: c_balance is the sum of delivered orders minus the sum of payments",
-        query: "SELECT c_d_id, c_id, c_balance, COALESCE(ordered, 0) - COALESCE(paid, 0) AS expected FROM customer \
-                LEFT JOIN (SELECT o_d_id, o_c_id, SUM(ol_amount) AS ordered FROM orders JOIN order_line ON ol_w_id = o_w_id \
-                AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_w_id = {w} AND ol_delivery_d IS NOT NULL GROUP BY o_d_id, o_c_id) \
-                AS bought ON o_d_id = c_d_id AND o_c_id = c_id \
-                LEFT JOIN (SELECT h_c_d_id, h_c_id, SUM(h_amount) AS paid FROM history WHERE h_c_w_id = {w} \
-                GROUP BY h_c_d_id, h_c_id) AS payments ON h_c_d_id = c_d_id AND h_c_id = c_id WHERE c_w_id = {w} \
-                HAVING NOT c_balance <=> expected",
-        columns: &["c_d_id", "c_id", "c_balance", "delivered minus paid"],
-        strict: true,
-    },
-    Rule {
-        text: "12: c_balance + c_ytd_payment is the sum of delivered orders",
-        query: "SELECT c_d_id, c_id, c_balance + c_ytd_payment AS actual, COALESCE(ordered, 0) AS expected FROM customer \
-                LEFT JOIN (SELECT o_d_id, o_c_id, SUM(ol_amount) AS ordered FROM orders JOIN order_line ON ol_w_id = o_w_id \
-                AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_w_id = {w} AND ol_delivery_d IS NOT NULL GROUP BY o_d_id, o_c_id) \
-                AS bought ON o_d_id = c_d_id AND o_c_id = c_id WHERE c_w_id = {w} HAVING NOT actual <=> expected",
-        columns: &["c_d_id", "c_id", "c_balance + c_ytd_payment", "delivered"],
-        strict: true,
-    },
+];
+
+/// Rules that apply with `--strict` only.
+const STRICT_RULES: &[Rule] = &[
+    (
+        "10: c_balance is the sum of delivered orders minus the sum of payments",
+        &["c_d_id", "c_id", "c_balance", "delivered minus paid"],
+        "SELECT c_d_id, c_id, c_balance, COALESCE(ordered, 0) - COALESCE(paid, 0) AS expected FROM customer \
+         LEFT JOIN (SELECT o_d_id, o_c_id, SUM(ol_amount) AS ordered FROM orders JOIN order_line ON ol_w_id = o_w_id \
+         AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_w_id = {w} AND ol_delivery_d IS NOT NULL GROUP BY o_d_id, o_c_id) \
+         AS bought ON o_d_id = c_d_id AND o_c_id = c_id \
+         LEFT JOIN (SELECT h_c_d_id, h_c_id, SUM(h_amount) AS paid FROM history WHERE h_c_w_id = {w} \
+         GROUP BY h_c_d_id, h_c_id) AS payments ON h_c_d_id = c_d_id AND h_c_id = c_id WHERE c_w_id = {w} \
+         HAVING NOT c_balance <=> expected",
+    ),
+    (
+        "12: c_balance + c_ytd_payment is the sum of delivered orders",
+        &["c_d_id", "c_id", "c_balance + c_ytd_payment", "delivered"],
+        "SELECT c_d_id, c_id, c_balance + c_ytd_payment AS actual, COALESCE(ordered, 0) AS expected FROM customer \
+         LEFT JOIN (SELECT o_d_id, o_c_id, SUM(ol_amount) AS ordered FROM orders JOIN order_line ON ol_w_id = o_w_id \
+         AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_w_id = {w} AND ol_delivery_d IS NOT NULL GROUP BY o_d_id, o_c_id) \
+         AS bought ON o_d_id = c_d_id AND o_c_id = c_id WHERE c_w_id = {w} HAVING NOT actual <=> expected",
+    ),
 ];
 
 /// Checks all warehouses, `--threads` at a time.
@@ -134,47 +116,43 @@ const RULES: &[Rule] = &[
 /// # Errors
 /// An error of the server. A broken rule is a finding.
 pub fn check(setup: &Setup<'_>) -> Result<Vec<Finding>> {
-    let strict = setup.values.flag("strict")?;
-    let rules: Vec<&Rule> = RULES.iter().filter(|rule| strict || !rule.strict).collect();
+    let strict: &[Rule] = match setup.values.flag("strict")? {
+        true => STRICT_RULES,
+        false => &[],
+    };
+    let rules = [RULES, strict].concat();
     let mut connection = setup.driver.connect()?;
-    let rows = connection.rows("SELECT MAX(w_id) FROM warehouse")?;
-    let Some(warehouses) = cell(&rows) else {
+    let Some(warehouses) = number(&connection.rows("SELECT MAX(w_id) FROM warehouse")?, 0) else {
         bail!("no warehouse to check: run `loadprint-load prepare tproc_c`");
     };
-    let warehouses: usize = warehouses.parse().context("read MAX(w_id)")?;
+    // The first warehouse that breaks each rule.
     let places: Vec<Mutex<Option<(usize, String)>>> = rules.iter().map(|_| Mutex::default()).collect();
-    parallel::for_each(setup, warehouses, |connection, warehouse| {
+    for_each(setup, warehouses, |connection, warehouse| {
         // All rules read the same snapshot.
         connection.query(b"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
         connection.query(b"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")?;
-        for (rule, place) in rules.iter().zip(&places) {
-            let query = format!("{} LIMIT 1", rule.query.replace("{w}", &warehouse.to_string()));
+        for ((_, columns, query), place) in rules.iter().zip(&places) {
+            let query = format!("{} LIMIT 1", query.replace("{w}", &warehouse.to_string()));
             let rows = connection.rows(&query)?;
-            let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut place = lock(place);
             if let Some(row) = rows.first()
                 && place.as_ref().is_none_or(|(first, _)| warehouse < *first)
             {
-                *place = Some((warehouse, describe(rule, row)));
+                let cells = columns.iter().zip(row);
+                let words: Vec<String> = cells
+                    .map(|(name, value)| format!("{name} {}", value.as_deref().unwrap_or("null")))
+                    .collect();
+                *place = Some((warehouse, words.join(", ")));
             }
         }
         connection.query(b"COMMIT")?;
         Ok(())
     })?;
-    let broken = |place: Mutex<Option<(usize, String)>>| {
-        let place = place.into_inner().unwrap_or_else(PoisonError::into_inner);
-        place.map(|(warehouse, text)| format!("warehouse {warehouse}: {text}"))
-    };
-    let findings = rules.iter().zip(places).map(|(rule, place)| Finding {
-        rule: rule.text.to_owned(),
-        broken: broken(place),
+    let findings = rules.iter().zip(&places).map(|((rule, ..), place)| Finding {
+        rule: (*rule).to_owned(),
+        broken: lock(place)
+            .take()
+            .map(|(warehouse, text)| format!("warehouse {warehouse}: {text}")),
     });
     Ok(findings.collect())
-}
-
-fn describe(rule: &Rule, row: &Row) -> String {
-    let cells = rule.columns.iter().zip(row);
-    let words: Vec<String> = cells
-        .map(|(name, value)| format!("{name} {}", value.as_deref().unwrap_or("null")))
-        .collect();
-    words.join(", ")
 }

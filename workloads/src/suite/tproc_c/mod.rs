@@ -1,10 +1,7 @@
 //! The workload `tproc_c`: the order-entry workload that HammerDB derives from TPC-C, on its
 //! schema, with its five stored procedures.
 
-mod call;
 mod check;
-mod clock;
-mod inputs;
 mod load;
 mod preflight;
 mod procedures;
@@ -12,9 +9,9 @@ mod random;
 mod rows;
 mod session;
 mod tables;
+mod transactions;
 
 use std::sync::Mutex;
-use std::sync::PoisonError;
 
 use anyhow::Result;
 use serde_json::Map;
@@ -23,7 +20,6 @@ use serde_json::json;
 
 use crate::driver::Connection;
 use crate::driver::DbError;
-use crate::driver::Failure;
 use crate::driver::protocol::Protocol;
 use crate::engine::client::Client;
 use crate::engine::load::Load;
@@ -32,13 +28,15 @@ use crate::engine::load::Session;
 use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::random::Rng;
+use crate::suite::lock;
+use crate::suite::number;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
 use crate::workload::Setup;
 use crate::workload::Workload;
-use call::Caller;
-use inputs::Terminal;
+use session::Terminal;
 use session::TerminalSession;
+use transactions::TYPES;
 
 /// Options of the workload.
 pub const OPTIONS: &[OptionSpec] = &[
@@ -75,7 +73,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     name: "tproc_c",
     summary: "HammerDB's order entry derived from TPC-C: new orders, payments, deliveries, stock levels, order status",
     operation: "TPROC-C new order (whole mix)",
-    types: inputs::TYPES,
+    types: TYPES,
     options: &[OPTIONS],
     database: "tpcc",
 };
@@ -123,8 +121,7 @@ impl Workload for TprocC {
             strict: values.flag("strict")?,
             threads,
             seed,
-            before: Mutex::default(),
-            after: Mutex::default(),
+            counts: Mutex::default(),
         }))
     }
 }
@@ -146,29 +143,20 @@ struct Counts {
 }
 
 impl Counts {
-    fn read(connection: &mut dyn Connection) -> Result<Self, DbError> {
+    /// `None` if the server has no such counters.
+    fn read(connection: &mut dyn Connection) -> Result<Option<Self>, DbError> {
         let sum = "SELECT COALESCE(SUM(d_next_o_id), 0), COALESCE(MAX(d_w_id), 0) FROM district";
         let district = connection.rows(sum)?;
-        let cell = |column: usize| -> Option<u64> { district.first()?.get(column)?.as_deref()?.parse().ok() };
-        let (orders, warehouses) = (cell(0), cell(1));
         let status =
             connection.rows("SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit', 'Com_rollback')")?;
-        let counters: Vec<u64> = status
-            .into_iter()
-            .filter_map(|mut row| row.pop().flatten().and_then(|text| text.parse().ok()))
-            .collect();
-        match (orders, warehouses, counters.as_slice()) {
-            (Some(orders), Some(warehouses), [commits, rollbacks]) => Ok(Self {
-                transactions: commits + rollbacks,
-                orders,
-                warehouses,
-            }),
-            _ => Err(DbError::Fatal(Failure {
-                errno: 2000,
-                sqlstate: "HY000".to_owned(),
-                message: "cannot read Com_commit, Com_rollback or d_next_o_id".to_owned(),
-            })),
-        }
+        let counts = || {
+            Some(Self {
+                transactions: number::<u64>(&status, 1)? + number::<u64>(status.get(1..)?, 1)?,
+                orders: number(&district, 0)?,
+                warehouses: number(&district, 1)?,
+            })
+        };
+        Ok(counts())
     }
 }
 
@@ -183,14 +171,14 @@ struct TprocLoad {
     strict: bool,
     threads: usize,
     seed: u64,
-    before: Mutex<Counts>,
-    after: Mutex<Option<Counts>>,
+    /// Before and after `measure`.
+    counts: Mutex<[Option<Counts>; 2]>,
 }
 
 impl Load for TprocLoad {
     fn session(&self, thread: usize, client: &mut Client<'_>) -> Result<Box<dyn Session>, DbError> {
         let rows = client.rows("SELECT COALESCE(MAX(w_id), 1) FROM warehouse")?;
-        let present: i64 = load::cell(&rows).and_then(|text| text.parse().ok()).unwrap_or(1);
+        let present = number(&rows, 0).unwrap_or(1);
         let warehouses = self.warehouses.unwrap_or(present);
         let mut rng = Rng::new(self.seed, thread as u64);
         // The procedures draw items with RAND(), by the same seed.
@@ -198,13 +186,13 @@ impl Load for TprocLoad {
         client.on_connect(&format!("SET rand_seed1={first}, rand_seed2={second}"))?;
         client.on_connect("SET autocommit=0")?;
         if self.prepared {
-            for sql in call::preparations() {
+            for sql in transactions::preparations() {
                 client.on_connect(&sql)?;
             }
         }
         Ok(Box::new(TerminalSession {
             terminal: Terminal::new(thread, self.threads, warehouses, self.all, self.strict, rng),
-            caller: Caller::new(self.prepared),
+            prepared: self.prepared,
             pauses: self.pauses,
             thinking: 0.0,
         }))
@@ -221,41 +209,35 @@ impl Load for TprocLoad {
 
     fn handles(&self) -> usize {
         // The server counts statements prepared in SQL like those prepared by the protocol.
-        if self.prepared {
-            call::preparations().len()
-        } else {
-            0
-        }
+        if self.prepared { TYPES.len() } else { 0 }
     }
 
     fn at_rest(&self, moment: Moment, connection: &mut dyn Connection) -> Result<(), DbError> {
-        let counts = Counts::read(connection)?;
-        let lock = |slot: &Mutex<Counts>| *slot.lock().unwrap_or_else(PoisonError::into_inner) = counts;
-        match moment {
-            Moment::Before => lock(&self.before),
-            Moment::After => *self.after.lock().unwrap_or_else(PoisonError::into_inner) = Some(counts),
-        }
+        lock(&self.counts)[usize::from(moment == Moment::After)] = Counts::read(connection)?;
         Ok(())
     }
 
     /// HammerDB's NOPM and TPM over the exact length of the measurement; HammerDB divides by whole
     /// minutes.
     fn details(&self, seconds: f64) -> Map<String, Json> {
-        let before = *self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        let after = *self.after.lock().unwrap_or_else(PoisonError::into_inner);
-        let per_minute = |count: fn(&Counts) -> u64| {
-            after
-                .and_then(|after| count(&after).checked_sub(count(&before)))
-                .map(|growth| growth as f64 * 60.0 / seconds)
+        let [before, after] = *lock(&self.counts);
+        let per_minute = |count: fn(Counts) -> u64| {
+            let growth = count(after?).checked_sub(count(before?))?;
+            Some(growth as f64 * 60.0 / seconds)
         };
-        let mut details = Map::new();
-        details.insert("nopm".to_owned(), json!(per_minute(|counts| counts.orders)));
-        details.insert("tpm".to_owned(), json!(per_minute(|counts| counts.transactions)));
         let used = self.warehouses.and_then(|used| u64::try_from(used).ok());
-        details.insert("warehouses".to_owned(), json!(used.unwrap_or(before.warehouses)));
+        let present = before.unwrap_or_default().warehouses;
         let mode = if self.prepared { "prepared" } else { "call" };
-        details.insert("tproc_mode".to_owned(), json!(mode));
-        details.insert("strict".to_owned(), json!(self.strict));
+        let details = [
+            ("nopm", json!(per_minute(|counts| counts.orders))),
+            ("tpm", json!(per_minute(|counts| counts.transactions))),
+            ("warehouses", json!(used.unwrap_or(present))),
+            ("tproc_mode", json!(mode)),
+            ("strict", json!(self.strict)),
+        ];
         details
+            .map(|(name, value)| (name.to_owned(), value))
+            .into_iter()
+            .collect()
     }
 }

@@ -2,27 +2,31 @@
 //! HammerDB, so that each tool runs on the other's schema. The texts in `sql/` contain both rule
 //! sets; lines of only one of them are marked.
 
+use std::collections::HashMap;
+
 use anyhow::Result;
 
 use crate::driver::Connection;
+use crate::driver::Row;
 
-/// Comment of our procedures, by which `run` recognizes them.
-const COMMENT: &str = "loadprint";
-/// Comment of our procedures with the rules of TPC-C.
-const COMMENT_STRICT: &str = "loadprint strict";
-
-/// Name and text of each procedure.
-const PROCEDURES: [(&str, &str); 5] = [
-    ("NEWORD", include_str!("sql/neword.sql")),
-    ("PAYMENT", include_str!("sql/payment.sql")),
-    ("DELIVERY", include_str!("sql/delivery.sql")),
-    ("OSTAT", include_str!("sql/ostat.sql")),
-    ("SLEV", include_str!("sql/slev.sql")),
+/// The procedures; `by_rules` completes their texts.
+pub const NAMES: [&str; 5] = ["NEWORD", "PAYMENT", "DELIVERY", "OSTAT", "SLEV"];
+const TEXTS: [&str; 5] = [
+    include_str!("sql/neword.sql"),
+    include_str!("sql/payment.sql"),
+    include_str!("sql/delivery.sql"),
+    include_str!("sql/ostat.sql"),
+    include_str!("sql/slev.sql"),
 ];
+
+/// The comment of our procedures, by which `run` recognizes them.
+pub const fn comment(strict: bool) -> &'static str {
+    if strict { "loadprint strict" } else { "loadprint" }
+}
 
 /// Creates the procedures in the chosen database.
 pub fn create(connection: &mut dyn Connection, strict: bool) -> Result<()> {
-    for (_, text) in PROCEDURES {
+    for text in TEXTS {
         connection.query(by_rules(text, strict).as_bytes())?;
     }
     Ok(())
@@ -30,47 +34,23 @@ pub fn create(connection: &mut dyn Connection, strict: bool) -> Result<()> {
 
 /// Drops the procedures.
 pub fn drop_all(connection: &mut dyn Connection) -> Result<()> {
-    for (name, _) in PROCEDURES {
+    for name in NAMES {
         connection.query(format!("DROP PROCEDURE IF EXISTS {name}").as_bytes())?;
     }
     Ok(())
 }
 
-/// The tool that created the procedures of a database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// `prepare`, with these rules.
-    Ours {
-        /// The rules of TPC-C.
-        strict: bool,
-    },
-    /// Another tool, with the same names.
-    Foreign,
-}
-
-/// Reads the comments of the procedures; the inner error is the list of missing procedures.
-pub fn origin(connection: &mut dyn Connection) -> Result<Result<Origin, Vec<&'static str>>> {
+/// The comments of the procedures of the database by their names.
+pub fn comments(connection: &mut dyn Connection) -> Result<HashMap<String, String>> {
     let rows = connection.rows(
         "SELECT UPPER(ROUTINE_NAME), ROUTINE_COMMENT FROM information_schema.ROUTINES \
          WHERE ROUTINE_SCHEMA = DATABASE() AND ROUTINE_TYPE = 'PROCEDURE'",
     )?;
-    let comment = |name: &str| {
-        let has_name = |row: &&Vec<Option<String>>| row.first().and_then(Option::as_deref) == Some(name);
-        rows.iter()
-            .find(has_name)
-            .map(|row| row.get(1).cloned().flatten().unwrap_or_default())
+    let pair = |row: Row| {
+        let mut cells = row.into_iter().map(Option::unwrap_or_default);
+        Some((cells.next()?, cells.next()?))
     };
-    let names = PROCEDURES.map(|(name, _)| name);
-    let missing: Vec<_> = names.into_iter().filter(|name| comment(name).is_none()).collect();
-    if !missing.is_empty() {
-        return Ok(Err(missing));
-    }
-    let all = |text: &str| names.iter().all(|name| comment(name).as_deref() == Some(text));
-    Ok(Ok(match (all(COMMENT), all(COMMENT_STRICT)) {
-        (true, _) => Origin::Ours { strict: false },
-        (_, true) => Origin::Ours { strict: true },
-        _ => Origin::Foreign,
-    }))
+    Ok(rows.into_iter().filter_map(pair).collect())
 }
 
 /// The lines of one rule set.
@@ -85,8 +65,7 @@ fn by_rules(text: &str, strict: bool) -> String {
         .filter(|line| !line.starts_with(dropped))
         .map(|line| line.strip_prefix(kept).unwrap_or(line))
         .collect();
-    let comment = if strict { COMMENT_STRICT } else { COMMENT };
-    lines.join("\n").replace("{comment}", comment)
+    lines.join("\n").replace("{comment}", comment(strict))
 }
 
 #[cfg(test)]
@@ -102,7 +81,7 @@ mod tests {
 
     #[test]
     fn every_text_creates_the_procedure_of_its_name() {
-        for (name, text) in PROCEDURES {
+        for (name, text) in NAMES.into_iter().zip(TEXTS) {
             for strict in [false, true] {
                 let text = by_rules(text, strict);
                 assert!(text.starts_with(&format!("CREATE PROCEDURE {name}(")), "{name}");

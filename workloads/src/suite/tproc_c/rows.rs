@@ -1,5 +1,6 @@
 //! Generates the initial rows by TPC-C clause 4.3.3.1, with HammerDB's ranges or the strict rules.
 
+use std::fmt;
 use std::fmt::Write;
 
 use anyhow::Result;
@@ -15,58 +16,9 @@ use crate::driver::Connection;
 use crate::random::Rng;
 
 /// Rows of one INSERT.
-const BATCH: usize = 1000;
+const BATCH: u64 = 1000;
 /// The date of all rows, fixed so that one seed gives the same bytes on every day.
 const LOADED: &str = "'2025-01-01 00:00:00'";
-
-/// A multi-row INSERT, sent after every [`BATCH`] rows.
-struct Insert<'a> {
-    connection: &'a mut dyn Connection,
-    head: &'static str,
-    text: String,
-    rows: usize,
-    sent: u64,
-}
-
-impl<'a> Insert<'a> {
-    fn new(connection: &'a mut dyn Connection, head: &'static str) -> Self {
-        Self {
-            connection,
-            head,
-            text: String::new(),
-            rows: 0,
-            sent: 0,
-        }
-    }
-
-    fn row(&mut self, values: impl FnOnce(&mut String) -> std::fmt::Result) -> Result<()> {
-        self.text.push_str(if self.rows == 0 { self.head } else { "," });
-        self.text.push('(');
-        values(&mut self.text)?;
-        self.text.push(')');
-        self.rows += 1;
-        if self.rows == BATCH {
-            self.send()?;
-        }
-        Ok(())
-    }
-
-    fn send(&mut self) -> Result<()> {
-        if self.rows > 0 {
-            self.connection.query(self.text.as_bytes())?;
-            self.sent += self.rows as u64;
-        }
-        self.text.clear();
-        self.rows = 0;
-        Ok(())
-    }
-
-    /// Sends the remaining rows; returns the number of all rows.
-    fn end(mut self) -> Result<u64> {
-        self.send()?;
-        Ok(self.sent)
-    }
-}
 
 /// One tenth of the items, or of a warehouse: a district with its customers and orders, and a tenth
 /// of the stock.
@@ -109,7 +61,7 @@ impl Slice {
         text.push('\'');
     }
 
-    fn address(&mut self, text: &mut String) -> std::fmt::Result {
+    fn address(&mut self, text: &mut String) -> fmt::Result {
         for _ in 0..3 {
             self.word(text, 10, 20);
             text.push(',');
@@ -139,94 +91,98 @@ impl Slice {
         }
     }
 
-    fn items(&mut self, connection: &mut dyn Connection) -> Result<u64> {
-        let mut insert = Insert::new(
-            connection,
-            "INSERT INTO item (i_id,i_im_id,i_name,i_price,i_data) VALUES",
-        );
-        for id in self.numbers() {
-            insert.row(|text| {
-                write!(text, "{id},{},", self.rng.uniform(1, 10_000))?;
-                self.word(text, 14, 24);
-                write!(text, ",{:.2},", self.rng.uniform(100, 10_000) as f64 / 100.0)?;
-                self.data(text);
-                Ok(())
-            })?;
+    /// Inserts a row per value, in statements of at most [`BATCH`] rows; returns their number.
+    fn rows<T>(
+        &mut self,
+        connection: &mut dyn Connection,
+        head: &str,
+        values: impl IntoIterator<Item = T>,
+        row: impl Fn(&mut Self, &mut String, T) -> fmt::Result,
+    ) -> Result<u64> {
+        let (mut text, mut rows) = (String::new(), 0);
+        for value in values {
+            text.push_str(if text.is_empty() { head } else { "," });
+            text.push('(');
+            row(self, &mut text, value)?;
+            text.push(')');
+            rows += 1;
+            if rows % BATCH == 0 {
+                connection.query(text.as_bytes())?;
+                text.clear();
+            }
         }
-        insert.end()
+        if !text.is_empty() {
+            connection.query(text.as_bytes())?;
+        }
+        Ok(rows)
+    }
+
+    fn items(&mut self, connection: &mut dyn Connection) -> Result<u64> {
+        let head = "INSERT INTO item (i_id,i_im_id,i_name,i_price,i_data) VALUES";
+        self.rows(connection, head, self.numbers(), |slice, text, id| {
+            write!(text, "{id},{},", slice.rng.uniform(1, 10_000))?;
+            slice.word(text, 14, 24);
+            write!(text, ",{:.2},", slice.rng.uniform(100, 10_000) as f64 / 100.0)?;
+            slice.data(text);
+            Ok(())
+        })
     }
 
     fn warehouse_row(&mut self, connection: &mut dyn Connection) -> Result<u64> {
         let head = "INSERT INTO warehouse (w_id,w_ytd,w_tax,w_name,w_street_1,w_street_2,w_city,w_state,w_zip) VALUES";
-        let mut insert = Insert::new(connection, head);
-        let tax = self.tax();
-        insert.row(|text| {
-            write!(text, "{},300000,{tax},", self.warehouse)?;
-            self.word(text, 6, 10);
+        self.rows(connection, head, [self.warehouse], |slice, text, id| {
+            write!(text, "{id},300000,{},", slice.tax())?;
+            slice.word(text, 6, 10);
             text.push(',');
-            self.address(text)
-        })?;
-        insert.end()
+            slice.address(text)
+        })
     }
 
     fn district(&mut self, connection: &mut dyn Connection) -> Result<u64> {
         let head = "INSERT INTO district (d_id,d_w_id,d_ytd,d_tax,d_next_o_id,d_name,d_street_1,d_street_2,d_city,d_state,d_zip) VALUES";
-        let mut insert = Insert::new(connection, head);
-        let (tax, next) = (self.tax(), CUSTOMERS + 1);
-        insert.row(|text| {
-            write!(text, "{},{},30000,{tax},{next},", self.number, self.warehouse)?;
-            self.word(text, 6, 10);
+        self.rows(connection, head, [self.number], |slice, text, id| {
+            let (tax, next) = (slice.tax(), CUSTOMERS + 1);
+            write!(text, "{id},{},30000,{tax},{next},", slice.warehouse)?;
+            slice.word(text, 6, 10);
             text.push(',');
-            self.address(text)
-        })?;
-        insert.end()
+            slice.address(text)
+        })
     }
 
     fn stock(&mut self, connection: &mut dyn Connection) -> Result<u64> {
         let head = "INSERT INTO stock (s_i_id,s_w_id,s_quantity,s_dist_01,s_dist_02,s_dist_03,s_dist_04,s_dist_05,\
                     s_dist_06,s_dist_07,s_dist_08,s_dist_09,s_dist_10,s_ytd,s_order_cnt,s_remote_cnt,s_data) VALUES";
-        let mut insert = Insert::new(connection, head);
-        for id in self.numbers() {
-            insert.row(|text| {
-                write!(text, "{id},{},{},", self.warehouse, self.rng.uniform(10, 100))?;
-                for _ in 0..DISTRICTS {
-                    self.word(text, 24, 24);
-                    text.push(',');
-                }
-                text.push_str("0,0,0,");
-                self.data(text);
-                Ok(())
-            })?;
-        }
-        insert.end()
+        self.rows(connection, head, self.numbers(), |slice, text, id| {
+            write!(text, "{id},{},{},", slice.warehouse, slice.rng.uniform(10, 100))?;
+            for _ in 0..DISTRICTS {
+                slice.word(text, 24, 24);
+                text.push(',');
+            }
+            text.push_str("0,0,0,");
+            slice.data(text);
+            Ok(())
+        })
     }
 
     fn customers(&mut self, connection: &mut dyn Connection) -> Result<u64> {
         let head = "INSERT INTO customer (c_id,c_d_id,c_w_id,c_credit_lim,c_balance,c_ytd_payment,c_payment_cnt,c_delivery_cnt,\
                     c_middle,c_since,c_first,c_last,c_street_1,c_street_2,c_city,c_state,c_zip,c_phone,c_credit,c_discount,c_data) VALUES";
-        let mut insert = Insert::new(&mut *connection, head);
-        for id in 1..=CUSTOMERS {
-            insert.row(|text| self.customer(text, id))?;
-        }
-        let customers = insert.end()?;
+        let customers = self.rows(connection, head, 1..=CUSTOMERS, Self::customer)?;
         let head =
             "INSERT INTO history (h_c_id,h_c_d_id,h_c_w_id,h_d_id,h_w_id,h_date,h_amount,h_data) VALUES";
-        let mut insert = Insert::new(connection, head);
-        for id in 1..=CUSTOMERS {
-            insert.row(|text| {
-                let (warehouse, district) = (self.warehouse, self.number);
-                write!(
-                    text,
-                    "{id},{district},{warehouse},{district},{warehouse},{LOADED},10,"
-                )?;
-                self.word(text, 12, 24);
-                Ok(())
-            })?;
-        }
-        Ok(customers + insert.end()?)
+        let history = self.rows(connection, head, 1..=CUSTOMERS, |slice, text, id| {
+            let (warehouse, district) = (slice.warehouse, slice.number);
+            write!(
+                text,
+                "{id},{district},{warehouse},{district},{warehouse},{LOADED},10,"
+            )?;
+            slice.word(text, 12, 24);
+            Ok(())
+        })?;
+        Ok(customers + history)
     }
 
-    fn customer(&mut self, text: &mut String, id: i64) -> std::fmt::Result {
+    fn customer(&mut self, text: &mut String, id: i64) -> fmt::Result {
         write!(
             text,
             "{id},{},{},50000,-10,10,1,0,'OE',{LOADED},",
@@ -259,12 +215,7 @@ impl Slice {
     fn buyers(&mut self) -> Vec<i64> {
         let mut buyers: Vec<i64> = (1..=CUSTOMERS).collect();
         for position in 0..buyers.len() {
-            let last = buyers.len() - 1;
-            let drawn = self.rng.uniform(
-                i64::try_from(position).unwrap_or(0),
-                i64::try_from(last).unwrap_or(0),
-            );
-            let drawn = usize::try_from(drawn).unwrap_or(position);
+            let drawn = self.rng.uniform(position as i64, CUSTOMERS - 1) as usize;
             if self.strict {
                 buyers.swap(position, drawn);
             } else {
@@ -275,41 +226,33 @@ impl Slice {
     }
 
     fn orders(&mut self, connection: &mut dyn Connection) -> Result<u64> {
-        let (warehouse, district) = (self.warehouse, self.number);
         let lines: Vec<i64> = (0..CUSTOMERS).map(|_| self.rng.uniform(5, 15)).collect();
         let head = "INSERT INTO orders (o_id,o_d_id,o_w_id,o_c_id,o_entry_d,o_carrier_id,o_ol_cnt,o_all_local) VALUES";
-        let mut insert = Insert::new(&mut *connection, head);
-        for ((id, buyer), lines) in (1..).zip(self.buyers()).zip(&lines) {
-            insert.row(|text| {
-                write!(text, "{id},{district},{warehouse},{buyer},{LOADED},")?;
-                match id > DELIVERED {
-                    true => text.push_str("NULL"),
-                    false => write!(text, "{}", self.rng.uniform(1, 10))?,
-                }
-                write!(text, ",{lines},1")
-            })?;
-        }
-        let mut rows = insert.end()?;
-        let mut insert = Insert::new(
-            &mut *connection,
-            "INSERT INTO new_order (no_o_id,no_d_id,no_w_id) VALUES",
-        );
-        for id in DELIVERED + 1..=CUSTOMERS {
-            insert.row(|text| write!(text, "{id},{district},{warehouse}"))?;
-        }
-        rows += insert.end()?;
+        let orders = (1..).zip(self.buyers()).zip(&lines);
+        let mut rows = self.rows(connection, head, orders, |slice, text, ((id, buyer), lines)| {
+            write!(
+                text,
+                "{id},{},{},{buyer},{LOADED},",
+                slice.number, slice.warehouse
+            )?;
+            match id > DELIVERED {
+                true => text.push_str("NULL"),
+                false => write!(text, "{}", slice.rng.uniform(1, 10))?,
+            }
+            write!(text, ",{lines},1")
+        })?;
+        let head = "INSERT INTO new_order (no_o_id,no_d_id,no_w_id) VALUES";
+        rows += self.rows(connection, head, DELIVERED + 1..=CUSTOMERS, |slice, text, id| {
+            write!(text, "{id},{},{}", slice.number, slice.warehouse)
+        })?;
         let head = "INSERT INTO order_line (ol_o_id,ol_d_id,ol_w_id,ol_number,ol_i_id,ol_supply_w_id,ol_quantity,\
                     ol_delivery_d,ol_amount,ol_dist_info) VALUES";
-        let mut insert = Insert::new(connection, head);
-        for (id, lines) in (1..).zip(&lines) {
-            for number in 1..=*lines {
-                insert.row(|text| self.order_line(text, id, number))?;
-            }
-        }
-        Ok(rows + insert.end()?)
+        let lines = (1..).zip(&lines);
+        let lines = lines.flat_map(|(id, lines)| (1..=*lines).map(move |number| (id, number)));
+        Ok(rows + self.rows(connection, head, lines, Self::order_line)?)
     }
 
-    fn order_line(&mut self, text: &mut String, order: i64, number: i64) -> std::fmt::Result {
+    fn order_line(&mut self, text: &mut String, (order, number): (i64, i64)) -> fmt::Result {
         let (warehouse, district) = (self.warehouse, self.number);
         let item = self.rng.uniform(1, ITEMS);
         write!(
@@ -376,7 +319,7 @@ mod tests {
         assert!(
             texts
                 .iter()
-                .all(|text| rows_of(std::slice::from_ref(text), "") <= BATCH)
+                .all(|text| rows_of(std::slice::from_ref(text), "") <= 1000)
         );
     }
 

@@ -1,22 +1,155 @@
-//! The session of one thread: a terminal that draws the type of the next transaction, waits and
-//! runs it.
+//! The session of one thread: a terminal that draws the type and the inputs of the next transaction,
+//! the same for all modes, waits and runs it.
 
 use loadprint_recording::clock::monotonic_ns;
 
-use super::call::Caller;
-use super::inputs::Kind;
-use super::inputs::Terminal;
+use super::random;
+use super::random::DISTRICTS;
+use super::transactions::Inputs;
+use super::transactions::Kind;
+use super::transactions::O_ID;
+use super::transactions::fill;
+use super::transactions::now;
 use crate::driver::DbError;
 use crate::engine::client::Client;
 use crate::engine::load::Session;
 use crate::engine::load::Step;
 use crate::random::Rng;
+use crate::suite::cell;
 
-/// A terminal with its connection.
+/// A terminal: its warehouses, district and random stream.
+#[derive(Debug)]
+pub struct Terminal {
+    /// Number of warehouses in use.
+    warehouses: i64,
+    /// Its home warehouse, or its share of all warehouses.
+    homes: Vec<i64>,
+    /// The district of its stock levels.
+    district: i64,
+    /// The rules of TPC-C.
+    strict: bool,
+    rng: Rng,
+}
+
+impl Terminal {
+    /// Terminal `thread` of `threads`. With `all` it owns every `threads`-th warehouse and draws
+    /// one for each transaction, like HammerDB's allwarehouse; otherwise it draws one home
+    /// warehouse.
+    pub fn new(
+        thread: usize,
+        threads: usize,
+        warehouses: i64,
+        all: bool,
+        strict: bool,
+        mut rng: Rng,
+    ) -> Self {
+        let home = rng.uniform(1, warehouses);
+        let district = rng.uniform(1, DISTRICTS);
+        let (thread, threads) = (thread as i64, threads as i64);
+        let homes = if all {
+            let share = (warehouses + threads - 1) / threads;
+            (0..share)
+                .map(|j| (thread + j * threads) % warehouses + 1)
+                .collect()
+        } else {
+            vec![home]
+        };
+        Self {
+            warehouses,
+            homes,
+            district,
+            strict,
+            rng,
+        }
+    }
+
+    /// Draws the inputs of a transaction.
+    fn inputs(&mut self, kind: Kind) -> Inputs {
+        let w = self.home();
+        let mut numbers = vec![("w", w)];
+        let mut inputs = vec![("out", kind.transaction().out.to_owned()), ("now", now())];
+        match kind {
+            // Clause 2.4.1; the procedure draws the lines itself.
+            Kind::NewOrder => numbers.extend([
+                ("most_w", self.warehouses),
+                ("d", self.rng.uniform(1, DISTRICTS)),
+                ("c", random::customer(&mut self.rng, self.strict)),
+                ("lines", self.rng.uniform(5, 15)),
+            ]),
+            // Clause 2.5.1; whole amounts in HammerDB.
+            Kind::Payment => {
+                let d = self.rng.uniform(1, DISTRICTS);
+                let (c_w, c_d) = if self.percent(85) {
+                    (w, d)
+                } else {
+                    let c_d = self.rng.uniform(1, DISTRICTS);
+                    (random::other_warehouse(&mut self.rng, w, self.warehouses), c_d)
+                };
+                numbers.extend([("d", d), ("c_w", c_w), ("c_d", c_d)]);
+                inputs.extend(self.customer());
+                let cents = match self.strict {
+                    true => self.rng.uniform(100, 500_000),
+                    false => self.rng.uniform(1, 5000) * 100,
+                };
+                let amount = match (cents / 100, cents % 100) {
+                    (whole, 0) => whole.to_string(),
+                    (whole, rest) => format!("{whole}.{rest:02}"),
+                };
+                inputs.push(("amount", amount));
+            }
+            // Clause 2.7.1.
+            Kind::Delivery => numbers.push(("carrier", self.rng.uniform(1, 10))),
+            // Clause 2.8.1.
+            Kind::StockLevel => {
+                numbers.extend([("d", self.district), ("under", self.rng.uniform(10, 20))]);
+            }
+            // Clause 2.6.1.
+            Kind::OrderStatus => {
+                numbers.push(("d", self.rng.uniform(1, DISTRICTS)));
+                inputs.extend(self.customer());
+            }
+        }
+        inputs.extend(
+            numbers
+                .into_iter()
+                .map(|(name, number)| (name, number.to_string())),
+        );
+        inputs
+    }
+
+    /// The warehouse of the next transaction.
+    fn home(&mut self) -> i64 {
+        match self.homes.as_slice() {
+            [only] => *only,
+            several => several[self.rng.uniform(0, several.len() as i64 - 1) as usize],
+        }
+    }
+
+    /// True with a probability in percent.
+    fn percent(&mut self, percent: i64) -> bool {
+        self.rng.uniform(1, 100) <= percent
+    }
+
+    /// A customer: 60 % by last name (clauses 2.5.1.2 and 2.6.1.2), the others by number. Both are
+    /// always drawn, so that the stream does not depend on the choice.
+    fn customer(&mut self) -> [(&'static str, String); 3] {
+        let by_name = self.percent(60);
+        let name = random::last_name(random::name_of_run(&mut self.rng, self.strict));
+        let c = random::customer(&mut self.rng, self.strict);
+        [
+            ("name", if by_name { name } else { String::new() }),
+            ("by_name", u8::from(by_name).to_string()),
+            ("c", c.to_string()),
+        ]
+    }
+}
+
+/// A terminal with its settings.
 #[derive(Debug)]
 pub struct TerminalSession {
     pub(super) terminal: Terminal,
-    pub(super) caller: Caller,
+    /// Whether it runs EXECUTE of prepared CALLs.
+    pub(super) prepared: bool,
     /// With keying and think times.
     pub(super) pauses: bool,
     /// The think time after the last transaction in seconds.
@@ -30,7 +163,25 @@ impl Session for TerminalSession {
             return Ok(Step::Exhausted);
         }
         client.start(kind as usize);
-        let ordered = self.caller.run(kind, &mut self.terminal, client)?;
+        let inputs = self.terminal.inputs(kind);
+        let transaction = kind.transaction();
+        let texts = match self.prepared {
+            true => transaction.prepared,
+            false => transaction.call,
+        };
+        for text in texts {
+            client.query(fill(text, &inputs).as_bytes())?;
+        }
+        let rows = match transaction.result {
+            Some(text) => client.query_rows(&fill(text, &inputs))?,
+            None => Vec::new(),
+        };
+        let ordered = kind == Kind::NewOrder && cell(&rows, O_ID).is_some();
+        if kind == Kind::NewOrder && !ordered {
+            client.rolled_back();
+        } else {
+            client.committed();
+        }
         Ok(Step::Done(u64::from(ordered)))
     }
 }
@@ -39,12 +190,10 @@ impl TerminalSession {
     /// Waits for the think time of the last transaction and the keying time of the next one (TPC-C
     /// clause 5.2.5). False at the end of the phase.
     fn pause(&mut self, kind: Kind, client: &mut Client<'_>) -> bool {
-        let (keying, mean) = kind.pauses();
-        let thinking = std::mem::replace(
-            &mut self.thinking,
-            think(&mut self.terminal.rng, mean, self.terminal.strict),
-        );
-        let wait_ns = ((thinking + keying) * 1e9) as i64;
+        let (keying, mean) = kind.transaction().pauses;
+        let next = think(&mut self.terminal.rng, mean, self.terminal.strict);
+        let wait_ns = ((self.thinking + keying) * 1e9) as i64;
+        self.thinking = next;
         client.pause_until(monotonic_ns() + wait_ns)
     }
 }
@@ -64,6 +213,35 @@ fn think(rng: &mut Rng, mean: f64, strict: bool) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn terminal(thread: usize, threads: usize, warehouses: i64, all: bool) -> Terminal {
+        let rng = Rng::new(3, thread as u64);
+        Terminal::new(thread, threads, warehouses, all, false, rng)
+    }
+
+    #[test]
+    fn all_warehouses_are_distributed_as_in_hammerdb() {
+        assert_eq!(terminal(0, 4, 10, true).homes, [1, 5, 9]);
+        // The last shares continue with the first warehouse.
+        assert_eq!(terminal(3, 4, 10, true).homes, [4, 8, 2]);
+        assert_eq!(terminal(5, 8, 3, true).homes, [3]);
+    }
+
+    #[test]
+    fn a_home_is_constant_and_fifteen_percent_of_payments_are_remote() {
+        let mut terminal = terminal(1, 2, 8, false);
+        let home = terminal.homes[0].to_string();
+        let payments: Vec<[String; 3]> = (0..20_000)
+            .map(|_| terminal.inputs(Kind::Payment))
+            .map(|inputs| ["w", "c_w", "by_name"].map(|name| fill(&format!("{{{name}}}"), &inputs)))
+            .collect();
+        assert!(payments.iter().all(|[w, ..]| *w == home));
+        let share = |condition: &dyn Fn(&&[String; 3]) -> bool| {
+            payments.iter().filter(condition).count() as f64 / 20_000.0
+        };
+        assert!((share(&|[_, c_w, _]| *c_w != home) - 0.15).abs() < 0.01);
+        assert!((share(&|[_, _, by_name]| by_name == "1") - 0.60).abs() < 0.015);
+    }
 
     #[test]
     fn think_times_have_their_mean() {

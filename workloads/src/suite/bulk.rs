@@ -1,34 +1,37 @@
-//! Builds multi-row INSERTs of at most sysbench's packet size (db_bulk_insert_next of
-//! src/db_driver.c).
-
-/// BULK_PACKET_SIZE of sysbench, which includes the terminating zero byte.
-const PACKET: usize = 512 * 1024;
+//! Builds multi-row INSERTs of at most a number of bytes.
 
 /// An INSERT that grows row by row.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Bulk {
     text: Vec<u8>,
     head: usize,
     rows: u64,
+    longest: usize,
 }
 
 impl Bulk {
-    /// `head` is the statement up to and including VALUES.
-    pub fn new(head: &str) -> Self {
-        let mut text = Vec::with_capacity(PACKET);
-        text.extend_from_slice(head.as_bytes());
-        Self {
-            head: text.len(),
-            text,
-            rows: 0,
-        }
+    /// For statements of at most `longest` bytes, except for a single row; `head` is the statement
+    /// up to and including VALUES.
+    pub fn new(head: &str, longest: usize) -> Self {
+        let mut bulk = Self {
+            longest,
+            ..Self::default()
+        };
+        bulk.restart(head);
+        bulk
+    }
+
+    /// Starts a statement with another head.
+    pub fn restart(&mut self, head: &str) {
+        self.text.clear();
+        self.text.extend_from_slice(head.as_bytes());
+        (self.head, self.rows) = (head.len(), 0);
     }
 
     /// The statement, if a row of this length no longer fits; send it and call [`Bulk::clear`]
     /// first.
     pub fn full(&self, row: usize) -> Option<&[u8]> {
-        let comma = usize::from(self.rows > 0);
-        self.rest().filter(|text| text.len() + row + 1 + comma > PACKET)
+        self.rest().filter(|text| text.len() + 1 + row > self.longest)
     }
 
     /// The statement, if it has rows.
@@ -57,13 +60,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_statement_fills_the_packet_up_to_its_last_byte() {
-        let mut bulk = Bulk::new("INSERT INTO t VALUES");
+    fn a_statement_is_filled_up_to_its_last_byte() {
+        let mut bulk = Bulk::new("INSERT INTO t VALUES", 100);
         assert_eq!(bulk.rest(), None);
         bulk.push(b"(1)");
         bulk.push(b"(2)");
         assert_eq!(bulk.rest(), Some(b"INSERT INTO t VALUES(1),(2)".as_slice()));
-        let room = PACKET - 27 - 2;
+        let room = 100 - 27 - 1;
         assert!(bulk.full(room).is_none());
         assert!(bulk.full(room + 1).is_some());
         bulk.clear();
