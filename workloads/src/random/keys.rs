@@ -3,8 +3,6 @@
 use anyhow::Result;
 
 use super::Rng;
-use super::scramble::Scramble;
-use super::zipf::Zipf;
 use crate::options::Values;
 
 /// The distribution of keys, independent of their range.
@@ -130,12 +128,108 @@ fn special(rng: &mut Rng, span: f64, iterations: u32, pct: f64, res: f64) -> f64
     choice * (window + 1.0) + span / 2.0 - window / 2.0
 }
 
+/// Draws from 1..=n with probability proportional to k to the power −exponent, by
+/// rejection-inversion (Hörmann and Derflinger, ACM TOMACS 6(3), 1996), with precomputed constants.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Zipf {
+    n: f64,
+    exponent: f64,
+    low: f64,
+    high: f64,
+    shortcut: f64,
+}
+
+impl Zipf {
+    /// For n keys.
+    fn new(n: f64, exponent: f64) -> Self {
+        let mut zipf = Self {
+            n,
+            exponent,
+            low: 0.0,
+            high: 0.0,
+            shortcut: 0.0,
+        };
+        zipf.low = zipf.integral(1.5) - 1.0;
+        zipf.high = zipf.integral(n + 0.5);
+        zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.density(2.0));
+        zipf
+    }
+
+    /// Draws a key, an integer.
+    fn draw(&self, rng: &mut Rng) -> f64 {
+        loop {
+            let u = self.high + rng.unit() * (self.low - self.high);
+            let x = self.inverse(u);
+            let k = (x + 0.5).floor().clamp(1.0, self.n);
+            if k - x <= self.shortcut || u >= self.integral(k + 0.5) - self.density(k) {
+                return k;
+            }
+        }
+    }
+
+    fn density(&self, x: f64) -> f64 {
+        x.powf(-self.exponent)
+    }
+
+    fn near_one(&self) -> bool {
+        (1.0 - self.exponent).abs() < 1e-9
+    }
+
+    fn integral(&self, x: f64) -> f64 {
+        if self.near_one() {
+            x.ln()
+        } else {
+            (x.powf(1.0 - self.exponent) - 1.0) / (1.0 - self.exponent)
+        }
+    }
+
+    fn inverse(&self, y: f64) -> f64 {
+        if self.near_one() {
+            y.exp()
+        } else {
+            (1.0 + y * (1.0 - self.exponent)).powf(1.0 / (1.0 - self.exponent))
+        }
+    }
+}
+
+/// A fixed permutation that separates adjacent keys.
+///
+/// i ↦ i × step mod n, a bijection: step is near n ÷ golden ratio and coprime to n. Multiples of
+/// the golden ratio leave no large gap and no close pair (Knuth, TAOCP 3, 6.4), so that m adjacent
+/// hot keys become about n ÷ m apart. It depends on n only: every thread, run and seed has the same
+/// hot keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Scramble {
+    keys: u64,
+    step: u64,
+}
+
+impl Scramble {
+    /// For keys 0..`keys`, fewer than 2³².
+    fn new(keys: u64) -> Self {
+        let golden = (keys as f64 * 0.618_033_988_749_894_9) as u64;
+        // keys − 1 is coprime to keys, so that the search ends.
+        let step = (golden.max(1)..keys).find(|step| gcd(*step, keys) == 1);
+        Self {
+            keys: keys.max(1),
+            step: step.unwrap_or(1),
+        }
+    }
+
+    /// The permuted key.
+    fn apply(self, key: u64) -> u64 {
+        key * self.step % self.keys
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::OPTIONS;
     use super::*;
-
-    const NAMES: [&str; 5] = ["uniform", "gaussian", "special", "pareto", "zipfian"];
 
     fn distribution(name: &str, scramble: &str) -> Distribution {
         let values = Values::defaults(&[OPTIONS], &[("rand-type", name), ("scramble", scramble)]);
@@ -201,9 +295,47 @@ mod tests {
 
     #[test]
     fn a_range_of_one_key_gives_that_key() {
-        for (name, scramble) in NAMES.into_iter().flat_map(|name| [(name, "off"), (name, "on")]) {
-            let keys = distribution(name, scramble).over(5, 5);
-            assert_eq!(keys.draw(&mut Rng::new(1, 1)), 5, "{name}");
+        for name in ["uniform", "gaussian", "special", "pareto", "zipfian"] {
+            for scramble in ["off", "on"] {
+                let keys = distribution(name, scramble).over(5, 5);
+                assert_eq!(keys.draw(&mut Rng::new(1, 1)), 5, "{name}");
+            }
+        }
+    }
+
+    /// The shares of all keys against the law, for exponents below, at and above one.
+    #[test]
+    fn keys_have_the_frequencies_of_the_law() {
+        for exponent in [0.0, 0.8, 1.0, 1.5] {
+            let weights: Vec<f64> = (1..=50).map(|k| f64::from(k).powf(-exponent)).collect();
+            let total: f64 = weights.iter().sum();
+            let zipf = Zipf::new(50.0, exponent);
+            let mut rng = Rng::new(11, 0);
+            let mut hits = [0u32; 50];
+            for _ in 0..400_000 {
+                hits[zipf.draw(&mut rng) as usize - 1] += 1;
+            }
+            for (k, (hits, weight)) in hits.iter().zip(&weights).enumerate() {
+                let (share, expected) = (f64::from(*hits) / 400_000.0, weight / total);
+                assert!(
+                    (share - expected).abs() < 0.004,
+                    "{exponent}, {}: {share} {expected}",
+                    k + 1
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn scrambling_is_a_permutation() {
+        for keys in (1..=300).chain([4096, 9973, 10_000, 99_991, 100_000]) {
+            let scramble = Scramble::new(keys);
+            let mut seen = vec![false; usize::try_from(keys).unwrap()];
+            for key in 0..keys {
+                let place = usize::try_from(scramble.apply(key)).unwrap();
+                assert!(!seen[place], "{keys}: {place} twice");
+                seen[place] = true;
+            }
         }
     }
 }

@@ -3,9 +3,7 @@
 
 mod keys;
 mod rng;
-mod scramble;
 mod unique;
-mod zipf;
 
 use crate::options::OptionSpec;
 pub use keys::Distribution;
