@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use loadprint_recording::FORMAT_VERSION;
 use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
@@ -13,63 +12,29 @@ use crate::engine::Outcome;
 use crate::engine::schedule::Rate;
 use crate::stats::Counter;
 use crate::stats::Totals;
-use crate::workload::Descriptor;
 
-/// What the result repeats of the run's settings.
-pub struct ResultContext<'a> {
-    /// Name of the point; empty if the command has one run.
-    pub point: &'a str,
-    /// The workload.
-    pub descriptor: &'a Descriptor,
-    /// The operation.
-    pub operation: &'a str,
-    /// All options.
-    pub options: &'a Json,
-    /// Threads.
-    pub threads: usize,
-    /// Requested operations per second.
-    pub rate: Option<Rate>,
-    /// Percentile that is added to every latency as `p<N>`.
-    pub percentile: u8,
-    /// Random seed.
-    pub seed: u64,
-    /// The server.
-    pub server: &'a str,
-    /// All server addresses.
-    pub servers: &'a [String],
-    /// `{"mode", "cipher"}`.
-    pub tls: Json,
-    /// Whether the protocol was compressed.
-    pub compression: bool,
-    /// The protocol mode.
-    pub protocol: &'a str,
-    /// Totals that the client cannot count; null.
-    pub unseen: &'static [&'static str],
-}
-
-/// Builds the content of `result.json`, see `docs/recording-format.md`.
+/// Builds the content of `result.json`, see `docs/recording-format.md`, except for what the workload
+/// adds; `about` are the settings of the run.
 ///
 /// # Errors
 /// None for counters of the engine.
 pub fn result_json(
-    context: &ResultContext<'_>,
+    about: Json,
+    types: &[&str],
+    rate: Option<Rate>,
+    percentile: u8,
     outcome: &Outcome,
     measured: &Measured,
-    details: Map<String, Json>,
-    reason: Option<&str>,
-) -> Result<Json> {
+) -> Result<Map<String, Json>> {
     let totals = Totals::sum(&measured.totals);
-    let percentile = context.percentile;
-    let rate = context.rate;
     let per_second = |count: u64| Some(count as f64 / measured.seconds).filter(|rate| rate.is_finite());
     let achieved = rate.and(per_second(totals.get(Counter::Events)));
-    let descriptor = context.descriptor;
     let mut transactions = Map::new();
-    for (kind, (name, totals)) in descriptor.types.iter().zip(&measured.totals).enumerate() {
+    for (kind, (name, totals)) in types.iter().zip(&measured.totals).enumerate() {
         let value = json!({
             "count": totals.latency.count(),
             "latency_ms": latency_json(totals, percentile)?,
-            "wait_ms_mean": mean_ms(totals.get(Counter::WaitNs), totals),
+            "wait_ms_mean": wait_ms_mean(totals),
             "errors_by_code": by_code(outcome.errors.iter().filter(|((of, _), _)| *of == kind)),
         });
         transactions.insert((*name).to_owned(), value);
@@ -82,23 +47,6 @@ pub fn result_json(
         "rate_held": measured.arrived.map(|arrived| arrived.rate_held()),
         "backlog_max": measured.arrived.map(|arrived| arrived.max_waiting),
         "backlog_end": measured.arrived.map(|arrived| arrived.left()),
-    });
-    let about = json!({
-        "format_version": FORMAT_VERSION,
-        "workload": descriptor.name,
-        "generator": "native",
-        "point": Some(context.point).filter(|name| !name.is_empty()),
-        "operation": context.operation,
-        "options": context.options,
-        "threads": context.threads,
-        "seed": context.seed,
-        "server": context.server,
-        "servers": context.servers,
-        "tls": context.tls,
-        "compression": context.compression,
-        "protocol": context.protocol,
-        "status": if reason.is_none() { "complete" } else { "failed" },
-        "reason": reason,
     });
     let waited = totals.get(Counter::WaitNs);
     let counted = json!({
@@ -128,15 +76,10 @@ pub fn result_json(
         "service_ms_mean": mean_ms(totals.get(Counter::LatencyNs).saturating_sub(waited), &totals),
         "transactions": transactions,
         "errors_by_code": by_code(outcome.errors.iter()),
-        "per_thread": measured.per_thread.iter().map(thread_json).collect::<Vec<_>>(),
-        "details": details,
+        "per_thread": per_thread_json(measured),
     });
     let parts = [about, open_loop, counted].into_iter();
-    let mut result: Map<String, Json> = parts.filter_map(into_object).flatten().collect();
-    for name in context.unseen {
-        result.insert((*name).to_owned(), Json::Null);
-    }
-    Ok(Json::Object(result))
+    Ok(parts.filter_map(into_object).flatten().collect())
 }
 
 fn into_object(json: Json) -> Option<Map<String, Json>> {
@@ -146,8 +89,10 @@ fn into_object(json: Json) -> Option<Map<String, Json>> {
     }
 }
 
-fn thread_json((events, seconds): &(u64, f64)) -> Json {
-    json!({"events": events, "seconds": seconds})
+fn per_thread_json(measured: &Measured) -> Vec<Json> {
+    let each = measured.per_thread.iter();
+    each.map(|(events, seconds)| json!({"events": events, "seconds": seconds}))
+        .collect()
 }
 
 /// Latencies in milliseconds; null without events.
@@ -180,7 +125,6 @@ fn by_code<'a>(errors: impl Iterator<Item = (&'a (usize, u32), &'a u64)>) -> Jso
     Json::Object(entries.collect())
 }
 
-/// Milliseconds of an event, of a time of all events; `None` without events.
 fn mean_ms(nanoseconds: u64, totals: &Totals) -> Option<f64> {
     let count = totals.latency.count();
     (count > 0).then(|| nanoseconds as f64 / count as f64 / 1e6)

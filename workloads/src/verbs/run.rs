@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::Result;
 use anyhow::anyhow;
+use loadprint_recording::FORMAT_VERSION;
 use serde_json::Value as Json;
 use serde_json::json;
 
 use super::limits;
-use super::limits::Requirements;
 use crate::driver::Driver;
 use crate::driver::mysql::MysqlDriver;
 use crate::engine;
@@ -65,11 +65,9 @@ impl NativeRun<'_> {
         preflight.map_err(|error| self.driver.explain(error))?;
         limits::raise_file_limit(threads)?;
         // The limits of the first server are used for all, among which the connections are divided.
-        let requirements = Requirements {
-            connections: threads.div_ceil(self.driver.account.endpoints.len()),
-            handles: self.driver.mode.handles(load.handles()),
-        };
-        let within_limits = limits::check_server(requirements, server.connection());
+        let connections = threads.div_ceil(self.driver.account.endpoints.len());
+        let handles = self.driver.mode.handles(load.handles());
+        let within_limits = limits::check_server(connections, handles, server.connection());
         within_limits.map_err(|error| self.driver.explain(error))?;
         let types = self.workload.descriptor().types;
         let mut observer = RunObserver {
@@ -86,7 +84,12 @@ impl NativeRun<'_> {
             pending: Totals::default(),
             pending_ns: 0,
         };
-        self.print_start();
+        self.output.line(&format!(
+            "Running {} on {} with {threads} threads, seed {}",
+            self.workload.descriptor().name,
+            self.driver.account.describe(),
+            self.seed
+        ));
         let mut plan = self.plan.clone();
         if let Some(rate) = &mut plan.rate {
             rate.per_second /= load.operations_per_event();
@@ -100,16 +103,6 @@ impl NativeRun<'_> {
             &mut observer,
         );
         self.conclude(outcome, load.as_ref(), &mut observer, result)
-    }
-
-    fn print_start(&self) {
-        self.output.line(&format!(
-            "Running {} on {} with {} threads, seed {}",
-            self.workload.descriptor().name,
-            self.driver.account.describe(),
-            self.plan.threads,
-            self.seed
-        ));
     }
 
     fn conclude(
@@ -206,30 +199,37 @@ impl NativeRun<'_> {
         let descriptor = self.workload.descriptor();
         let options = self.values.to_json_with_seed(self.seed);
         if let Some(measured) = &outcome.measured {
-            let context = result::ResultContext {
-                point: self.point,
-                descriptor,
-                operation: descriptor.operation,
-                options: &options,
-                threads: self.plan.threads,
-                rate: self.plan.rate,
-                percentile: observer.percentile,
-                seed: self.seed,
-                server: &self.driver.account.describe(),
-                servers: &self.driver.account.addresses(),
-                tls: json!({"mode": self.driver.account.tls.mode.word(), "cipher": observer.server.cipher()}),
-                compression: self.driver.account.compression,
-                protocol: self.driver.mode.protocol.name(),
-                unseen: load.unseen(),
-            };
-            let details = load.details(measured.seconds);
-            let json = result::result_json(&context, outcome, measured, details, reason)?;
+            let account = &self.driver.account;
+            let about = json!({
+                "format_version": FORMAT_VERSION,
+                "workload": descriptor.name,
+                "generator": "native",
+                "point": Some(self.point).filter(|name| !name.is_empty()),
+                "operation": descriptor.operation,
+                "options": options,
+                "threads": self.plan.threads,
+                "seed": self.seed,
+                "server": account.describe(),
+                "servers": account.addresses(),
+                "tls": {"mode": account.tls.mode.word(), "cipher": observer.server.cipher()},
+                "compression": account.compression,
+                "protocol": self.driver.mode.protocol.name(),
+                "status": if reason.is_none() { "complete" } else { "failed" },
+                "reason": reason,
+            });
+            let (rate, percentile) = (self.plan.rate, observer.percentile);
+            let mut json = result::result_json(about, descriptor.types, rate, percentile, outcome, measured)?;
+            json.insert("details".to_owned(), Json::Object(load.details(measured.seconds)));
+            for name in load.unseen() {
+                json.insert((*name).to_owned(), Json::Null);
+            }
+            let json = Json::Object(json);
             self.output.line("");
             if self.values.flag("histogram")? {
                 let latency = Totals::sum(&measured.totals).latency;
                 self.output.line(&report::histogram(&latency));
             }
-            self.output.line(&report::summary(&json, observer.percentile));
+            self.output.line(&report::summary(&json, percentile));
             self.print_traffic(measured, observer)?;
             *result = Some(json);
         }
