@@ -7,12 +7,19 @@
 //! ```
 //! Prints `queries N seconds S`. Logs in and prepares with libmysqlclient, then uses its socket.
 
-use std::env;
+use std::ffi::CStr;
 use std::ffi::CString;
 use std::ffi::c_uint;
 use std::ffi::c_ulong;
-use std::io;
-use std::path::Path;
+use std::io::Read;
+use std::io::Write;
+use std::iter;
+use std::mem;
+use std::mem::ManuallyDrop;
+use std::os::fd::AsRawFd;
+use std::os::fd::FromRawFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::ptr;
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
@@ -23,7 +30,9 @@ use std::time::Instant;
 
 use anyhow::Context;
 use anyhow::Result;
+use anyhow::anyhow;
 use anyhow::bail;
+use clap::Parser;
 use loadprint_mysqlclient::OptionFile;
 use loadprint_mysqlclient::attach_thread;
 use mysqlclient_sys as sys;
@@ -45,82 +54,80 @@ enum Params {
     Row,
 }
 
-const POINT_SELECT: &[(&str, Params)] = &[("SELECT c FROM sbtest1 WHERE id=?", Params::Id)];
-const READ_WRITE: &[(&str, Params)] = &[
-    ("BEGIN", Params::None),
-    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
-    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
-    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
-    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
-    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
-    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
-    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
-    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
-    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
-    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
-    ("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ?", Params::Range),
+/// A statement, its parameters and how often it runs.
+type Statement = (&'static str, Params, usize);
+
+const POINT_SELECT: &[Statement] = &[("SELECT c FROM sbtest1 WHERE id=?", Params::Id, 1)];
+const READ_WRITE: &[Statement] = &[
+    ("BEGIN", Params::None, 1),
+    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id, 10),
+    ("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ?", Params::Range, 1),
     (
         "SELECT SUM(k) FROM sbtest1 WHERE id BETWEEN ? AND ?",
         Params::Range,
+        1,
     ),
     (
         "SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ? ORDER BY c",
         Params::Range,
+        1,
     ),
     (
         "SELECT DISTINCT c FROM sbtest1 WHERE id BETWEEN ? AND ? ORDER BY c",
         Params::Range,
+        1,
     ),
-    ("UPDATE sbtest1 SET k=k+1 WHERE id=?", Params::Id),
-    ("UPDATE sbtest1 SET c=? WHERE id=?", Params::Text),
-    ("DELETE FROM sbtest1 WHERE id=?", Params::Id),
+    ("UPDATE sbtest1 SET k=k+1 WHERE id=?", Params::Id, 1),
+    ("UPDATE sbtest1 SET c=? WHERE id=?", Params::Text, 1),
+    ("DELETE FROM sbtest1 WHERE id=?", Params::Id, 1),
     (
         "INSERT INTO sbtest1 (id, k, c, pad) VALUES (?, ?, ?, ?)",
         Params::Row,
+        1,
     ),
-    ("COMMIT", Params::None),
+    ("COMMIT", Params::None, 1),
 ];
 
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Workload {
+    PointSelect,
+    ReadWrite,
+}
+
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum Protocol {
+    Text,
+    Prepared,
+}
+
+#[derive(clap::Parser)]
 struct Arguments {
+    /// A socket, or HOST:PORT.
     server: String,
-    defaults: String,
+    defaults_file: PathBuf,
     database: String,
-    statements: &'static [(&'static str, Params)],
-    prepared: bool,
+    workload: Workload,
+    protocol: Protocol,
     threads: usize,
     seconds: f64,
-    rows: u32,
+    table_size: u32,
+}
+
+impl Arguments {
+    /// The statements of a transaction.
+    fn statements(&self) -> Vec<(&'static str, Params)> {
+        let all = match self.workload {
+            Workload::PointSelect => POINT_SELECT,
+            Workload::ReadWrite => READ_WRITE,
+        };
+        let repeated = |(sql, params, times): &Statement| iter::repeat_n((*sql, *params), *times);
+        all.iter().flat_map(repeated).collect()
+    }
 }
 
 fn main() -> Result<()> {
-    let words: Vec<String> = env::args().skip(1).collect();
-    let [
-        server,
-        defaults,
-        database,
-        workload,
-        protocol,
-        threads,
-        seconds,
-        rows,
-    ] = words.as_slice()
-    else {
-        bail!("usage: floor SERVER DEFAULTS DATABASE WORKLOAD PROTOCOL THREADS SECONDS TABLE_SIZE");
-    };
-    let arguments = Arguments {
-        server: server.clone(),
-        defaults: defaults.clone(),
-        database: database.clone(),
-        statements: if workload == "read_write" {
-            READ_WRITE
-        } else {
-            POINT_SELECT
-        },
-        prepared: protocol == "prepared",
-        threads: threads.parse().context("THREADS")?,
-        seconds: seconds.parse().context("SECONDS")?,
-        rows: rows.parse().context("TABLE_SIZE")?,
-    };
+    let arguments = Arguments::parse();
     attach_thread();
     let (barrier, over) = (Barrier::new(arguments.threads + 1), AtomicBool::new(false));
     let (arguments, barrier, over) = (&arguments, &barrier, &over);
@@ -134,10 +141,7 @@ fn main() -> Result<()> {
         over.store(true, Relaxed);
         let mut queries = 0;
         for thread in threads {
-            match thread.join() {
-                Ok(done) => queries += done?,
-                Err(_) => bail!("a thread panicked"),
-            }
+            queries += thread.join().map_err(|_| anyhow!("a thread panicked"))??;
         }
         println!("queries {queries} seconds {:.6}", begin.elapsed().as_secs_f64());
         Ok(())
@@ -149,15 +153,15 @@ fn client(arguments: &Arguments, number: usize, barrier: &Barrier, over: &Atomic
     let opened = Connection::open(arguments, number as u64 + 1);
     barrier.wait();
     let mut connection = opened?;
+    let transactions = mem::take(&mut connection.transactions);
     let mut queries = 0;
-    for transaction in (0..PREBUILT).cycle() {
+    for packet_list in transactions.iter().cycle() {
         if over.load(Relaxed) {
             break;
         }
-        let first = transaction * arguments.statements.len();
-        for statement in first..first + arguments.statements.len() {
+        for packet in packet_list {
             queries += 1;
-            if !connection.exchange(statement)? {
+            if !connection.exchange(packet)? {
                 // A deadlock: the server has rolled back.
                 break;
             }
@@ -167,17 +171,19 @@ fn client(arguments: &Arguments, number: usize, barrier: &Barrier, over: &Atomic
 }
 
 struct Connection {
-    fd: libc::c_int,
+    /// Of the library, which is never closed.
+    stream: ManuallyDrop<UnixStream>,
     polled: bool,
     deprecate_eof: bool,
-    packets: Vec<Vec<u8>>,
+    /// The packets of each.
+    transactions: Vec<Vec<Vec<u8>>>,
     buffer: Vec<u8>,
 }
 
 impl Connection {
     fn open(arguments: &Arguments, seed: u64) -> Result<Self> {
         let text = |text: &str| CString::new(text).context("an argument contains a zero byte");
-        let file = OptionFile::read(Path::new(&arguments.defaults), "DEFAULTS_FILE", &["client"])?;
+        let file = OptionFile::read(&arguments.defaults_file, "DEFAULTS_FILE", &["client"])?;
         let [user, password] = ["user", "password"].map(|name| text(file.get(name).unwrap_or_default()));
         let (user, password, database) = (user?, password?, text(&arguments.database)?);
         let tcp = arguments
@@ -212,7 +218,7 @@ impl Connection {
                 bail!(
                     "{}: {}",
                     arguments.server,
-                    std::ffi::CStr::from_ptr(sys::mysql_error(mysql)).to_string_lossy()
+                    CStr::from_ptr(sys::mysql_error(mysql)).to_string_lossy()
                 );
             }
             let capabilities = (*mysql).client_flag & (*mysql).server_capabilities;
@@ -222,25 +228,21 @@ impl Connection {
                 random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
                 attributes,
             };
-            let packets = builder.packets(mysql)?;
+            let transactions = builder.transactions(mysql)?;
             Ok(Self {
-                fd: (*mysql).net.fd,
+                // A socket of the other family is read and written with the same calls.
+                stream: ManuallyDrop::new(UnixStream::from_raw_fd((*mysql).net.fd)),
                 polled: socket.is_some(),
                 deprecate_eof: capabilities & CLIENT_DEPRECATE_EOF != 0,
-                packets,
+                transactions,
                 buffer: vec![0; 1 << 16],
             })
         }
     }
 
     /// Sends a packet and reads its whole reply; false for an error of the server.
-    fn exchange(&mut self, packet: usize) -> Result<bool> {
-        let packet = &self.packets[packet];
-        // SAFETY: pointer and length describe the packet.
-        let sent = unsafe { libc::send(self.fd, packet.as_ptr().cast(), packet.len(), libc::MSG_NOSIGNAL) };
-        if sent != packet.len() as isize {
-            return Err(io::Error::last_os_error()).context("send");
-        }
+    fn exchange(&mut self, packet: &[u8]) -> Result<bool> {
+        self.stream.write_all(packet).context("send")?;
         let mut end = ReplyParser {
             columns: None,
             left: 0,
@@ -270,23 +272,18 @@ impl Connection {
     }
 
     fn receive(&mut self, filled: usize) -> Result<usize> {
-        let room = &mut self.buffer[filled..];
-        // SAFETY: pointer and length describe the buffer; the pollfd is alive during the call.
-        let got = unsafe {
-            if self.polled {
-                let mut wanted = libc::pollfd {
-                    fd: self.fd,
-                    events: libc::POLLIN,
-                    revents: 0,
-                };
-                libc::poll(&raw mut wanted, 1, -1);
-            }
-            libc::recv(self.fd, room.as_mut_ptr().cast(), room.len(), 0)
-        };
-        match usize::try_from(got) {
-            Ok(0) => bail!("the server closed the connection"),
-            Ok(got) => Ok(got),
-            Err(_) => Err(io::Error::last_os_error()).context("recv"),
+        if self.polled {
+            let mut wanted = libc::pollfd {
+                fd: self.stream.as_raw_fd(),
+                events: libc::POLLIN,
+                revents: 0,
+            };
+            // SAFETY: the pollfd is alive during the call.
+            unsafe { libc::poll(&raw mut wanted, 1, -1) };
+        }
+        match self.stream.read(&mut self.buffer[filled..]).context("recv")? {
+            0 => bail!("the server closed the connection"),
+            got => Ok(got),
         }
     }
 }
@@ -329,12 +326,12 @@ struct Builder<'a> {
 impl Builder<'_> {
     /// # Safety
     /// `mysql` must be connected.
-    unsafe fn packets(&mut self, mysql: *mut sys::MYSQL) -> Result<Vec<Vec<u8>>> {
-        let statements = self.arguments.statements;
+    unsafe fn transactions(&mut self, mysql: *mut sys::MYSQL) -> Result<Vec<Vec<Vec<u8>>>> {
+        let statements = self.arguments.statements();
         let mut ids = Vec::new();
-        for (sql, _) in statements {
+        for (sql, _) in &statements {
             // BEGIN cannot be prepared.
-            if !self.arguments.prepared || *sql == "BEGIN" {
+            if self.arguments.protocol == Protocol::Text || *sql == "BEGIN" {
                 ids.push(None);
                 continue;
             }
@@ -347,28 +344,25 @@ impl Builder<'_> {
                 ids.push(Some((*handle).stmt_id as u32));
             }
         }
-        let mut packets = Vec::new();
-        for _ in 0..PREBUILT {
+        let transaction = |_| {
             let mut last = 1;
-            for ((sql, params), id) in statements.iter().zip(&ids) {
+            let packet = |((sql, params), id): (&(&str, Params), &Option<u32>)| {
                 // The INSERT restores the row that the DELETE removed.
-                let row = if matches!(params, Params::Row) {
-                    last
-                } else {
-                    self.row()
-                };
-                last = row;
-                let values = values(*params, row);
+                if !matches!(params, Params::Row) {
+                    last = self.row();
+                }
+                let values = values(*params, last);
                 let payload = match id {
                     Some(id) => self.execute(*id, &values),
                     None => self.query(sql, &values),
                 };
                 let mut packet = (payload.len() as u32).to_le_bytes().to_vec();
                 packet.extend(payload);
-                packets.push(packet);
-            }
-        }
-        Ok(packets)
+                packet
+            };
+            statements.iter().zip(&ids).map(packet).collect()
+        };
+        Ok((0..PREBUILT).map(transaction).collect())
     }
 
     /// xorshift64*: any generator is sufficient here.
@@ -377,7 +371,7 @@ impl Builder<'_> {
         self.random ^= self.random << 25;
         self.random ^= self.random >> 27;
         let high = self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
-        (high % u64::from(self.arguments.rows)) as u32 + 1
+        (high % u64::from(self.arguments.table_size)) as u32 + 1
     }
 
     fn query(&self, sql: &str, values: &[Literal]) -> Vec<u8> {
