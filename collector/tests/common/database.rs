@@ -16,6 +16,9 @@ use loadprint_probes::mysql::account::Account;
 use loadprint_probes::mysql::account::OptionFile;
 use loadprint_probes::mysql::client::Cells;
 use loadprint_probes::mysql::client::Client;
+use rustix::process::Pid;
+use rustix::process::Signal;
+use rustix::process::kill_process;
 use tempfile::TempDir;
 
 use super::wait_for;
@@ -26,16 +29,19 @@ pub fn variable(name: &str) -> String {
         .unwrap_or_else(|_| panic!("{name} is not set: run ./test, which starts a server for these tests"))
 }
 
-/// A client of the server at `socket`.
-pub fn client(socket: &Path, user: &str, password: &str) -> Client {
-    let account = Account {
+fn account(socket: &Path, user: &str, password: &str) -> Account {
+    Account {
         host: Some("localhost".to_owned()),
         socket: Some(socket.display().to_string()),
         user: Some(user.to_owned()),
         password: Some(password.to_owned()),
         ..Account::default()
-    };
-    Client::connect(&account).unwrap()
+    }
+}
+
+/// A client of the server at `socket`.
+pub fn client(socket: &Path, user: &str, password: &str) -> Client {
+    Client::connect(&account(socket, user, password)).unwrap()
 }
 
 /// A client with all privileges on the server that `tests/with-server` started.
@@ -162,12 +168,7 @@ impl Database {
         command.arg(format!("--socket={}", self.socket().display()));
         command.arg(format!("--pid-file={}", self.path("pid").display()));
         self.child = Some(command.arg("--skip-networking").args(options).spawn().unwrap());
-        let account = Account {
-            socket: Some(self.socket().display().to_string()),
-            host: Some("localhost".to_owned()),
-            user: Some("root".to_owned()),
-            ..Account::default()
-        };
+        let account = account(&self.socket(), "root", "");
         wait_for("the server", || {
             let ended = self.child.as_mut().unwrap().try_wait().unwrap();
             assert!(ended.is_none(), "the server ended: {}", self.log());
@@ -176,15 +177,9 @@ impl Database {
     }
 
     /// Sends a signal to it.
-    pub fn signal(&self, signal: &str) {
-        let pid = self.child.as_ref().unwrap().id().to_string();
-        assert!(
-            Command::new("kill")
-                .args([signal, &pid])
-                .status()
-                .unwrap()
-                .success()
-        );
+    pub fn signal(&self, signal: Signal) {
+        let pid = self.child.as_ref().unwrap().id().cast_signed();
+        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
     /// Kills the server and waits for its exit.

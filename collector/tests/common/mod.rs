@@ -12,7 +12,6 @@ pub mod database;
 use std::fs;
 use std::fs::File;
 use std::path::Path;
-use std::path::PathBuf;
 use std::process::Child;
 use std::process::Command;
 use std::process::Output;
@@ -21,20 +20,49 @@ use std::thread::sleep;
 use std::time::Duration;
 use std::time::Instant;
 
-use arrow_array::Array;
-use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray;
-use arrow_array::types::UInt32Type;
 use loadprint_recording::manifest;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::reader::SerializedFileReader;
+use parquet::record::Field;
+use parquet::record::Row;
+use rustix::process::Pid;
+use rustix::process::Signal;
+use rustix::process::kill_process;
+use serde_json::Value;
 
-pub fn collect(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_loadprint-collect"));
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_loadprint-collect");
+
+/// The program with the words of `words` as its arguments.
+pub fn collect(words: &str) -> Command {
+    let mut command = Command::new(PROGRAM);
     command
-        .args(arguments)
+        .args(words.split_whitespace())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
+}
+
+/// Runs the program, which must succeed; returns its standard output.
+pub fn succeed(words: &str) -> String {
+    succeeded(&collect(words).output().unwrap())
+}
+
+/// The standard output of a command, which must have succeeded.
+pub fn succeeded(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", stderr(output));
+    text
+}
+
+/// Runs the program, which must refuse its input in one line that contains `expected`.
+pub fn refused(words: &str, expected: &str) {
+    let output = collect(words).output().unwrap();
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{words}: {message}");
+    assert_eq!(message.lines().count(), 1, "{words}: {message}");
+    assert!(
+        message.starts_with("loadprint-collect: ") && message.contains(expected),
+        "{words}: {message}"
+    );
 }
 
 /// A recorder that is killed at the end of the test.
@@ -42,8 +70,8 @@ pub struct Recorder(pub Option<Child>);
 
 impl Recorder {
     /// Starts `record --out RUN …` and waits for the pid file, which appears after the first tick.
-    pub fn start(run: &Path, arguments: &[&str]) -> Self {
-        Self::launch(collect(&["record"]).args(arguments), run)
+    pub fn start(run: &Path, words: &str) -> Self {
+        Self::launch(&mut collect(&format!("record {words}")), run)
     }
 
     /// The same with a prepared `command`.
@@ -52,27 +80,37 @@ impl Recorder {
         command.arg("--out").arg(run).arg("--pid-file").arg(&pid_file);
         let mut recorder = Self(Some(command.spawn().unwrap()));
         wait_for("the pid file", || {
-            let ended = recorder.0.as_mut().unwrap().try_wait().unwrap();
-            assert!(ended.is_none(), "the recorder ended: {ended:?}");
+            assert!(!recorder.has_ended(), "the recorder ended");
             pid_file.exists()
         });
         let pid = fs::read_to_string(&pid_file).unwrap();
-        assert_eq!(pid.trim(), recorder.0.as_ref().unwrap().id().to_string());
+        assert_eq!(pid.trim(), recorder.pid().to_string());
         recorder
     }
 
-    pub fn signal(&self, signal: i32) {
-        let pid = self.0.as_ref().unwrap().id();
-        let status = Command::new("kill")
-            .arg(format!("-{signal}"))
-            .arg(pid.to_string())
-            .status()
-            .unwrap();
-        assert!(status.success());
+    pub fn pid(&self) -> u32 {
+        self.0.as_ref().unwrap().id()
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.0.as_mut().unwrap().try_wait().unwrap().is_some()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.pid().cast_signed()).unwrap();
+        kill_process(pid, signal).unwrap();
     }
 
     pub fn wait(mut self) -> Output {
         self.0.take().unwrap().wait_with_output().unwrap()
+    }
+
+    /// Sends SIGTERM; the recording must succeed. Returns its messages.
+    pub fn stop(self) -> String {
+        self.signal(Signal::TERM);
+        let output = self.wait();
+        succeeded(&output);
+        stderr(&output)
     }
 }
 
@@ -85,11 +123,11 @@ impl Drop for Recorder {
     }
 }
 
-/// Copies a program by cp(1). If this process wrote the file, a child that another test is starting
-/// could hold it open for writing, and executing it would fail (ETXTBSY).
-pub fn copy_program(from: &str, to: &Path) {
-    let copied = Command::new("cp").arg(from).arg(to).status().unwrap();
-    assert!(copied.success());
+/// Copies a file or a directory by cp(1). If this process wrote a program, a child that another test
+/// is starting could hold it open for writing, and executing it would fail (ETXTBSY).
+pub fn copy(from: impl AsRef<Path>, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(from.as_ref()).arg(to).status();
+    assert!(copied.unwrap().success());
 }
 
 /// Polls until the condition is true; the deadline is far longer than any machine needs.
@@ -104,38 +142,38 @@ pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-pub fn read(path: PathBuf) -> RecordBatch {
-    let file = File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
-    reader
-        .with_batch_size(1 << 24)
-        .build()
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-}
-
-pub fn strings(batch: &RecordBatch, column: &str) -> Vec<String> {
-    let column = batch.column_by_name(column).unwrap().as_string::<i32>();
-    (0..column.len())
-        .map(|row| {
-            if column.is_null(row) {
-                String::new()
-            } else {
-                column.value(row).to_owned()
-            }
-        })
+/// These columns of a table's rows as text; a missing value is empty.
+pub fn rows<const N: usize>(path: impl AsRef<Path>, columns: [&str; N]) -> Vec<[String; N]> {
+    let path = path.as_ref();
+    let file = File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let cell = |row: &Row, column: &str| {
+        let mut fields = row.get_column_iter();
+        let (_, field) = fields.find(|(name, _)| *name == column).unwrap();
+        match field {
+            Field::Null => String::new(),
+            Field::Str(text) => text.clone(),
+            other => other.to_string(),
+        }
+    };
+    let rows = SerializedFileReader::new(file).unwrap().into_iter();
+    rows.map(|row| row.unwrap())
+        .map(|row| columns.map(|column| cell(&row, column)))
         .collect()
 }
 
-pub fn ticks_of(batch: &RecordBatch) -> Vec<u32> {
-    batch
-        .column_by_name("tick")
-        .unwrap()
-        .as_primitive::<UInt32Type>()
-        .values()
-        .to_vec()
+pub fn column(path: impl AsRef<Path>, name: &str) -> Vec<String> {
+    rows(path, [name]).concat()
+}
+
+pub fn json(path: impl AsRef<Path>) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+pub fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap();
+    entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
 }
 
 /// The manifest has the current files of the run, with their sizes and checksums.

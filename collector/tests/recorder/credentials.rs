@@ -17,16 +17,13 @@ const PASSWORD: &str = "not-to-be-seen";
 const TRAPS: [Trap; 3] = [Trap::CachingSha2, Trap::Sha256, Trap::Clear];
 
 fn option_file(path: &Path, lines: &str) {
-    fs::write(
-        path,
-        format!("[client]\nuser=probe\npassword={PASSWORD}\n{lines}"),
-    )
-    .unwrap();
+    let text = format!("[client]\nuser=probe\npassword={PASSWORD}\n{lines}");
+    fs::write(path, text).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
 /// Opens the probes with an option file of these lines; returns the reasons of those that do not run.
-fn opened(address: &str, server: &FakeLogin, lines: &str, options: &[&str]) -> String {
+fn opened(address: &str, server: &FakeLogin, lines: &str, options: &str) -> String {
     let dir = tempdir().unwrap();
     let path = dir.path().join("my.cnf");
     let port = server.port();
@@ -34,9 +31,9 @@ fn opened(address: &str, server: &FakeLogin, lines: &str, options: &[&str]) -> S
     probes(dir.path(), path.to_str().unwrap(), options)
 }
 
-fn probes(directory: &Path, file: &str, options: &[&str]) -> String {
-    let output = collect(&["probes", "--format", "json", "--mysql-defaults-file", file])
-        .args(options)
+fn probes(directory: &Path, file: &str, options: &str) -> String {
+    let words = format!("probes --format json --mysql-defaults-file {file} {options}");
+    let output = collect(&words)
         .env_remove("MYSQL_PWD")
         .env("HOME", directory)
         .current_dir(directory)
@@ -61,7 +58,7 @@ fn the_mode_of_an_option_file_applies() {
             &authority,
         ] {
             let server = FakeLogin::start("127.0.0.1", trap);
-            let text = opened("127.0.0.1", &server, lines, &[]);
+            let text = opened("127.0.0.1", &server, lines, "");
             assert_eq!(server.received(), Vec::<String>::new(), "{trap:?} {lines}");
             assert!(
                 text.contains("error 2026") && text.contains("--mysql-ssl"),
@@ -80,7 +77,7 @@ fn a_password_leaves_the_host_only_under_a_trusted_key() {
                 "ssl-mode=DISABLED\nenable-cleartext-plugin\n",
             ] {
                 let server = FakeLogin::start(address, trap);
-                let text = opened(address, &server, lines, &[]);
+                let text = opened(address, &server, lines, "");
                 assert_eq!(server.received(), Vec::<String>::new(), "{trap:?} {lines}");
                 assert!(
                     text.contains("error 2061") && text.contains("--mysql-server-public-key-path"),
@@ -89,15 +86,15 @@ fn a_password_leaves_the_host_only_under_a_trusted_key() {
             }
         }
         let server = FakeLogin::start(address, Trap::CachingSha2);
-        opened(address, &server, "", &["--mysql-get-server-public-key"]);
+        opened(address, &server, "", "--mysql-get-server-public-key");
         assert!(has_password(&server));
         let (owner, other) = (
             FakeLogin::start(address, Trap::CachingSha2),
             FakeLogin::start(address, Trap::CachingSha2),
         );
-        let key = owner.public_key().display().to_string();
+        let key = format!("--mysql-server-public-key-path {}", owner.public_key().display());
         for server in [&owner, &other] {
-            opened(address, server, "", &["--mysql-server-public-key-path", &key]);
+            opened(address, server, "", &key);
         }
         assert!(has_password(&owner) && !has_password(&other));
         assert!(!other.received().is_empty());
@@ -107,14 +104,14 @@ fn a_password_leaves_the_host_only_under_a_trusted_key() {
 #[test]
 fn over_loopback_the_server_may_send_its_key() {
     let server = FakeLogin::start("127.0.0.1", Trap::Sha256);
-    opened("127.0.0.1", &server, "", &[]);
+    opened("127.0.0.1", &server, "", "");
     assert!(has_password(&server));
 }
 
 #[test]
 fn a_server_gets_no_local_file() {
     let server = FakeLogin::start("127.0.0.1", Trap::LocalFile);
-    opened("127.0.0.1", &server, "local-infile=1\n", &[]);
+    opened("127.0.0.1", &server, "local-infile=1\n", "");
     let sent = server.received();
     // A statement, and the empty packet in place of the file.
     assert!(sent.len() >= 2 && sent[1].is_empty(), "{sent:?}");
@@ -131,6 +128,6 @@ fn a_relative_option_file_is_that_of_the_working_directory() {
         &dir.path().join(".my.cnf"),
         &format!("{address}password=of-another-file\n"),
     );
-    probes(dir.path(), "my.cnf", &[]);
+    probes(dir.path(), "my.cnf", "");
     assert_eq!(server.received(), ["\u{2}", PASSWORD]);
 }

@@ -3,12 +3,16 @@
 //!
 //! Mounts a small tmpfs in a mount namespace of `unshare`, which needs root or user namespaces.
 
-use crate::common;
+use std::fs;
 use std::process::Command;
+
+use crate::common::PROGRAM;
+use crate::common::succeeded;
+use tempfile::tempdir;
 
 #[test]
 fn a_full_disk_keeps_the_recorded_ticks() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir().unwrap();
     let script = r#"
         set -eu
         mount -t tmpfs -o size=256k tmpfs "$2"
@@ -28,29 +32,19 @@ fn a_full_disk_keeps_the_recorded_ticks() {
         test -s "$2/run/server/cpu.parquet"
     "#;
     let mount = dir.path().join("small");
-    std::fs::create_dir(&mount).unwrap();
-    let output = Command::new("unshare")
-        .args([
-            "--mount",
-            "--map-root-user",
-            "sh",
-            "-c",
-            script,
-            "sh",
-            env!("CARGO_BIN_EXE_loadprint-collect"),
-        ])
-        .arg(&mount)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}{}", common::stderr(&output));
+    fs::create_dir(&mount).unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--map-root-user", "sh", "-c", script, "sh", PROGRAM]);
+    let text = succeeded(&command.arg(&mount).output().unwrap());
     let lines: Vec<_> = text.lines().collect();
-    assert_eq!(lines[..2], ["status 2", "lines 1"]);
-    assert_eq!(
-        lines[2],
-        "ticks are in the journal; free some disk space, then run: loadprint-collect finish"
-    );
-    assert_eq!(lines[3..5], ["No space left on device", "no room 2"]);
+    let expected = [
+        "status 2",
+        "lines 1",
+        "ticks are in the journal; free some disk space, then run: loadprint-collect finish",
+        "No space left on device",
+        "no room 2",
+    ];
+    assert_eq!(lines[..5], expected);
     // The recorder removed the partial tick: nothing is torn.
     assert!(
         lines[5].starts_with("server: ") && lines[5].ends_with("torn, 0 bytes dropped"),

@@ -1,6 +1,10 @@
 //! Tests of the recorder's binary.
 
-#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed test stops where it failed"
+)]
 
 mod canary;
 mod capabilities;

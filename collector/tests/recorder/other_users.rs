@@ -7,20 +7,14 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::chown;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::process::Command;
-use std::process::Output;
 
 use crate::common::Recorder;
-use crate::common::collect;
-use crate::common::stderr;
+use crate::common::names;
+use crate::common::refused;
+use crate::common::succeed;
+use rustix::process::Signal;
 use tempfile::tempdir;
-
-const KILL: i32 = 9;
-
-fn finish(run: &Path) -> Output {
-    collect(&["finish", run.to_str().unwrap()]).output().unwrap()
-}
 
 /// `nobody` plants links to a file of root, and a FIFO, which could block.
 #[test]
@@ -34,39 +28,23 @@ fn root_refuses_a_directory_of_another_user_and_follows_no_link() {
     let script = "mkdir -p run/server; cd run; echo {} >run.json; mkfifo server/x.json; \
         for name in .run.json.tmp manifest.json server/sysstat.sa server/journal server/cpu.parquet \
         server/canary.jsonl; do ln -s \"$1\" $name; done";
-    let status = Command::new("setpriv")
-        .args([
-            "--reuid=65534",
-            "--regid=65534",
-            "--clear-groups",
-            "--inh-caps=-all",
-        ])
-        .args(["sh", "-ec", script, "sh"])
-        .arg(&secret)
-        .current_dir(&theirs)
-        .status()
-        .unwrap();
-    assert!(status.success());
+    let mut command = Command::new("setpriv");
+    command.args("--reuid=65534 --regid=65534 --clear-groups --inh-caps=-all".split(' '));
+    command.args(["sh", "-ec", script, "sh"]).arg(&secret);
+    assert!(command.current_dir(&theirs).status().unwrap().success());
 
-    let path = |name: &str| theirs.join(name).to_str().unwrap().to_owned();
-    let (run, new, canary) = (path("run"), path("new"), path("run/server/canary.jsonl"));
-    for (arguments, expected) in [
-        (vec!["finish", &run], "other users can change it"),
+    let dir = theirs.display();
+    let changeable = "other users can change it";
+    for (words, expected) in [
+        (format!("finish {dir}/run"), changeable),
+        (format!("record --out {dir}/run --role load"), changeable),
+        (format!("record --out {dir}/new"), changeable),
         (
-            vec!["record", "--out", &run, "--role", "load"],
-            "other users can change it",
-        ),
-        (vec!["record", "--out", &new], "other users can change it"),
-        (
-            vec!["canary", "--out", &canary],
+            format!("canary --out {dir}/run/server/canary.jsonl"),
             "Too many levels of symbolic links",
         ),
     ] {
-        let output = collect(&arguments).output().unwrap();
-        let message = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
-        assert!(message.contains(expected), "{arguments:?}: {message}");
-        assert_eq!(message.lines().count(), 1, "{arguments:?}: {message}");
+        refused(&words, expected);
     }
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
     let copies = fs::read_dir(theirs.join("run/server")).unwrap();
@@ -79,46 +57,33 @@ fn root_refuses_a_directory_of_another_user_and_follows_no_link() {
 #[test]
 fn files_in_a_shared_journal_directory_are_private() {
     let scratch = tempdir().unwrap();
-    let shared = scratch.path().join("shm");
+    let path = |name: &str| scratch.path().join(name);
+    let (shared, run, copied) = (path("shm"), path("run"), path("copied"));
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, Permissions::from_mode(0o1777)).unwrap();
-    let run = scratch.path().join("run");
-    let options = [
-        "--interval",
-        "20ms",
-        "--probes",
-        "cpu",
-        "--with-sysstat",
-        "--journal-dir",
-    ];
-    let recorder = Recorder::start(&run, &[&options[..], &[shared.to_str().unwrap()]].concat());
-    let made = fs::read_dir(&shared).unwrap().map(|entry| entry.unwrap().path());
-    let made: Vec<_> = made.collect();
-    assert_eq!(made.len(), 1);
-    let meta = fs::symlink_metadata(&made[0]).unwrap();
+    let words = "--interval 20ms --probes cpu --with-sysstat --journal-dir";
+    let recorder = Recorder::start(&run, &format!("{words} {}", shared.display()));
+    let [private] = &names(&shared)[..] else {
+        unreachable!("{:?}", names(&shared));
+    };
+    let private = shared.join(private);
+    let meta = fs::symlink_metadata(&private).unwrap();
     assert!(meta.is_dir() && meta.mode() & 0o777 == 0o700 && meta.uid() == 0);
-    for name in ["journal", "sysstat.sa"] {
-        assert_eq!(
-            fs::read_link(run.join("server").join(name)).unwrap(),
-            made[0].join(name)
-        );
+    fs::create_dir_all(copied.join("server")).unwrap();
+    for name in ["server/journal", "server/sysstat.sa"] {
+        let target = fs::read_link(run.join(name)).unwrap();
+        assert_eq!(target.parent(), Some(&*private));
+        symlink(target, copied.join(name)).unwrap();
     }
-    recorder.signal(KILL);
+    recorder.signal(Signal::KILL);
     recorder.wait();
 
     // Copied links do not give access to the files of another recording.
-    let copied = scratch.path().join("copied");
-    fs::create_dir_all(copied.join("server")).unwrap();
-    for name in ["journal", "sysstat.sa"] {
-        symlink(made[0].join(name), copied.join("server").join(name)).unwrap();
-    }
-    let message = stderr(&finish(&copied));
-    assert!(
-        message.contains("which no recorder created for this directory"),
-        "{message}"
+    refused(
+        &format!("finish {}", copied.display()),
+        "which no recorder created for this directory",
     );
-    let output = finish(&run);
-    assert!(output.status.success(), "{}", stderr(&output));
+    succeed(&format!("finish {}", run.display()));
     assert!(run.join("server/sysstat.sa").metadata().unwrap().len() > 0);
-    assert_eq!(fs::read_dir(&shared).unwrap().count(), 0);
+    assert_eq!(names(&shared), Vec::<String>::new());
 }

@@ -9,7 +9,8 @@ use std::process::Command;
 use crate::common::database::Database;
 use crate::common::database::rows;
 use crate::common::database::run;
-use crate::common::stderr;
+use crate::common::succeed;
+use crate::common::succeeded;
 use tempfile::tempdir;
 
 /// Part of every secret.
@@ -38,7 +39,7 @@ fn load(words: &str, socket: &Path) {
         .env_remove("MYSQL_PWD")
         .output()
         .unwrap();
-    assert!(output.status.success(), "{words}: {}", stderr(&output));
+    succeeded(&output);
 }
 
 /// The files below a directory that contain the secret.
@@ -71,20 +72,10 @@ fn check(mut server: Database, options: &[&str], shown: usize) {
         &format!("run oltp_point_select --events=10 --out={out}"),
         &server.socket(),
     );
-    let socket = server.socket().display().to_string();
-    let arguments = [
-        "--duration",
-        "300ms",
-        "--interval",
-        "100ms",
-        "--mysql-user",
-        "root",
-    ];
-    let output = crate::collect(&["record", "--out", &out, "--mysql-socket", &socket])
-        .args(arguments)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
+    let server = format!("--mysql-socket {} --mysql-user root", server.socket().display());
+    succeed(&format!(
+        "record --out {out} --duration 300ms --interval 100ms {server}"
+    ));
     assert!(run.join("load/server.json").exists() && run.join("server/mysql.parquet").exists());
     let variables = fs::read_to_string(run.join("load/server.json")).unwrap();
     assert!(variables.matches("<redacted>").count() >= shown, "{secrets:?}");
