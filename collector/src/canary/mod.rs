@@ -5,11 +5,7 @@
 //! statistic that is robust against single disturbances. The amount of work is the same on every
 //! machine. Only a slow disk ends its part early; its operations are compared one by one.
 
-mod compute;
-mod disk;
-mod memory;
-mod pin;
-mod slices;
+mod parts;
 mod topology;
 
 use std::fs;
@@ -19,7 +15,6 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use clap::ValueEnum;
 use loadprint_probes::options::CpuSet;
 use loadprint_recording::FORMAT_VERSION;
 use loadprint_recording::clock;
@@ -29,8 +24,6 @@ use serde_json::json;
 
 use crate::version::WRITER;
 use crate::wakeup::Signals;
-
-use slices::Part;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -54,17 +47,8 @@ pub struct CanaryOptions {
     #[arg(long, value_name = "WORD", default_value = "alone", value_parser = ["before", "after", "alone"])]
     label: String,
     /// Output format.
-    #[arg(long, value_enum, default_value_t = Print::Text)]
-    format: Print,
-}
-
-/// An output format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Print {
-    /// A table.
-    Text,
-    /// JSON.
-    Json,
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "json"])]
+    format: String,
 }
 
 /// The result: one line of `canary.jsonl`.
@@ -81,6 +65,97 @@ struct Record {
     parts: Vec<Part>,
 }
 
+/// One of the four parts of the canary.
+#[derive(Debug, Serialize)]
+struct Part {
+    /// `cpu`, `memory`, `syscall` or `fsync`.
+    name: &'static str,
+    /// Amount of work of one slice.
+    work: u64,
+    /// Unit of `work`.
+    unit: &'static str,
+    /// Size of the buffer of the memory part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    buffer_bytes: Option<u64>,
+    /// Size of the largest cache, if the kernel reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_bytes: Option<u64>,
+    /// Why the part was skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// One for each CPU; all worked at the same time.
+    lanes: Vec<Lane>,
+}
+
+/// The slices of one CPU.
+#[derive(Debug, Default, Serialize)]
+struct Lane {
+    /// The CPU.
+    cpu: u32,
+    /// Wall-clock time of all slices.
+    seconds: f64,
+    /// CPU time; less than `seconds` if other tasks ran on the CPU or the thread slept.
+    on_cpu_seconds: f64,
+    /// The shortest slice.
+    min_ns: i64,
+    /// The median slice.
+    median_ns: i64,
+    /// The CPU's frequency after the work, if the kernel reports it.
+    mhz: Option<f64>,
+    /// All slices.
+    slices_ns: Vec<i64>,
+}
+
+impl Part {
+    /// A completed part.
+    fn done(name: &'static str, work: u64, unit: &'static str, lanes: Vec<Lane>) -> Self {
+        Self {
+            name,
+            work,
+            unit,
+            buffer_bytes: None,
+            cache_bytes: None,
+            reason: None,
+            lanes,
+        }
+    }
+
+    /// A part that was not done.
+    fn skipped(name: &'static str, reason: String) -> Self {
+        let mut part = Self::done(name, 0, "1", vec![]);
+        part.reason = Some(reason);
+        part
+    }
+
+    /// Formats the part as one line.
+    fn line(&self) -> String {
+        if let Some(reason) = &self.reason {
+            return format!("{:<8} skipped: {reason}", self.name);
+        }
+        let slices = self.lanes.first().map_or(0, |lane| lane.slices_ns.len());
+        let mean = |value: fn(&Lane) -> f64| {
+            self.lanes.iter().map(value).sum::<f64>() / self.lanes.len().max(1) as f64
+        };
+        let (min, median) = (
+            mean(|lane| lane.min_ns as f64),
+            mean(|lane| lane.median_ns as f64),
+        );
+        let on = match self.lanes.as_slice() {
+            [lane] => format!("CPU {}", lane.cpu),
+            lanes => format!("{} CPUs", lanes.len()),
+        };
+        format!(
+            "{:<8} {slices:>3} × {:>9} {:<7} {:>9.3} s  min {:>9.1} µs  median {:>9.1} µs per slice  {on}",
+            self.name,
+            self.work,
+            self.unit,
+            mean(|lane| lane.seconds),
+            min / 1e3,
+            median / 1e3,
+        )
+    }
+}
+
 /// Does the work and prints its times.
 ///
 /// # Errors
@@ -89,15 +164,15 @@ struct Record {
 pub fn run(options: &CanaryOptions) -> anyhow::Result<()> {
     // Before the temporary file exists, which a signal would leave behind.
     let signals = Signals::install().context("cannot install the handlers of SIGTERM and SIGINT")?;
-    let cpus = pin::usable(options.cpus.as_ref())?;
+    let cpus = topology::usable(options.cpus.as_ref())?;
     let (begin_monotonic_ns, begin_realtime_ns) = (clock::monotonic_ns(), clock::realtime_ns());
-    let mut parts = vec![];
-    for part in [compute::integers, memory::copies, compute::syscalls] {
-        parts.push(part(&cpus)?);
+    let mut done = vec![];
+    for part in [parts::integers, parts::copies, parts::syscalls] {
+        done.push(part(&cpus)?);
         refuse_after_signal(&signals)?;
     }
-    parts.push(match &options.data_dir {
-        Some(dir) => disk::appends(dir, cpus[0], &signals)?,
+    done.push(match &options.data_dir {
+        Some(dir) => parts::appends(dir, cpus[0], &signals)?,
         None => Part::skipped("fsync", "no --data-dir".to_owned()),
     });
     refuse_after_signal(&signals)?;
@@ -110,14 +185,15 @@ pub fn run(options: &CanaryOptions) -> anyhow::Result<()> {
         begin_realtime_ns,
         end_monotonic_ns: clock::monotonic_ns(),
         cpus,
-        parts,
+        parts: done,
     };
     if let Some(path) = &options.out {
         append(path, &record)?;
     }
-    match options.format {
-        Print::Json => println!("{}", json!(record)),
-        Print::Text => record.parts.iter().for_each(|part| println!("{}", part.line())),
+    if options.format == "json" {
+        println!("{}", json!(record));
+    } else {
+        record.parts.iter().for_each(|part| println!("{}", part.line()));
     }
     Ok(())
 }

@@ -1,12 +1,37 @@
-//! Reads the NUMA nodes, caches and frequencies of the canary's CPUs from sysfs.
+//! Reads the CPUs that the canary may use, and their NUMA nodes, caches and frequencies.
 
 use std::fs;
 use std::path::Path;
 
+use anyhow::Context;
 use loadprint_probes::options::CpuSet;
+use rustix::thread::CpuSet as Mask;
+use rustix::thread::sched_getaffinity;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 const NODES: &str = "/sys/devices/system/node";
+
+/// The CPUs of `--cpus`, or all that this process may use.
+///
+/// # Errors
+/// When this process may not use one of them.
+pub fn usable(option: Option<&CpuSet>) -> anyhow::Result<Vec<u32>> {
+    let allowed = sched_getaffinity(None).context("cannot read the CPUs of this process")?;
+    let allowed: Vec<u32> = (0..Mask::MAX_CPU)
+        .filter(|&cpu| allowed.is_set(cpu))
+        .map(|cpu| cpu as u32)
+        .collect();
+    let Some(requested) = option else {
+        return Ok(allowed);
+    };
+    for cpu in requested.cpus() {
+        anyhow::ensure!(
+            allowed.contains(cpu),
+            "--cpus: CPU {cpu} does not exist, or this process may not use it (see taskset -cp $$)"
+        );
+    }
+    Ok(requested.cpus().to_vec())
+}
 
 /// The first CPU of `cpus` on each NUMA node; the first of all if the kernel reports no nodes.
 pub fn one_per_node(cpus: &[u32]) -> Vec<u32> {
