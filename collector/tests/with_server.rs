@@ -85,13 +85,9 @@ impl Bench {
             .unwrap();
         let mut statuses = vec![];
         while let Some(frame) = reader.next_frame().unwrap() {
-            let Frame::Tick(mut tick) = frame else { continue };
-            while let Some(section) = tick.next_section() {
-                let section = section.unwrap();
-                if section.probe == header {
-                    statuses.push(format!("{:?}", section.status));
-                }
-            }
+            let Frame::Tick(tick) = frame else { continue };
+            let of_probe = tick.sections.iter().filter(|section| section.probe == header);
+            statuses.extend(of_probe.map(|section| format!("{:?}", section.status)));
         }
         statuses
     }

@@ -166,7 +166,7 @@ pub fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
 /// # Errors
 /// As [`replace`], and when the value cannot be converted to JSON.
 pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    let text = to_string_pretty(value).map_err(|error| Error::format(path, error))?;
+    let text = to_string_pretty(value).at(path)?;
     write(path, format!("{text}\n").as_bytes())
 }
 

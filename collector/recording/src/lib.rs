@@ -16,7 +16,6 @@ pub mod schema;
 pub mod staging;
 pub mod table;
 
-use std::io;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -25,23 +24,11 @@ pub const FORMAT_VERSION: u32 = 1;
 
 /// An error with the path of its file.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A system call failed.
-    #[error("{}: {cause}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The error. The message contains it, so it is not a `source()` as well.
-        cause: io::Error,
-    },
-    /// The content violates the format.
-    #[error("{}: {message}", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// The violation and, if there is one, the fix.
-        message: String,
-    },
+#[error("{}: {message}", path.display())]
+pub struct Error {
+    path: PathBuf,
+    /// The failure and, if there is one, the fix.
+    message: String,
 }
 
 /// The result of operations on a run directory.
@@ -49,29 +36,20 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     fn format(path: &Path, message: impl ToString) -> Self {
-        Self::Format {
+        Self {
             path: path.to_owned(),
             message: message.to_string(),
         }
     }
 }
 
-/// Attaches the path to an I/O error.
+/// Attaches the path to an error.
 trait At<T> {
     fn at(self, path: &Path) -> Result<T>;
 }
 
-impl<T> At<T> for io::Result<T> {
+impl<T, E: ToString> At<T> for std::result::Result<T, E> {
     fn at(self, path: &Path) -> Result<T> {
-        self.map_err(|cause| Error::Io {
-            path: path.to_owned(),
-            cause,
-        })
-    }
-}
-
-impl<T> At<T> for rustix::io::Result<T> {
-    fn at(self, path: &Path) -> Result<T> {
-        self.map_err(io::Error::from).at(path)
+        self.map_err(|error| Error::format(path, error))
     }
 }

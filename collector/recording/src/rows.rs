@@ -258,18 +258,7 @@ impl Rows {
         if !self.is_empty() {
             self.clear();
         }
-        let (ends, keys) = other.keys_of_rows();
-        if self.key_ends != ends || self.keys != keys {
-            self.differ();
-            self.keys.extend_from_slice(keys);
-            self.key_ends.extend_from_slice(ends);
-        }
-        self.len = other.len;
-        self.has_nulls = other.has_nulls;
-        self.has_others = other.has_others;
-        self.cells.extend_from_slice(&other.cells);
-        self.bytes.extend_from_slice(&other.bytes);
-        self.lists.extend_from_slice(&other.lists);
+        self.append(other);
     }
 
     /// Appends the rows of `other`, which may come from another source of the same table.
@@ -292,11 +281,6 @@ impl Rows {
         }));
         self.bytes.extend_from_slice(&other.bytes);
         self.lists.extend_from_slice(&other.lists);
-    }
-
-    fn keys_of_rows(&self) -> (&[usize], &[u8]) {
-        let ends = &self.key_ends[..self.len];
-        (ends, &self.keys[..ends.last().copied().unwrap_or(0)])
     }
 
     /// The entity strings of row `row`.

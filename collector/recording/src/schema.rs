@@ -142,53 +142,48 @@ pub struct Column {
 }
 
 impl Column {
-    /// A cumulative counter, stored as `uint64`.
-    #[must_use]
-    pub const fn counter(name: &'static str, unit: Unit, help: &'static str, source: &'static str) -> Self {
+    const fn new(
+        (name, storage, unit, kind): (&'static str, Type, Unit, Kind),
+        help: &'static str,
+        source: &'static str,
+        bounds: &'static [Option<f64>],
+    ) -> Self {
         Self {
             name: Cow::Borrowed(name),
-            storage: Type::Uint64,
+            storage,
             unit,
-            kind: Kind::Counter,
+            kind,
             better: Better::Neither,
             help: Cow::Borrowed(help),
             source: Cow::Borrowed(source),
-            bounds: Cow::Borrowed(&[]),
+            bounds: Cow::Borrowed(bounds),
             bits: None,
         }
+    }
+
+    /// A cumulative counter, stored as `uint64`.
+    #[must_use]
+    pub const fn counter(name: &'static str, unit: Unit, help: &'static str, source: &'static str) -> Self {
+        Self::new((name, Type::Uint64, unit, Kind::Counter), help, source, &[])
     }
 
     /// A gauge, stored as `uint64`.
     #[must_use]
     pub const fn gauge(name: &'static str, unit: Unit, help: &'static str, source: &'static str) -> Self {
-        let mut column = Self::counter(name, unit, help, source);
-        column.kind = Kind::Gauge;
-        column
+        Self::new((name, Type::Uint64, unit, Kind::Gauge), help, source, &[])
     }
 
     /// A fact as text.
     #[must_use]
     pub const fn info(name: &'static str, help: &'static str, source: &'static str) -> Self {
-        let mut column = Self::counter(name, Unit::One, help, source);
-        column.kind = Kind::Info;
-        column.storage = Type::Text;
-        column
+        Self::new((name, Type::Text, Unit::One, Kind::Info), help, source, &[])
     }
 
     /// Cumulative buckets with the bounds of [`histogram`].
     #[must_use]
     pub const fn buckets(name: &'static str, unit: Unit, help: &'static str, source: &'static str) -> Self {
-        Self {
-            name: Cow::Borrowed(name),
-            storage: Type::Buckets,
-            unit,
-            kind: Kind::Histogram,
-            better: Better::Neither,
-            help: Cow::Borrowed(help),
-            source: Cow::Borrowed(source),
-            bounds: Cow::Borrowed(&histogram::BOUNDS),
-            bits: None,
-        }
+        let column = (name, Type::Buckets, unit, Kind::Histogram);
+        Self::new(column, help, source, &histogram::BOUNDS)
     }
 
     /// The same column, marked as better when lower.
@@ -258,45 +253,42 @@ impl Schema {
     /// The journal marks missing values in 64 bits, one per column.
     pub const MAX_COLUMNS: usize = 64;
 
+    const fn new(
+        shape: Shape,
+        entity: &'static [Text],
+        columns: &'static [Column],
+        metrics: &'static [Column],
+    ) -> Self {
+        Self {
+            shape,
+            entity: Cow::Borrowed(entity),
+            columns: Cow::Borrowed(columns),
+            metrics: Cow::Borrowed(metrics),
+        }
+    }
+
     /// A table with fixed columns.
     #[must_use]
     pub const fn table(entity: &'static [Text], columns: &'static [Column]) -> Self {
-        Self {
-            shape: Shape::Table,
-            entity: Cow::Borrowed(entity),
-            columns: Cow::Borrowed(columns),
-            metrics: Cow::Borrowed(&[]),
-        }
+        Self::new(Shape::Table, entity, columns, &[])
     }
 
     /// An open key set of integers with the declared `metrics`.
     #[must_use]
     pub const fn metrics(metrics: &'static [Column]) -> Self {
-        Self {
-            shape: Shape::Metrics,
-            entity: Cow::Borrowed(METRIC),
-            columns: Cow::Borrowed(VALUE),
-            metrics: Cow::Borrowed(metrics),
-        }
+        Self::new(Shape::Metrics, METRIC, VALUE, metrics)
     }
 
     /// An open key set of integers and texts with the declared `metrics`.
     #[must_use]
     pub const fn metrics_or_text(metrics: &'static [Column]) -> Self {
-        Self {
-            shape: Shape::Metrics,
-            entity: Cow::Borrowed(METRIC),
-            columns: Cow::Borrowed(VALUE_OR_TEXT),
-            metrics: Cow::Borrowed(metrics),
-        }
+        Self::new(Shape::Metrics, METRIC, VALUE_OR_TEXT, metrics)
     }
 
     /// A table in which one column contains the buckets of a histogram.
     #[must_use]
     pub const fn histogram(entity: &'static [Text], columns: &'static [Column]) -> Self {
-        let mut schema = Self::table(entity, columns);
-        schema.shape = Shape::Histogram;
-        schema
+        Self::new(Shape::Histogram, entity, columns, &[])
     }
 
     /// Adds `columns` or `metrics` to a table's metadata; metrics only if `occurs` returns true. A
@@ -348,39 +340,31 @@ static VALUE_OR_TEXT: &[Column] = &[
 mod tests {
     use super::*;
 
+    static COLUMNS: &[Column] = &[
+        Column::counter("pgfault", Unit::One, "faults", "/proc/vmstat"),
+        Column::gauge("dirty", Unit::Kibibyte, "to be written", "/proc/vmstat").lower(),
+    ];
+
     #[test]
     fn a_schema_round_trips_through_the_header() {
-        static COLUMNS: &[Column] = &[
-            Column::counter("reads", Unit::One, "reads completed", "/proc/diskstats field 4"),
-            Column::gauge(
-                "in_flight",
-                Unit::One,
-                "requests in flight",
-                "/proc/diskstats field 12",
-            )
-            .lower(),
-            Column::info("model", "model name", "/sys"),
-        ];
-        static ENTITY: &[Text] = &[text("device")];
+        static ENTITY: &[Text] = &[text("node")];
         let schema = Schema::table(ENTITY, COLUMNS);
-        let text = serde_json::to_string(&schema).unwrap();
-        assert_eq!(serde_json::from_str::<Schema>(&text).unwrap(), schema);
+        let header = serde_json::to_string(&schema).unwrap();
+        assert_eq!(serde_json::from_str::<Schema>(&header).unwrap(), schema);
         let mut meta = json!({});
         schema.describe(&mut meta, |_| false);
-        assert_eq!(meta["columns"]["in_flight"]["better"], "lower");
-        assert_eq!(meta["columns"]["reads"]["unit"], "1");
-        assert_eq!(meta["columns"]["reads"]["source"], "/proc/diskstats field 4");
-        assert!(meta["columns"]["reads"].get("bounds").is_none());
+        let expected = json!({"columns": {
+            "pgfault": {"unit": "1", "kind": "counter", "help": "faults", "source": "/proc/vmstat"},
+            "dirty": {"unit": "kB", "kind": "gauge", "help": "to be written", "better": "lower",
+                "source": "/proc/vmstat"},
+        }});
+        assert_eq!(meta, expected);
     }
 
     #[test]
     fn only_metrics_that_occur_are_described() {
-        static KNOWN: &[Column] = &[
-            Column::counter("pgfault", Unit::One, "faults", "/proc/vmstat"),
-            Column::counter("gone", Unit::One, "not on this kernel", "/proc/vmstat"),
-        ];
         let mut meta = json!({});
-        Schema::metrics(KNOWN).describe(&mut meta, |name| name == "pgfault");
+        Schema::metrics(COLUMNS).describe(&mut meta, |name| name == "pgfault");
         let pgfault = json!({"unit": "1", "kind": "counter", "help": "faults"});
         assert_eq!(
             meta,

@@ -126,14 +126,13 @@ pub fn write_stream(
 /// When the file is not a table or does not have this key.
 pub fn read_meta(path: &Path) -> Result<Value> {
     let file = File::open(path).at(path)?;
-    let reader =
-        ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| parquet_error(path, error))?;
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).at(path)?;
     let pairs = reader.metadata().file_metadata().key_value_metadata();
     let text = pairs
         .and_then(|pairs| pairs.iter().find(|pair| pair.key == METADATA_KEY))
         .and_then(|pair| pair.value.as_deref())
         .ok_or_else(|| Error::format(path, "no metadata key `loadprint`: not a table of a recording"))?;
-    serde_json::from_str(text).map_err(|error| Error::format(path, error))
+    serde_json::from_str(text).at(path)
 }
 
 fn properties(schema: &Schema, meta: &Value, layout: Layout) -> WriterProperties {
@@ -180,13 +179,7 @@ fn properties(schema: &Schema, meta: &Value, layout: Layout) -> WriterProperties
 
 fn parquet_error(path: &Path, error: ParquetError) -> Error {
     match error {
-        ParquetError::External(inner) => match inner.downcast() {
-            Ok(cause) => Error::Io {
-                path: path.to_owned(),
-                cause: *cause,
-            },
-            Err(inner) => Error::format(path, inner),
-        },
+        ParquetError::External(cause) => Error::format(path, cause),
         other => Error::format(path, other),
     }
 }

@@ -1,7 +1,6 @@
 //! Collects one probe's rows of a whole recording as columns, sorts them by (entity, tick), and
 //! returns them in batches.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,11 +13,12 @@ use arrow_array::UInt32Array;
 use arrow_array::UInt64Array;
 use arrow_array::builder::ListBuilder;
 use arrow_array::builder::UInt64Builder;
+use arrow_schema::ArrowError;
 use arrow_schema::DataType;
 use arrow_schema::Field;
-use arrow_schema::SchemaRef;
+use indexmap::IndexSet;
 
-use crate::Error;
+use crate::At;
 use crate::Result;
 use crate::journal::body;
 use crate::rows::Rows;
@@ -39,15 +39,13 @@ pub(super) struct Columns {
     entity: Vec<String>,
     values: Vec<(String, Type)>,
     shape: Shape,
-    keys: Vec<Box<[u8]>>,
-    key_numbers: HashMap<Box<[u8]>, u32>,
+    keys: IndexSet<Box<[u8]>>,
     row_key: Vec<u32>,
     tick: Vec<u32>,
     nulls: Vec<u64>,
     /// Per column and row: the bits of a number, the number of a text, or the offset of a list.
     cells: Vec<Vec<u64>>,
-    texts: Vec<String>,
-    text_numbers: HashMap<Box<[u8]>, u64>,
+    texts: IndexSet<Box<[u8]>>,
     /// All lists in the journal's encoding: an hour of decoded lists does not fit into memory.
     lists: Vec<u8>,
     /// Row numbers in order of (entity, tick).
@@ -64,15 +62,13 @@ impl Columns {
         Self {
             entity: schema.entity.iter().map(ToString::to_string).collect(),
             shape: schema.shape,
-            keys: vec![],
-            key_numbers: HashMap::new(),
+            keys: IndexSet::new(),
             row_key: vec![],
             tick: vec![],
             nulls: vec![],
             cells: vec![vec![]; values.len()],
             values,
-            texts: vec![],
-            text_numbers: HashMap::new(),
+            texts: IndexSet::new(),
             lists: vec![],
             sorted: vec![],
         }
@@ -102,13 +98,7 @@ impl Columns {
         let width = self.values.len();
         for row in 0..rows.len() {
             let key = rows.key(row);
-            let number = self.key_numbers.get(key).copied().unwrap_or_else(|| {
-                self.keys.push(key.into());
-                let number = self.keys.len() as u32 - 1;
-                self.key_numbers.insert(key.into(), number);
-                number
-            });
-            self.row_key.push(number);
+            self.row_key.push(number(&mut self.keys, key) as u32);
             self.tick.push(tick);
             let mut nulls = 0;
             for column in 0..width {
@@ -118,7 +108,7 @@ impl Columns {
                         0
                     }
                     Value::Bits(bits) => bits,
-                    Value::Text(text) => self.text_number(text),
+                    Value::Text(text) => number(&mut self.texts, text) as u64,
                     Value::List(list) => {
                         let offset = self.lists.len() as u64;
                         body::encode_list(&mut vec![], list, &mut self.lists);
@@ -129,17 +119,6 @@ impl Columns {
             }
             self.nulls.push(nulls);
         }
-    }
-
-    fn text_number(&mut self, text: &[u8]) -> u64 {
-        if let Some(&number) = self.text_numbers.get(text) {
-            return number;
-        }
-        // The kernel does not restrict process names to UTF-8, Parquet does.
-        self.texts.push(String::from_utf8_lossy(text).into_owned());
-        let number = self.texts.len() as u64 - 1;
-        self.text_numbers.insert(text.into(), number);
-        number
     }
 
     /// Sorts the rows by (entity, tick); they arrive sorted by tick.
@@ -159,61 +138,38 @@ impl Columns {
             .sort_by_key(|&row| rank[self.row_key[row as usize] as usize]);
     }
 
-    pub(super) fn schema(&self) -> SchemaRef {
-        let mut fields: Vec<Field> = self
-            .entity
-            .iter()
-            .map(|name| Field::new(name, DataType::Utf8, false))
-            .collect();
-        let tick = Field::new("tick", DataType::UInt32, false);
-        match self.shape {
-            Shape::Metrics => fields.push(tick),
-            Shape::Table | Shape::Histogram => fields.insert(0, tick),
-        }
-        fields.extend(
-            self.values
-                .iter()
-                .map(|(name, storage)| Field::new(name, data_type(*storage), true)),
-        );
-        Arc::new(arrow_schema::Schema::new(fields))
-    }
-
     /// The table in batches; `path` appears in error messages.
     pub(super) fn batches(&self, path: &Path) -> impl Iterator<Item = Result<RecordBatch>> {
-        let schema = self.schema();
         let batch = if self.has_lists() { LIST_BATCH } else { BATCH };
-        self.sorted.chunks(batch).map(move |rows| {
-            let columns = self.arrays(rows);
-            RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|error| Error::format(path, error))
-        })
+        let batches = self.sorted.chunks(batch);
+        batches.map(|rows| self.batch(rows).at(path))
     }
 
-    fn arrays(&self, rows: &[u32]) -> Vec<ArrayRef> {
-        let names: Vec<Vec<_>> = self
-            .keys
-            .iter()
-            .map(|key| {
-                entity_parts(key)
-                    .map(|part| String::from_utf8_lossy(part))
-                    .collect()
-            })
-            .collect();
-        let mut arrays: Vec<ArrayRef> = (0..self.entity.len())
-            .map(|part| {
-                let strings = rows
-                    .iter()
-                    .map(|&row| names[self.row_key[row as usize] as usize][part].as_ref());
-                Arc::new(StringArray::from_iter_values(strings)) as ArrayRef
-            })
-            .collect();
+    /// The rows of these numbers.
+    pub(super) fn batch(&self, rows: &[u32]) -> std::result::Result<RecordBatch, ArrowError> {
+        let entities = self.entity.iter().enumerate().map(|(part, name)| {
+            let names: Vec<_> = self
+                .keys
+                .iter()
+                .map(|key| entity_parts(key).nth(part).map(String::from_utf8_lossy))
+                .collect();
+            let cells = rows
+                .iter()
+                .map(|&row| names[self.row_key[row as usize] as usize].as_deref());
+            let array: ArrayRef = Arc::new(cells.collect::<StringArray>());
+            (name.as_str(), array, false)
+        });
+        let mut columns: Vec<_> = entities.collect();
         let ticks = rows.iter().map(|&row| self.tick[row as usize]);
-        let ticks = Arc::new(UInt32Array::from_iter_values(ticks));
-        match self.shape {
-            Shape::Metrics => arrays.push(ticks),
-            Shape::Table | Shape::Histogram => arrays.insert(0, ticks),
-        }
-        arrays.extend((0..self.values.len()).map(|column| self.array(column, rows)));
-        arrays
+        let ticks: ArrayRef = Arc::new(UInt32Array::from_iter_values(ticks));
+        let place = match self.shape {
+            Shape::Metrics => columns.len(),
+            Shape::Table | Shape::Histogram => 0,
+        };
+        columns.insert(place, ("tick", ticks, false));
+        let values = self.values.iter().enumerate();
+        columns.extend(values.map(|(column, (name, _))| (name.as_str(), self.array(column, rows), true)));
+        RecordBatch::try_from_iter_with_nullable(columns)
     }
 
     fn array(&self, column: usize, rows: &[u32]) -> ArrayRef {
@@ -234,11 +190,14 @@ impl Columns {
                     .collect::<Float64Array>(),
             ),
             Type::Text => {
-                let texts = cells.map(|cell| cell.map(|number| self.texts[number as usize].as_str()));
+                // The kernel does not restrict process names to UTF-8, Parquet does.
+                let text = |number| String::from_utf8_lossy(&self.texts[number as usize]);
+                let texts = cells.map(|cell| cell.map(text));
                 Arc::new(texts.collect::<StringArray>())
             }
             Type::Buckets => {
-                let mut builder = ListBuilder::new(UInt64Builder::new()).with_field(list_item());
+                let item = Field::new("element", DataType::UInt64, false);
+                let mut builder = ListBuilder::new(UInt64Builder::new()).with_field(item);
                 let mut list = vec![];
                 for cell in cells {
                     if let Some(offset) = cell {
@@ -255,16 +214,8 @@ impl Columns {
     }
 }
 
-fn list_item() -> Field {
-    Field::new("element", DataType::UInt64, false)
-}
-
-fn data_type(storage: Type) -> DataType {
-    match storage {
-        Type::Uint64 => DataType::UInt64,
-        Type::Int64 => DataType::Int64,
-        Type::Double => DataType::Float64,
-        Type::Text => DataType::Utf8,
-        Type::Buckets => DataType::List(Arc::new(list_item())),
-    }
+/// The number of `bytes` in the order of first occurrence.
+fn number(known: &mut IndexSet<Box<[u8]>>, bytes: &[u8]) -> usize {
+    let number = known.get_index_of(bytes);
+    number.unwrap_or_else(|| known.insert_full(bytes.into()).0)
 }

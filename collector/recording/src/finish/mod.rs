@@ -11,6 +11,7 @@ use std::path::Path;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::At;
 use crate::Error;
 use crate::Result;
 use crate::files;
@@ -79,8 +80,9 @@ pub fn journal(role: &Path) -> Result<Finished> {
             let schema = &probe.schema;
             let mut meta = metadata(&header, &probe.name, json!(schema.shape), json!(schema.entity));
             schema.describe(&mut meta, |name| columns.has_entity(name));
-            let (layout, batches) = (columns.layout(), columns.batches(&path));
-            let rows = table::write_stream(&path, &meta, layout, &columns.schema(), batches)?;
+            let schema = columns.batch(&[]).at(&path)?.schema();
+            let batches = columns.batches(&path);
+            let rows = table::write_stream(&path, &meta, columns.layout(), &schema, batches)?;
             finished.tables.push((probe.name.clone(), rows));
         }
     }
@@ -123,16 +125,13 @@ fn collect(journal: &Path, probe: usize, header: &Header) -> Result<Columns> {
     let mut columns = Columns::new(schema);
     let mut decoder = Decoder::new(schema);
     let mut rows = Rows::default();
-    for_each_tick(journal, |mut tick| {
+    for_each_tick(journal, |tick| {
         if tick.is_key {
             decoder.reset();
         }
-        while let Some(section) = tick.next_section() {
-            let section = section.ok()?;
-            if section.probe == probe {
-                decoder.decode(&section, &mut rows)?;
-                columns.push(tick.stamp.tick, &rows);
-            }
+        for section in tick.sections.iter().filter(|section| section.probe == probe) {
+            decoder.decode(section, &mut rows)?;
+            columns.push(tick.stamp.tick, &rows);
         }
         Some(())
     })?;

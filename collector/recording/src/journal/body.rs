@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 
+use indexmap::IndexSet;
+
 use super::Section;
 use super::varint;
 use crate::rows::Rows;
 use crate::rows::Value;
-use crate::schema::Column;
 use crate::schema::Schema;
 use crate::schema::Type;
 
@@ -20,7 +21,7 @@ const MAX_LIST: usize = 1 << 16;
 #[derive(Debug, Default)]
 struct State {
     /// Encoded entities by number.
-    keys: Vec<Box<[u8]>>,
+    keys: IndexSet<Box<[u8]>>,
     /// Key numbers of the previous tick's rows.
     order: Vec<u32>,
     /// Missing cells by key number, one bit per column.
@@ -30,24 +31,14 @@ struct State {
     /// Last buckets by key number and column, for columns that hold buckets.
     lists: HashMap<usize, Vec<u64>>,
     /// Strings by number.
-    texts: Vec<Box<[u8]>>,
+    texts: IndexSet<Box<[u8]>>,
 }
 
 impl State {
-    fn clear(&mut self) {
-        self.keys.clear();
-        self.order.clear();
-        self.nulls.clear();
-        self.values.clear();
-        self.lists.clear();
-        self.texts.clear();
-    }
-
-    fn add_key(&mut self, key: &[u8], width: usize) -> u32 {
-        self.keys.push(key.into());
+    fn add_key(&mut self, key: &[u8], width: usize) -> usize {
         self.nulls.push(0);
         self.values.resize(self.values.len() + width, 0);
-        self.keys.len() as u32 - 1
+        self.keys.insert_full(key.into()).0
     }
 }
 
@@ -55,8 +46,6 @@ impl State {
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
     state: State,
-    numbers: HashMap<Box<[u8]>, u32>,
-    text_numbers: HashMap<Box<[u8]>, u32>,
     order: Vec<u32>,
     nulls: Vec<u64>,
     /// Generation of the previous tick's rows; 0 after a key tick.
@@ -102,9 +91,7 @@ impl Encoder {
                         varint::put_signed(out, bits.wrapping_sub(*before).cast_signed());
                         *before = bits;
                     }
-                    Value::Text(text) => {
-                        encode_text(&mut self.state, &mut self.text_numbers, slot, text, out);
-                    }
+                    Value::Text(text) => encode_text(&mut self.state, slot, text, out),
                     Value::List(list) => {
                         encode_list(self.state.lists.entry(slot).or_default(), list, out);
                     }
@@ -116,11 +103,7 @@ impl Encoder {
 
     /// Discards the state, for a key tick.
     pub(super) fn reset(&mut self) {
-        self.generation = 0;
-        self.has_nulls = false;
-        self.state.clear();
-        self.numbers.clear();
-        self.text_numbers.clear();
+        *self = Self::default();
     }
 
     /// Fills `self.order`; writes nothing and returns true if the entities are those of the
@@ -137,20 +120,13 @@ impl Encoder {
         varint::put(out, rows.len() as u64);
         for row in 0..rows.len() {
             let key = rows.key(row);
-            let number = match self.numbers.get(key) {
-                Some(&number) => {
-                    varint::put(out, u64::from(number) + 1);
-                    number
-                }
-                None => {
-                    varint::put(out, 0);
-                    out.extend_from_slice(key);
-                    let number = state.add_key(key, width);
-                    self.numbers.insert(key.into(), number);
-                    number
-                }
-            };
-            self.order.push(number);
+            let number = state.keys.get_index_of(key);
+            varint::put(out, number.map_or(0, |number| number as u64 + 1));
+            let number = number.unwrap_or_else(|| {
+                out.extend_from_slice(key);
+                state.add_key(key, width)
+            });
+            self.order.push(number as u32);
         }
         false
     }
@@ -180,29 +156,24 @@ impl Encoder {
 
 /// Texts are numbered in the order of their first occurrence; `slot` has number + 1 of the cell's
 /// last text.
-fn encode_text(
-    state: &mut State,
-    numbers: &mut HashMap<Box<[u8]>, u32>,
-    slot: usize,
-    text: &[u8],
-    out: &mut Vec<u8>,
-) {
-    let before = state.values[slot];
-    if before > 0 && *state.texts[before as usize - 1] == *text {
-        varint::put(out, before);
-        return;
+fn encode_text(state: &mut State, slot: usize, text: &[u8], out: &mut Vec<u8>) {
+    let before = &mut state.values[slot];
+    let last = (*before as usize)
+        .checked_sub(1)
+        .and_then(|last| state.texts.get_index(last));
+    // Usually it is the last one, which needs no hash.
+    if last.is_none_or(|last| **last != *text) {
+        let Some(number) = state.texts.get_index_of(text) else {
+            varint::put(out, 0);
+            varint::put(out, text.len() as u64);
+            out.extend_from_slice(text);
+            state.texts.insert(text.into());
+            *before = state.texts.len() as u64;
+            return;
+        };
+        *before = number as u64 + 1;
     }
-    if let Some(&number) = numbers.get(text) {
-        state.values[slot] = u64::from(number) + 1;
-        varint::put(out, u64::from(number) + 1);
-        return;
-    }
-    varint::put(out, 0);
-    varint::put(out, text.len() as u64);
-    out.extend_from_slice(text);
-    numbers.insert(text.into(), state.texts.len() as u32);
-    state.texts.push(text.into());
-    state.values[slot] = state.texts.len() as u64;
+    varint::put(out, *before);
 }
 
 /// Encodes a list: its length, then runs of the count of unchanged buckets, the count of changed
@@ -271,22 +242,17 @@ impl Decoder {
     /// A decoder for a probe with `schema`.
     #[must_use]
     pub fn new(schema: &Schema) -> Self {
-        let types = schema
-            .columns
-            .iter()
-            .map(|column: &Column| column.storage)
-            .collect();
         Self {
             state: State::default(),
             entities: schema.entity.len(),
-            types,
+            types: schema.columns.iter().map(|column| column.storage).collect(),
             row_nulls: vec![],
         }
     }
 
     /// Discards the state. Call it at every key tick before decoding its sections.
     pub fn reset(&mut self) {
-        self.state.clear();
+        self.state = State::default();
     }
 
     /// Replaces `rows` by the rows of `section`; `None` if the bytes are invalid.
@@ -328,12 +294,12 @@ impl Decoder {
                     self.state
                         .add_key(&start[..start.len() - body.len()], self.types.len())
                 }
-                number => u32::try_from(number - 1).ok()?,
+                number => usize::try_from(number - 1).ok()?,
             };
-            if number as usize >= self.state.keys.len() {
+            if number >= self.state.keys.len() {
                 return None;
             }
-            self.state.order.push(number);
+            self.state.order.push(number as u32);
         }
         Some(())
     }
@@ -358,10 +324,10 @@ impl Decoder {
                     let mut text = varint::take(body)?;
                     if text == 0 {
                         let length = varint::take(body)?;
-                        state.texts.push(varint::take_bytes(body, length)?.into());
+                        state.texts.insert(varint::take_bytes(body, length)?.into());
                         text = state.texts.len() as u64;
                     }
-                    rows.text(state.texts.get(usize::try_from(text - 1).ok()?)?);
+                    rows.text(state.texts.get_index(usize::try_from(text - 1).ok()?)?);
                 }
                 Type::Buckets => {
                     let list = state.lists.entry(slot).or_default();

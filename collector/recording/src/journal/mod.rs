@@ -135,7 +135,7 @@ pub struct End {
 }
 
 /// The number and the times of a tick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// Number from 0; missed ticks have numbers, too.
     pub tick: u32,

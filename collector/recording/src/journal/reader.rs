@@ -87,10 +87,8 @@ impl Reader {
         // The names of tables come from here.
         let is_plain = |name: &str| Path::new(name).file_name() == Some(OsStr::new(name));
         if let Some(probe) = header.probes.iter().find(|probe| !is_plain(&probe.name)) {
-            return Err(Error::format(
-                path,
-                format!("`{}` is not a file name", probe.name),
-            ));
+            let message = format!("`{}` is not a file name", probe.name);
+            return Err(Error::format(path, message));
         }
         let valid = (MAGIC.len() + 8 + payload.len()) as u64;
         Ok(Self {
@@ -121,10 +119,8 @@ impl Reader {
         let offset = self.valid;
         self.valid += 8 + self.payload.len() as u64;
         let malformed = || {
-            Error::format(
-                &self.path,
-                format!("the frame at byte {offset} cannot be decoded"),
-            )
+            let message = format!("the frame at byte {offset} cannot be decoded");
+            Error::format(&self.path, message)
         };
         if let Some(json) = self.payload.strip_prefix(b"E") {
             return serde_json::from_slice(json)
@@ -147,19 +143,19 @@ impl Reader {
 /// Reads one frame's payload; false if the `left` bytes do not start with a valid frame.
 fn read_frame(file: &mut impl Read, payload: &mut Vec<u8>, left: u64) -> std::io::Result<bool> {
     payload.clear();
-    let mut head = [0; 8];
-    match file.read_exact(&mut head) {
-        Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
-        Err(error) => return Err(error),
+    let (mut length, mut checksum) = ([0; 4], [0; 4]);
+    for head in [&mut length, &mut checksum] {
+        match file.read_exact(head) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
+            other => other?,
+        }
     }
-    let [l0, l1, l2, l3, c0, c1, c2, c3] = head;
-    let length = u32::from_le_bytes([l0, l1, l2, l3]);
+    let length = u32::from_le_bytes(length);
     // A file system may fill the end of the file with zero bytes after a power loss.
     if length == 0 || length > MAX_FRAME || u64::from(length) + 8 > left {
         return Ok(false);
     }
     file.take(u64::from(length)).read_to_end(payload)?;
     let whole = payload.len() as u64 == u64::from(length);
-    Ok(whole && crc32c::crc32c(payload) == u32::from_le_bytes([c0, c1, c2, c3]))
+    Ok(whole && crc32c::crc32c(payload) == u32::from_le_bytes(checksum))
 }

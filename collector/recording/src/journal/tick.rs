@@ -25,8 +25,8 @@ pub struct Tick<'a> {
     pub stamp: Stamp,
     /// True if decoding can start here.
     pub is_key: bool,
-    rest: &'a [u8],
-    end_before: i64,
+    /// The probes that were read, in the order of the reads.
+    pub sections: Vec<Section<'a>>,
 }
 
 /// The section of one probe.
@@ -57,7 +57,7 @@ pub(super) fn put_stamp(out: &mut Vec<u8>, stamp: &Stamp, before: Option<&Stamp>
 }
 
 impl<'a> Tick<'a> {
-    /// Decodes number and times of a payload; `before` are those of the previous tick.
+    /// Decodes a payload except the bodies of its sections; `before` is the stamp of the previous tick.
     pub(super) fn parse(payload: &'a [u8], before: Option<&Stamp>) -> Option<Self> {
         let mut rest = payload.strip_prefix(b"T")?;
         let is_key = varint::take_bytes(&mut rest, 1)?[0] & KEY_TICK != 0;
@@ -78,32 +78,27 @@ impl<'a> Tick<'a> {
             realtime_ns,
             missed,
         };
+        let mut sections = vec![];
+        let mut end_before = start_ns;
+        while !rest.is_empty() {
+            let section = Section::take(&mut rest, end_before)?;
+            end_before = section.end_ns;
+            sections.push(section);
+        }
         Some(Self {
             stamp,
             is_key,
-            rest,
-            end_before: start_ns,
+            sections,
         })
     }
+}
 
-    /// The next section, or `None` at the end.
-    ///
-    /// # Errors
-    /// When the bytes are invalid.
-    pub fn next_section(&mut self) -> Option<Result<Section<'a>, ()>> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        Some(self.take_section().ok_or(()))
-    }
-
-    fn take_section(&mut self) -> Option<Section<'a>> {
-        let rest = &mut self.rest;
+impl<'a> Section<'a> {
+    fn take(rest: &mut &'a [u8], end_before: i64) -> Option<Self> {
         let probe = usize::try_from(varint::take(rest)?).ok()?;
         let status = Status::from_byte(varint::take_bytes(rest, 1)?[0])?;
-        let start_ns = self.end_before.wrapping_add(varint::take_signed(rest)?);
+        let start_ns = end_before.wrapping_add(varint::take_signed(rest)?);
         let end_ns = start_ns.wrapping_add(varint::take(rest)?.cast_signed());
-        self.end_before = end_ns;
         let reason = match status {
             Status::Ok | Status::Skipped => None,
             Status::Failed | Status::Unavailable => {
@@ -112,14 +107,13 @@ impl<'a> Tick<'a> {
             }
         };
         let length = varint::take(rest)?;
-        let body = varint::take_bytes(rest, length)?;
-        Some(Section {
+        Some(Self {
             probe,
             status,
             start_ns,
             end_ns,
             reason,
-            body,
+            body: varint::take_bytes(rest, length)?,
         })
     }
 }

@@ -17,11 +17,9 @@ use super::body::Encoder;
 use super::tick::put_stamp;
 use super::varint;
 use crate::At;
-use crate::Error;
 use crate::Result;
 use crate::files;
 use crate::rows::Rows;
-use crate::schema::Schema;
 
 /// An open journal.
 #[derive(Debug)]
@@ -43,16 +41,8 @@ impl Writer {
     /// Creates the journal with its header in one step.
     ///
     /// # Errors
-    /// When the file cannot be written, or a probe has more than [`Schema::MAX_COLUMNS`] columns.
+    /// When the file cannot be written.
     pub fn create(path: &Path, header: &Header) -> Result<Self> {
-        for probe in &header.probes {
-            if probe.schema.columns.len() > Schema::MAX_COLUMNS {
-                return Err(Error::format(
-                    path,
-                    format!("{}: more than 64 columns", probe.name),
-                ));
-            }
-        }
         let mut frame = vec![];
         put_json(&mut frame, b'H', path, header)?;
         let mut start = MAGIC.to_vec();
@@ -66,25 +56,16 @@ impl Writer {
             .iter()
             .map(|probe| (probe.schema.columns.len(), Encoder::default()))
             .collect();
-        let now = Stamp {
-            tick: 0,
-            intended_ns: 0,
-            start_ns: 0,
-            realtime_ns: 0,
-            missed: 0,
-        };
-        let length = start.len() as u64;
-        let path = path.to_owned();
         Ok(Self {
             file,
-            path,
-            length,
+            path: path.to_owned(),
+            length: start.len() as u64,
             frame,
             body: vec![],
             probes,
             written: 0,
             before: None,
-            now,
+            now: Stamp::default(),
             end_before: 0,
         })
     }
@@ -174,7 +155,7 @@ impl Writer {
 fn put_json(frame: &mut Vec<u8>, tag: u8, path: &Path, value: &impl Serialize) -> Result<()> {
     frame.extend_from_slice(&[0; 8]);
     frame.push(tag);
-    serde_json::to_writer(&mut *frame, value).map_err(|error| Error::format(path, error))?;
+    serde_json::to_writer(&mut *frame, value).at(path)?;
     seal(frame);
     Ok(())
 }

@@ -2,7 +2,6 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use loadprint_recording::journal::End;
@@ -17,7 +16,6 @@ use loadprint_recording::rows::Rows;
 use loadprint_recording::rows::Value;
 use loadprint_recording::schema::Column;
 use loadprint_recording::schema::Schema;
-use loadprint_recording::schema::Shape;
 use loadprint_recording::schema::Text;
 use loadprint_recording::schema::Type;
 use loadprint_recording::schema::Unit;
@@ -50,28 +48,22 @@ static DISK: &[Column] = &[
     Column::info("model", "model name", "/sys"),
 ];
 static DISK_ENTITY: &[Text] = &[text("device"), text("queue")];
-static TEXTS: &[Column] = &[
-    Column::gauge("value", Unit::One, "as printed", "see metrics").stored(Type::Int64),
-    Column::info("text", "values that are not numbers", "see metrics"),
-];
 static KNOWN: &[Column] = &[Column::gauge("Dirty", Unit::Kibibyte, "waiting", "/proc/meminfo")];
 static LATENCY_ENTITY: &[Text] = &[text("device")];
 
 /// A table, an open key set with texts, and a histogram.
 pub fn schemas() -> Vec<Schema> {
-    let mut metrics = Schema::metrics(KNOWN);
-    metrics.columns = Cow::Borrowed(TEXTS);
     let mut buckets =
         Column::counter("buckets", Unit::Microsecond, "time per request", "test").stored(Type::Buckets);
     buckets.bounds = vec![Some(0.0), Some(1.0), Some(2.0), None].into();
-    let mut histogram = Schema::table(LATENCY_ENTITY, &[]);
-    histogram.shape = Shape::Histogram;
-    histogram.columns = vec![
-        buckets,
-        Column::counter("sum", Unit::Microsecond, "of all", "test"),
+    let sum = Column::counter("sum", Unit::Microsecond, "of all", "test");
+    let mut histogram = Schema::histogram(LATENCY_ENTITY, &[]);
+    histogram.columns = vec![buckets, sum].into();
+    vec![
+        Schema::table(DISK_ENTITY, DISK),
+        Schema::metrics_or_text(KNOWN),
+        histogram,
     ]
-    .into();
-    vec![Schema::table(DISK_ENTITY, DISK), metrics, histogram]
 }
 
 pub fn header(schemas: &[Schema]) -> Header {
@@ -180,13 +172,12 @@ pub fn write_journal(path: &Path, ticks: u32) -> Vec<u64> {
         writer.commit().unwrap();
         ends.push(length());
     }
-    writer
-        .end(&End {
-            ended: Ended::Duration,
-            last_tick: ticks.checked_sub(1),
-            missed: 0,
-        })
-        .unwrap();
+    let end = End {
+        ended: Ended::Duration,
+        last_tick: ticks.checked_sub(1),
+        missed: 0,
+    };
+    writer.end(&end).unwrap();
     ends.push(length());
     ends
 }

@@ -5,16 +5,12 @@ use std::fs::File;
 use std::path::Path;
 
 use crate::common::write_journal;
-use arrow_array::Array;
-use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
-use arrow_array::types::Int64Type;
-use arrow_array::types::UInt32Type;
-use arrow_array::types::UInt64Type;
 use loadprint_recording::finish;
 use loadprint_recording::table::read_meta;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::ConvertedType;
+use parquet::file::reader::FileReader;
+use parquet::file::reader::SerializedFileReader;
+use serde_json::json;
 use tempfile::TempDir;
 use tempfile::tempdir;
 
@@ -25,60 +21,59 @@ fn recorded(ticks: u32) -> TempDir {
     dir
 }
 
-fn read(path: &Path) -> RecordBatch {
-    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
-    reader
-        .with_batch_size(1 << 20)
-        .build()
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
+fn open(path: &Path) -> SerializedFileReader<File> {
+    SerializedFileReader::new(File::open(path).unwrap()).unwrap()
 }
 
-fn names(batch: &RecordBatch) -> Vec<String> {
-    let schema = batch.schema();
-    schema.fields().iter().map(|field| field.name().clone()).collect()
+/// The rows of a table as the Parquet reader prints them.
+fn read(path: &Path) -> Vec<String> {
+    let rows = open(path).into_iter();
+    rows.map(|row| row.unwrap().to_string()).collect()
 }
 
-fn strings(batch: &RecordBatch, column: &str) -> Vec<Option<String>> {
-    let column = batch.column_by_name(column).unwrap();
-    column
-        .as_string::<i32>()
-        .iter()
-        .map(|text| text.map(str::to_owned))
-        .collect()
+/// The names and types of the columns.
+fn types(path: &Path) -> String {
+    let reader = open(path);
+    let columns = reader.metadata().file_metadata().schema_descr().columns().iter();
+    let columns = columns.map(|column| match column.converted_type() {
+        ConvertedType::NONE => format!("{} {}", column.name(), column.physical_type()),
+        kind => format!("{} {kind}", column.name()),
+    });
+    columns.collect::<Vec<_>>().join(", ")
 }
 
 #[test]
 fn a_table_is_sorted_by_entity_and_tick_and_keeps_its_types() {
     let dir = recorded(70);
-    let table = read(&dir.path().join("disk.parquet"));
-    let expected = ["tick", "device", "queue", "reads", "cutime", "avg10", "model"];
-    assert_eq!(names(&table), expected);
-    let devices = strings(&table, "device");
-    let is_sorted = |row: usize| devices[row].as_deref() == Some(["dm-0", "vda"][row / 70]);
-    assert!((0..140).all(is_sorted));
-    let ticks = table.column(0).as_primitive::<UInt32Type>();
-    assert!((0..140).all(|row| ticks.value(row) as usize == row % 70));
-    let reads = table.column(3).as_primitive::<UInt64Type>();
-    assert_eq!((reads.value(0), reads.value(69)), (1000, 1207));
-    assert_eq!(table.column(4).as_primitive::<Int64Type>().value(3), -8);
-    let averages = table.column(5).as_primitive::<Float64Type>();
-    assert!(averages.is_null(1) && averages.is_valid(0));
-    assert_eq!(averages.value(0), 0.25);
-    assert_eq!(strings(&table, "model")[75].as_deref(), Some("vda"));
+    let path = dir.path().join("disk.parquet");
+    let row = |tick: usize, device: &str| {
+        let average = if tick % 3 == 1 { "null" } else { "0.25" };
+        let (reads, cutime) = (1000 + 3 * tick, -5 - tick as i64);
+        format!(
+            "{{tick: {tick}, device: \"{device}\", queue: \"0\", reads: {reads}, cutime: {cutime}, avg10: {average}, model: \"{device}\"}}"
+        )
+    };
+    let expected = ["dm-0", "vda"].map(|device| (0..70).map(move |tick| row(tick, device)));
+    assert_eq!(read(&path), expected.into_iter().flatten().collect::<Vec<_>>());
+    assert_eq!(
+        types(&path),
+        "tick UINT_32, device UTF8, queue UTF8, reads UINT_64, cutime INT64, avg10 DOUBLE, model UTF8"
+    );
 }
 
 #[test]
 fn an_open_key_set_has_values_or_texts() {
-    let dir = recorded(3);
-    let table = read(&dir.path().join("memory.parquet"));
-    assert_eq!(names(&table), ["metric", "tick", "value", "text"]);
-    assert_eq!(table.column(2).as_primitive::<Int64Type>().value(0), 77);
-    assert!(table.column(2).is_null(3));
-    assert_eq!(strings(&table, "text")[3].as_deref(), Some("9.7.4"));
-    let meta = read_meta(&dir.path().join("memory.parquet")).unwrap();
+    let dir = recorded(2);
+    let path = dir.path().join("memory.parquet");
+    let expected = [
+        r#"{metric: "Dirty", tick: 0, value: 77, text: null}"#,
+        r#"{metric: "Dirty", tick: 1, value: 77, text: null}"#,
+        r#"{metric: "version", tick: 0, value: null, text: "9.7.4"}"#,
+        r#"{metric: "version", tick: 1, value: null, text: "9.7.4"}"#,
+    ];
+    assert_eq!(read(&path), expected);
+    assert_eq!(types(&path), "metric UTF8, tick UINT_32, value INT64, text UTF8");
+    let meta = read_meta(&path).unwrap();
     assert_eq!(meta["metrics"]["Dirty"]["unit"], "kB");
     assert_eq!(meta["shape"], "metrics");
 }
@@ -87,24 +82,21 @@ fn an_open_key_set_has_values_or_texts() {
 fn histograms_have_bounds_and_a_failed_tick_has_no_row() {
     let dir = recorded(5);
     let path = dir.path().join("latency.parquet");
-    let table = read(&path);
-    assert_eq!(table.num_rows(), 4);
-    let ticks = table.column(0).as_primitive::<UInt32Type>();
-    assert_eq!(ticks.values().to_vec(), [0, 1, 3, 4]);
-    let buckets = table.column_by_name("buckets").unwrap().as_list::<i32>().value(3);
-    assert_eq!(buckets.as_primitive::<UInt64Type>().values().to_vec(), [4, 8, 0]);
+    let expected = [
+        r#"{tick: 0, device: "vda", buckets: [0, 0, 0], sum: 0}"#,
+        r#"{tick: 1, device: "vda", buckets: [1, 2, 0], sum: 5}"#,
+        r#"{tick: 3, device: "vda", buckets: [3, 6, 0], sum: 15}"#,
+        r#"{tick: 4, device: "vda", buckets: [4, 8, 0], sum: 20}"#,
+    ];
+    assert_eq!(read(&path), expected);
     let meta = read_meta(&path).unwrap();
-    assert_eq!(
-        meta["columns"]["buckets"]["bounds"],
-        serde_json::json!([0.0, 1.0, 2.0, null])
-    );
+    assert_eq!(meta["columns"]["buckets"]["bounds"], json!([0.0, 1.0, 2.0, null]));
 }
 
 #[test]
 fn long_tables_of_lists_have_row_groups_with_statistics_of_ticks() {
     let groups = |ticks, name: &str| -> Vec<(i64, bool)> {
-        let file = File::open(recorded(ticks).path().join(name)).unwrap();
-        let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+        let reader = open(&recorded(ticks).path().join(name));
         let groups = reader.metadata().row_groups().iter();
         groups
             .map(|group| (group.num_rows(), group.column(0).statistics().is_some()))
@@ -122,33 +114,16 @@ fn long_tables_of_lists_have_row_groups_with_statistics_of_ticks() {
 fn the_table_ticks_contains_times_failures_and_the_end() {
     let dir = recorded(5);
     let path = dir.path().join("ticks.parquet");
-    let table = read(&path);
-    assert_eq!(table.num_rows(), 15);
-    let (status, reason) = (strings(&table, "status"), strings(&table, "reason"));
-    let failed = status.iter().filter(|status| status.as_deref() == Some("failed"));
-    assert_eq!(failed.count(), 1);
+    let rows = read(&path);
+    assert_eq!(rows.len(), 15);
     assert_eq!(
-        (status[12].as_deref(), reason[12].as_deref()),
-        (Some("failed"), Some("no such device"))
+        rows[3],
+        "{tick: 3, probe: \"disk\", intended_ns: 3000000000, start_ns: 3000780235, end_ns: 3000780245, realtime_ns: 1795226979562874278, status: \"ok\", missed: 0, reason: null}"
     );
-    assert_eq!(reason[0], None);
-    let stamp = |column: &str, row| {
-        table
-            .column_by_name(column)
-            .unwrap()
-            .as_primitive::<Int64Type>()
-            .value(row)
-    };
-    assert_eq!(stamp("intended_ns", 3), 3_000_000_000);
-    assert_eq!(stamp("end_ns", 8) - stamp("start_ns", 8), 10);
-    assert_eq!(
-        stamp("realtime_ns", 0) - stamp("start_ns", 0),
-        1_795_226_976_562_094_043
-    );
+    assert!(rows[12].starts_with("{tick: 2, probe: \"latency\","));
+    assert!(rows[12].ends_with("status: \"failed\", missed: 0, reason: \"no such device\"}"));
+    assert_eq!(rows.iter().filter(|row| row.contains("failed")).count(), 1);
     let meta = read_meta(&path).unwrap();
-    assert_eq!(
-        (meta["ticks"].as_u64(), meta["ended"].as_str()),
-        (Some(5), Some("duration"))
-    );
+    assert_eq!(json!([meta["ticks"], meta["ended"]]), json!([5, "duration"]));
     assert_eq!(meta["probes"][2]["name"], "latency");
 }
