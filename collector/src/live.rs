@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 use serde_json::json;
 
 use crate::opened_probe::OpenedProbe;
-use crate::outcome::Outcome;
+use crate::probe_sampler::Outcome;
 
 /// The file, which is removed when the recording ends.
 #[derive(Debug)]

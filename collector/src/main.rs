@@ -6,13 +6,10 @@ mod cli;
 #[cfg(feature = "mysql")]
 mod cli_mysql;
 mod cli_scrape;
-mod descriptor_limit;
 mod fingerprint;
-mod journal_dir;
 mod list_probes;
 mod live;
 mod opened_probe;
-mod outcome;
 mod pid_file;
 mod probe_sampler;
 mod record;
@@ -21,7 +18,6 @@ mod schedule;
 mod standalone_run;
 mod tick_journal;
 mod tick_loop;
-mod version;
 mod wakeup;
 
 use std::io;
@@ -38,6 +34,9 @@ use cli::FingerprintOptions;
 use loadprint_probes::Host;
 use loadprint_probes::symbols::helper;
 use loadprint_recording::files;
+
+/// The name and version of this program, as every file that it writes records them.
+const WRITER: &str = concat!("loadprint-collect ", env!("CARGO_PKG_VERSION"));
 
 fn main() -> ExitCode {
     let result = match Cli::try_parse() {

@@ -7,21 +7,34 @@ use loadprint_probes::ProbeError;
 use loadprint_probes::RecordedFile;
 use loadprint_recording::clock;
 use loadprint_recording::journal::Status;
+use loadprint_recording::rows::Rows;
 
 use crate::opened_probe::OpenedProbe;
-use crate::outcome::Outcome;
 
-/// Why the probes are read; it selects the probes that are due.
+/// Status, times and rows of the newest read.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Whether the read succeeded.
+    pub status: Status,
+    /// Start of the read (CLOCK_MONOTONIC).
+    pub start_ns: i64,
+    /// End of the read (CLOCK_MONOTONIC).
+    pub end_ns: i64,
+    /// Why the read failed or was skipped.
+    pub reason: String,
+    /// The rows; those of the previous read where a tick skips the probe.
+    pub rows: Rows,
+}
+
+/// Which probes a tick reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SampleReason {
-    /// The first tick of a recording.
-    FirstTick,
-    /// A scheduled tick, by number.
-    Tick(u32),
-    /// A tick that reads all probes: a measurement window begins or ends here.
-    WindowEdge,
-    /// The last tick.
-    LastTick,
+pub enum SampleScope {
+    /// The probes that are due.
+    Due,
+    /// All probes: a measurement window begins or ends here.
+    All,
+    /// All probes with a long timeout: there is no later tick.
+    Last,
 }
 
 /// The probes and the outcome of the newest read of each.
@@ -63,17 +76,18 @@ impl ProbeSampler {
             .collect()
     }
 
-    /// Reads every probe that is due: the quick ones first, then those that read in the background.
-    pub fn sample(&mut self, reason: SampleReason) {
+    /// Reads every probe that is due at this tick: the quick ones first, then those that read in the
+    /// background.
+    pub fn sample(&mut self, scope: SampleScope, tick: u32) {
         let threads_every = self.threads_every;
-        let is_due = |cadence| match (cadence, reason) {
-            (Cadence::Every, _)
-            | (_, SampleReason::FirstTick | SampleReason::WindowEdge | SampleReason::LastTick) => true,
-            (Cadence::Nth, SampleReason::Tick(tick)) => tick.is_multiple_of(threads_every),
-            (Cadence::Slow, SampleReason::Tick(tick)) => {
-                tick.is_multiple_of(threads_every.saturating_mul(10))
-            }
-            (Cadence::Ends, SampleReason::Tick(_)) => false,
+        let is_due = |cadence| {
+            scope != SampleScope::Due
+                || match cadence {
+                    Cadence::Every => true,
+                    Cadence::Nth => tick.is_multiple_of(threads_every),
+                    Cadence::Slow => tick.is_multiple_of(threads_every.saturating_mul(10)),
+                    Cadence::Ends => false,
+                }
         };
         for opened in &mut self.probes {
             if let Ok(probe) = &mut opened.probe
@@ -82,9 +96,9 @@ impl ProbeSampler {
                 probe.begin();
             }
         }
-        let timeout = match reason {
-            SampleReason::LastTick => FINAL_TIMEOUT,
-            SampleReason::FirstTick | SampleReason::WindowEdge | SampleReason::Tick(_) => self.timeout,
+        let timeout = match scope {
+            SampleScope::Last => FINAL_TIMEOUT,
+            SampleScope::Due | SampleScope::All => self.timeout,
         };
         let is_pending = |opened: &OpenedProbe| opened.probe.as_ref().is_ok_and(|probe| probe.is_pending());
         let (slow, quick): (Vec<_>, Vec<_>) =

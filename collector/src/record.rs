@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::Context;
 use loadprint_probes::Host;
@@ -21,12 +22,16 @@ use loadprint_recording::journal::Header;
 use loadprint_recording::journal::Writer;
 use loadprint_recording::manifest;
 use loadprint_recording::staging::StagingDir;
+use rustix::process::Resource;
+use rustix::process::Rlimit;
+use rustix::process::getrlimit;
+use rustix::process::setrlimit;
 
+use crate::WRITER;
 use crate::capabilities;
 use crate::cli::RecordOptions;
-use crate::descriptor_limit::raise_descriptor_limit;
 use crate::fingerprint;
-use crate::journal_dir::journal_dir;
+use crate::fingerprint::storage;
 use crate::live::Live;
 use crate::opened_probe::OpenedProbe;
 use crate::opened_probe::open_probes;
@@ -36,8 +41,10 @@ use crate::sadc::Sadc;
 use crate::standalone_run;
 use crate::tick_journal::TickJournal;
 use crate::tick_loop;
-use crate::version::WRITER;
 use crate::wakeup::Signals;
+
+/// A file system in memory on every Linux (shm_overview(7)).
+const SHM: &str = "/dev/shm";
 
 /// Records until a signal, the duration or the deadline, then writes the tables.
 ///
@@ -118,6 +125,36 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     drop(pid_file);
     eprintln!("{}", summary(&finished));
     Ok(())
+}
+
+/// Raises the soft limit on open files to the hard limit: each watched thread needs two descriptors.
+fn raise_descriptor_limit() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    if current != maximum
+        && let Err(error) = setrlimit(Resource::Nofile, raised)
+    {
+        eprintln!(
+            "loadprint-collect: warning: cannot raise the limit on open files, some threads may be missing: {error}"
+        );
+    }
+}
+
+/// `option` if given; `/dev/shm` if the role's directory shares a disk with `data_dir`; else the
+/// role's directory.
+fn journal_dir(host: &Host, role_dir: &Path, option: Option<&Path>, data_dir: Option<&Path>) -> PathBuf {
+    if let Some(dir) = option {
+        return dir.to_owned();
+    }
+    let is_shared = data_dir.is_some_and(|data| storage::share_a_disk(host, role_dir, data));
+    if is_shared && Path::new(SHM).is_dir() {
+        PathBuf::from(SHM)
+    } else {
+        role_dir.to_owned()
+    }
 }
 
 /// The content of fingerprint.json.

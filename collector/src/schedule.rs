@@ -64,48 +64,23 @@ mod tests {
     #[test]
     fn missed_ticks_are_counted_and_not_caught_up() {
         let mut schedule = Schedule::new(1000, 10);
-        assert_eq!(
-            schedule.next(900),
-            Due {
-                tick: 0,
-                intended_ns: 1000,
-                missed: 0
-            }
-        );
-        assert_eq!(
-            schedule.next(1009),
-            Due {
-                tick: 1,
-                intended_ns: 1010,
-                missed: 0
-            }
-        );
         // At 1029 the tick of 1020 is 9 ns late, less than an interval. At 1057 those of 1030 and
         // 1040 are missed.
-        assert_eq!(
-            schedule.next(1029),
-            Due {
-                tick: 2,
-                intended_ns: 1020,
-                missed: 0
-            }
-        );
-        assert_eq!(
-            schedule.next(1057),
-            Due {
-                tick: 5,
-                intended_ns: 1050,
-                missed: 2
-            }
-        );
-        assert_eq!(
-            schedule.next(1057),
-            Due {
-                tick: 6,
-                intended_ns: 1060,
-                missed: 0
-            }
-        );
+        for (now_ns, tick, missed) in [
+            (900, 0, 0),
+            (1009, 1, 0),
+            (1029, 2, 0),
+            (1057, 5, 2),
+            (1057, 6, 0),
+        ] {
+            let intended_ns = 1000 + 10 * i64::from(tick);
+            let due = Due {
+                tick,
+                intended_ns,
+                missed,
+            };
+            assert_eq!(schedule.next(now_ns), due);
+        }
     }
 
     #[test]

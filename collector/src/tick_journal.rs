@@ -11,19 +11,8 @@ use loadprint_recording::journal::Writer;
 use crate::live::Live;
 use crate::opened_probe::OpenedProbe;
 use crate::probe_sampler::ProbeSampler;
-use crate::probe_sampler::SampleReason;
+use crate::probe_sampler::SampleScope;
 use crate::schedule::Due;
-
-/// Which probes a tick reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SampleScope {
-    /// The probes that are due.
-    Due,
-    /// All probes: a measurement window begins or ends here.
-    All,
-    /// All probes with a long timeout: there is no later tick.
-    Last,
-}
 
 /// The probes of a recording and its open journal.
 #[derive(Debug)]
@@ -62,14 +51,13 @@ impl TickJournal {
     pub fn tick(&mut self, due: Due, scope: SampleScope) -> loadprint_recording::Result<()> {
         let start_ns = clock::monotonic_ns();
         let realtime_ns = clock::realtime_ns();
-        let reason = match (scope, self.ticks) {
-            (SampleScope::Last, _) => SampleReason::LastTick,
-            (SampleScope::Due | SampleScope::All, 0) => SampleReason::FirstTick,
-            (SampleScope::All, _) => SampleReason::WindowEdge,
-            (SampleScope::Due, _) => SampleReason::Tick(due.tick),
+        // The first tick reads all probes.
+        let scope = match scope {
+            SampleScope::Due if self.ticks == 0 => SampleScope::All,
+            scope => scope,
         };
         // Encoding follows all reads, so that the sources are read close together.
-        self.sampler.sample(reason);
+        self.sampler.sample(scope, due.tick);
         let Due {
             tick,
             intended_ns,

@@ -7,8 +7,8 @@ use loadprint_recording::journal::Ended;
 
 use crate::cli::RecordOptions;
 use crate::pid_file::PidFile;
+use crate::probe_sampler::SampleScope;
 use crate::schedule::Schedule;
-use crate::tick_journal::SampleScope;
 use crate::tick_journal::TickJournal;
 use crate::wakeup::Signals;
 use crate::wakeup::Wakeup;

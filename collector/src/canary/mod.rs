@@ -22,7 +22,7 @@ use loadprint_recording::files;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::version::WRITER;
+use crate::WRITER;
 use crate::wakeup::Signals;
 
 const EXAMPLES: &str = "\

@@ -5,33 +5,12 @@ use std::collections::BTreeSet;
 
 use loadprint_probes::Host;
 use loadprint_probes::options::CpuSet;
-use serde::Serialize;
 use serde_json::Value;
 use serde_json::json;
 
 use super::line;
 use super::names;
 use super::number;
-
-#[derive(Debug, Serialize)]
-struct Cpu {
-    cpu: u32,
-    package: Option<i64>,
-    core: Option<i64>,
-    siblings: Option<String>,
-}
-
-impl Cpu {
-    fn read(host: &Host, cpu: u32) -> Self {
-        let topology = |name: &str| host.sys(&format!("devices/system/cpu/cpu{cpu}/topology/{name}"));
-        Self {
-            cpu,
-            package: number(&topology("physical_package_id")),
-            core: number(&topology("core_id")),
-            siblings: line(&topology("thread_siblings_list")),
-        }
-    }
-}
 
 /// The object `cpus`.
 pub fn read(host: &Host) -> Value {
@@ -42,15 +21,16 @@ pub fn read(host: &Host) -> Value {
             .find(|line| line.split(':').next().is_some_and(|key| key.trim() == name))?;
         value.split_once(':').map(|(_, value)| value.trim().to_owned())
     };
-    let list: Vec<Cpu> = online(host)
-        .into_iter()
-        .map(|number| Cpu::read(host, number))
-        .collect();
-    let packages: BTreeSet<_> = list.iter().filter_map(|cpu| cpu.package).collect();
-    let cores: BTreeSet<_> = list
-        .iter()
-        .filter_map(|cpu| Some((cpu.package?, cpu.core?)))
-        .collect();
+    let (mut packages, mut cores, mut list) = (BTreeSet::new(), BTreeSet::new(), vec![]);
+    for cpu in online(host) {
+        let topology = |name: &str| host.sys(&format!("devices/system/cpu/cpu{cpu}/topology/{name}"));
+        let package = number(&topology("physical_package_id"));
+        let core = number(&topology("core_id"));
+        let siblings = line(&topology("thread_siblings_list"));
+        packages.extend(package);
+        cores.extend(package.zip(core));
+        list.push(json!({"cpu": cpu, "package": package, "core": core, "siblings": siblings}));
+    }
     let known = |count: usize| (count > 0).then_some(count);
     let nodes = names(&host.sys("devices/system/node"));
     let nodes: Vec<Value> = nodes

@@ -95,33 +95,27 @@ mod tests {
 
     #[test]
     fn the_strictest_group_of_the_process_applies() {
-        let files = [
+        let unified: &[_] = &[
             ("a/cpu.max", "150000 100000\n"),
             ("a/b/cpu.max", "400000 200000\n"),
             ("a/b/memory.max", "max\n"),
             ("a/memory.max", "1073741824\n"),
             ("c/cpu.max", "10000 100000\n"),
         ];
-        let actual = limits("0::/a/b\n", &files);
-        assert_eq!(
-            actual,
-            json!({"cpu_quota_us": 150_000, "cpu_period_us": 100_000, "memory_bytes": 1_073_741_824})
-        );
-    }
-
-    #[test]
-    fn cgroup_v1_has_a_tree_for_each_controller() {
-        let files = [
+        // cgroup v1 has a tree for each controller.
+        let version_1: &[_] = &[
             ("cpu,cpuacct/x/cpu.cfs_quota_us", "50000\n"),
             ("cpu,cpuacct/x/cpu.cfs_period_us", "100000\n"),
             ("cpu,cpuacct/cpu.cfs_quota_us", "-1\n"),
             ("memory/memory.limit_in_bytes", "9223372036854771712\n"),
         ];
-        let actual = limits("3:memory:/y\n2:cpu,cpuacct:/x\n", &files);
-        assert_eq!(
-            actual,
-            json!({"cpu_quota_us": 50_000, "cpu_period_us": 100_000, "memory_bytes": null})
-        );
+        for (groups, files, quota, memory) in [
+            ("0::/a/b\n", unified, 150_000, Some(1_073_741_824)),
+            ("3:memory:/y\n2:cpu,cpuacct:/x\n", version_1, 50_000, None),
+        ] {
+            let expected = json!({"cpu_quota_us": quota, "cpu_period_us": 100_000, "memory_bytes": memory});
+            assert_eq!(limits(groups, files), expected, "{groups}");
+        }
     }
 
     #[test]

@@ -4,7 +4,6 @@
 mod block;
 mod cpus;
 mod identity;
-mod interrupts;
 mod limits;
 pub mod storage;
 
@@ -116,7 +115,7 @@ pub fn read(
         "boost": boost(host),
         "limits": limits::read(host),
         "block_devices": block::devices(host),
-        "interrupts": interrupts::devices(host, &storage),
+        "interrupts": block::interrupts(host, &storage),
         "storage": storage,
         "root": storage::root(host),
         "nics": block::nics(host),

@@ -43,7 +43,7 @@ pub enum ProbeStatus {
 }
 
 /// The result of a probe's read at a tick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Status {
     /// Read.
@@ -53,6 +53,7 @@ pub enum Status {
     /// Cannot be read on this host; at the first tick only.
     Unavailable = 2,
     /// Not due at this tick, or the read has not ended yet.
+    #[default]
     Skipped = 3,
 }
 
