@@ -1,111 +1,96 @@
-"""Runs the playbook as a user does, and waits for the points at which the tests break it."""
+"""Runs the campaigns of campaigns.yml as a user does, and reads what they leave."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import yaml
 from ports import free_port
+from programs import ROOT, finished, in_measure_phase, read, started
 
-from . import ROOT
-
-TINY = Path(__file__).with_name("tiny.yml")
 # The same in all campaigns of this process: an execution that resumes has its ports as before.
 SERVER_PORT = free_port()
 EXPORTER_PORTS = {"node_exporter": free_port(), "mysqld_exporter": free_port()}
 
 
-def command(runs: Path, *arguments: str, campaign: Path = TINY) -> list[str]:
+def known(name: str) -> dict[str, Any]:
+    """Read a campaign of campaigns.yml."""
+    return dict(yaml.safe_load(Path(__file__).with_name("campaigns.yml").read_text())[name])
+
+
+def written(place: Path, name: str, **changes: Any) -> Path:
+    """Write the file of a campaign into the directory `place`, with other values of some keys."""
+    path = place / f"{name}.yml"
+    # JSON is YAML
+    path.write_text(json.dumps({"name": name, "title": "a campaign of the tests"} | known(name) | changes))
+    return path
+
+
+def command(file: Path, runs: Path, *settings: str, inventory: Path | None = None) -> list[str]:
     """Give the command line that runs a campaign with its results below `runs`."""
-    settings = (
-        f"campaign_file={campaign}",
-        f"campaign_runs_dir={runs}",
-        f"server_port={SERVER_PORT}",
-        json.dumps({"exporter_ports": EXPORTER_PORTS}),
-        *arguments,
-    )
-    return [str(ROOT / "characterize"), *(word for setting in settings for word in ("-e", setting))]
+    settings = (f"campaign_file={file}", f"campaign_runs_dir={runs}", *settings)
+    hosts = ["-i", str(inventory)] if inventory else []
+    return [str(ROOT / "characterize"), *hosts, *(word for each in settings for word in ("-e", each))]
 
 
-def start(runs: Path, *arguments: str, campaign: Path = TINY) -> subprocess.Popen[str]:
-    """Start a campaign in a separate session, its output in `runs`/output."""
-    with (runs / "output").open("w") as output:
-        return subprocess.Popen(
-            command(runs, *arguments, campaign=campaign),
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,
-        )
+def _here(name: str, runs: Path, settings: Iterable[str]) -> list[str]:
+    """Give the command line of a campaign on this host, with ports of this process."""
+    runs.mkdir(exist_ok=True)
+    ports = (f"server_port={SERVER_PORT}", json.dumps({"exporter_ports": EXPORTER_PORTS}))
+    return command(written(runs, name), runs, *ports, *settings)
 
 
-def run(runs: Path, *arguments: str, campaign: Path = TINY) -> subprocess.CompletedProcess[str]:
-    """Run a campaign to its end."""
-    return subprocess.run(
-        command(runs, *arguments, campaign=campaign),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        check=False,
-        env=os.environ | {"COLUMNS": "100"},
-    )
+def start(name: str, runs: Path, *settings: str) -> subprocess.Popen[str]:
+    """Start a campaign on this host, its output in `runs`/output."""
+    return started(_here(name, runs, settings), runs / "output")
 
 
-def status(runs: Path) -> dict[str, Any]:
-    """Read the supervisor's status of the campaign with results below `runs`; empty while there is none."""
-    for execution in runs.glob("*/2*"):
-        try:
-            text = Path(f"/dev/shm/loadprint/{execution.name}/status.json").read_text()
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        return dict(json.loads(text))
-    return {}
+def run(name: str, runs: Path, *settings: str) -> subprocess.CompletedProcess[str]:
+    """Run a campaign on this host to its end."""
+    return finished(_here(name, runs, settings))
 
 
 def running(runs: Path, name: str) -> int | None:
-    """Give the pid of a process of the campaign while it runs."""
-    for process in status(runs).get("processes", []):
-        if process["name"] == name and process["state"] == "running":
-            return int(process["pid"])
+    """Give the pid of a process of the campaign while it runs, from its supervisor's status."""
+    for execution in runs.glob("*/2*"):
+        status = Path(f"/dev/shm/loadprint/{execution.name}/status.json")
+        for process in read(status)["processes"] if status.exists() else []:
+            if process["name"] == name and process["state"] == "running":
+                return int(process["pid"])
     return None
 
 
-def wait_for(what: str, condition: Callable[[], Any], seconds: float = 900) -> Any:
-    """Poll until the condition gives something, and return that."""
-    deadline = time.monotonic() + seconds
-    while not (result := condition()):
-        assert time.monotonic() < deadline, f"{what}: not within {seconds:.0f} s"
-        time.sleep(0.05)
-    return result
+def measuring(runs: Path, since_ns: int = 0) -> str | None:
+    """Name the run whose load, started after a time, is in its measure phase now."""
+    return next((run.name for run in runs.glob("*/2*/*") if in_measure_phase(run, since_ns)), None)
 
 
-def measuring(runs: Path) -> str | None:
-    """Name the run whose load is in its measure phase now."""
-    return in_measure_phase(runs.glob("*/2*/*/load/phases.jsonl"))
-
-
-def in_measure_phase(files: Iterable[Path], since_ns: int = 0) -> str | None:
-    """Name the run of a phases.jsonl, begun after a time, that ends with the start of `measure`."""
-    for phases in files:
-        # what follows the last end of a line is being written
-        whole, _, _ = phases.read_text().rpartition("\n")
-        lines = [json.loads(line) for line in whole.splitlines()]
-        if not lines or lines[0]["realtime_ns"] < since_ns:
-            continue
-        if (lines[-1]["phase"], lines[-1]["event"]) == ("measure", "begin"):
-            return phases.parts[-3]
-    return None
+def newest(runs: Path) -> Path:
+    """Give the directory of the newest execution."""
+    return sorted(runs.glob("*/2*"))[-1]
 
 
 def statuses(runs: Path) -> dict[str, str]:
-    """Give {run: status} of the newest execution."""
-    executions = sorted(runs.glob("*/2*"))
-    files = executions[-1].glob("*/run.json") if executions else []
-    return {path.parent.name: json.loads(path.read_text())["status"] for path in files}
+    """Give {run: status} of the newest execution; empty before the first one."""
+    files = newest(runs).glob("*/run.json") if any(runs.glob("*/2*")) else []
+    return {path.parent.name: read(path)["status"] for path in files}
+
+
+def complete(runs: Path) -> set[str]:
+    """Name the complete runs of the newest execution."""
+    return {run for run, status in statuses(runs).items() if status == "complete"}
+
+
+def document(runs: Path, run: str) -> dict[str, Any]:
+    """Read run.json of a run of the newest execution."""
+    return read(newest(runs) / run / "run.json")
+
+
+def rows(sql: str) -> list[Any]:
+    """Run a query over tables of runs."""
+    return duckdb.execute(sql).fetchall()

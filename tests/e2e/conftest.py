@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from .hosts import Bench, bench
 from .machine import isolated
 
 
@@ -23,3 +24,10 @@ def isolation(request: pytest.FixtureRequest) -> Iterator[None]:
         print(f"\n/tmp of the failed tests: {outside}")
     else:
         shutil.rmtree(outside)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """A server's host and a load's host."""
+    with bench(tmp_path_factory.mktemp("pair")) as made:
+        yield made

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .hosts import run
+from programs import printed as run
 
 SIZE = 3 << 30  # sparse
 

@@ -14,14 +14,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from . import ROOT
+from programs import ENVIRONMENT, ROOT, finished, playbook, started, wait_for
+from programs import printed as run
+
+from . import campaigns
 
 SERVERS = ROOT / "var/servers"
 PACKAGES = "openssh-server,sudo,python3,iproute2,procps,util-linux,ca-certificates"
@@ -103,16 +105,7 @@ def _unpacked(system: System) -> Path:
     return system.root
 
 
-def run(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command that must succeed."""
-    done = subprocess.run(
-        [str(word) for word in words], text=True, capture_output=True, check=False, **options
-    )
-    assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
-    return done
-
-
-@dataclass
+@dataclass(eq=False)
 class Host:
     """One host.
 
@@ -141,37 +134,39 @@ class Host:
 
     def shell(self, script: str) -> str:
         """Run a shell script as root inside the host, and give its output."""
+        return run(*self.inside(), "sh", "-c", script)
+
+    def inside(self) -> list[str]:
+        """Give the words before a command that runs it as root inside the host."""
         assert self.sshd is not None
-        return run(
-            "nsenter", "-t", str(self.sshd.pid), "-m", "-n", "-u", "-r", "-w", "sh", "-c", script
-        ).stdout
+        return ["nsenter", "-t", str(self.sshd.pid), "-m", "-n", "-u", "-r", "-w"]
 
     def start(self) -> None:
         """Boot: new mounts, an SSH server with the keys that it had."""
-        log = (self.place / "sshd.log").open("w")
+        log = self.place / "sshd.log"
         inside = ["nsenter", f"--net={NETWORKS / self.name}", "unshare", "--mount", "--uts"]
         places = (self.place, self.data, self.name, SERVERS, self.system.root, self.machine)
         boot = ["sh", "-c", BOOT, "sh", *map(str, places)]
-        self.sshd = subprocess.Popen(
-            [*inside, "--propagation", "private", *boot], stdout=log, stderr=log, text=True
-        )
-        deadline = time.monotonic() + 60
-        while "Server listening" not in (self.place / "sshd.log").read_text():
-            assert self.sshd.poll() is None, (self.place / "sshd.log").read_text()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        with log.open("w") as output:
+            self.sshd = sshd = subprocess.Popen(
+                [*inside, "--propagation", "private", *boot], stdout=output, stderr=output, text=True
+            )
+        wait_for("sshd", lambda: "Server listening" in log.read_text() or sshd.poll() is not None)
+        assert sshd.poll() is None, log.read_text()
 
     def kill(self) -> None:
         """End every process at once, as a power failure does; its disk stays."""
-        deadline = time.monotonic() + 30
-        while alive := self.processes():
-            assert time.monotonic() < deadline, alive
+
+        def ended() -> bool:
+            alive = self.processes()
             for pid in alive:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             if self.sshd is not None:
                 self.sshd.poll()
-            time.sleep(0.02)
+            return not alive
+
+        wait_for("the end of all processes", ended, 30)
         if self.sshd is not None:
             self.sshd.wait()
             self.sshd = None
@@ -187,6 +182,14 @@ def network(pid: int) -> int | None:
         return None
 
 
+def name_of(pid: int) -> str:
+    """Name of a process; empty if it ended meanwhile."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
 @dataclass
 class Bench:
     """A control node, one server and load hosts, joined by a network."""
@@ -194,7 +197,6 @@ class Bench:
     place: Path
     hosts: list[Host]
     forwarder: subprocess.Popen[str] | None = None
-    variables: dict[str, Any] = field(default_factory=dict)
     process: subprocess.Popen[str] | None = None  # the command that was started last
 
     @property
@@ -211,56 +213,63 @@ class Bench:
 
     @property
     def inventory(self) -> Path:
-        """Write the inventory, as a user does."""
+        """Write the inventory of a campaign, as a user does."""
+        return self.listed({"server": {self.server: {}}, "load": {self.loads[0]: {}}})
 
-        def entries(hosts: Sequence[Host]) -> dict[str, Any]:
-            return {"hosts": {host.name: self.variables_of(host) for host in hosts}}
-
-        document = {
-            "all": {
-                "vars": self.common,
-                "children": {"server": entries([self.server]), "load": entries(self.loads[:1])},
-            }
-        }
-        path = self.place / "hosts.yml"
-        path.write_text(json.dumps(document))
-        return path
-
-    @staticmethod
-    def variables_of(host: Host) -> dict[str, Any]:
-        """Give the variables of a host in an inventory."""
-        return {"ansible_host": host.address, "server_address": host.address}
-
-    @property
-    def common(self) -> dict[str, Any]:
-        """Give the variables of all hosts in an inventory."""
+    def listed(self, groups: dict[str, dict[Host, dict[str, str]]]) -> Path:
+        """Write an inventory of groups of hosts with further variables."""
         keys = f"-o UserKnownHostsFile={self.place}/known_hosts -o IdentitiesOnly=yes"
-        return {
+        common = {
             "ansible_user": "admin",
             "ansible_become": True,
             "ansible_ssh_private_key_file": str(self.place / "key"),
             "ansible_ssh_common_args": keys,
             "server_cache_dir": "/srv/servers",
-            **self.variables,
         }
+        children = {
+            group: {
+                "hosts": {
+                    host.name: {"ansible_host": host.address, "server_address": host.address, **more}
+                    for host, more in hosts.items()
+                }
+            }
+            for group, hosts in groups.items()
+        }
+        path = self.place / "inventory.yml"
+        path.write_text(json.dumps({"all": {"vars": common, "children": children}}))
+        return path
 
     def command(self, *arguments: str | Path) -> list[str]:
         """Give the command line that runs a program on the control node."""
         return ["nsenter", f"--net={NETWORKS}/control", *map(str, arguments)]
 
-    def campaign(self, campaign: Path, *settings: str) -> list[str]:
+    def campaign(self, campaign: Path, *settings: str, inventory: Path | None = None) -> list[str]:
         """Give the command line of ./characterize on these hosts."""
-        words = [f"campaign_file={campaign}", f"campaign_runs_dir={self.runs}", *settings]
-        return self.command(
-            ROOT / "characterize", "-i", self.inventory, *(word for each in words for word in ("-e", each))
-        )
+        hosts = inventory or self.inventory
+        return self.command(*campaigns.command(campaign, self.runs, *settings, inventory=hosts))
 
     def playbook(self, name: str, inventory: Path, **variables: Any) -> list[str]:
         """Give the command line of a playbook on hosts of this bench."""
-        return self.command(
-            "env", f"ANSIBLE_CONFIG={ROOT}/ansible/ansible.cfg", ROOT / ".venv/bin/ansible-playbook",
-            "-i", inventory, ROOT / f"ansible/{name}.yml", "-e", json.dumps(variables),
-        )  # fmt: skip
+        return self.command(*playbook(name, "-i", inventory, **variables))
+
+    def written(self, *, sides: tuple[str, ...] = ("near",), repeats: int = 1, **side: Any) -> Path:
+        """Write the campaign `hosts` with these equal sides; `side` overrides keys of all of them."""
+        [original] = campaigns.known("hosts")["sides"].values()
+        changed = {"sides": dict.fromkeys(sides, original | side), "reference": sides[0], "repeats": repeats}
+        return campaigns.written(self.place, "hosts", **changed)
+
+    def left(self) -> dict[str, list[str]]:
+        """List the programs that run on each host, without the SSH server."""
+        names = {host.name: map(name_of, host.processes()) for host in self.hosts}
+        return {
+            host: [name for name in running if name.startswith(("loadprint", "mysqld", "sadc"))]
+            for host, running in names.items()
+        }
+
+    def has_left(self) -> bool:
+        """Whether a program runs on any host, or there is a supervisor's directory."""
+        alive = [host for host in self.hosts if host.sshd is not None]
+        return any(self.left().values()) or any(host.shell("ls /dev/shm") for host in alive)
 
     def environment(self) -> dict[str, str]:
         """Keep the files of ansible and ssh in the bench's directory; give this machine's user no sudo."""
@@ -268,30 +277,22 @@ class Bench:
         sudo.parent.mkdir(exist_ok=True)
         sudo.write_text("#!/bin/sh\necho 'no sudo on the control node' >&2\nexit 1\n")
         sudo.chmod(0o755)
-        return os.environ | {
+        return ENVIRONMENT | {
             "PATH": f"{sudo.parent}:{os.environ['PATH']}",
             "ANSIBLE_BECOME_ALLOW_SAME_USER": "true",  # else root does not need it
             "ANSIBLE_HOME": str(self.place / "ansible"),
             "ANSIBLE_LOCAL_TEMP": str(self.place / "ansible/tmp"),
             "ANSIBLE_SSH_CONTROL_PATH_DIR": str(self.place / "cp"),
-            "COLUMNS": "100",
         }
 
     def start(self, command: Sequence[str]) -> subprocess.Popen[str]:
         """Start a command in a separate session, its output in the bench's file `output`."""
-        with (self.place / "output").open("w") as output:
-            self.process = subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
-                start_new_session=True, env=self.environment(),
-            )  # fmt: skip
+        self.process = started(command, self.place / "output", env=self.environment())
         return self.process
 
     def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
-        return subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
-            check=False, env=self.environment(),
-        )  # fmt: skip
+        return finished(command, env=self.environment())
 
     def output(self) -> str:
         """Give the output of the command that was started last."""
@@ -304,12 +305,11 @@ class Bench:
     def set(self, what: str, value: float) -> None:
         """Set `delay` (ms, each way) or `loss` (share) between the hosts."""
         assert self.forwarder is not None
-        forwarder_input, forwarder_output = self.forwarder.stdin, self.forwarder.stdout
-        assert forwarder_input is not None
-        assert forwarder_output is not None
-        forwarder_input.write(f"{what} {value}\n")
-        forwarder_input.flush()
-        assert forwarder_output.readline() == "done\n"
+        assert self.forwarder.stdin is not None
+        assert self.forwarder.stdout is not None
+        self.forwarder.stdin.write(f"{what} {value}\n")
+        self.forwarder.stdin.flush()
+        assert self.forwarder.stdout.readline() == "done\n"
 
 
 def cable(name: str, address: str) -> None:

@@ -21,9 +21,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from programs import ROOT
+
 # A server may shut down slowly; far longer than any wait of a passing test.
 PATIENCE_S = 300.0
-ROOT = Path(__file__).resolve().parents[2]
 PRIVATE = ("/tmp", "/dev/shm", "/run/netns")
 SHARED = ("/run", "/run/lock", "/var/lib", "/var/tmp", "/etc", "/sys/class/net")
 OURS = re.compile(r"loadprint|^lp(\d+)n\d+$")  # lpPIDnN: a veth of the supervisor PID

@@ -1,4 +1,4 @@
-"""Gives the hosts of a bench a mirror of packages: a proxy on the control node."""
+"""Gives hosts of a bench access to packages: a proxy on the control node, in front of a real mirror."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+
+from .hosts import NETWORKS, SUBNET, Host
 
 DEBIAN = "http://deb.debian.org/debian"
 CLONE_NEWNET = 0x40000000  # include/uapi/linux/sched.h
@@ -38,19 +39,24 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def mirror(network: Path, address: str, real: str = DEBIAN) -> Iterator[str]:
-    """Serve the mirror `real` in a network namespace; give its URL."""
+def packages(*hosts: Host, real: str = DEBIAN, suite: str = "bookworm main") -> Iterator[None]:
+    """Name the mirror `real` as the only source of packages of the hosts, which have no lists of them."""
     libc = ctypes.CDLL(None, use_errno=True)
-    home, there = (os.open(path, os.O_RDONLY) for path in ("/proc/thread-self/ns/net", network))
+    home, there = (os.open(path, os.O_RDONLY) for path in ("/proc/thread-self/ns/net", NETWORKS / "control"))
     # a socket stays in the namespace in which it was made
     assert libc.setns(there, CLONE_NEWNET) == 0
     try:
-        server = ThreadingHTTPServer((address, 0), type("Of", (Handler,), {"real": real}))
+        server = ThreadingHTTPServer((f"{SUBNET}1", 0), type("Of", (Handler,), {"real": real}))
     finally:
         assert libc.setns(home, CLONE_NEWNET) == 0
         os.close(home)
         os.close(there)
     with server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://{address}:{server.server_port}"
+        for host in hosts:
+            host.shell(
+                "rm -rf /var/lib/apt/lists/* /etc/apt/sources.list.d/*;"
+                f"echo 'deb http://{SUBNET}1:{server.server_port} {suite}' >/etc/apt/sources.list"
+            )
+        yield
         server.shutdown()

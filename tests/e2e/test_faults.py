@@ -6,16 +6,15 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
+from programs import wait_for
 
 from . import campaigns
 from .machine import look, settled
-
-FAULTS = Path(__file__).with_name("faults.yml")
 
 
 @pytest.fixture
@@ -27,8 +26,8 @@ def runs(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_server_that_dies_fails_its_run_only(runs: Path) -> None:
     # a second repeat, because a table needs both sides
-    campaign = campaigns.start(runs, json.dumps({"campaign_set": ["repeats=2"]}), campaign=FAULTS)
-    broken = campaigns.wait_for("the first measure phase", lambda: campaigns.measuring(runs))
+    campaign = campaigns.start("faults", runs, json.dumps({"campaign_set": ["repeats=2"]}))
+    broken = wait_for("the first measure phase", lambda: campaigns.measuring(runs))
     server = campaigns.running(runs, "server")
     assert server is not None
     os.kill(server, signal.SIGKILL)
@@ -37,7 +36,7 @@ def test_a_server_that_dies_fails_its_run_only(runs: Path) -> None:
     statuses = campaigns.statuses(runs)
     assert statuses.pop(broken) == "failed", output
     assert set(statuses.values()) == {"complete"}, output
-    reason = json.loads(next(runs.glob(f"*/2*/{broken}/run.json")).read_text())["reason"]
+    reason = campaigns.document(runs, broken)["reason"]
     assert "the server died (signal KILL)" in reason
     table = output[output.index("\nsides ") :]
     assert broken in table, table
@@ -45,10 +44,10 @@ def test_a_server_that_dies_fails_its_run_only(runs: Path) -> None:
 
 def test_an_interrupted_campaign_leaves_nothing_and_resumes_with_its_complete_runs(runs: Path) -> None:
     before = look()
-    for number, complete in ((signal.SIGINT, ()), (signal.SIGTERM, ()), (signal.SIGKILL, ("b1-few-r1",))):
-        campaign = campaigns.start(runs, campaign=FAULTS)
-        campaigns.wait_for("a complete run", partial(finished, runs, complete))
-        interrupted = campaigns.wait_for("a measure phase", lambda: campaigns.measuring(runs))
+    for number, complete in ((signal.SIGINT, 0), (signal.SIGTERM, 0), (signal.SIGKILL, 1)):
+        campaign = campaigns.start("faults", runs)
+        wait_for("a complete run", partial(has_complete, runs, complete))
+        interrupted = wait_for("a measure phase", lambda: campaigns.measuring(runs))
         # A terminal sends Ctrl-C to the whole group; the others hit ansible-playbook alone.
         (os.killpg if number == signal.SIGINT else os.kill)(campaign.pid, number)
         campaign.wait()
@@ -57,16 +56,15 @@ def test_an_interrupted_campaign_leaves_nothing_and_resumes_with_its_complete_ru
         phases = next(runs.glob(f"*/2*/{interrupted}/load/phases.jsonl"))
         phases.rename(phases.with_name("phases-of-the-interrupted"))
     kept = manifest(runs, "b1-few-r1").stat().st_mtime_ns
-    done = campaigns.run(runs, campaign=FAULTS)
+    done = campaigns.run("faults", runs)
     assert done.returncode == 0, done.stdout
     assert campaigns.statuses(runs) == {"b1-few-r1": "complete", "b1-more-r1": "complete"}
     assert len(list(runs.glob("*/2*"))) == 1, "it began a new execution"
     assert manifest(runs, "b1-few-r1").stat().st_mtime_ns == kept
 
 
-def finished(runs: Path, wanted: Sequence[str]) -> bool:
-    statuses = campaigns.statuses(runs)
-    return all(statuses.get(run) == "complete" for run in wanted)
+def has_complete(runs: Path, count: int) -> bool:
+    return len(campaigns.complete(runs)) >= count
 
 
 def manifest(runs: Path, run: str) -> Path:
@@ -75,7 +73,7 @@ def manifest(runs: Path, run: str) -> Path:
 
 def test_a_port_that_is_taken_is_named(runs: Path) -> None:
     with socket.create_server(("127.0.0.1", campaigns.SERVER_PORT)):
-        done = campaigns.run(runs, campaign=FAULTS)
+        done = campaigns.run("faults", runs)
     assert done.returncode != 0
     assert str(campaigns.SERVER_PORT) in done.stdout
     assert "server_port" in done.stdout

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+from programs import running, wait_for
 from table_rows import table_rows
 
-from . import campaigns, hosts_campaign
-from .hosts import Bench, Host, bench
+from . import campaigns
+from .hosts import Bench, Host
 
-CAMPAIGN = Path(__file__).with_name("existing.yml")
 ROOT_OF_SERVER = "/srv/servers/debian-unstable-mysql-server-core"
 PORT = 3310
 PASSWORDS = {"bench": "secret-of-bench", "watcher": "secret-of-watcher", "wrong": "another-secret"}
@@ -29,12 +28,6 @@ cp /run/init.sql "$root/media/"
 chroot "$root" "$@" --initialize-insecure
 exec chroot "$root" "$@" --init-file=/media/init.sql
 """
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with bench(tmp_path_factory.mktemp("existing")) as made:
-        yield made
 
 
 def accounts(load: Host) -> str:
@@ -62,40 +55,32 @@ def server(pair: Bench) -> Iterator[int]:
         "skip-name-resolve": "ON",
     }  # fmt: skip
     words = ["/usr/sbin/mysqld", "--no-defaults", *(f"--{name}={value}" for name, value in options.items())]
-    inside = ["nsenter", "-t", str(db.sshd.pid if db.sshd else 0), "-m", "-n", "-u", "-r", "-w"]
     log = pair.place / "server.log"
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [*inside, "sh", "-c", SERVE, "sh", ROOT_OF_SERVER, *words], stdout=output, stderr=output
-        )
-    try:
-        campaigns.wait_for(
-            "the server", lambda: f"port: {PORT}" in log.read_text() or process.poll() is not None
-        )
+    with running([*db.inside(), "sh", "-c", SERVE, "sh", ROOT_OF_SERVER, *words], log) as process:
+        wait_for("the server", lambda: f"port: {PORT}" in log.read_text() or process.poll() is not None)
         assert process.poll() is None, log.read_text()
         yield process.pid
-    finally:
-        process.kill()
-        process.wait()
 
 
-def settings(pair: Bench, server: int, **changes: Any) -> list[str]:
+def run(pair: Bench, server: int, **changes: Any) -> CompletedProcess[str]:
+    """Run a campaign on the server."""
     known = {
         "host": pair.server.address, "port": PORT, "user": "bench", "database": "shop", "pid": server,
         "password_file": "/srv/bench", "probe_user": "watcher", "probe_password_file": "/srv/watcher",
         "get_server_public_key": True,
     }  # fmt: skip
-    return ["mysql_source=existing", json.dumps({"server_existing": known | changes})]
+    settings = ("mysql_source=existing", json.dumps({"server_existing": known | changes}))
+    return pair.run(pair.campaign(campaigns.written(pair.place, "existing"), *settings))
 
 
 def test_a_wrong_password_is_refused(pair: Bench, server: int) -> None:
-    done = pair.run(pair.campaign(CAMPAIGN, *settings(pair, server, password_file="/srv/wrong")))
+    done = run(pair, server, password_file="/srv/wrong")
     assert done.returncode == 2, done.stdout
     [line] = [line for line in done.stdout.splitlines() if "Access denied" in line]
     assert line.startswith("load1: "), line
     assert line.endswith("correct user and password_file in server_existing; the file is on the load's host")
     assert "2 of 2 runs are not complete" in done.stdout.splitlines()[-1], done.stdout
-    assert hosts_campaign.left_on(pair) == {"db1": ["mysqld"], "load1": []}
+    assert pair.left() == {"db1": ["mysqld"], "load1": []}
     for host in pair.hosts:
         assert host.shell("ls /dev/shm") == ""
 
@@ -103,11 +88,11 @@ def test_a_wrong_password_is_refused(pair: Bench, server: int) -> None:
 def test_no_type_information_costs_its_rows_only(pair: Bench, server: int) -> None:
     for host in pair.hosts:
         host.shell("mount -t tmpfs tmpfs /sys/kernel/btf")
-    done = pair.run(pair.campaign(CAMPAIGN, *settings(pair, server)))
+    done = run(pair, server)
     assert done.returncode == 0, done.stdout
     text = " ".join(done.stdout.split())
     assert "no eBPF /sys/kernel/btf/vmlinux: no such file; eBPF probes need Linux 5.8 or newer" in text
-    rows = table_rows(hosts_campaign.newest(pair))
+    rows = table_rows(campaigns.newest(pair.runs))
     for key in ("operations", "cpu_server_utilisation", "cpu_load_utilisation"):
         assert all(value > 0 for value in rows[key]), rows[key]
     assert not any(rows.get("rtt_p50", [])), rows["rtt_p50"]

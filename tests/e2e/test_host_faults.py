@@ -15,11 +15,12 @@ from pathlib import Path
 from subprocess import Popen
 
 import pytest
+from programs import printed as call
+from programs import wait_for
 
-from . import campaigns, hosts_campaign
+from . import campaigns
 from .disks import disk, full, lose_power
 from .hosts import SUBNET, Bench, Host, bench
-from .hosts import run as call
 
 REPEATS = 8
 OUTAGE_S = 20.0
@@ -44,7 +45,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 def campaign(pair: Bench) -> Path:
     # A load whose server does not answer ends soon.
     options = {"tables": 1, "table-size": 5000, "rand-type": "uniform", "forced-shutdown": 10}
-    return hosts_campaign.written(pair, repeats=REPEATS, options=options)
+    return pair.written(repeats=REPEATS, options=options)
 
 
 @pytest.fixture(autouse=True)
@@ -59,23 +60,21 @@ def started(pair: Bench, campaign: Path, *settings: str) -> tuple[Popen[str], st
     """Start the campaign, or resume it, and wait for a measure phase; give the run."""
     since_ns = time.time_ns()
     process = pair.start(pair.campaign(campaign, *settings))
-    run = campaigns.wait_for(
+    run = wait_for(
         "a measure phase",
-        lambda: hosts_campaign.measuring(pair, since_ns=since_ns) or (process.poll() is not None and "ended"),
+        lambda: campaigns.measuring(pair.loads[0].data, since_ns) or (process.poll() is not None and "ended"),
     )
     assert run != "ended", pair.output()
     return process, str(run)
 
 
 def ended(pair: Bench, process: Popen[str], *, within: float = 900) -> str:
-    campaigns.wait_for("the end of the playbook", lambda: process.poll() is not None, within)
+    wait_for("the end of the playbook", lambda: process.poll() is not None, within)
     return pair.output()
 
 
 def nothing_left(pair: Bench, within: float = 3 * LEASE_S) -> None:
-    campaigns.wait_for("an empty host", lambda: not any(hosts_campaign.left_on(pair).values()), within)
-    for host in pair.hosts:
-        assert host.sshd is None or host.shell("ls /dev/shm") == "", host.name
+    wait_for("empty hosts", lambda: not pair.has_left(), within)
 
 
 def stop(process: Popen[str]) -> None:
@@ -90,7 +89,7 @@ def test_a_killed_playbook_leaves_nothing_and_the_next_start_takes_over_within_t
     # longer than the second start may take on a busy machine
     process, broken = started(pair, campaign, "supervisor_lease_s=900")
     stop(process)
-    assert hosts_campaign.left_on(pair)["db1"]
+    assert pair.left()["db1"]
     process, again = started(pair, campaign)
     output = pair.output()
     assert again == broken
@@ -106,19 +105,19 @@ def test_a_second_playbook_does_not_end_the_first(pair: Bench, campaign: Path) -
     assert second.returncode != 0
     assert "runs this execution; wait until it has ended" in second.stdout, second.stdout
     assert process.poll() is None
-    campaigns.wait_for("a complete run", lambda: hosts_campaign.complete(pair))
+    wait_for("a complete run", lambda: campaigns.complete(pair.runs))
     stop(process)
 
 
 def test_an_outage_of_ssh_costs_one_run_at_most(pair: Bench, campaign: Path) -> None:
-    before = hosts_campaign.complete(pair)
+    before = campaigns.complete(pair.runs)
     process, _ = started(pair, campaign)
     pair.link("control", up=False)
     time.sleep(OUTAGE_S)
     pair.link("control", up=True)
-    campaigns.wait_for(
+    wait_for(
         "two more complete runs",
-        lambda: len(hosts_campaign.complete(pair) - before) >= 2 or process.poll() is not None,
+        lambda: len(campaigns.complete(pair.runs) - before) >= 2 or process.poll() is not None,
     )
     assert process.poll() is None, pair.output()
     failed = [run for run, status in campaigns.statuses(pair.runs).items() if status == "failed"]
@@ -128,19 +127,19 @@ def test_an_outage_of_ssh_costs_one_run_at_most(pair: Bench, campaign: Path) -> 
 
 def test_a_load_host_that_dies_fails_its_run_and_the_table_is_printed(pair: Bench, campaign: Path) -> None:
     process, broken = started(pair, campaign)
-    kept = hosts_campaign.complete(pair)
+    kept = campaigns.complete(pair.runs)
     pair.loads[0].kill()
     pair.link("load1", up=False)
     output = ended(pair, process)
     pair.link("load1", up=True)
     pair.loads[0].start()
     assert process.returncode != 0
-    run = hosts_campaign.document(pair, broken)
+    run = campaigns.document(pair.runs, broken)
     assert run["status"] == "failed"
     assert run["reason"].startswith("load1 is unreachable: "), run["reason"]
     assert "the other runs are left to the next start" in output, output
     assert "the same command runs them again" in output
-    assert kept <= hosts_campaign.complete(pair)
+    assert kept <= campaigns.complete(pair.runs)
     nothing_left(pair)
 
 
@@ -152,10 +151,10 @@ def test_a_server_host_that_dies_is_named(pair: Bench, campaign: Path) -> None:
     pair.link("db1", up=True)
     pair.server.start()
     assert process.returncode != 0
-    assert hosts_campaign.document(pair, broken)["status"] == "failed", output
+    assert campaigns.document(pair.runs, broken)["status"] == "failed", output
     assert "db1 is unreachable: " in output, output
     # what the load's host recorded was fetched
-    assert (hosts_campaign.newest(pair) / broken / "load" / "ticks.parquet").exists(), output
+    assert (campaigns.newest(pair.runs) / broken / "load" / "ticks.parquet").exists(), output
     nothing_left(pair)
 
 
@@ -186,32 +185,32 @@ def test_a_full_disk_of_the_server_fails_its_run_and_is_named(pair: Bench, campa
     """The server waits for space; the load ends, and the archive of the recording is made in memory."""
     process, broken = started(pair, campaign)
     with full(pair.server.data):
-        campaigns.wait_for(
+        wait_for(
             "the end of the run",
             lambda: campaigns.statuses(pair.runs)[broken] != "running" or process.poll() is not None,
         )
     stop(process)
-    run = hosts_campaign.document(pair, broken)
+    run = campaigns.document(pair.runs, broken)
     assert run["status"] == "failed", pair.output()
     assert "first error of the server on db1: " in run["reason"], run["reason"]
     assert "No space left on device" in run["reason"], run["reason"]
     assert "; free some space there; error log: " in run["reason"], run["reason"]
     # The recorder of the server's host had no space for its tables.
     for file in ("server/error.log", "server/journal", "load/ticks.parquet"):
-        assert (hosts_campaign.newest(pair) / broken / file).is_file(), pair.output()
+        assert (campaigns.newest(pair.runs) / broken / file).is_file(), pair.output()
     nothing_left(pair)
 
 
 def test_a_full_disk_of_the_control_node_leaves_the_other_runs(pair: Bench, campaign: Path) -> None:
     process, broken = started(pair, campaign)
-    kept = hosts_campaign.complete(pair)
+    kept = campaigns.complete(pair.runs)
     with full(pair.runs):
         output = ended(pair, process)
     assert process.returncode == 2, output
     assert f"{broken} failed: " in output, output
     assert "localhost: Write run.json: " in output, output
     assert "No space left on device; free some space there; the same command resumes" in output, output
-    assert kept == hosts_campaign.complete(pair)
+    assert kept == campaigns.complete(pair.runs)
     assert f"{REPEATS - len(kept)} of {REPEATS} runs are not complete" in output, output
     assert "Traceback" not in output, output
     nothing_left(pair)
@@ -220,7 +219,7 @@ def test_a_full_disk_of_the_control_node_leaves_the_other_runs(pair: Bench, camp
 def test_an_outage_of_ssh_for_good_leaves_nothing_on_a_host_that_lives(pair: Bench, campaign: Path) -> None:
     """The host answers its server, and not the control node: its lease ends everything."""
     process, broken = started(pair, campaign)
-    kept = hosts_campaign.complete(pair)
+    kept = campaigns.complete(pair.runs)
     route = ("blackhole", f"{SUBNET}1/32")
     call("ip", "-n", "load1", "route", "add", *route)
     try:
@@ -231,28 +230,26 @@ def test_an_outage_of_ssh_for_good_leaves_nothing_on_a_host_that_lives(pair: Ben
     finally:
         call("ip", "-n", "load1", "route", "delete", *route)
     assert process.returncode == 2, output
-    reason = hosts_campaign.document(pair, broken)["reason"]
+    reason = campaigns.document(pair.runs, broken)["reason"]
     assert reason.startswith("load1 is unreachable: "), reason
     assert "the same command runs them again" in output
-    assert kept == hosts_campaign.complete(pair)
-    assert (hosts_campaign.newest(pair) / broken / "server" / "ticks.parquet").exists(), output
+    assert kept == campaigns.complete(pair.runs)
+    assert (campaigns.newest(pair.runs) / broken / "server" / "ticks.parquet").exists(), output
 
 
 def test_a_rebooted_control_node_resumes_with_what_is_on_its_disk(pair: Bench, campaign: Path) -> None:
     process, _ = started(pair, campaign)
-    kept = hosts_campaign.complete(pair)
-    campaigns.wait_for(
-        "another run", lambda: hosts_campaign.complete(pair) - kept or process.poll() is not None
-    )
-    kept = hosts_campaign.complete(pair)
+    kept = campaigns.complete(pair.runs)
+    wait_for("another run", lambda: campaigns.complete(pair.runs) - kept or process.poll() is not None)
+    kept = campaigns.complete(pair.runs)
     Host("control", f"{SUBNET}1", pair.place).kill()
     process.wait()
     lose_power(pair.runs, pair.place / "control.img")
     for name in ("ansible", "cp"):  # temporary files, and the masters of the connections
         shutil.rmtree(pair.place / name)
-    assert hosts_campaign.complete(pair) == kept
+    assert campaigns.complete(pair.runs) == kept
     for run in kept:
-        files = [path for path in (hosts_campaign.newest(pair) / run).rglob("*.*") if path.is_file()]
+        files = [path for path in (campaigns.newest(pair.runs) / run).rglob("*.*") if path.is_file()]
         assert not [path for path in files if not path.stat().st_size]
     nothing_left(pair)
     process, _ = started(pair, campaign)
@@ -264,7 +261,7 @@ def test_a_rebooted_control_node_resumes_with_what_is_on_its_disk(pair: Bench, c
 def test_the_next_start_completes_the_execution(pair: Bench, campaign: Path) -> None:
     done = pair.run(pair.campaign(campaign))
     assert done.returncode == 0, done.stdout
-    assert len(hosts_campaign.complete(pair)) == REPEATS
+    assert len(campaigns.complete(pair.runs)) == REPEATS
     assert len(list(pair.runs.glob("*/2*"))) == 1, "it started a new execution"
     nothing_left(pair, 10)
     for host in pair.hosts:

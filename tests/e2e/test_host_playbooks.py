@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,10 +12,10 @@ from typing import Any
 
 import pytest
 import yaml
+from programs import LOAD, printed, read, running, wait_for
 
-from . import ROOT, campaigns, hosts_campaign
-from .hosts import NETWORKS, SUBNET, Bench, Host, bench
-from .mirror import mirror
+from .hosts import Bench, Host, bench
+from .mirror import packages
 
 HOME = "/var/lib/loadprint/production"  # of the server that Loadprint did not deploy
 SERVER = f"""set -e
@@ -51,25 +50,19 @@ def production(host: Host) -> Iterator[None]:
     """Run a server on the host, and lookups on it at a fixed rate."""
     home = host.data / "production"
     host.shell(SERVER)
-    campaigns.wait_for("the server", (home / "mysqld.pid").exists)
+    wait_for("the server", (home / "mysqld.pid").exists)
     account = home / "client.cnf"  # for a client on the control node, which sees the host's files elsewhere
     account.write_text((home / "probe.cnf").read_text().replace(HOME, str(home)))
     account.chmod(0o600)
-    client = [str(ROOT / "target/release/loadprint-load"), "prepare", "select_random_points"]
-    client += [f"--defaults-file={account}", "--tables=1", "--table-size=100"]
-    subprocess.run(client, check=True, capture_output=True)
-    client[1] = "run"
-    with subprocess.Popen(
-        [*client, "--threads=1", "--time=0", "--rate=50"], stdout=subprocess.DEVNULL
-    ) as load:
-        try:
+    client = ["select_random_points", f"--defaults-file={account}", "--tables=1", "--table-size=100"]
+    printed(LOAD, "prepare", *client)
+    try:
+        with running([LOAD, "run", *client, "--threads=1", "--time=0", "--rate=50"]):
             yield
-        finally:
-            load.terminate()
-            load.wait()
-            host.shell(f"kill $(cat {HOME}/mysqld.pid)")
-            campaigns.wait_for("the server's end", lambda: not (home / "mysqld.pid").exists())
-            host.shell(f"rm -r {HOME}/*")
+    finally:
+        host.shell(f"kill $(cat {HOME}/mysqld.pid)")
+        wait_for("the server's end", lambda: not (home / "mysqld.pid").exists())
+        host.shell(f"rm -r {HOME}/*")
 
 
 def experiment(four: Bench, window: float) -> Path:
@@ -101,7 +94,7 @@ def test_an_experiment_runs_with_the_python_of_the_servers_host(four: Bench) -> 
         assert not (host.data / "production/applied").exists(), done.stdout
     assert done.returncode == 0, done.stdout
     assert "queries per CPU-second" in done.stdout, done.stdout
-    run = json.loads((out / "run.json").read_text())
+    run = read(out / "run.json")
     assert run["status"] == "complete", run
     last = json.loads((out / "load/switches.jsonl").read_text().splitlines()[-1])
     assert (last["what"], last["exit"]) == ("verify_reverted", 0)
@@ -115,16 +108,16 @@ def test_a_killed_playbook_leaves_a_reverted_server_and_the_recording(four: Benc
     settings = {"ab_experiment": str(experiment(four, LONG_S)), "ab_out": str(four.place / "killed")}
     with production(host):
         process = four.start(four.playbook("ab", four.inventory, **settings, ab_lease_s=20, ab_wait_s=2))
-        campaigns.wait_for("the treatment", lambda: applied.exists() or process.poll() is not None)
+        wait_for("the treatment", lambda: applied.exists() or process.poll() is not None)
         assert applied.exists(), four.output()
         # its workers have separate sessions
         workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         for pid in (process.pid, *map(int, workers)):
             os.kill(pid, signal.SIGKILL)
         process.wait()
-        run = campaigns.wait_for(
+        run = wait_for(
             "the end",
-            lambda: (each := json.loads((kept / "run.json").read_text()))["status"] == "failed" and each,
+            lambda: (each := read(kept / "run.json"))["status"] == "failed" and each,
         )
         assert run["reason"].startswith("the caller is gone"), run
         assert run["reason"].endswith("reverted and verified"), run
@@ -136,12 +129,7 @@ def test_a_killed_playbook_leaves_a_reverted_server_and_the_recording(four: Benc
 
 
 def test_ceilings_are_those_of_the_network_between_server_and_load(four: Bench) -> None:
-    with mirror(NETWORKS / "control", f"{SUBNET}1") as url:
-        for host in four.hosts[:2]:
-            host.shell(
-                "rm -rf /var/lib/apt/lists/* /etc/apt/sources.list.d/*;"
-                f"echo 'deb {url} bookworm main' >/etc/apt/sources.list"
-            )
+    with packages(*four.hosts[:2]):
         done = four.run(
             four.playbook(
                 "ceilings",
@@ -153,24 +141,19 @@ def test_ceilings_are_those_of_the_network_between_server_and_load(four: Bench) 
             )
         )
     assert done.returncode == 0, done.stdout
-    document = json.loads((four.place / "ceilings/latest/ceilings.json").read_text())
+    document = read(four.place / "ceilings/latest/ceilings.json")
     measured = {entry["id"]: entry for entry in document["ceilings"]}
     assert {"receive_bandwidth", "send_bandwidth", "round_trips"} <= set(measured), done.stdout
     assert measured["send_bandwidth"]["quantity"] == "nic.eth0.tx_bytes"
     assert {entry["host"] for entry in measured.values()} == {"db1"}
-    assert not any(hosts_campaign.left_on(four).values())
+    assert not any(four.left().values())
 
 
 def test_groups_of_instances_with_their_loads_are_measured_at_the_same_time(four: Bench) -> None:
     hosts = four.hosts
     pairs = {"baseline": hosts[:2], "candidate": hosts[2:]}
-    groups = {
-        group: {"hosts": {server.name: four.variables_of(server) | {"qualify_load": load.name}}}
-        for group, (server, load) in pairs.items()
-    }
-    groups["loads"] = {"hosts": {load.name: four.variables_of(load) for _, load in pairs.values()}}
-    inventory = four.place / "types.yml"
-    inventory.write_text(json.dumps({"all": {"vars": four.common, "children": groups}}))
+    groups = {group: {server: {"qualify_load": load.name}} for group, (server, load) in pairs.items()}
+    inventory = four.listed({**groups, "loads": {load: {} for _, load in pairs.values()}})
     specification = four.place / "specification.yml"
     specification.write_text(
         "about: instances\ninstances_by: execution\nrows: {operations: 3 %}\nconcurrencies: 1\n"
@@ -179,7 +162,7 @@ def test_groups_of_instances_with_their_loads_are_measured_at_the_same_time(four
         four.playbook(
             "qualify",
             inventory,
-            campaign_file=str(hosts_campaign.written(four)),
+            campaign_file=str(four.written()),
             qualify_parallel=2,
             qualify_runs_dir=str(four.place / "instances"),
             qualify_spec=str(specification),
@@ -199,12 +182,12 @@ def test_groups_of_instances_with_their_loads_are_measured_at_the_same_time(four
     first, second = results.values()
     assert first["started_realtime_ns"] < second["ended_realtime_ns"]
     assert second["started_realtime_ns"] < first["ended_realtime_ns"]
-    report = json.loads((four.place / "instances/qualify.json").read_text())
+    report = read(four.place / "instances/qualify.json")
     assert report["status"] == 2, "one repeat of each gives no spread"
-    assert not any(hosts_campaign.left_on(four).values())
+    assert not any(four.left().values())
 
 
 def measured(place: Path, name: str) -> dict[str, Any]:
     """Read run.json of the only run of an instance."""
     [run] = place.glob(f"instances/{name}/hosts/2*/b1-near-r1/run.json")
-    return dict(json.loads(run.read_text()))
+    return read(run)

@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from programs import printed as run
+from programs import read, wait_for
 
-from . import campaigns, hosts_campaign
-from .hosts import Bench, bench, run
+from .hosts import Bench
 
 OTHER_FILES = "find / -xdev -path /var/lib/loadprint -prune -o -type f -print | sort"
 FILES = "bin/loadprint-load servers/debian/usr/sbin/mysqld tools/fio/fio executions/2-a/base-oltp/ibdata1"
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with bench(tmp_path_factory.mktemp("refusals")) as made:
-        yield made
-
-
-def failed(pair: Bench, **variables: object) -> list[str]:
+def failed(pair: Bench, inventory: Path | None = None, **variables: Any) -> list[str]:
     """Start a campaign that must fail, and give its lines; no host has a process or a supervisor of it."""
-    settings = [json.dumps(variables)] if variables else []
-    done = pair.run(pair.campaign(hosts_campaign.written(pair), *settings))
+    settings = json.dumps({"campaign_new": True, **variables})
+    done = pair.run(pair.campaign(pair.written(), settings, inventory=inventory))
     assert done.returncode == (4 if "unreachable" in done.stdout else 2), done.stdout
     assert "Traceback" not in done.stdout, done.stdout
-    campaigns.wait_for("hosts without processes", lambda: not any(hosts_campaign.left_on(pair).values()), 30)
-    for host in pair.hosts:
-        assert host.shell("ls /dev/shm") == ""
+    wait_for("empty hosts", lambda: not pair.has_left(), 30)
     return done.stdout.splitlines()
 
 
-def refused(pair: Bench, **variables: object) -> list[str]:
+def refused(pair: Bench, **variables: Any) -> list[str]:
     """Start a campaign that must be refused before a file is copied, and give its lines."""
     lines = failed(pair, **variables)
     for host in pair.hosts:
@@ -94,6 +88,44 @@ def test_a_port_that_is_taken_is_named_with_its_process(pair: Bench) -> None:
     assert "port 33306 of db1 is taken" in line, line
     assert '"python3",pid=' in line, line
     assert "choose another with -e server_port=NUMBER" in line, line
+
+
+def test_a_target_that_lacks_programs_is_refused_in_one_line(pair: Bench) -> None:
+    pair.loads[0].shell("mv /usr/bin/lscpu /usr/bin/taskset /srv/")
+    pair.server.shell("mv /usr/bin/ss /bin/ss.away; rm -f /usr/sbin/debootstrap")
+    try:
+        lines = failed(pair)
+    finally:
+        pair.loads[0].shell("mv /srv/lscpu /srv/taskset /usr/bin/")
+        pair.server.shell("mv /bin/ss.away /usr/bin/ss")
+    by_host = {line.split(":")[0]: line for line in lines if " lacks " in line}
+    assert by_host.keys() == {"db1", "load1"}, lines
+    assert "lscpu, taskset" in by_host["load1"]
+    assert "sudo apt-get install util-linux" in by_host["load1"]
+    assert "sudo apt-get install iproute2" in by_host["db1"]
+
+
+@pytest.mark.parametrize(("group", "hosts"), [("server", "db1, db2"), ("load", "load1, load2")])
+def test_an_inventory_that_cannot_be_measured_is_refused(pair: Bench, group: str, hosts: str) -> None:
+    path = pair.inventory
+    document = read(path)
+    document["all"]["children"][group]["hosts"][hosts.partition(", ")[2]] = {}
+    other = path.with_name("other.yml")
+    other.write_text(json.dumps(document))
+    assert any(f"has 2 hosts ({hosts})" in line for line in failed(pair, inventory=other))
+
+
+def test_an_unknown_host_key_is_refused(pair: Bench) -> None:
+    known = pair.place / "known_hosts"
+    kept = known.read_text()
+    known.write_text("")
+    (pair.place / "cp").rename(pair.place / "cp.away")  # else a shared connection, which is verified, is used
+    try:
+        lines = failed(pair)
+    finally:
+        (pair.place / "cp.away").rename(pair.place / "cp")
+        known.write_text(kept)
+    assert any("Host key verification failed" in line for line in lines), lines
 
 
 def test_teardown_removes_everything_of_loadprint_and_nothing_else(pair: Bench) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from programs import ROOT
+from programs import printed as run
 
-from . import ROOT, hosts_campaign
-from .hosts import DEBIAN_13, NETWORKS, SUBNET, Bench, System, bench, run
-from .mirror import mirror
+from . import campaigns
+from .hosts import DEBIAN_13, Bench, System, bench
+from .mirror import packages
 from .tarballs import MYSQL_80, tarball
 
 CACHE = "/var/lib/loadprint/servers"  # that of the other tests is read-only
@@ -47,28 +49,19 @@ def ubuntu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield made
 
 
-@contextmanager
-def packages(ubuntu: Bench) -> Iterator[None]:
-    """Give the server's host access to Ubuntu's packages, without lists of them."""
-    with mirror(NETWORKS / "control", f"{SUBNET}1", ARCHIVE) as url:
-        ubuntu.server.shell(
-            "rm -rf /var/lib/apt/lists/* /etc/apt/sources.list.d/*;"
-            f"echo 'deb {url} noble main universe' >/etc/apt/sources.list"
-        )
-        yield
+def packages_of_ubuntu(ubuntu: Bench) -> AbstractContextManager[None]:
+    return packages(ubuntu.server, real=ARCHIVE, suite="noble main universe")
 
 
 @pytest.mark.parametrize(
     ("source", "version"), [("package", "server: mysql 8.0."), ("rootfs", "server: mysql 9.")]
 )
 def test_a_campaign_ends_with_its_table(ubuntu: Bench, source: str, version: str) -> None:
-    with packages(ubuntu):
-        done = ubuntu.run(
-            ubuntu.campaign(hosts_campaign.written(ubuntu), "campaign_new=true", f"mysql_source={source}")
-        )
+    with packages_of_ubuntu(ubuntu):
+        done = ubuntu.run(ubuntu.campaign(ubuntu.written(), "campaign_new=true", f"mysql_source={source}"))
     assert done.returncode == 0, done.stdout
     assert version in done.stdout, done.stdout
-    document = hosts_campaign.document(ubuntu, "b1-near-r1")
+    document = campaigns.document(ubuntu.runs, "b1-near-r1")
     assert document["status"] == "complete", document
     assert document["placement"]["verified"], document
     assert set(document["roles"]) == {"server", "load"}
@@ -77,18 +70,18 @@ def test_a_campaign_ends_with_its_table(ubuntu: Bench, source: str, version: str
         "Ubuntu 24",
         "Debian GNU/Linux 13 (trixie)\n",
     ]
-    assert not any(hosts_campaign.left_on(ubuntu).values())
+    assert not any(ubuntu.left().values())
 
 
 def test_a_tarball_runs_when_the_library_that_it_needs_is_there(ubuntu: Bench) -> None:
     """Ubuntu 24.04 has libaio under another name; the message names the package and the link."""
     settings = ["mysql_source=tarball", f"server_tarball={tarball(MYSQL_80)}", f"server_cache_dir={CACHE}"]
-    words = ubuntu.campaign(hosts_campaign.written(ubuntu), "campaign_new=true", *settings)
+    words = ubuntu.campaign(ubuntu.written(), "campaign_new=true", *settings)
     refused = ubuntu.run(words)
     assert refused.returncode != 0
     [line] = [line for line in refused.stdout.splitlines() if "libaio.so.1 of package" in line]
     assert "libaio1t64, and a link libaio.so.1 to libaio.so.1t64" in line, line
-    with packages(ubuntu):
+    with packages_of_ubuntu(ubuntu):
         ubuntu.server.shell(
             "apt-get -qq update && apt-get -qq install -y libaio1t64 libnuma1 >/dev/null;"
             "cd /usr/lib/x86_64-linux-gnu && ln -s libaio.so.1t64 libaio.so.1"
@@ -96,4 +89,4 @@ def test_a_tarball_runs_when_the_library_that_it_needs_is_there(ubuntu: Bench) -
     done = ubuntu.run(words)
     assert done.returncode == 0, done.stdout
     assert "server: mysql 8.0.12" in done.stdout, done.stdout
-    assert not any(hosts_campaign.left_on(ubuntu).values())
+    assert not any(ubuntu.left().values())

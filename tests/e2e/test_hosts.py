@@ -1,22 +1,21 @@
-"""Server and loads on several hosts over SSH: the delay in the table, what is left, what is refused."""
+"""Server and loads on several hosts over SSH: the delay in the table, and what is left."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
+from programs import ROOT, wait_for
 from table_rows import table_rows
 
-from . import ROOT, campaigns, hosts_campaign
-from .hosts import NETWORKS, SUBNET, Bench, bench
-from .mirror import mirror
+from . import campaigns
+from .hosts import Bench, bench
+from .mirror import packages
 
 DELAY_S = 0.005  # each way
 LOSS = 0.02
@@ -32,13 +31,10 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 @pytest.fixture(scope="module")
 def measured(pair: Bench) -> tuple[Bench, str]:
     """One campaign of three equal sides: without delay, with delay, with loss."""
-    campaign = hosts_campaign.written(pair, sides=("near", "far", "lossy"))
+    campaign = pair.written(sides=("near", "far", "lossy"))
     process = pair.start(pair.campaign(campaign, f"campaign_bin_dir={built(pair.place)}"))
     for done, delay, loss in (("near", 1000 * DELAY_S, 0.0), ("far", 0.0, LOSS)):
-        campaigns.wait_for(
-            f"{done} complete",
-            partial(reached, pair, process, f"b1-{done}-r1"),
-        )
+        wait_for(f"{done} complete", partial(reached, pair, process, f"b1-{done}-r1"))
         pair.set("delay", delay)
         pair.set("loss", loss)
     process.wait()
@@ -59,13 +55,13 @@ def built(place: Path) -> Path:
 
 
 def reached(made: Bench, process: subprocess.Popen[str], run: str) -> bool:
-    return run in hosts_campaign.complete(made) or process.poll() is not None
+    return run in campaigns.complete(made.runs) or process.poll() is not None
 
 
 @pytest.fixture(scope="module")
 def rows(measured: tuple[Bench, str]) -> dict[str, list[float]]:
     """The values of all rows: of near, far and lossy."""
-    return table_rows(hosts_campaign.newest(measured[0]))
+    return table_rows(campaigns.newest(measured[0].runs))
 
 
 def test_the_delay_of_the_network_is_in_the_round_trips(rows: dict[str, list[float]]) -> None:
@@ -91,7 +87,7 @@ def test_lost_segments_are_sent_again(rows: dict[str, list[float]]) -> None:
 def test_every_run_used_all_cpus_of_its_hosts_and_verified_it(measured: tuple[Bench, str]) -> None:
     made, output = measured
     for side in ("near", "far", "lossy"):
-        run = hosts_campaign.document(made, f"b1-{side}-r1")
+        run = campaigns.document(made.runs, f"b1-{side}-r1")
         assert run["placement"]["verified"], run
         assert run["placement"]["how"] == "by host"
         assert set(run["roles"]) == {"server", "load"}
@@ -116,7 +112,7 @@ def digest(path: Path) -> str:
 
 def test_nothing_is_left_but_what_is_announced(measured: tuple[Bench, str]) -> None:
     made, _ = measured
-    assert set(map(tuple, hosts_campaign.left_on(made).values())) == {()}
+    assert not any(made.left().values())
     for host in made.hosts:
         assert host.shell("ls /dev/shm; ls /var/lib/loadprint").split() == ["bin", "executions"]
         assert host.shell("ls /var/lib/loadprint/executions") == ""
@@ -124,12 +120,10 @@ def test_nothing_is_left_but_what_is_announced(measured: tuple[Bench, str]) -> N
 
 def test_no_secret_is_in_any_file(pair: Bench) -> None:
     """Search all files of the control node and of both hosts during a campaign and after it."""
-    campaign = hosts_campaign.written(pair, sides=("near", "far"))
+    campaign = pair.written(sides=("near", "far"))
     process = pair.start(pair.campaign(campaign, "campaign_new=true"))
-    campaigns.wait_for(
-        "a measure phase", lambda: hosts_campaign.measuring(pair) or process.poll() is not None
-    )
-    account = hosts_campaign.newest(pair) / "account"
+    wait_for("a measure phase", lambda: campaigns.measuring(pair.loads[0].data) or process.poll() is not None)
+    account = campaigns.newest(pair.runs) / "account"
     secrets = {path.name: path.read_text().split()[0] for path in account.iterdir()}
     assert set(secrets) == {"password", "recorder"}
     lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
@@ -146,7 +140,7 @@ def test_no_secret_is_in_any_file(pair: Bench) -> None:
     process.wait()
     assert process.returncode == 0, pair.output()
     assert not containing(pair, secrets)
-    folders = {path.parent for path in hosts_campaign.newest(pair).glob("b*/run.json")}
+    folders = {path.parent for path in campaigns.newest(pair.runs).glob("b*/run.json")}
     assert {folder.stat().st_mode & 0o777 for folder in folders} == {0o750}
 
 
@@ -161,63 +155,8 @@ def containing(made: Bench, secrets: dict[str, str]) -> list[Path]:
     return found
 
 
-def test_a_target_that_lacks_programs_is_refused_in_one_line(pair: Bench) -> None:
-    pair.loads[0].shell("mv /usr/bin/lscpu /usr/bin/taskset /srv/")
-    pair.server.shell("mv /usr/bin/ss /bin/ss.away; rm -f /usr/sbin/debootstrap")
-    try:
-        done = pair.run(pair.campaign(hosts_campaign.written(pair), "campaign_new=true"))
-    finally:
-        pair.loads[0].shell("mv /srv/lscpu /srv/taskset /usr/bin/")
-        pair.server.shell("mv /bin/ss.away /usr/bin/ss")
-    assert done.returncode != 0
-    lines = [line for line in done.stdout.splitlines() if " lacks " in line]
-    assert len(lines) == 2, done.stdout
-    by_host = {line.split(":")[0]: line for line in lines}
-    assert "lscpu, taskset" in by_host["load1"]
-    assert "sudo apt-get install util-linux" in by_host["load1"]
-    assert "sudo apt-get install iproute2" in by_host["db1"]
-    assert "Traceback" not in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        (lambda tree: tree["server"]["hosts"].update(db2={}), "has 2 hosts (db1, db2)"),
-        (lambda tree: tree["load"]["hosts"].update(load2={}), "has 2 hosts (load1, load2)"),
-    ],
-)
-def test_an_inventory_that_cannot_be_measured_is_refused(pair: Bench, change: Any, expected: str) -> None:
-    document = json.loads(pair.inventory.read_text())
-    change(document["all"]["children"])
-    other = pair.place / "other.yml"
-    other.write_text(json.dumps(document))
-    words = pair.campaign(hosts_campaign.written(pair))
-    words[words.index(str(pair.place / "hosts.yml"))] = str(other)
-    done = pair.run(words)
-    assert done.returncode != 0
-    assert expected in done.stdout, done.stdout
-
-
 def test_a_host_without_lists_of_packages_installs_the_distributions_server(pair: Bench) -> None:
-    with mirror(NETWORKS / "control", f"{SUBNET}1") as url:
-        pair.server.shell(
-            "rm -rf /var/lib/apt/lists/* /etc/apt/sources.list.d/*;"
-            f"echo 'deb {url} bookworm main' >/etc/apt/sources.list"
-        )
-        done = pair.run(pair.campaign(hosts_campaign.written(pair), "mysql_source=package"))
+    with packages(pair.server):
+        done = pair.run(pair.campaign(pair.written(), "mysql_source=package"))
     assert done.returncode == 0, done.stdout
     assert "server: mariadb 10.11" in done.stdout, done.stdout
-
-
-def test_an_unknown_host_key_is_refused(pair: Bench) -> None:
-    known = pair.place / "known_hosts"
-    kept = known.read_text()
-    known.write_text("")
-    (pair.place / "cp").rename(pair.place / "cp.away")  # else a shared connection, which is verified, is used
-    try:
-        done = pair.run(pair.campaign(hosts_campaign.written(pair)))
-    finally:
-        (pair.place / "cp.away").rename(pair.place / "cp")
-        known.write_text(kept)
-    assert done.returncode != 0
-    assert "Host key verification failed" in done.stdout, done.stdout

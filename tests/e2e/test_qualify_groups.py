@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from ports import free_port
+from programs import finished, playbook, read, started, wait_for
 
-from . import ROOT, campaigns
+from . import campaigns
 from .machine import look, settled
 
-CAMPAIGN = Path(__file__).with_name("qualify.yml")
 GROUPS = {"baseline": ("old1", "old2"), "candidate": ("new1", "new2")}
 NAMES = [name for names in GROUPS.values() for name in names]
 # All four are this machine, with the machine's id.
@@ -29,38 +27,26 @@ def command(place: Path, **variables: Any) -> list[str]:
     (place / "types.yml").write_text(json.dumps({"all": {"vars": local | variables, "children": groups}}))
     (place / "spec.yml").write_text(SPEC)
     settings = {
-        "campaign_file": CAMPAIGN,
-        "qualify_runs_dir": place / "runs",
-        "qualify_spec": place / "spec.yml",
+        "campaign_file": str(campaigns.written(place, "instances")),
+        "qualify_runs_dir": str(place / "runs"),
+        "qualify_spec": str(place / "spec.yml"),
         "qualify_parallel": 2,
         "qualify_seed": 5,
     }
-    playbook = [ROOT / ".venv/bin/ansible-playbook", "-i", place / "types.yml", ROOT / "ansible/qualify.yml"]
-    words = (word for name, value in settings.items() for word in ("-e", f"{name}={value}"))
-    return [*map(str, playbook), *words]
-
-
-def start(place: Path, **variables: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command(place, **variables),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        env=os.environ | {"ANSIBLE_CONFIG": str(ROOT / "ansible/ansible.cfg"), "COLUMNS": "100"},
-    )
+    return playbook("qualify", "-i", place / "types.yml", **settings)
 
 
 def measured(place: Path, name: str) -> tuple[int, int]:
     """When the only run of an instance began and ended."""
-    run = json.loads(next(place.glob(f"runs/{name}/instances/2*/b1-oltp-r1/run.json")).read_text())
+    run = read(next(place.glob(f"runs/{name}/instances/2*/b1-oltp-r1/run.json")))
     assert (run["status"], run["roles"]["server"]["host"]) == ("complete", name)
     return run["started_realtime_ns"], run["ended_realtime_ns"]
 
 
 def test_four_instances_run_two_at_a_time_and_are_judged(tmp_path: Path) -> None:
     before = look()
-    output, _ = (qualification := start(tmp_path)).communicate()
+    qualification = finished(command(tmp_path))
+    output = qualification.stdout
     assert qualification.returncode == 2, output
     assert settled(before) == []
     order = output.partition("one after the other: ")[2].partition("; progress")[0]
@@ -69,7 +55,7 @@ def test_four_instances_run_two_at_a_time_and_are_judged(tmp_path: Path) -> None
     assert sorted(name for wave in waves for name in wave) == sorted(NAMES)
     first, second = ([measured(tmp_path, name) for name in wave] for wave in waves)
     assert max(end for _, end in first) < min(begin for begin, _ in second)
-    report = json.loads((tmp_path / "runs/qualify.json").read_text())
+    report = read(tmp_path / "runs/qualify.json")
     assert report["status"] == 2, "one repeat of each gives no spread"
     text = json.dumps(report)
     assert all(f"runs/{name}/" in text for name in NAMES), text
@@ -78,18 +64,19 @@ def test_four_instances_run_two_at_a_time_and_are_judged(tmp_path: Path) -> None
 
 
 def test_instances_that_fail_are_named_with_their_reason(tmp_path: Path) -> None:
-    output, _ = (qualification := start(tmp_path, server_packages=["no-such-server"])).communicate()
+    qualification = finished(command(tmp_path, server_packages=["no-such-server"]))
     assert qualification.returncode == 2
+    last = qualification.stdout.splitlines()[-1]
     for name in NAMES:
-        assert f"the distribution of {name} has none of no-such-server" in output.splitlines()[-1], output
+        assert f"the distribution of {name} has none of no-such-server" in last, qualification.stdout
     assert not (tmp_path / "runs/qualify.json").exists()
 
 
 def test_campaigns_end_with_the_playbook(tmp_path: Path) -> None:
     before = look()
-    qualification = start(tmp_path)
+    qualification = started(command(tmp_path), tmp_path / "output")
     # by then its supervisor owns its directory
-    campaigns.wait_for(
+    wait_for(
         "the data", lambda: list(tmp_path.glob("runs/*/instances/2*/data/instance")) or qualification.poll()
     )
     assert qualification.poll() is None

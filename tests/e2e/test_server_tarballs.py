@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from programs import LOAD, finished, read, wait_for
 
-from . import LOAD, campaigns
+from . import campaigns
 from .machine import look, settled
 
-CAMPAIGN = Path(__file__).with_name("sources.yml")
 MARIADB = Path("/usr/sbin/mariadbd")
 SHARE = Path("/usr/share/mysql")
 
@@ -41,17 +38,25 @@ def repacked(tarball: Path, top: str, program: Path | None = MARIADB, share: str
     return tarball
 
 
+def changed(place: Path, change: Callable[[bytes], bytes]) -> Path:
+    """Copy the installed MariaDB with another content."""
+    program = place / "mariadbd"
+    program.write_bytes(change(MARIADB.read_bytes()))
+    program.chmod(0o755)
+    return program
+
+
 def arguments(place: Path, tarball: Path) -> list[str]:
     return [f"server_tarball={tarball}", f"server_cache_dir={place}/servers"]
 
 
 def executions(place: Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted(place.glob("sources/2*/execution.json"))]
+    return [read(path) for path in sorted(place.glob("sources/2*/execution.json"))]
 
 
 def refused(place: Path, tarball: Path) -> str:
     """Run a campaign that cannot get its server; return the line with the reason. Nothing may be kept."""
-    done = campaigns.run(place, *arguments(place, tarball), campaign=CAMPAIGN)
+    done = campaigns.run("sources", place, *arguments(place, tarball))
     assert done.returncode == 2, done.stdout
     assert list((place / "servers").iterdir()) == []
     return next(line for line in done.stdout.splitlines() if "runnable server" in line)
@@ -68,35 +73,26 @@ def test_what_is_no_whole_server_is_refused_with_its_cause(place: Path) -> None:
 
 
 def test_a_library_that_the_host_lacks_is_named(place: Path) -> None:
-    program = place / "mariadbd"
     needed, lacking = b"libsystemd.so.0\0", b"libloadprnt.so0\0"
-    program.write_bytes(MARIADB.read_bytes().replace(needed, lacking))
-    program.chmod(0o755)
+    program = changed(place, lambda content: content.replace(needed, lacking))
     tarball = repacked(place / "needy.tar.gz", "", program=program)
-    done = campaigns.run(place, *arguments(place, tarball), campaign=CAMPAIGN)
+    done = campaigns.run("sources", place, *arguments(place, tarball))
     assert done.returncode == 2, done.stdout
     assert "mariadbd needs libloadprnt.so0, which localhost does not have" in done.stdout.splitlines()[-1]
 
 
 def log_in(socket: Path, user: str) -> str:
     """Try to log in without a password, and return the client's message."""
-    command = [
-        str(LOAD),
-        "run",
-        "oltp_point_select",
-        f"--mysql-socket={socket}",
-        f"--mysql-user={user}",
-        "--time=1",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"HOME": "/nonexistent"})
+    account = [f"--mysql-socket={socket}", f"--mysql-user={user}"]
+    done = finished([LOAD, "run", "oltp_point_select", *account, "--time=1"], env={"HOME": "/nonexistent"})
     assert done.returncode == 2, done.stdout
-    return done.stderr
+    return done.stdout
 
 
 def test_a_tarball_is_known_by_its_content_and_its_server_admits_nobody_else(place: Path) -> None:
     flat = repacked(place / "a" / "mariadb-linux.tar.gz", "")
-    started = campaigns.start(place, *arguments(place, flat), f"campaign_file={CAMPAIGN}")
-    campaigns.wait_for("the load", lambda: campaigns.measuring(place) or started.poll() is not None)
+    started = campaigns.start("sources", place, *arguments(place, flat))
+    wait_for("the load", lambda: campaigns.measuring(place) or started.poll() is not None)
     server = campaigns.running(place, "server")
     assert server is not None, (place / "output").read_text()
     socket = Path("/proc", str(server), "root", "media", "mysql.sock")
@@ -107,22 +103,18 @@ def test_a_tarball_is_known_by_its_content_and_its_server_admits_nobody_else(pla
     output = (place / "output").read_text()
     # of the side whose server dies: the first error, and where the whole log is
     assert campaigns.statuses(place) == {"b1-runs-r1": "complete", "b1-dies-r1": "failed"}, output
-    dead = next(place.glob("sources/2*/b1-dies-r1"))
-    reason = json.loads((dead / "run.json").read_text())["reason"]
-    assert "the server died" in reason
-    assert "s after its start" in reason
-    assert "unknown variable 'no-such-option=1'" in reason
-    assert "server/error.log" in reason
-    assert "unknown variable 'no-such-option=1'" in (dead / "server" / "error.log").read_text()
+    dead, cause = campaigns.newest(place) / "b1-dies-r1", "unknown variable 'no-such-option=1'"
+    reason = read(dead / "run.json")["reason"]
+    for part in ("the server died", "s after its start", cause, "server/error.log"):
+        assert part in reason
+    assert cause in (dead / "server/error.log").read_text()
     assert reason in output
 
     # Another server in a tarball of the same name: the unfinished execution is not resumed with it, and it is
     # started, not the unpacked one. It cannot make its system tables: that names the cause and ends here.
-    program = shutil.copy(MARIADB, place / "mariadbd")
-    with Path(program).open("ab") as file:
-        file.write(b"another")
-    nested = repacked(place / "b" / flat.name, "mariadb-linux-x86_64", program=Path(program), share="fill*")
-    done = campaigns.run(place, *arguments(place, nested), campaign=CAMPAIGN)
+    program = changed(place, lambda content: content + b"another")
+    nested = repacked(place / "b" / flat.name, "mariadb-linux-x86_64", program=program, share="fill*")
+    done = campaigns.run("sources", place, *arguments(place, nested))
     assert done.returncode == 2, done.stdout
     assert "could not initialise a data directory" in done.stdout
     assert "_system_tables" in done.stdout

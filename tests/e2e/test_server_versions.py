@@ -11,16 +11,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import duckdb
 import pytest
 from loadprint.commands.check.check_report import RULES
+from ports import free_port
+from programs import LOADPRINT, printed, read, wait_for
+from programs import running as started
 
-from . import LOADPRINT, campaigns, tarballs
+from . import campaigns, tarballs
+from .campaigns import rows
 from .machine import look, settled
-from .own_server import OwnServer, serving
 
-SERVERS = Path(__file__).with_name("servers.yml")
-EXISTING = Path(__file__).with_name("existing.yml")
 NO_HISTOGRAM = "has no table performance_schema.events_statements_histogram_global"
 LSN_8_0_30 = {
     "Innodb_redo_log_current_lsn",
@@ -65,24 +65,21 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     before = look()
     sources = {"mysql_80": tarballs.MYSQL_80, "mysql_57": tarballs.MYSQL_57}
     changes = [f"variables.{name}={tarballs.tarball(release)}" for name, release in sources.items()]
-    done = campaigns.run(runs, json.dumps({"campaign_set": changes}), campaign=SERVERS)
+    done = campaigns.run("servers", runs, json.dumps({"campaign_set": changes}))
     assert done.returncode == 0, done.stdout
     assert settled(before) == []
     return next(runs.glob("servers/2*")), done.stdout
 
 
 def metrics_of(run: Path) -> set[str]:
-    query = f"SELECT DISTINCT metric FROM '{run}/server/mysql.parquet'"
-    return {name for (name,) in duckdb.execute(query).fetchall()}
+    return {name for (name,) in rows(f"SELECT DISTINCT metric FROM '{run}/server/mysql.parquet'")}
 
 
 def findings(run: Path) -> Mapping[str, str]:
     """Return {rule: fix} of `loadprint check`; the server has every variable that a finding names."""
-    done = subprocess.run(
-        [LOADPRINT, "check", run, "--format", "json"], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([LOADPRINT, "check", run, "--format", "json"], stdout=subprocess.PIPE, check=False)
     reported = json.loads(done.stdout)["findings"]
-    has = json.loads((run / "load/server.json").read_text())["variables"]
+    has = read(run / "load/server.json")["variables"]
     for each in reported:
         assert set(VARIABLE.findall(each["mend"] + each["evidence"])) <= set(has), each
     return {each["id"]: each["mend"] for each in reported}
@@ -91,7 +88,7 @@ def findings(run: Path) -> Mapping[str, str]:
 @pytest.mark.parametrize("side", EXPECTED)
 def test_each_version_is_recorded_and_checked(finished: tuple[Path, str], side: str) -> None:
     run, expected = finished[0] / f"b1-{side}-r1", EXPECTED[side]
-    report = json.loads((run / "run.json").read_text())
+    report = read(run / "run.json")
     assert (report["status"], report["placement"]["verified"]) == ("complete", True)
     assert re.fullmatch(expected.version, report["versions"]["server"])
     metrics = metrics_of(run)
@@ -99,7 +96,7 @@ def test_each_version_is_recorded_and_checked(finished: tuple[Path, str], side: 
     assert not (LSN_8_0_30 | LSN_MARIADB | LSN_TEXT | ROWS | CACHE) - expected.metrics & metrics
     assert not [name for name in metrics if name.startswith("loadprint.refused.")]
     ticks = f"SELECT DISTINCT probe, status FROM '{run}/server/ticks.parquet'"
-    statuses = set(duckdb.execute(ticks).fetchall())
+    statuses = set(rows(ticks))
     assert {("mysql", "ok"), ("mysql_digests", "ok")} <= statuses
     assert (("mysql_statements", "ok") in statuses) == expected.histogram
     assert (("mysql_statements", "unavailable") in statuses) != expected.histogram
@@ -111,16 +108,14 @@ def test_each_version_is_recorded_and_checked(finished: tuple[Path, str], side: 
 def test_the_table_states_what_the_versions_have_in_common(finished: tuple[Path, str]) -> None:
     execution, output = finished
     assert NO_HISTOGRAM in " ".join(output.split())
-    done = subprocess.run(
-        [LOADPRINT, "compare", execution, "--format", "json"], capture_output=True, text=True, check=True
-    )
-    verdict = next(each for each in json.loads(done.stdout)["verdicts"] if each["key"] == "comparable")
+    verdicts = json.loads(printed(LOADPRINT, "compare", execution, "--format", "json"))["verdicts"]
+    verdict = next(each for each in verdicts if each["key"] == "comparable")
     assert verdict["answer"] == "with reserve", verdict
     assert "MySQL 5.7.22 | MariaDB 10.11" in output
     # redo, by four names, is a figure on every side
-    rows = [line for line in output.splitlines() if line.startswith("  redo written  ")]
-    assert rows
-    assert not [row for row in rows if "n/a" in row]
+    redo = [line for line in output.splitlines() if line.startswith("  redo written  ")]
+    assert redo
+    assert not [row for row in redo if "n/a" in row]
 
 
 PASSWORDS = {"bench": "secret-of-bench", "watcher": "secret-of-watcher"}
@@ -142,6 +137,15 @@ def advice() -> list[str]:
     return [each for each in statements if re.fullmatch(r"SET GLOBAL \w+ = (\d+|OFF)", each)]
 
 
+@dataclass(frozen=True)
+class OwnServer:
+    """A running server: its process, its socket, its log."""
+
+    pid: int
+    socket: Path
+    log: Path
+
+
 @pytest.fixture(scope="module")
 def running() -> Iterator[tuple[Path, OwnServer]]:
     """A MySQL 5.7 that this test started, with accounts for the load and the recorder."""
@@ -155,8 +159,31 @@ def running() -> Iterator[tuple[Path, OwnServer]]:
         for account, password in PASSWORDS.items():
             (place / account).write_text(f"{password}\n")
             (place / account).chmod(0o600)
-        with serving(place / "home", unpacked, [*ACCOUNTS, *advice()]) as server:
-            yield place, server
+        home = place / "home"
+        home.mkdir()
+        common: list[str | Path] = [unpacked / "bin/mysqld", "--no-defaults", "--user=root"]
+        common += [f"--basedir={unpacked}", f"--datadir={home}/data"]
+        printed(*common, "--initialize-insecure")
+        (home / "init.sql").write_text("".join(f"{each};\n" for each in (*ACCOUNTS, *advice())))
+        log, socket = home / "error.log", home / "mysql.sock"
+        options = {
+            "bind-address": "127.0.0.1",
+            "port": free_port(),
+            "socket": socket,
+            "pid-file": home / "pid",
+            "secure-file-priv": home,
+            "init-file": home / "init.sql",
+            "innodb-buffer-pool-size": "64M",
+            "loose-mysqlx": "OFF",
+            "loose-auto-generate-certs": "OFF",
+        }
+        with started([*common, *(f"--{name}={value}" for name, value in options.items())], log) as server:
+            wait_for(
+                "the server",
+                lambda: "ready for connections" in log.read_text() or server.poll() is not None,
+            )
+            assert server.poll() is None, log.read_text()
+            yield place, OwnServer(server.pid, socket, log)
 
 
 def existing(place: Path, server: OwnServer, **changes: Any) -> list[str]:
@@ -169,13 +196,12 @@ def existing(place: Path, server: OwnServer, **changes: Any) -> list[str]:
 def test_an_existing_server_is_measured_and_left_as_it_was(running: tuple[Path, OwnServer]) -> None:
     place, server = running
     before = look()
-    done = campaigns.run(place, *existing(place, server), campaign=EXISTING)
+    done = campaigns.run("existing", place, *existing(place, server))
     assert done.returncode == 0, done.stdout
     assert settled(before) == []
     execution = next(place.glob("existing/2*"))
     for run in execution.glob("b*"):
-        report = json.loads((run / "run.json").read_text())
-        assert report["placement"]["connection"] == "socket"
+        assert read(run / "run.json")["placement"]["connection"] == "socket"
         tables = {path.stem for path in (run / "server").glob("*.parquet")}
         assert {"mysql", "process", "threads"} <= tables
         assert EVERY - metrics_of(run) == {
@@ -183,12 +209,12 @@ def test_an_existing_server_is_measured_and_left_as_it_was(running: tuple[Path, 
             "innodb_metrics.log_lsn_checkpoint_age",
         }, "off by default, and an existing server is not configured"
         findings(run)
-        variables = json.loads((run / "load/server.json").read_text())["variables"]
+        variables = read(run / "load/server.json")["variables"]
         assert (variables["innodb_io_capacity"], variables["innodb_io_capacity_max"]) == ("10000", "20000")
     # it is not pinned: it may run on the CPU of the load
     assert "is in both" in " ".join(done.stdout.split())
     # the tables stay, and further repeats use them
-    more = campaigns.run(place, *existing(place, server), "campaign_more=1", campaign=EXISTING)
+    more = campaigns.run("existing", place, *existing(place, server), "campaign_more=1")
     assert more.returncode == 0, more.stdout
     assert list(campaigns.statuses(place).values()) == ["complete"] * 4
     kept = [path for path in place.glob("existing/**/*") if path.is_file()]
@@ -198,8 +224,7 @@ def test_an_existing_server_is_measured_and_left_as_it_was(running: tuple[Path, 
 
 def test_a_process_that_does_not_exist_is_one_line(running: tuple[Path, OwnServer]) -> None:
     place, server = running
-    done = campaigns.run(place / "wrong", *existing(place, server, pid=4_194_305), campaign=EXISTING)
+    done = campaigns.run("existing", place / "wrong", *existing(place, server, pid=4_194_305))
     assert done.returncode == 2, done.stdout
-    assert "has no process 4194305: correct pid in server_existing" in done.stdout.splitlines()[-1], (
-        done.stdout
-    )
+    last = done.stdout.splitlines()[-1]
+    assert "has no process 4194305: correct pid in server_existing" in last, done.stdout

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-
-from . import ROOT
+from programs import ROOT, finished, printed
 
 IMPORTED = "import loadprint; print(loadprint.__file__)"
 
@@ -36,22 +34,13 @@ def checkout(place: Path) -> Path:
 
 
 def set_up(place: Path, programs: Path) -> None:
-    done = subprocess.run(
-        [place / "setup"],
-        env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    done = finished([place / "setup"], env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"})
     assert done.returncode == 0, done.stdout
 
 
 def imported(place: Path) -> Path:
     """The file that the environment of a checkout imports the package from."""
-    python = place / ".venv/bin/python"
-    done = subprocess.run([python, "-c", IMPORTED], cwd="/", capture_output=True, text=True, check=True)
-    return Path(done.stdout.strip())
+    return Path(printed(place / ".venv/bin/python", "-c", IMPORTED, cwd="/").strip())
 
 
 def contents(place: Path) -> dict[str, bytes]:

@@ -1,0 +1,100 @@
+"""Runs the programs of this checkout for tests, and waits for what they do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+COLLECT = ROOT / "target/release/loadprint-collect"
+LOAD = ROOT / "target/release/loadprint-load"
+LOADPRINT = ROOT / ".venv/bin/loadprint"
+ENVIRONMENT = os.environ | {"ANSIBLE_CONFIG": str(ROOT / "ansible/ansible.cfg"), "COLUMNS": "100"}
+TIMEOUT_S = 300.0  # of the end of a program
+
+
+def wait_for(what: str, condition: Callable[[], Any], seconds: float = 900) -> Any:
+    """Poll until the condition gives something, and return that. Far longer than any machine needs."""
+    deadline = time.monotonic() + seconds
+    while not (result := condition()):
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:.0f} s"
+        time.sleep(0.05)
+    return result
+
+
+def playbook(name: str, *options: str | Path, **variables: Any) -> list[str]:
+    """Give the command line of a playbook."""
+    words = [ROOT / ".venv/bin/ansible-playbook", ROOT / f"ansible/{name}.yml", *options]
+    return [*map(str, words), "-e", json.dumps(variables)]
+
+
+def finished(command: Sequence[str | Path], **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; `stdout` has all that it prints."""
+    return subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        check=False,
+        **{"env": ENVIRONMENT, **options},
+    )
+
+
+def started(command: Sequence[str | Path], log: Path, **options: Any) -> subprocess.Popen[str]:
+    """Start a command in a separate session, with all that it prints in the file `log`."""
+    with log.open("w") as output:
+        return subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+            **{"env": ENVIRONMENT, **options},
+        )
+
+
+@contextmanager
+def running(command: Sequence[object], log: Path | str = os.devnull) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program until the block ends; what it prints goes to the file `log`."""
+    with (
+        open(log, "wb") as output,
+        subprocess.Popen([str(word) for word in command], stdout=output, stderr=output) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(TIMEOUT_S)
+
+
+def printed(*command: str | Path, **options: Any) -> str:
+    """Give what a command prints on its standard output; it must succeed."""
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, check=False, **options
+    )
+    assert done.returncode == 0, f"{command}: status {done.returncode}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read a JSON object."""
+    return dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+def in_measure_phase(run: Path, since_ns: int = 0) -> bool:
+    """Whether the load of a run, started after a time, is in its measure phase now."""
+    phases = run / "load/phases.jsonl"
+    # what follows the last end of a line is being written
+    whole = phases.read_text().rpartition("\n")[0] if phases.exists() else ""
+    lines = [json.loads(line) for line in whole.splitlines()]
+    if not lines or lines[0]["realtime_ns"] < since_ns:
+        return False
+    return (lines[-1]["phase"], lines[-1]["event"]) == ("measure", "begin")
