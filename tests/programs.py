@@ -20,7 +20,7 @@ TIMEOUT_S = 300.0  # of the end of a program
 
 
 def wait_for(what: str, condition: Callable[[], Any], seconds: float = 900) -> Any:
-    """Poll until the condition gives something, and return that. Far longer than any machine needs."""
+    """Poll until the condition gives something, and return that; for longer than any machine needs."""
     deadline = time.monotonic() + seconds
     while not (result := condition()):
         assert time.monotonic() < deadline, f"{what}: not within {seconds:.0f} s"
@@ -75,7 +75,25 @@ def running(command: Sequence[object], log: Path | str = os.devnull) -> Iterator
             process.wait(TIMEOUT_S)
 
 
-def printed(*command: str | Path, **options: Any) -> str:
+@contextmanager
+def recording(
+    out: Path, *options: object, prefix: Sequence[object] = (), **environment: str
+) -> Iterator[None]:
+    """Record into the directory `out` while the block runs; its log is next to it."""
+    log, pid_file = out.with_suffix(".log"), out.with_suffix(".pid")
+    words = [*prefix, COLLECT, "record", "--out", out, "--pid-file", pid_file, *options]
+    with log.open("w") as output:
+        recorder = subprocess.Popen(list(map(str, words)), stderr=output, env=os.environ | environment)
+    try:
+        wait_for("the recorder", lambda: pid_file.exists() or recorder.poll() is not None)
+        assert recorder.poll() is None, log.read_text(encoding="utf-8")
+        yield
+    finally:
+        recorder.terminate()
+        assert recorder.wait(TIMEOUT_S) == 0, log.read_text(encoding="utf-8")
+
+
+def printed(*command: object, **options: Any) -> str:
     """Give what a command prints on its standard output; it must succeed."""
     done: subprocess.CompletedProcess[str] = subprocess.run(
         [str(word) for word in command], capture_output=True, text=True, check=False, **options

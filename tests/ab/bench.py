@@ -8,32 +8,21 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
+from programs import COLLECT, LOAD, ROOT, TIMEOUT_S, printed, read, running, wait_for
 
-ROOT = Path(__file__).parents[2]
-LOAD = ROOT / "target" / "release" / "loadprint-load"
-COLLECT = ROOT / "target" / "release" / "loadprint-collect"
-TIMEOUT_S = 300.0
+# This checkout's package, whichever is installed.
+ANALYSIS = {**os.environ, "PYTHONPATH": str(ROOT / "analysis")}
 LONG_S = 600.0  # a window that a test always ends before its time
 
 
 def ab(*words: object) -> list[str]:
     """Return the command line of `loadprint ab`."""
     return [sys.executable, "-m", "loadprint", "ab", *map(str, words)]
-
-
-def wait_for(what: str, condition: Callable[[], Any]) -> Any:
-    """Wait until a condition is true, and return its value."""
-    until = time.monotonic() + TIMEOUT_S
-    while not (value := condition()):
-        assert time.monotonic() < until, f"timeout: {what}"
-        time.sleep(0.02)
-    return value
 
 
 class Server:
@@ -57,21 +46,10 @@ def production(server: Server, rate: int) -> Iterator[None]:
     """Generate the load of a production server: index lookups at a fixed rate, until the block ends."""
     account = [f"--defaults-file={server.defaults}", "--tables=1", "--table-size=4000"]
     for verb in ("cleanup", "prepare"):
-        subprocess.run([LOAD, verb, "select_random_points", *account], check=True, capture_output=True)
-    words = [str(LOAD), "run", "select_random_points", *account, "--threads=2", "--time=0", f"--rate={rate}"]
+        printed(LOAD, verb, "select_random_points", *account)
+    words = [LOAD, "run", "select_random_points", *account, "--threads=2", "--time=0", f"--rate={rate}"]
     with running(words):
         yield
-
-
-@contextlib.contextmanager
-def running(words: list[str]) -> Iterator[None]:
-    """Run a load until the block ends."""
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as load:
-        try:
-            yield
-        finally:
-            load.terminate()
-            load.wait(TIMEOUT_S)
 
 
 class Bench:
@@ -80,7 +58,7 @@ class Bench:
     def __init__(self, directory: Path, server: Server) -> None:
         self.directory, self.out = directory, directory / "run"
         self.applied, self.calls = directory / "applied", directory / "calls"
-        self.process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[str] | None = None
         self.document: dict[str, Any] = {
             "name": "fault",
             "treatment": {
@@ -100,9 +78,14 @@ class Bench:
         file = self.directory / "experiment.yml"
         file.write_text(yaml.safe_dump(self.document), encoding="utf-8")
         words = ab("run", file, "--out", self.out, "--collector", COLLECT)
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "analysis")}
         given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **popen}
-        self.process = subprocess.Popen(words, env=environment, **given)
+        self._process = subprocess.Popen(words, env=ANALYSIS, **given)
+
+    @property
+    def process(self) -> subprocess.Popen[str]:
+        """The command, once it was started."""
+        assert self._process is not None
+        return self._process
 
     def start_treated(self, **popen: Any) -> None:
         """Start it, and wait for its treatment window."""
@@ -112,7 +95,6 @@ class Bench:
 
     def is_treated(self) -> bool:
         """Whether the treatment window has started; fails if the experiment has ended."""
-        assert self.process is not None
         if "treatment" in self.phases():
             return True
         assert self.process.poll() is None, self.end()
@@ -126,7 +108,6 @@ class Bench:
 
     def end(self) -> tuple[int, str]:
         """Wait for its end, and return its exit status and stderr."""
-        assert self.process is not None
         _, stderr = self.process.communicate(timeout=TIMEOUT_S)
         return self.process.returncode, stderr or ""
 
@@ -137,7 +118,6 @@ class Bench:
 
     def conductor(self) -> int:
         """Return the process that switches."""
-        assert self.process is not None
         return next(pid for pid, words in children(self.process.pid) if "ab.conduct" in words)
 
     def recorder(self) -> int:
@@ -146,7 +126,6 @@ class Bench:
 
     def kill_all(self) -> None:
         """Kill every process at once, so that nothing is reverted."""
-        assert self.process is not None
         pids = (self.conductor(), self.process.pid, self.recorder())
         self.process.send_signal(signal.SIGSTOP)
         for pid in pids:
@@ -160,21 +139,15 @@ class Bench:
 
     def meta(self) -> dict[str, Any]:
         """Return the content of run.json."""
-        document: dict[str, Any] = json.loads((self.out / "run.json").read_text(encoding="utf-8"))
-        return document
+        return read(self.out / "run.json")
 
     def shown(self) -> dict[str, Any]:
         """Return the output of `loadprint ab show`, which refuses an incomplete run directory."""
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "analysis")}
-        words = ab("show", self.out, "--format", "json")
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        document: dict[str, Any] = json.loads(done.stdout)
-        return document
+        return dict(json.loads(printed(*ab("show", self.out, "--format", "json"), env=ANALYSIS)))
 
     def clean_up(self) -> None:
         """End the process that a failed test left."""
-        if self.process is not None and self.process.poll() is None:
+        if self._process is not None and self._process.poll() is None:
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
             self.process.communicate(timeout=TIMEOUT_S)
@@ -182,9 +155,8 @@ class Bench:
 
 def revert(run: Path) -> tuple[int, str]:
     """Return exit status and stderr of `loadprint ab revert`."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "analysis")}
     done = subprocess.run(
-        ab("revert", run), env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT_S / 5
+        ab("revert", run), env=ANALYSIS, capture_output=True, text=True, check=False, timeout=TIMEOUT_S / 5
     )
     return done.returncode, done.stderr
 

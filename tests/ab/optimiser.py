@@ -21,8 +21,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
+from programs import COLLECT, LOAD, running
 
-from .bench import COLLECT, LOAD, Server, ab, running
+from .bench import Server, ab
 
 DATABASES = {"optimiser": 10_000, "optimiser_large": 2_000_000}  # rows: in memory, and not
 READS_PER_S = 400

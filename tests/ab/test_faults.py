@@ -8,8 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from programs import ROOT, TIMEOUT_S, wait_for
 
-from .bench import LONG_S, ROOT, TIMEOUT_S, Bench, Server, alive, production, revert, wait_for
+from .bench import LONG_S, Bench, Server, alive, production, revert
 
 
 def test_a_normal_end_leaves_nothing(bench: Bench) -> None:
@@ -25,7 +26,6 @@ def test_a_normal_end_leaves_nothing(bench: Bench) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_reverts(bench: Bench, number: signal.Signals) -> None:
     bench.start_treated()
-    assert bench.process is not None
     bench.process.send_signal(number)
     status, stderr = bench.end()
     assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
@@ -59,7 +59,6 @@ def test_a_treated_server_whose_experiment_is_killed_is_treated_again(bench: Ben
     bench.start()
     wait_for("the baseline window", lambda: "baseline" in bench.phases())
     assert not bench.applied.exists()
-    assert bench.process is not None
     os.kill(bench.conductor(), signal.SIGKILL)
     status, stderr = bench.end()
     assert (status, bench.called()) == (1, ["revert", "apply"]), stderr
@@ -80,7 +79,6 @@ def test_a_lost_terminal_reverts_although_the_output_is_not_read(bench: Bench) -
     bench.start_treated(stdout=writer, stderr=writer)
     os.close(writer)
     os.close(reader)
-    assert bench.process is not None
     bench.process.send_signal(signal.SIGHUP)
     assert bench.process.wait(TIMEOUT_S) == 1
     assert bench.called() == ["apply", "revert"]
@@ -89,7 +87,6 @@ def test_a_lost_terminal_reverts_although_the_output_is_not_read(bench: Bench) -
 
 def test_a_killed_caller_is_noticed_at_once_and_the_recording_is_whole(bench: Bench) -> None:
     bench.start_treated()
-    assert bench.process is not None
     conductor, recorder = bench.conductor(), bench.recorder()
     bench.process.kill()
     bench.process.communicate()
@@ -104,7 +101,6 @@ def test_a_killed_caller_is_noticed_at_once_and_the_recording_is_whole(bench: Be
 def test_a_stopped_caller_loses_its_lease_and_reports_it(bench: Bench) -> None:
     bench.document["lease"] = 10
     bench.start_treated()
-    assert bench.process is not None
     bench.process.send_signal(signal.SIGSTOP)
     wait_for("the revert", lambda: not bench.applied.exists())
     bench.process.send_signal(signal.SIGCONT)
@@ -251,7 +247,6 @@ def test_two_experiments_on_one_server_are_refused(bench: Bench, tmp_path: Path,
     status, stderr = second.run()
     assert (status, second.called()) == (2, []), stderr
     assert "another experiment" in stderr
-    assert bench.process is not None
     bench.process.terminate()
     assert bench.end()[0] == 1
 
@@ -273,7 +268,6 @@ def test_a_running_experiment_is_not_reverted_by_hand(bench: Bench) -> None:
     status, stderr = revert(bench.out)
     assert (status, bench.called()) == (2, ["apply"]), stderr
     assert "its experiment is running" in stderr
-    assert bench.process is not None
     bench.process.terminate()
     assert bench.end()[0] == 1
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+from programs import ENVIRONMENT, ROOT, finished, playbook, started, wait_for
 
-from .bench import LONG_S, ROOT, Bench, wait_for
+from .bench import LONG_S, Bench
 
 NOBODY = 65534
-PLAYBOOK = ROOT / "ansible" / "ab.yml"
 
 
 def command(bench: Bench, **settings: object) -> list[str]:
@@ -25,32 +23,19 @@ def command(bench: Bench, **settings: object) -> list[str]:
     file = bench.directory / "experiment.yml"
     file.write_text(yaml.safe_dump(bench.document), encoding="utf-8")
     given = {"ab_experiment": str(file), "ab_out": str(bench.out), **settings}
-    ansible = Path(sys.executable).with_name("ansible-playbook")
-    return [str(ansible), str(PLAYBOOK), "-e", json.dumps(given)]
+    return playbook("ab", **given)
 
 
 def environment(bench: Bench) -> dict[str, str]:
     """This checkout's package, and a directory of temporary files that can be looked into."""
     temporary = bench.directory / "temporary"
     temporary.mkdir(exist_ok=True)
-    return {
-        **os.environ,
-        "ANSIBLE_CONFIG": str(ROOT / "ansible" / "ansible.cfg"),
-        "PYTHONPATH": str(ROOT / "analysis"),
-        "TMPDIR": str(temporary),
-    }
+    return ENVIRONMENT | {"PYTHONPATH": str(ROOT / "analysis"), "TMPDIR": str(temporary)}
 
 
 def run(bench: Bench, **settings: object) -> subprocess.CompletedProcess[str]:
     """Run the playbook to its end."""
-    return subprocess.run(
-        command(bench, **settings),
-        env=environment(bench),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    return finished(command(bench, **settings), env=environment(bench))
 
 
 def test_it_is_run_brought_here_and_shown(bench: Bench) -> None:
@@ -80,16 +65,13 @@ def test_an_experiment_that_ends_early_fails_and_says_why(bench: Bench) -> None:
 
 def test_a_killed_playbook_leaves_a_reverted_server(bench: Bench) -> None:
     bench.document["schedule"]["window"] = LONG_S
-    with (bench.directory / "output").open("w") as output:
-        words = command(bench, ab_lease_s=45)
-        playbook = subprocess.Popen(
-            words, env=environment(bench), stdout=output, stderr=output, start_new_session=True
-        )
+    words = command(bench, ab_lease_s=45)
+    process = started(words, bench.directory / "output", env=environment(bench))
     try:
         wait_for("the treatment window", lambda: "treatment" in bench.phases())
     finally:
-        os.killpg(playbook.pid, signal.SIGKILL)
-        playbook.wait()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
     wait_for("the end", lambda: bench.meta()["status"] == "failed")
     assert bench.called() == ["apply", "revert"]
     assert not bench.applied.exists()

@@ -21,17 +21,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ab.bench import TIMEOUT_S, wait_for
 from ab.sql import Connection
 from loadprint.metrics.gather import gather
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources_ledger import IN_SERVER
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
+from programs import LOAD, TIMEOUT_S, in_measure_phase, printed, recording, wait_for
 
-ROOT = Path(__file__).parents[2]
-LOAD = ROOT / "target/release/loadprint-load"
-COLLECT = ROOT / "target/release/loadprint-collect"
 PROBES = "cpu,process,threads,mysql,ebpf_states,ebpf_exchanges,profile"
 HERE = Path(__file__).parent
 GROUPS = Path("/sys/fs/cgroup")
@@ -100,9 +97,7 @@ class Bench:
                 wait_for("the relay", socket.exists)
                 self.account = [f"--defaults-file={self.defaults}", f"--mysql-socket={socket}", *TABLE]
                 direct = [f"--defaults-file={self.defaults}", *TABLE]
-                subprocess.run(
-                    [LOAD, "prepare", "oltp_update_non_index", *direct], check=True, capture_output=True
-                )
+                printed(LOAD, "prepare", "oltp_update_non_index", *direct)
                 self.sql("CREATE TABLE sbtest.holder (goes INT, held BIGINT) ENGINE = MEMORY")
                 self.sql("INSERT INTO sbtest.holder VALUES (0, 0)")
                 yield self
@@ -148,27 +143,14 @@ class Bench:
         """Run the load under the recorder; another program runs during the measurement."""
         out = self.directory / f"{next(self.count)}-{name}"
         out.mkdir()
-        words: list[str | Path] = [
-            COLLECT,
-            "record",
-            "--out",
-            out,
-            "--pid-file",
-            out / "pid",
-            "--interval",
-            "500ms",
-        ]
-        words += ["--probes", PROBES, "--process", f"server={self.pid}", "--process", "load=loadprint-load"]
-        words += ["--mysql-defaults-file", self.defaults, "--mysql-user", "loadprint"]
-        recorder = subprocess.Popen(words, stderr=(out / "recorder.log").open("w"))
-        try:
-            wait_for("the recorder", lambda: (out / "pid").exists() or recorder.poll() is not None)
-            assert recorder.poll() is None, (out / "recorder.log").read_text(encoding="utf-8")
-            words = [LOAD, "run", "oltp_update_non_index", *self.account, "--protocol=text", "--out", out]
-            words += ["--threads=1", f"--warmup-time={WARM_UP_S}", f"--time={MEASURE_S}"]
+        watched = ("--process", f"server={self.pid}", "--process", "load=loadprint-load")
+        account = ("--mysql-defaults-file", self.defaults, "--mysql-user", "loadprint")
+        with recording(out, "--interval", "500ms", "--probes", PROBES, *watched, *account):
+            words = [str(LOAD), "run", "oltp_update_non_index", *self.account, "--out", str(out)]
+            words += ["--protocol=text", "--threads=1", f"--warmup-time={WARM_UP_S}", f"--time={MEASURE_S}"]
             words += ["--rand-type=uniform", "--rand-seed=1", "--report-interval=0"]
             with subprocess.Popen(words, stdout=(out / "load.log").open("w")) as load:
-                wait_for("the measurement", lambda: _phase(out, "begin") or load.poll() is not None)
+                wait_for("the measurement", lambda: in_measure_phase(out) or load.poll() is not None)
                 first, begun = self.meters(), self.threads()
                 with subprocess.Popen(beside) as other:
                     time.sleep(max(0.0, first["now"] + MEASURE_S - 0.5 - time.monotonic()))
@@ -176,9 +158,6 @@ class Bench:
                 ended, last = self.threads(), self.meters()
                 last |= on_cpu_and_waiting(begun, ended)
                 assert load.wait(TIMEOUT_S) == 0, (out / "load.log").read_text(encoding="utf-8")
-        finally:
-            recorder.terminate()
-            assert recorder.wait(TIMEOUT_S) == 0, (out / "recorder.log").read_text(encoding="utf-8")
         return self._read(out, first, last)
 
     def _read(self, out: Path, first: dict[str, float], last: dict[str, float]) -> Ledgers:
@@ -227,9 +206,3 @@ def _field(file: Path, name: str) -> float:
     """The sum of the values of this name in a file of a control group."""
     lines = [line.split() for line in file.read_text().splitlines()]
     return sum(float(words[-1]) for words in lines if name in words[:-1])
-
-
-def _phase(out: Path, event: str) -> bool:
-    phases = out / "load/phases.jsonl"
-    lines = phases.read_text().rpartition("\n")[0].splitlines() if phases.exists() else []
-    return any((line["phase"], line["event"]) == ("measure", event) for line in map(json.loads, lines))

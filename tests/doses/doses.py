@@ -66,14 +66,23 @@ class Dose:
         return dosed.meters[self.meter] - base.meters.get(self.meter, 0.0)
 
 
-@contextlib.contextmanager
-def delay(bench: Bench) -> Iterator[None]:
-    """2 ms in the network, both ways together."""
-    bench.command("delay 2")
-    try:
-        yield
-    finally:
-        bench.command("delay 0")
+def relayed(on: str, off: str) -> Give:
+    """What the relay does between two commands."""
+
+    @contextlib.contextmanager
+    def give(bench: Bench) -> Iterator[None]:
+        bench.command(on)
+        try:
+            yield
+        finally:
+            bench.command(off)
+
+    return give
+
+
+def text(added: str) -> Give:
+    """A text at the end of every statement."""
+    return relayed(f"add {added}", "add ")
 
 
 @contextlib.contextmanager
@@ -171,22 +180,9 @@ def sync_slowly(bench: Bench) -> Iterator[None]:
         bench.sql("SET GLOBAL sync_binlog = 0")
 
 
-def text(added: str) -> Give:
-    """A text at the end of every statement."""
-
-    @contextlib.contextmanager
-    def give(bench: Bench) -> Iterator[None]:
-        bench.command(f"add {added}")
-        try:
-            yield
-        finally:
-            bench.command("add ")
-
-    return give
-
-
 DOSES = {
-    "network": Dose(delay, ("between",), "relay"),
+    # 2 ms, both ways together
+    "network": Dose(relayed("delay 2", "delay 0"), ("between",), "relay"),
     "row lock": Dose(row_lock, ("lock",), "held"),
     "SLEEP() among row locks": Dose(sleep_among_row_locks, ("lock",), "statements"),
     "CPU quota": Dose(quota, ("throttled",), "throttled"),

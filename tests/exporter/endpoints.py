@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 from ports import free_port
+from programs import running, wait_for
 
-ROOT = Path(__file__).parents[2]
-COLLECT = ROOT / "target/release/loadprint-collect"
-FIXTURES = ROOT / "tests/fixtures/host/t0"
-# Options of node_exporter that leave out what other programs make and remove while two answers are compared.
+# Options of node_exporter: more to compare, without what other programs make and remove between two answers.
 _PASSING = "^(lo$|lp|veth|docker|br-|tap|tun|vnet|cni|cali)"
 LASTING = (
+    "--collector.interrupts",
     f"--collector.netdev.device-exclude={_PASSING}",
     f"--collector.netclass.ignored-devices={_PASSING}",
     "--no-collector.arp",
     "--no-collector.filesystem",
 )
-Labels = frozenset[tuple[str, str]]
-T = TypeVar("T")
-
-
-def wait_for(what: str, get: Callable[[], T | None]) -> T:
-    """Polls until there is something; the limit is far beyond what any machine needs."""
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        if result := get():
-            return result
-        time.sleep(0.05)
-    raise AssertionError(f"waited in vain for {what}")
 
 
 def fetch(url: str, accept: str = "text/plain") -> str:
@@ -48,29 +32,12 @@ def fetch(url: str, accept: str = "text/plain") -> str:
 
 
 @contextlib.contextmanager
-def running(arguments: list[object], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that ends with the block; what it prints goes to `log`."""
-    with log.open("wb") as output:
-        process = subprocess.Popen([str(argument) for argument in arguments], stdout=output, stderr=output)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(120)
-
-
-@contextlib.contextmanager
 def node_exporter(log: Path, *arguments: object) -> Iterator[str]:
     """Debian's node_exporter; gives its URL."""
     url = f"http://127.0.0.1:{free_port()}/metrics"
     address = url.removeprefix("http://").removesuffix("/metrics")
-    program = [
-        "prometheus-node-exporter",
-        f"--web.listen-address={address}",
-        "--collector.interrupts",
-        *arguments,
-    ]
-    with running([*program], log) as process:
+    program = ["prometheus-node-exporter", f"--web.listen-address={address}"]
+    with running([*program, *arguments], log) as process:
 
         def answers() -> str | None:
             assert process.poll() is None, log.read_text()
@@ -81,5 +48,5 @@ def node_exporter(log: Path, *arguments: object) -> Iterator[str]:
             except (urllib.error.URLError, ConnectionError, TimeoutError):
                 return None
 
-        wait_for("node_exporter", answers)
+        wait_for("node_exporter", answers, 120)
         yield url

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,42 +15,28 @@ import pyarrow.parquet as pq
 import pytest
 from loadprint.__main__ import main
 from ports import free_port
+from programs import running, wait_for
 
-LONG = 120.0  # seconds; nothing here should take them
+from .endpoints import fetch
 
-
-@contextmanager
-def running(*command: str) -> Iterator[None]:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait(LONG)
+LONG_S = 120.0  # nothing here should take them
 
 
-def fetch(url: str) -> bytes:
-    """Answer of a server that may still be starting."""
-    limit = time.monotonic() + LONG
-    while True:
+def query(server: str, path: str, **parameters: str) -> str:
+    """Answer of a Prometheus that may still be starting."""
+
+    def answer() -> str | None:
         try:
-            with urllib.request.urlopen(url, timeout=LONG) as answer:
-                return bytes(answer.read())
+            return fetch(f"{server}/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
         except (urllib.error.URLError, ConnectionError, TimeoutError):
-            assert time.monotonic() < limit, f"{url} does not answer"
-            time.sleep(0.05)
+            return None
 
-
-def query(server: str, path: str, **parameters: str) -> bytes:
-    return fetch(f"{server}/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
+    return str(wait_for(f"an answer of {server}", answer, LONG_S))
 
 
 def until(server: str, promise: str) -> None:
     """Wait until an expression gives something."""
-    limit = time.monotonic() + LONG
-    while not json.loads(query(server, "query", query=promise))["data"]["result"]:
-        assert time.monotonic() < limit, promise
-        time.sleep(0.05)
+    wait_for(promise, lambda: json.loads(query(server, "query", query=promise))["data"]["result"], LONG_S)
 
 
 def until_scraped(server: str, since: float) -> None:
@@ -91,14 +74,10 @@ def test_a_real_prometheus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     config.write_text(f"global: {{scrape_interval: 500ms}}\nscrape_configs: {jobs}\n")
     server = f"http://{own}"
     earliest = proc_stat()
+    files = [f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'tsdb'}"]
     with (
-        running("prometheus-node-exporter", f"--web.listen-address={node}"),
-        running(
-            "prometheus",
-            f"--config.file={config}",
-            f"--storage.tsdb.path={tmp_path / 'tsdb'}",
-            f"--web.listen-address={own}",
-        ),
+        running(["prometheus-node-exporter", f"--web.listen-address={node}"]),
+        running(["prometheus", *files, f"--web.listen-address={own}"]),
     ):
         until(server, "up == 1")
         # a scrape ends before the next one: its values are between those read before and after it
@@ -120,8 +99,8 @@ def test_a_real_prometheus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
             end=f"{end:.3f}",
             step="500ms",
         )
-    (tmp_path / "raw.json").write_bytes(raw)
-    (tmp_path / "ranged.json").write_bytes(ranged)
+    (tmp_path / "raw.json").write_text(raw)
+    (tmp_path / "ranged.json").write_text(ranged)
     one, two = tmp_path / "one", tmp_path / "two"
     assert main(["import", "prometheus", str(tmp_path / "raw.json"), "--out", str(one)]) == 0
     assert main(["import", "prometheus", str(tmp_path / "ranged.json"), "--out", str(two)]) == 0

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import duckdb
 import pytest
 from loadprint.importing.exposition import samples, series_text
+from programs import COLLECT, printed
 
-from .endpoints import COLLECT, LASTING, fetch, node_exporter
+from .endpoints import LASTING, fetch, node_exporter
 
 OWN = ("up", "scrape_duration_seconds", "scrape_samples_scraped")
 
@@ -22,14 +22,8 @@ def record(out: Path, *arguments: object) -> tuple[Path, list[int]]:
     for attempt, seconds in enumerate((2, 8, 32, 128)):
         made = out / f"{attempt}"
         options = ["--role", "server", "--interval", "500ms", "--duration", f"{seconds}s"]
-        command = [COLLECT, "record", "--out", made, *options, "--scrape-timeout", "60s"]
-        done = subprocess.run(
-            [str(word) for word in (*command, "--probes", "scrape", *arguments)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        options += ["--scrape-timeout", "60s", "--probes", "scrape"]
+        printed(COLLECT, "record", "--out", made, *options, *arguments)
         table = made / "server/scrape.parquet"
         asked = f"SELECT DISTINCT tick FROM '{table}' WHERE metric = 'up' ORDER BY 1"
         ticks = [int(tick) for (tick,) in duckdb.execute(asked).fetchall()]
@@ -86,20 +80,8 @@ def authority(place: Path, name: str) -> Path:
 
 def request(bare: Path, subject: str, extension: str, *more: object) -> None:
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    command = [
-        "openssl",
-        "req",
-        "-config",
-        bare,
-        "-x509",
-        *key,
-        "-subj",
-        subject,
-        "-addext",
-        extension,
-        *more,
-    ]
-    subprocess.run([str(word) for word in command], check=True, capture_output=True)
+    named = ["-subj", subject, "-addext", extension]
+    printed("openssl", "req", "-config", bare, "-x509", *key, *named, *more)
 
 
 @pytest.fixture
@@ -110,7 +92,7 @@ def web(tmp_path: Path) -> Path:
     files = ["-keyout", tmp_path / "server.key", "-out", tmp_path / "server.crt"]
     request(tmp_path / "bare.cnf", "/CN=localhost", "subjectAltName=IP:127.0.0.1", *signed, *files)
     crypt = ["perl", "-e", "print crypt($ARGV[0], $ARGV[1])", "right", "$2b$04$abcdefghijklmnopqrstuu"]
-    hashed = subprocess.run(crypt, check=True, capture_output=True, text=True).stdout
+    hashed = printed(*crypt)
     config = tmp_path / "web.yml"
     config.write_text(
         "tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ab.bench import COLLECT, LOAD, TIMEOUT_S, wait_for
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
+from programs import LOAD, TIMEOUT_S, in_measure_phase, printed, recording, wait_for
 
 SERVER, SHARE = "/usr/sbin/mariadbd", Path("/usr/share/mysql")
 TABLES = ("system_tables", "performance_tables", "system_tables_data")
@@ -118,41 +117,18 @@ def record(
     the recorder and of the load.
     """
     out.mkdir()
-    log, pid_file = out.with_suffix(".log"), out.with_suffix(".pid")
     common = [f"--defaults-file={server.defaults}", "--tables=1", "--table-size=100"]
     for verb in ("cleanup", "prepare"):
-        subprocess.run([LOAD, verb, workload, *common], check=True, capture_output=True)
-    words: list[str | Path] = [*prefix, COLLECT, "record", "--out", out, "--pid-file", pid_file]
-    words += ["--interval", "200ms", "--probes", PROBES]
-    words += ["--process", process or f"server=@{server.pid_file}", "--process", f"load={load}"]
-    with log.open("w") as output:
-        recorder = subprocess.Popen(words, stderr=output, env={**os.environ, **(environment or {})})
-    try:
-        wait_for("the recorder", lambda: pid_file.exists() or recorder.poll() is not None)
-        assert recorder.poll() is None, log.read_text(encoding="utf-8")
-        words = [
-            *load_prefix,
-            LOAD,
-            "run",
-            workload,
-            *common,
-            f"--threads={CONNECTIONS}",
-            "--rand-seed=1",
-        ]
-        words += ["--warmup-time=3", f"--time={SECONDS}", "--report-interval=0", "--out", out, *options]
+        printed(LOAD, verb, workload, *common)
+    watched = ("--process", process or f"server=@{server.pid_file}", "--process", f"load={load}")
+    recorder = ("--interval", "200ms", "--probes", PROBES, *watched)
+    with recording(out, *recorder, prefix=prefix, **(environment or {})):
+        words = [*load_prefix, str(LOAD), "run", workload, *common, "--out", str(out), "--rand-seed=1"]
+        words += [f"--threads={CONNECTIONS}", "--warmup-time=3", f"--time={SECONDS}", "--report-interval=0"]
+        words += options
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
-            phases = out / "load/phases.jsonl"
-            wait_for(
-                "the measurement",
-                lambda: (
-                    (phases.exists() and "measure" in phases.read_text(encoding="utf-8"))
-                    or running.poll() is not None
-                ),
-            )
+            wait_for("the measurement", lambda: in_measure_phase(out) or running.poll() is not None)
             during()
             text, _ = running.communicate(timeout=TIMEOUT_S)
             assert running.returncode == 0, text
-    finally:
-        recorder.terminate()
-        assert recorder.wait(TIMEOUT_S) == 0, log.read_text(encoding="utf-8")
     return gather(open_run(out), Store())

@@ -10,13 +10,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
 import pytest
 from loadprint.metrics.derived_ledger import CLOSURE
 from loadprint.metrics.gather import Measured
+from programs import printed
 
 from .server import ADDRESS, CLIENT, PASSWORD, Server, record
 
@@ -75,17 +76,7 @@ def test_a_generator_whose_clock_is_fast_is_seen_at_the_client(server: Server, t
     """Its latencies are 10 % too large; the server's sum does not depend on them."""
     assert shutil.which("sysbench"), "./setup --with-test-tools installs it"
     library, wrapper = tmp_path / "clock.so", tmp_path / "sysbench"
-    words: list[str | Path] = [
-        "clang",
-        "-shared",
-        "-fPIC",
-        "-O2",
-        HERE / "scaled_clock.c",
-        "-o",
-        library,
-        "-ldl",
-    ]
-    subprocess.run(words, check=True)
+    printed("clang", "-shared", "-fPIC", "-O2", HERE / "scaled_clock.c", "-o", library, "-ldl")
     wrapper.write_text(f'#!/bin/sh\nLD_PRELOAD={library} exec sysbench "$@"\n', encoding="utf-8")
     wrapper.chmod(0o755)
     generator = ("--generator=sysbench", "--db-ps-mode=disable")
@@ -97,39 +88,33 @@ def test_a_generator_whose_clock_is_fast_is_seen_at_the_client(server: Server, t
     assert abs(shares(fast)["unexplained"]) < CLOSURE, per_statement(fast)
 
 
-class Relay:
-    """Another network namespace for the load, and the relay between it and the server."""
+@contextlib.contextmanager
+def relayed() -> Iterator[tuple[str, Callable[[int], None]]]:
+    """Run the relay between the server and another network namespace.
 
-    def __init__(self) -> None:
-        self.namespace = f"loadprint-{os.getpid()}"
-        self.process: subprocess.Popen[str] | None = None
+    Gives the name of the namespace, and a function that sets the delay of a round trip in microseconds.
+    """
+    namespace = f"loadprint-{os.getpid()}"
+    printed("ip", "netns", "add", namespace)
+    words = [sys.executable, str(HERE / "packet_relay.py"), namespace, ADDRESS, CLIENT]
+    try:
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as relay:
+            commands, replies = relay.stdin, relay.stdout
+            assert commands is not None
+            assert replies is not None
 
-    @contextlib.contextmanager
-    def running(self) -> Iterator[Relay]:
-        """Start it; the devices end with it."""
-        subprocess.run(["ip", "netns", "add", self.namespace], check=True)
-        words = [sys.executable, str(HERE / "packet_relay.py"), self.namespace, ADDRESS, CLIENT]
-        try:
-            with subprocess.Popen(
-                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-            ) as self.process:
-                try:
-                    assert self.process.stdout is not None
-                    assert self.process.stdout.readline() == "ready\n"
-                    yield self
-                finally:
-                    self.process.kill()
-        finally:
-            subprocess.run(["ip", "netns", "delete", self.namespace], check=True)
+            def delay(microseconds: int) -> None:
+                commands.write(f"{microseconds}\n")
+                commands.flush()
+                assert replies.readline() == "set\n"
 
-    def delay(self, microseconds: int) -> None:
-        """Set the delay of a round trip."""
-        assert self.process is not None
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(f"{microseconds}\n")
-        self.process.stdin.flush()
-        assert self.process.stdout.readline() == "set\n"
+            try:
+                assert replies.readline() == "ready\n"
+                yield namespace, delay
+            finally:
+                relay.kill()
+    finally:
+        printed("ip", "netns", "delete", namespace)
 
 
 def test_a_delay_of_packets_is_in_the_network_and_in_no_other_row(server: Server, tmp_path: Path) -> None:
@@ -138,13 +123,13 @@ def test_a_delay_of_packets_is_in_the_network_and_in_no_other_row(server: Server
     text = f"[client]\nuser=loadprint\npassword={PASSWORD}\nhost={ADDRESS}\nport={PORT}\nssl-mode=DISABLED\n"
     account.write_text(text, encoding="utf-8")
     rows = []
-    with Relay().running() as relay:
-        prefix = ("ip", "netns", "exec", relay.namespace)
+    with relayed() as (namespace, delay):
+        prefix = ("ip", "netns", "exec", namespace)
         options = ("--skip-networking=0", f"--bind-address={ADDRESS}", f"--port={PORT}")
         load = ("--threads=1", f"--defaults-file={account}")
         with server.running(*options):
-            for name, delay in (("near", 0), ("far", DELAY_US)):
-                relay.delay(delay)
+            for name, microseconds in (("near", 0), ("far", DELAY_US)):
+                delay(microseconds)
                 rows.append(per_statement(record(server, tmp_path / name, *load, load_prefix=prefix)))
     near, far = rows
     grown = {name: far[name] - near[name] for name in (*LATENCY_ROWS, *SUMS)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from programs import ROOT
 
-ROOT = Path(__file__).parents[2]
-CACHE = ROOT / "var" / "machines"
+CACHE = ROOT / "var/machines"

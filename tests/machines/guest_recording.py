@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from programs import COLLECT, ROOT, read
 
-from . import ROOT
 from .initramfs import Initramfs
 from .machine import AARCH64, X86_64, running
 from .packages import Suite
@@ -85,8 +85,7 @@ class Recording:
 
     def stacks(self) -> dict[str, Any]:
         """Read the call tree of `profile`."""
-        document: dict[str, Any] = json.loads(self.text("run/server/stacks.json"))
-        return document
+        return read(self.directory / "run/server/stacks.json")
 
     def witness(self, moment: str) -> Witness:
         """Read what the guest copied from /proc at a moment, `before` or `after`."""
@@ -141,7 +140,7 @@ def _initramfs(suite: Suite, path: Path) -> Path:
     (busybox,) = suite.unpacked("busybox-static").glob("**/bin/busybox")
     archive.add("/bin/busybox", busybox.read_bytes())
     if suite.architecture == "amd64":
-        archive.add_program(RECORDER, ROOT / "target" / "release" / "loadprint-collect")
+        archive.add_program(RECORDER, COLLECT)
     else:
         archive.add_program_of(
             suite.unpacked("libc6"), RECORDER, ROOT / "target" / "hosts" / "aarch64" / "loadprint-collect"

@@ -11,6 +11,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from programs import printed
+
 from . import CACHE
 
 MIRROR = "http://deb.debian.org/debian"
@@ -30,7 +32,7 @@ class Suite:
     def unpacked(self, package: str) -> Path:
         """Return the directory with the files of a package.
 
-        A kernel's metapackage gives the package that contains the kernel. Raises CalledProcessError if apt
+        A kernel's metapackage gives the package that contains the kernel. Raises AssertionError if apt
         cannot download it.
         """
         place = self.directory / package
@@ -81,9 +83,4 @@ class Suite:
             "Dir::Etc::sourceparts": "/dev/null",
         }
         words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-        command = [program, *words, *arguments]
-        environment = os.environ | {"LC_ALL": "C"}
-        done = subprocess.run(
-            command, cwd=directory, check=True, stdout=subprocess.PIPE, text=True, env=environment
-        )
-        return done.stdout
+        return printed(program, *words, *arguments, cwd=directory, env=os.environ | {"LC_ALL": "C"})

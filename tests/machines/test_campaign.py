@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
 import pytest
+from e2e import campaigns
+from programs import read
+from table_rows import table_rows
 
 from . import debian, remote, vm_campaign
 from .remote import Host
-from .vm_campaign import LEFT, TINY, Campaign, wait_for, wait_until_measuring
+from .vm_campaign import LEFT, Campaign, wait_until_measuring, wait_while_running
 
 DISK = "nvme0n1"
 RUNS = ("b1-oltp-r1", "b1-insert-r1")  # in the order of the sides
@@ -49,36 +50,38 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
     folder = tmp_path_factory.mktemp("host")
     host = remote.install(debian.root("trixie"), folder, *remote.nvme(folder / "data.img", "4G"))
     machine = vm_campaign.inventory(folder / "hosts.json", host.inventory())
-    campaign = Campaign(TINY, tmp_path_factory.mktemp("runs"), machine)
+    campaign = Campaign(campaigns.written(folder, "machines"), tmp_path_factory.mktemp("runs"), machine)
     with host.booted(), campaign.start() as process:
         wait_until_measuring(host, process)
         host.run(f"date -s '+{STEP_S} seconds'")
-        wait_for("the end of the first run", lambda: "complete" in campaign.statuses().values(), process)
+        wait_while_running(
+            "the end of the first run", lambda: bool(campaigns.complete(campaign.runs)), process
+        )
         wait_until_measuring(host, process)
         host.reset()
         process.wait()
     interrupted = campaign.output()
     print(interrupted)
-    then = sorted(campaign.statuses().values())
+    then = sorted(campaigns.statuses(campaign.runs).values())
     assert process.returncode != 0
     with host.booted():
         with campaign.start() as process:
             process.wait()
         print(campaign.output())
         assert process.returncode == 0
-        yield Finished(host, campaign, interrupted, then, campaign.output(), campaign.cells())
+        yield Finished(host, campaign, interrupted, then, campaign.output(), table_rows(campaign.execution()))
 
 
 def test_a_reset_of_the_host_fails_its_run_and_the_campaign_resumes(finished: Finished) -> None:
     assert finished.statuses_then == ["complete", "failed"], finished.interrupted
-    assert set(finished.campaign.statuses().values()) == {"complete"}
+    assert set(campaigns.statuses(finished.campaign.runs).values()) == {"complete"}
     assert "machines is complete" in finished.output
 
 
 def test_a_step_of_the_clock_changes_no_rate_and_is_reported(finished: Finished) -> None:
     for run, rate in zip(finished.runs(), finished.values("operations"), strict=True):
         # counted by the generator on a clock that cannot be set
-        result = json.loads((run / "load/result.json").read_text())
+        result = read(run / "load/result.json")
         assert rate == pytest.approx(result["events"] / result["seconds"], rel=0.05)
     assert all(0 < value <= 100 for value in finished.values("cpu_server_utilisation"))
     assert re.search(rf"machine's clock was set by \+{STEP_S}(\.\d)? s during b1-", finished.output)
@@ -97,7 +100,7 @@ def test_the_ebpf_rows(finished: Finished) -> None:
         assert all(value > 0 for value in values), (row, values)
     for run in finished.runs():
         query = f"SELECT DISTINCT probe, status FROM '{run}/server/ticks.parquet' WHERE probe LIKE 'ebpf%'"
-        seen = duckdb.execute(query).fetchall()
+        seen = campaigns.rows(query)
         assert {"ebpf_block", "ebpf_irq", "ebpf_sched", "ebpf_switches"} <= {probe for probe, _ in seen}
         assert {status for _, status in seen} <= {"ok", "skipped"}, seen
 
@@ -107,7 +110,7 @@ def test_the_placement_is_by_socket(finished: Finished) -> None:
         "placement: by socket; server on CPU 0-1 of machine, load and recorder on CPU 2-3" in finished.output
     )
     for path in finished.runs():
-        run = json.loads((path / "run.json").read_text())
+        run = read(path / "run.json")
         assert {name: role["cpus"] for name, role in run["roles"].items()} == {"server": "0-1", "load": "2-3"}
         placement = run["placement"]
         assert (placement["how"], placement["verified"]) == ("by socket", True), placement

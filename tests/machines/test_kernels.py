@@ -16,8 +16,8 @@ import pytest
 from loadprint.metrics.gather import gather
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
+from programs import ROOT
 
-from . import ROOT
 from .guest_recording import CONNECTIONS, PINGS, WRITES, Kernel, Recording, record
 
 KERNELS = (

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-import yaml
+from e2e import campaigns
 from ports import free_port
+from table_rows import table_rows
 
 from . import debian, remote, vm_campaign
 from .remote import Host
-from .vm_campaign import LEFT, TINY, Campaign
+from .vm_campaign import LEFT, Campaign
 
 SERVER, LOAD = "198.18.100.1", "198.18.100.2"
 
@@ -47,33 +47,29 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
         inventory = vm_campaign.inventory(
             runs / "hosts.json", server.inventory() | {"server_address": SERVER}, load.inventory()
         )
-        campaign = Campaign(written(runs / "campaign.yml"), runs, inventory)
+        document = campaigns.known("machines")
+        side, data = (document[key]["oltp"] for key in ("sides", "data"))
+        file = campaigns.written(
+            runs,
+            "machines",
+            sides={"one": side, "two": side},
+            data={"oltp": data},
+            reference="one",
+            order="listed",
+            phases={"warmup": "2s", "measure": "30s"},
+        )
+        campaign = Campaign(file, runs, inventory)
         with campaign.start() as process:
             process.wait()
         print(campaign.output())
         assert process.returncode == 0, campaign.output()
-        yield Measured((server, load), campaign, campaign.output(), campaign.cells())
-
-
-def written(path: Path) -> Path:
-    """Write the short campaign with two equal sides and a shorter window."""
-    campaign = yaml.safe_load(TINY.read_text())
-    del campaign["placement"], campaign["data"]["insert"]
-    side = campaign["sides"]["oltp"]
-    campaign |= {
-        "sides": {"one": side, "two": side},
-        "reference": "one",
-        "order": "listed",
-        "phases": {"warmup": "2s", "measure": "30s"},
-    }
-    path.write_text(yaml.safe_dump(campaign, sort_keys=False))
-    return path
+        yield Measured((server, load), campaign, campaign.output(), table_rows(campaign.execution()))
 
 
 def test_server_and_load_are_on_separate_hosts(measured: Measured) -> None:
     assert "machines is complete" in measured.output
     for name in ("b1-one-r1", "b1-two-r1"):
-        run = measured.campaign.run(name)
+        run = campaigns.document(measured.campaign.runs, name)
         assert {role: each["host"] for role, each in run["roles"].items()} == {
             "server": "machine",
             "load": "load",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import platform
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+from programs import ROOT, printed
 
-from . import ROOT
 from .packages import Suite
 
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -38,20 +37,14 @@ def on_glibc_2_31(machine: str, program: str) -> list[str | Path]:
     return [f"qemu-{machine}-static", "-L", root, path_of(machine, program)]
 
 
-def output_of(*command: str | Path) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @each_machine
 @each_program
 def test_it_needs_only_glibc_2_28(machine: str, program: str) -> None:
     path = path_of(machine, program)
-    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", output_of("readelf", "--dynamic", path))
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", printed("readelf", "--dynamic", path))
     assert "libc.so.6" in needed
     assert [library for library in needed if not LIBRARIES.fullmatch(library)] == []
-    symbols = output_of("readelf", "--wide", "--dyn-syms", path)
+    symbols = printed("readelf", "--wide", "--dyn-syms", path)
     versions = {tuple(map(int, found.split("."))) for found in re.findall(r"@GLIBC_([\d.]+)", symbols)}
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB, {', '.join(needed)}, GLIBC {max(versions)}")
     assert max(versions) <= NEWEST_GLIBC
@@ -62,21 +55,21 @@ def test_it_needs_only_glibc_2_28(machine: str, program: str) -> None:
 @each_program
 def test_it_runs_with_the_libraries_of_debian_11(machine: str, program: str) -> None:
     native = ROOT / "target" / "release" / program
-    assert output_of(*on_glibc_2_31(machine, program), "--version") == output_of(native, "--version")
+    assert printed(*on_glibc_2_31(machine, program), "--version") == printed(native, "--version")
 
 
 @each_machine
 def test_the_generator_has_the_same_workloads(machine: str) -> None:
     command = ("list", "--format", "json")
     native = ROOT / "target" / "release" / "loadprint-load"
-    assert output_of(*on_glibc_2_31(machine, "loadprint-load"), *command) == output_of(native, *command)
+    assert printed(*on_glibc_2_31(machine, "loadprint-load"), *command) == printed(native, *command)
 
 
 @each_machine
 def test_the_recorder_records(machine: str, tmp_path: Path) -> None:
     """In an emulator of the processor, /proc is that of this host."""
     options = ("--out", tmp_path / "run", "--duration", "1s", "--probes", "cpu,disk,nic,memory,process")
-    output_of(*on_glibc_2_31(machine, "loadprint-collect"), "record", *options)
+    printed(*on_glibc_2_31(machine, "loadprint-collect"), "record", *options)
     assert (tmp_path / "run" / "server" / "disk.parquet").stat().st_size > 0
     fingerprint = json.loads((tmp_path / "run" / "server" / "fingerprint.json").read_text())
     assert fingerprint["kernel"]["release"] == platform.release()

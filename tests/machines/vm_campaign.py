@@ -1,23 +1,19 @@
-"""Runs a campaign on virtual machines over SSH, and reads its runs and its table."""
+"""Runs a campaign on virtual machines over SSH, and looks at what is on them."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from table_rows import table_rows
+from e2e import campaigns
+from programs import started, wait_for
 
-from . import ROOT
 from .machine import PATIENCE_S
 from .remote import Host
 
-TINY = Path(__file__).with_name("tiny.yml")
 # For hosts that are twenty times slower than hardware, and slower still if this machine is busy.
 SLOW = (
     "server_start_timeout=1800",
@@ -42,21 +38,10 @@ class Campaign:
     runs: Path
     inventory: Path
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self) -> subprocess.Popen[str]:
         """Start or resume the campaign."""
-        settings = (f"campaign_file={self.file}", f"campaign_runs_dir={self.runs}", *SLOW)
-        with (self.runs / "output").open("wb") as output:
-            return subprocess.Popen(
-                [
-                    ROOT / "characterize",
-                    *("-i", self.inventory),
-                    *(word for each in settings for word in ("-e", each)),
-                ],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                env=os.environ | {"COLUMNS": "100"},
-            )
+        words = campaigns.command(self.file, self.runs, *SLOW, inventory=self.inventory)
+        return started(words, self.runs / "output")
 
     def output(self) -> str:
         """Return what it has printed since its last start."""
@@ -64,22 +49,7 @@ class Campaign:
 
     def execution(self) -> Path:
         """Give the directory of the only execution."""
-        (found,) = self.runs.glob("machines/2*")
-        return found
-
-    def statuses(self) -> dict[str, str]:
-        """Give {run: status}."""
-        files = self.runs.glob("machines/2*/b*/run.json")
-        return {path.parent.name: json.loads(path.read_text())["status"] for path in files}
-
-    def run(self, name: str) -> dict[str, Any]:
-        """Read run.json of a run."""
-        document: dict[str, Any] = json.loads((self.execution() / name / "run.json").read_text())
-        return document
-
-    def cells(self) -> dict[str, list[float | None]]:
-        """Give the values of all rows, by side."""
-        return table_rows(self.execution())
+        return campaigns.newest(self.runs)
 
 
 def inventory(path: Path, server: dict[str, object], load: dict[str, object] | None = None) -> Path:
@@ -90,20 +60,17 @@ def inventory(path: Path, server: dict[str, object], load: dict[str, object] | N
     return path
 
 
-def wait_until_measuring(load: Host, process: subprocess.Popen[bytes]) -> None:
+def wait_until_measuring(load: Host, process: subprocess.Popen[str]) -> None:
     """Wait for the window of a run."""
 
     def measuring() -> bool:
         lines = [json.loads(line) for line in load.run(LOOK).splitlines()]
         return any((line["phase"], line["event"]) == ("measure", "begin") for line in lines)
 
-    wait_for("the window of a run", measuring, process)
+    wait_while_running("the window of a run", measuring, process)
 
 
-def wait_for(what: str, condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+def wait_while_running(what: str, condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     """Poll until the condition is true; the campaign must not end before."""
-    deadline = time.monotonic() + 4 * PATIENCE_S
-    while not condition():
-        assert process.poll() is None, f"{what}: the campaign ended before"
-        assert time.monotonic() < deadline, f"{what}: not in time"
-        time.sleep(3)
+    wait_for(what, lambda: process.poll() is not None or condition(), 4 * PATIENCE_S)
+    assert process.poll() is None, f"{what}: the campaign ended before"
