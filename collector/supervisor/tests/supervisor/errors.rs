@@ -3,9 +3,9 @@
 
 use crate::common;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use crate::common::Supervisor;
+use crate::common::create_dir;
 use crate::common::supervise;
 
 /// Command lines without `--state`, and text in their errors.
@@ -125,13 +125,11 @@ fn commands_report_a_missing_supervisor() {
 fn start_reports_mistakes() {
     let scratch = common::scratch();
     let open = scratch.path().join("open");
-    fs::create_dir(&open).unwrap();
-    fs::set_permissions(&open, PermissionsExt::from_mode(0o755)).unwrap();
+    create_dir(&open, 0o755);
     let file = scratch.path().join("file");
     fs::write(&file, "").unwrap();
     let damaged = scratch.path().join("damaged");
-    fs::create_dir(&damaged).unwrap();
-    fs::set_permissions(&damaged, PermissionsExt::from_mode(0o700)).unwrap();
+    create_dir(&damaged, 0o700);
     fs::write(damaged.join("state.json"), "{\"boot_id\":").unwrap();
     let fresh = scratch.path().join("fresh");
     for (dir, arguments, expected) in [

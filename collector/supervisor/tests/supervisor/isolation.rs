@@ -20,61 +20,46 @@ use rustix::thread::LinkNameSpaceType;
 use rustix::thread::move_into_link_name_space;
 use serde_json::Value;
 
+/// Also if they end with the guard.
 #[test]
-fn mounts_are_private_and_their_sources_are_kept() {
-    let supervisor = Supervisor::start();
-    let (source, destination) = (
-        supervisor.scratch.path().join("source"),
-        supervisor.scratch.path().join("own/data"),
-    );
-    fs::create_dir(&source).unwrap();
-    fs::create_dir_all(&destination).unwrap();
-    fs::write(source.join("ibdata1"), "kept").unwrap();
-    supervisor
-        .ask("own", &[text(destination.parent().unwrap())])
-        .unwrap();
-    supervisor
-        .ask("mount", &["--bind", text(&source), text(&destination)])
-        .unwrap();
-    supervisor.run_script(
-        "inside",
-        &[],
-        &format!("cat {}/ibdata1; exec sleep 1000", text(&destination)),
-    );
-    until("the file is visible inside", || {
-        (supervisor.output("inside") == "kept").then_some(())
-    });
-    assert!(!destination.join("ibdata1").exists());
-    assert!(
-        !fs::read_to_string("/proc/self/mountinfo")
-            .unwrap()
-            .contains(text(&destination))
-    );
-    supervisor.ask("end", &[]).unwrap();
-    assert!(!destination.exists());
-    assert_eq!(fs::read_to_string(source.join("ibdata1")).unwrap(), "kept");
-}
-
-#[test]
-fn the_guard_undoes_mounts_before_it_removes_owned_paths() {
-    let supervisor = Supervisor::start();
-    let (source, destination) = (
-        supervisor.scratch.path().join("source"),
-        supervisor.scratch.path().join("own/data"),
-    );
-    fs::create_dir(&source).unwrap();
-    fs::create_dir_all(&destination).unwrap();
-    fs::write(source.join("ibdata1"), "kept").unwrap();
-    supervisor
-        .ask("mount", &["--bind", text(&source), text(&destination)])
-        .unwrap();
-    supervisor
-        .ask("own", &[text(destination.parent().unwrap())])
-        .unwrap();
-    common::signal(supervisor.pid, rustix::process::Signal::KILL);
-    assert_eq!(supervisor.ended()["left"], serde_json::json!([]));
-    assert!(!destination.exists());
-    assert_eq!(fs::read_to_string(source.join("ibdata1")).unwrap(), "kept");
+fn mounts_are_private_and_undone_before_owned_paths_are_removed() {
+    for is_killed in [false, true] {
+        let supervisor = Supervisor::start();
+        let (source, destination) = (
+            supervisor.scratch.path().join("source"),
+            supervisor.scratch.path().join("own/data"),
+        );
+        fs::create_dir(&source).unwrap();
+        fs::create_dir_all(&destination).unwrap();
+        fs::write(source.join("ibdata1"), "kept").unwrap();
+        let bind = ["--bind", text(&source), text(&destination)];
+        let mut requests = [
+            ("own", &[text(destination.parent().unwrap())][..]),
+            ("mount", &bind),
+        ];
+        if is_killed {
+            requests.reverse();
+        }
+        for (verb, arguments) in requests {
+            supervisor.ask(verb, arguments).unwrap();
+        }
+        let script = format!("cat {}/ibdata1; exec sleep 1000", text(&destination));
+        supervisor.run_script("inside", &[], &script);
+        until("the file is visible inside", || {
+            (supervisor.output("inside") == "kept").then_some(())
+        });
+        assert!(!destination.join("ibdata1").exists());
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        assert!(!mounts.contains(text(&destination)));
+        if is_killed {
+            common::signal(supervisor.pid, rustix::process::Signal::KILL);
+            assert_eq!(supervisor.ended()["left"], serde_json::json!([]));
+        } else {
+            supervisor.ask("end", &[]).unwrap();
+        }
+        assert!(!destination.exists());
+        assert_eq!(fs::read_to_string(source.join("ibdata1")).unwrap(), "kept");
+    }
 }
 
 #[test]
@@ -96,16 +81,7 @@ fn a_namespace_connects_through_its_veth_pair() {
     let network = Network::reserve();
     let supervisor = Supervisor::start();
     let netns = supervisor
-        .ask(
-            "netns",
-            &[
-                "load",
-                "--host-address",
-                &network.cidr(1, 30),
-                "--peer-address",
-                &network.cidr(2, 30),
-            ],
-        )
+        .netns("load", &network.cidr(1, 30), &network.cidr(2, 30))
         .unwrap();
     let interface = netns["host_interface"].as_str().unwrap();
     let inside = supervisor.run_script("inside", &["--netns", "load"], "exec sleep 1000");
@@ -141,23 +117,32 @@ fn a_namespace_connects_through_its_veth_pair() {
 fn names_and_networks_in_use_are_refused() {
     let (network, another) = (Network::reserve(), Network::reserve());
     let supervisor = Supervisor::start();
-    let make = |name: &str, host: String, peer: String| {
-        supervisor.ask("netns", &[name, "--host-address", &host, "--peer-address", &peer])
-    };
-    make("load", network.cidr(1, 30), network.cidr(2, 30)).unwrap();
-    let error = make("load", another.cidr(1, 30), another.cidr(2, 30)).unwrap_err();
-    assert!(error.contains("`load` already exists"), "{error}");
-    let error = make("other", network.cidr(3, 29), network.cidr(2, 29)).unwrap_err();
+    let used = network.cidr(1, 30);
+    supervisor.netns("load", &used, &network.cidr(2, 30)).unwrap();
     let in_use = format!("the network of {} is in use: lp", network.cidr(3, 29));
-    assert!(
-        error.contains(&in_use) && error.contains(&network.cidr(1, 30)),
-        "{error}"
-    );
-    let error = make("other", another.cidr(1, 30), another.cidr(5, 30)).unwrap_err();
-    assert!(
-        error.contains("different addresses of the same network"),
-        "{error}"
-    );
+    for (name, host, peer, expected) in [
+        (
+            "load",
+            another.cidr(1, 30),
+            another.cidr(2, 30),
+            ["`load` already exists"; 2],
+        ),
+        (
+            "other",
+            network.cidr(3, 29),
+            network.cidr(2, 29),
+            [&in_use, &used],
+        ),
+        (
+            "other",
+            another.cidr(1, 30),
+            another.cidr(5, 30),
+            ["different addresses of the same network"; 2],
+        ),
+    ] {
+        let error = supervisor.netns(name, &host, &peer).unwrap_err();
+        assert!(expected.iter().all(|part| error.contains(part)), "{error}");
+    }
     let error = supervisor
         .ask("run", &["x", "--netns", "lod", "--", "true"])
         .unwrap_err();
@@ -171,12 +156,8 @@ fn names_and_networks_in_use_are_refused() {
     );
 }
 
-/// The placement of the spinner after at least `samples` samples, once the condition is true.
-fn placement(supervisor: &Supervisor, samples: u64, is_so: impl Fn(&Value) -> bool) -> Value {
-    placement_of("spinner", supervisor, samples, is_so)
-}
-
-fn placement_of(name: &str, supervisor: &Supervisor, samples: u64, is_so: impl Fn(&Value) -> bool) -> Value {
+/// The placement of a process after at least `samples` samples, once the condition is true.
+fn placement(supervisor: &Supervisor, name: &str, samples: u64, is_so: impl Fn(&Value) -> bool) -> Value {
     until("samples of the placement", || {
         let report = supervisor.ask("wait", &[name, "--for", "100ms"]).unwrap();
         let placement = report["placement"].clone();
@@ -190,7 +171,7 @@ fn a_pinned_process_is_pinned_before_it_executes() {
     let script = "grep Cpus_allowed_list /proc/self/status; (while :; do :; done) & while :; do :; done";
     supervisor.run_script("spinner", &["--cpus", "1"], script);
     // The shell and its child, which starts later.
-    let placement = placement(&supervisor, 2, |placement| placement["threads"] == 2);
+    let placement = placement(&supervisor, "spinner", 2, |placement| placement["threads"] == 2);
     assert_eq!(supervisor.output("spinner"), "Cpus_allowed_list:\t1\n");
     assert_eq!(placement["cpus"], "1");
     assert_eq!(placement["outside_allowed"], 0, "{placement}");
@@ -204,7 +185,7 @@ fn a_child_that_leaves_its_cpus_is_counted() {
     let script = "sh -c 'taskset -pc 1 $$ > /dev/null; while :; do :; done' & wait";
     supervisor.run_script("spinner", &["--cpus", "0"], script);
     // It leaves the set when taskset has run.
-    let placement = placement(&supervisor, 3, |placement| {
+    let placement = placement(&supervisor, "spinner", 3, |placement| {
         placement["outside_allowed"].as_u64() > Some(0) && placement["outside_ran"].as_u64() > Some(0)
     });
     let count = |key: &str| placement[key].as_u64().unwrap();
@@ -223,13 +204,13 @@ time.sleep(1000)";
         .ask("run", &["crowd", "--cpus", "0-1", "--", "python3", "-c", program])
         .unwrap();
     let crowd = |samples| {
-        let placement = placement_of("crowd", &supervisor, samples, |placement| {
+        let placement = placement(&supervisor, "crowd", samples, |placement| {
             placement["threads"].as_u64() > Some(300)
         });
         placement["samples"].as_u64().unwrap()
     };
     let before = crowd(5); // its own first samples are over
     supervisor.run_script("spinner", &["--cpus", "0"], "sleep 1000");
-    placement(&supervisor, 5, |_| true);
+    placement(&supervisor, "spinner", 5, |_| true);
     assert!(crowd(0) < before + 5);
 }

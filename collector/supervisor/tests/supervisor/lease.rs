@@ -1,40 +1,44 @@
-//! Tests the ends of a supervisor: lease, controller, signal and command. No process of a tree may
-//! survive.
+//! Tests the ends of a supervisor: lease, controller, signal, command, and SIGKILL of its processes.
+//! No process of a tree may survive; the guard, the next `start` or `end` cleans up.
 
+use crate::common;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 use std::process::Stdio;
 
+use crate::common::ESCAPE;
+use crate::common::Network;
 use crate::common::Supervisor;
+use crate::common::create_dir;
+use crate::common::has_interface;
 use crate::common::is_alive;
 use crate::common::number;
 use crate::common::signal;
+use crate::common::stop;
 use crate::common::supervise;
 use crate::common::text;
 use crate::common::until;
 use crate::common::until_dead;
 use rustix::process::Signal;
 
-/// Prints the pid of a grandchild in another session, whose parent has exited.
-const ESCAPE: &str = "(setsid sh -c 'echo $$; exec sleep 1000' &) ; exec sleep 1000";
-
 /// Runs a test with a short lease. The test returns `None` if the lease expired during its setup,
 /// as on a machine that stalled for seconds, and is repeated with a longer one. A lease that always
 /// expires too early fails with every length.
-fn with_sufficient_lease(test: impl Fn(u64) -> Option<()>) {
-    let result = [5, 20, 80].into_iter().find_map(test);
+fn with_sufficient_lease(test: impl Fn(u64, Supervisor) -> Option<()>) {
+    let result = [5, 20, 80].into_iter().find_map(|seconds| {
+        test(
+            seconds,
+            Supervisor::start_with(&["--lease", &format!("{seconds}s")]),
+        )
+    });
     assert!(result.is_some(), "every lease expired too early");
-}
-
-fn start_with_lease(seconds: u64) -> Supervisor {
-    Supervisor::start_with(&["--lease", &format!("{seconds}s")])
 }
 
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn the_lease_ends_a_whole_tree() {
-    with_sufficient_lease(|lease| {
-        let supervisor = start_with_lease(lease);
+    with_sufficient_lease(|_, supervisor| {
         let owned = supervisor.scratch.path().join("owned");
         fs::create_dir_all(owned.join("below")).unwrap();
         supervisor.ask("own", &[text(&owned)]).ok()?;
@@ -60,8 +64,7 @@ fn the_lease_ends_a_whole_tree() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_wait_suspends_the_lease() {
-    with_sufficient_lease(|lease| {
-        let supervisor = start_with_lease(lease);
+    with_sufficient_lease(|lease, supervisor| {
         let script = format!("sleep {}; echo slept", 2 * lease);
         supervisor
             .ask("run", &["sleeper", "--", "sh", "-c", &script])
@@ -79,18 +82,22 @@ fn a_wait_suspends_the_lease() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_killed_waiter_does_not_suspend_the_lease() {
-    with_sufficient_lease(|lease| {
-        let supervisor = start_with_lease(lease);
+    with_sufficient_lease(|_, supervisor| {
         supervisor
             .ask("run", &["sleeper", "--", "sh", "-c", "exec sleep 1000"])
             .ok()?;
-        let mut waiter = Command::new(env!("CARGO_BIN_EXE_loadprint-supervise"));
-        waiter
-            .arg("wait")
-            .arg("--state")
-            .arg(&supervisor.dir)
-            .args(["sleeper", "--for", "1000s"]);
-        let mut waiter = waiter.stdout(Stdio::null()).spawn().unwrap();
+        let mut waiter = Command::new(env!("CARGO_BIN_EXE_loadprint-supervise"))
+            .args([
+                "wait",
+                "--state",
+                text(&supervisor.dir),
+                "sleeper",
+                "--for",
+                "1000s",
+            ])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
         // The reply shows that the supervisor serves requests; then only the waiter remains.
         let answer = supervisor.ask("note", &["{}"]);
         waiter.kill().unwrap();
@@ -170,4 +177,125 @@ fn concurrent_ends_all_succeed() {
         }
     });
     until_dead(child);
+}
+
+struct Held {
+    child: u32,
+    grandchild: u32,
+    interface: String,
+    owned: PathBuf,
+    _network: Network,
+}
+
+impl Held {
+    fn assert_gone(&self) {
+        assert!(!is_alive(self.child) && !is_alive(self.grandchild));
+        assert!(!self.owned.exists());
+    }
+}
+
+fn hold_one_of_each(supervisor: &Supervisor) -> Held {
+    let owned = supervisor.scratch.path().join("owned");
+    fs::create_dir(&owned).unwrap();
+    fs::write(owned.join("file"), "x").unwrap();
+    supervisor.ask("own", &[text(&owned)]).unwrap();
+    let network = Network::reserve();
+    let netns = supervisor
+        .netns("load", &network.cidr(1, 30), &network.cidr(2, 30))
+        .unwrap();
+    let interface = netns["host_interface"].as_str().unwrap().to_owned();
+    assert!(has_interface(&interface));
+    let child = supervisor.run_script("tree", &["--netns", "load"], ESCAPE);
+    Held {
+        child,
+        grandchild: supervisor.printed_pid("tree"),
+        interface,
+        owned,
+        _network: network,
+    }
+}
+
+#[test]
+fn the_guard_cleans_up_after_the_daemon() {
+    let supervisor = Supervisor::start();
+    let held = hold_one_of_each(&supervisor);
+    signal(supervisor.pid, Signal::KILL);
+    let status = supervisor.ended();
+    assert_eq!(status["ended"], "killed", "{status}");
+    held.assert_gone();
+    assert!(!has_interface(&held.interface));
+    let error = supervisor.ask("status", &[]).unwrap_err();
+    assert!(error.contains("the last one ended: killed"), "{error}");
+    let scratch = supervisor.into_scratch();
+    let next = Supervisor::start_in(scratch, &["--lease", "600s"]);
+    assert!(next.ready["cleaned"].is_null(), "{}", next.ready);
+}
+
+#[test]
+fn the_daemon_ends_in_order_without_its_guard() {
+    let supervisor = Supervisor::start();
+    let held = hold_one_of_each(&supervisor);
+    signal(supervisor.guard, Signal::KILL);
+    let status = supervisor.ended();
+    assert_eq!(status["ended"], "signal", "{status}");
+    held.assert_gone();
+    assert!(!has_interface(&held.interface));
+}
+
+/// Kills daemon and guard; PDEATHSIG and the kernel do not remove everything.
+fn kill_both(supervisor: &Supervisor, held: &Held) {
+    // A stopped daemon does not handle the SIGTERM that the guard's exit sends.
+    stop(supervisor.pid);
+    signal(supervisor.guard, Signal::KILL);
+    until_dead(supervisor.guard);
+    signal(supervisor.pid, Signal::KILL);
+    until_dead(supervisor.pid);
+    // PDEATHSIG kills direct children.
+    until_dead(held.child);
+    assert!(is_alive(held.grandchild) && held.owned.exists());
+}
+
+#[test]
+fn the_next_start_cleans_up_after_both() {
+    let supervisor = Supervisor::start();
+    let held = hold_one_of_each(&supervisor);
+    kill_both(&supervisor, &held);
+    let next = Supervisor::start_in(supervisor.into_scratch(), &["--lease", "600s"]);
+    let cleaned = &next.ready["cleaned"];
+    assert_eq!(cleaned["interfaces"][0], held.interface.as_str(), "{cleaned}");
+    held.assert_gone();
+    until("the veth is gone", || {
+        (!has_interface(&held.interface)).then_some(())
+    });
+}
+
+#[test]
+fn end_cleans_up_after_both() {
+    let supervisor = Supervisor::start();
+    let held = hold_one_of_each(&supervisor);
+    kill_both(&supervisor, &held);
+    let report = supervisor.ask("end", &[]).unwrap();
+    assert_eq!(report["cleaned"]["pid"], supervisor.pid, "{report}");
+    held.assert_gone();
+    assert!(supervisor.ask("end", &[]).unwrap()["cleaned"].is_null());
+}
+
+#[test]
+fn processes_of_others_are_not_killed() {
+    let bystander = common::scratch();
+    let mut other = Command::new("sleep").arg("1000").spawn().unwrap();
+    let state_dir = bystander.path().join("state");
+    create_dir(&state_dir, 0o700);
+    // A state file with the same boot ID and pid, but another start time.
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let left = serde_json::json!({
+        "boot_id": boot.trim(), "token": "none", "pid": 1, "processes": [{"pid": other.id(), "start_time": 1}],
+        "mounts": [], "interfaces": ["lp1n0"], "owned": [],
+    });
+    fs::write(state_dir.join("state.json"), left.to_string()).unwrap();
+    let supervisor = Supervisor::start_in(bystander, &["--lease", "600s"]);
+    assert_eq!(supervisor.ready["cleaned"]["pid"], 1);
+    assert!(is_alive(other.id()));
+    other.kill().unwrap();
+    other.wait().unwrap();
 }

@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
-#[path = "../common/mod.rs"]
 mod common;
 mod errors;
 mod isolation;
-mod killed;
 mod lease;
 mod memory;
 mod other_users;

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::common::Supervisor;
+use crate::common::create_dir;
 use crate::common::supervise;
 use crate::common::text;
 use serde_json::json;
@@ -33,6 +34,10 @@ fn as_nobody(place: &Path, script: &str) -> Command {
     command
 }
 
+fn mkfifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
 fn run_as_nobody(place: &Path, script: &str) {
     assert!(as_nobody(place, script).status().unwrap().success(), "{script}");
 }
@@ -50,8 +55,7 @@ impl Shared {
         let scratch = common::scratch();
         fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).unwrap();
         let dir = scratch.path().join("shared");
-        fs::create_dir(&dir).unwrap();
-        fs::set_permissions(&dir, Permissions::from_mode(0o1777)).unwrap();
+        create_dir(&dir, 0o1777);
         let secret = scratch.path().join("secret");
         fs::create_dir(&secret).unwrap();
         let (file, tree) = (secret.join("file"), secret.join("tree"));
@@ -103,8 +107,7 @@ fn a_state_directory_that_another_user_can_create_or_replace_is_refused() {
     run_as_nobody(&parent.join("state"), &plant(&shared));
     // A private directory of root in a world-writable one.
     let own = shared.dir.join("own");
-    fs::create_dir(&own).unwrap();
-    fs::set_permissions(&own, Permissions::from_mode(0o700)).unwrap();
+    create_dir(&own, 0o700);
     // A link of `nobody` to a safe directory.
     let link = shared.dir.join("link");
     run_as_nobody(&link, &format!("ln -s {} \"$1\"", text(&shared.tree)));
@@ -121,17 +124,10 @@ fn a_state_directory_that_another_user_can_create_or_replace_is_refused() {
     // In a safe directory, but of another owner, a link, or a FIFO.
     let safe = shared.scratch.path().join("safe");
     fs::create_dir(&safe).unwrap();
-    fs::create_dir(safe.join("theirs")).unwrap();
-    fs::set_permissions(safe.join("theirs"), Permissions::from_mode(0o700)).unwrap();
+    create_dir(&safe.join("theirs"), 0o700);
     chown(safe.join("theirs"), Some(NOBODY), None).unwrap();
     symlink(&direct, safe.join("link")).unwrap();
-    assert!(
-        Command::new("mkfifo")
-            .arg(safe.join("fifo"))
-            .status()
-            .unwrap()
-            .success()
-    );
+    mkfifo(&safe.join("fifo"));
     for (name, expected) in [
         ("theirs", "is accessible to other users (mode 0700, uid 65534)"),
         ("link", "is not a directory"),
@@ -152,12 +148,11 @@ fn links_and_fifos_in_the_state_directory_are_not_opened() {
     let dir = shared.scratch.path().join("state");
     for name in ["state.json", "lock", "supervisor.log"] {
         for kind in ["ln -s", "mkfifo", "file of another user"] {
-            fs::create_dir(&dir).unwrap();
-            fs::set_permissions(&dir, Permissions::from_mode(0o700)).unwrap();
+            create_dir(&dir, 0o700);
             let path = dir.join(name);
             match kind {
                 "ln -s" => symlink(&shared.file, &path).unwrap(),
-                "mkfifo" => assert!(Command::new("mkfifo").arg(&path).status().unwrap().success()),
+                "mkfifo" => mkfifo(&path),
                 _ => {
                     fs::write(&path, shared.forged()).unwrap();
                     chown(&path, Some(NOBODY), None).unwrap();

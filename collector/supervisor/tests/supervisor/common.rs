@@ -2,10 +2,11 @@
 //! test. Conditions are polled with one deadline; no test sleeps for a fixed time.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
-#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::fs;
+use std::fs::Permissions;
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::SocketAddr;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -73,6 +74,11 @@ impl Supervisor {
         number(&self.ask("run", &arguments).unwrap()["pid"])
     }
 
+    /// Makes a network namespace of two addresses with prefix lengths.
+    pub fn netns(&self, name: &str, host: &str, peer: &str) -> Result<Value, String> {
+        self.ask("netns", &[name, "--host-address", host, "--peer-address", peer])
+    }
+
     /// Waits until the process has ended; returns its report.
     pub fn wait(&self, name: &str) -> Value {
         let report = self.ask("wait", &[name, "--for", "300s"]).unwrap();
@@ -117,6 +123,15 @@ impl Drop for Supervisor {
             drop(supervise("end", &self.dir, &[]));
         }
     }
+}
+
+/// Prints the pid of a grandchild in another session, whose parent has exited.
+pub const ESCAPE: &str = "(setsid sh -c 'echo $$; exec sleep 1000' &) ; exec sleep 1000";
+
+/// Creates a directory with this mode.
+pub fn create_dir(path: &Path, mode: u32) {
+    fs::create_dir(path).unwrap();
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
 /// A scratch directory of root.
