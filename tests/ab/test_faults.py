@@ -13,6 +13,14 @@ from programs import ROOT, TIMEOUT_S, wait_for
 from .bench import LONG_S, Bench, Server, alive, production, revert
 
 
+def reverted(bench: Bench, *, start: bool = False) -> tuple[str, str]:
+    """Wait for the end of an experiment that a fault ends reverted; give its stderr and its reason."""
+    status, stderr = bench.run() if start else bench.end()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
+    assert not bench.applied.exists()
+    return stderr, bench.meta()["reason"]
+
+
 def test_a_normal_end_leaves_nothing(bench: Bench) -> None:
     status, stderr = bench.run()
     assert (status, bench.called()) == (0, ["apply", "revert"]), stderr
@@ -27,11 +35,9 @@ def test_a_normal_end_leaves_nothing(bench: Bench) -> None:
 def test_a_signal_reverts(bench: Bench, number: signal.Signals) -> None:
     bench.start_treated()
     bench.process.send_signal(number)
-    status, stderr = bench.end()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
+    stderr, reason = reverted(bench)
     assert f"interrupted by {number.name}; reverting" in stderr
-    assert not bench.applied.exists()
-    assert bench.meta()["reason"].startswith(f"interrupted by {number.name}; reverted and verified")
+    assert reason.startswith(f"interrupted by {number.name}; reverted and verified")
 
 
 def test_a_treated_server_is_measured_first_and_treated_at_the_end(bench: Bench) -> None:
@@ -104,8 +110,7 @@ def test_a_stopped_caller_loses_its_lease_and_reports_it(bench: Bench) -> None:
     bench.process.send_signal(signal.SIGSTOP)
     wait_for("the revert", lambda: not bench.applied.exists())
     bench.process.send_signal(signal.SIGCONT)
-    status, stderr = bench.end()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
+    stderr, _ = reverted(bench)
     assert "the caller is gone: it did not renew its lease of 10 s" in stderr
     assert bench.meta()["status"] == "failed"
 
@@ -127,12 +132,10 @@ def test_a_killed_conductor_leaves_a_reverted_server(bench: Bench) -> None:
     bench.start_treated()
     recorder = bench.recorder()
     os.kill(bench.conductor(), signal.SIGKILL)
-    status, stderr = bench.end()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
+    stderr, reason = reverted(bench)
     assert "its process was killed by signal 9" in stderr
-    assert not bench.applied.exists()
     wait_for("the end of the recorder", lambda: not alive(recorder))
-    assert bench.meta()["reason"] == "its process was killed; reverted and verified, by hand"
+    assert reason == "its process was killed; reverted and verified, by hand"
 
 
 def test_a_command_of_a_killed_conductor_does_not_apply_after_the_revert(bench: Bench) -> None:
@@ -177,9 +180,7 @@ def test_a_revert_that_always_fails_is_the_last_line(bench: Bench) -> None:
 
 def test_a_treatment_that_cannot_be_verified_is_reverted(bench: Bench) -> None:
     bench.document["treatment"]["verify_applied"] = "echo it is not there; false"
-    status, stderr = bench.run()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
-    assert "verify_applied: exit 1: it is not there" in bench.meta()["reason"]
+    assert "verify_applied: exit 1: it is not there" in reverted(bench, start=True)[1]
 
 
 def test_a_command_that_hangs_is_ended_and_reverted(bench: Bench) -> None:
@@ -187,9 +188,7 @@ def test_a_command_that_hangs_is_ended_and_reverted(bench: Bench) -> None:
         "apply": f"echo apply >> {bench.calls}; exec sleep 1000",
         "timeout": "10s",  # enough for the other commands on a machine that stalls
     }
-    status, stderr = bench.run()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
-    assert "apply: timed out after 10 s" in bench.meta()["reason"]
+    assert "apply: timed out after 10 s" in reverted(bench, start=True)[1]
 
 
 def test_a_server_that_is_already_treated_is_not_switched(bench: Bench) -> None:
@@ -224,19 +223,13 @@ def test_a_server_that_does_not_answer_is_not_switched(bench: Bench) -> None:
 def test_a_guard_that_trips_reverts(bench: Bench, guards: dict[str, object], says: str) -> None:
     bench.document["guards"] = {**guards, "readings": 1}
     bench.document["schedule"]["window"] = LONG_S
-    status, stderr = bench.run()
-    assert status == 1, stderr
-    assert says in bench.meta()["reason"]
-    assert bench.called() == ["apply", "revert"]
-    assert not bench.applied.exists()
+    assert says in reverted(bench, start=True)[1]
 
 
 def test_a_recorder_that_dies_ends_it_reverted(bench: Bench) -> None:
     bench.start_treated()
     os.kill(bench.recorder(), signal.SIGKILL)
-    status, stderr = bench.end()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
-    assert "the recorder ended (killed by signal 9" in bench.meta()["reason"]
+    assert "the recorder ended (killed by signal 9" in reverted(bench)[1]
     assert bench.shown()["verdict"] == "aborted"
 
 
@@ -274,28 +267,20 @@ def test_a_running_experiment_is_not_reverted_by_hand(bench: Bench) -> None:
 
 def test_a_server_that_dies_is_reverted_and_reported(tmp_path: Path) -> None:
     """Uses a separate server, which the test kills."""
-    words = [
-        "tests/with-server",
-        "sh",
-        "-c",
-        f"env > {tmp_path}/environment.new; mv {tmp_path}/environment.new ",
-    ]
-    words[-1] += f"{tmp_path}/environment; exec cat"
+    script = f"env > {tmp_path}/environment.new; cd {tmp_path}; mv environment.new environment; exec cat"
+    words = ["tests/with-server", "sh", "-c", script]
     with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as around:
         try:
-            environment = wait_for("the server", (tmp_path / "environment").exists) and dict(
-                line.partition("=")[::2]
-                for line in (tmp_path / "environment").read_text(encoding="utf-8").splitlines()
-            )
-            server = Server(environment)
+            wait_for("the server", (tmp_path / "environment").exists)
+            lines = (tmp_path / "environment").read_text(encoding="utf-8").splitlines()
+            server = Server(dict(line.partition("=")[::2] for line in lines))
             bench = Bench(tmp_path, server)
             with production(server, 100):
                 bench.start_treated()
                 os.kill(server.pid, signal.SIGKILL)
-                status, stderr = bench.end()
+                _, reason = reverted(bench)
         finally:
             assert around.stdin is not None
             around.stdin.close()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
-    assert "has ended" in bench.meta()["reason"]
-    assert "reverted and verified" in bench.meta()["reason"]
+    assert "has ended" in reason
+    assert "reverted and verified" in reason
