@@ -11,18 +11,16 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from loadprint.judging.canary import LIMIT, MEDIANS, PARTS, slice_time
-
-RECORDER = Path(__file__).parents[2] / "target" / "release" / "loadprint-collect"
+from processes import COLLECT, described
 
 
 def once(arguments: argparse.Namespace) -> dict[str, Any]:
     """Run one canary."""
-    words = [RECORDER, "canary", "--format", "json", "--data-dir", arguments.data_dir]
+    words = [COLLECT, "canary", "--format", "json", "--data-dir", arguments.data_dir]
     words += ["--cpus", arguments.cpus] if arguments.cpus else []
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     result: dict[str, Any] = json.loads(done.stdout)
@@ -31,7 +29,7 @@ def once(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description="how well the canary repeats itself on this machine")
+    parser = described(__doc__)
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--cpus", help="as of `loadprint-collect canary`")
     parser.add_argument("--data-dir", default=".")

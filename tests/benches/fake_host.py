@@ -1,17 +1,12 @@
 """A fake host: /proc and /sys of any number of CPUs, disks and interrupt lines, with rising counters.
 
-    python3 tests/benches/fake_host.py DIR [--cpus 256] [--disks 64] [--lines 2000] [--seconds 60]
-
-Without the command line: `FakeHost(dir, …)` and its `advance()`. Every number keeps its width, so
+Every number keeps its width, so
 that a file is rewritten in one write of the same length, and a reader never sees half of one.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
-import time
 from pathlib import Path
 
 START = 1_000_000_000
@@ -32,7 +27,7 @@ MEMINFO = (
 class FakeHost:
     """Files under DIR/proc and DIR/sys; `advance` adds to all counters."""
 
-    def __init__(self, directory: Path, *, cpus: int = 256, disks: int = 64, lines: int = 2000) -> None:
+    def __init__(self, directory: Path, *, cpus: int, disks: int, lines: int) -> None:
         self.proc, self.sys = directory / "proc", directory / "sys"
         self.cpus, self.disks, self.lines = cpus, disks, lines
         self.seconds = 0
@@ -120,25 +115,3 @@ class FakeHost:
                 for name in ("cpu", "io", "memory")
             },
         }
-
-
-def main() -> int:
-    """Make the host, and let it live for some seconds."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--cpus", type=int, default=256)
-    parser.add_argument("--disks", type=int, default=64)
-    parser.add_argument("--lines", type=int, default=2000)
-    parser.add_argument("--seconds", type=int, default=60)
-    given = parser.parse_args()
-    host = FakeHost(given.directory, cpus=given.cpus, disks=given.disks, lines=given.lines)
-    for _ in range(given.seconds):
-        time.sleep(1)
-        host.advance()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

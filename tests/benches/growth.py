@@ -11,7 +11,6 @@ parsing and encoding, which is ours. `record` gets the roots, so it needs no roo
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import subprocess
 import tempfile
@@ -25,9 +24,9 @@ from processes import (
     RELEASE,
     ROOT,
     Scraper,
-    cpu_ns,
+    cost_per_sample,
+    described,
     open_files,
-    resident_mb,
     running,
     start,
     wait_for,
@@ -43,16 +42,12 @@ COLLECTORS = [
 
 def exporter(host: FakeHost) -> list[object]:
     """node_exporter with the collectors of the recorder's sources, as far as this version has them."""
-    help_text = start_help()
+    words = [str(NODE_EXPORTER), "--help"]
+    help_text = subprocess.run(words, capture_output=True, text=True, check=False).stderr
     wanted = [f"--collector.{name}" for name in COLLECTORS if f"--collector.{name}" in help_text]
     roots = [f"--path.procfs={host.proc}", f"--path.sysfs={host.sys}"]
     listen = f"--web.listen-address=127.0.0.1:{EXPORTER_PORT}"
     return [NODE_EXPORTER, "--collector.disable-defaults", *wanted, *roots, listen]
-
-
-def start_help() -> str:
-    """The cost that node_exporter reports of itself."""
-    return subprocess.run([str(NODE_EXPORTER), "--help"], capture_output=True, text=True, check=False).stderr
 
 
 def measure(host: FakeHost, samples: int, directory: Path) -> dict[str, tuple[float, float]]:
@@ -78,12 +73,7 @@ def measure(host: FakeHost, samples: int, directory: Path) -> dict[str, tuple[fl
             processes["node_exporter"] = start(exporter(host))
             scraper.start()
         time.sleep(3)
-        before = {name: cpu_ns(process.pid) for name, process in processes.items()}
-        time.sleep(samples)
-        result = {
-            name: ((cpu_ns(process.pid) - before[name]) / samples / 1000, resident_mb(process.pid))
-            for name, process in processes.items()
-        }
+        result = cost_per_sample(processes, samples)
         if NODE_EXPORTER:
             scraper.end()
         processes["recorder"].wait()
@@ -95,9 +85,7 @@ def measure(host: FakeHost, samples: int, directory: Path) -> dict[str, tuple[fl
 
 def main() -> None:
     """Print a line per host."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--samples", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()

@@ -22,11 +22,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from processes import RELEASE, ROOT
+from processes import RELEASE, described, pin, timed, with_server
 from scipy.stats import t as student
 
 DATABASE = "sbtest"
@@ -77,12 +78,9 @@ class Ratio:
 def main() -> None:
     """Start a server where there is none, then measure."""
     given = arguments()
-    if "LOADPRINT_TEST_SOCKET" not in os.environ:
-        options = SERVER.format(port=given.port)
-        os.environ["LOADPRINT_TEST_SERVER_OPTIONS"] = options
-        os.execv(ROOT / "tests/with-server", ["with-server", sys.executable, *sys.argv])
+    with_server(SERVER.format(port=given.port))
+    pin(given.server_cpus, given.client_cpus)
     bench = Bench(given)
-    bench.pin_server()
     bench.prepare()
     print(HEAD)
     for cell in cells(given):
@@ -91,9 +89,7 @@ def main() -> None:
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--threads", default="1,2,4,8,16,32,64", type=numbers)
     parser.add_argument("--workloads", default="oltp_point_select,oltp_read_write", type=words)
     parser.add_argument("--protocols", default="text,prepared", type=words)
@@ -138,13 +134,6 @@ class Bench:
         self.socket = os.environ["LOADPRINT_TEST_SOCKET"]
         self.defaults = os.environ["LOADPRINT_TEST_DEFAULTS"]
 
-    def pin_server(self) -> None:
-        """Keep the server, whose threads inherit, and the children of this process on their CPUs."""
-        pid = int((Path(self.socket).parent / "mysqld.pid").read_text())
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            os.sched_setaffinity(int(thread.name), self.given.server_cpus)
-        os.sched_setaffinity(0, self.given.client_cpus)
-
     def prepare(self) -> None:
         """Tables by the real sysbench, and all of it read once."""
         cell = Cell(1, "oltp_read_write", "prepared", "socket")
@@ -166,20 +155,19 @@ class Bench:
     def run(self, tool: str, cell: Cell, seconds: int | None) -> Sample:
         """One run; without seconds of one event, for what comes before it."""
         if tool == "floor":
-            command = self.floor(cell, seconds or 0)
-            output, cpu_s = timed(command)
-            return Sample(*figures(r"queries (\d+) seconds ([\d.]+)", output), cpu_s)
+            used = timed(self.floor(cell, seconds or 0))
+            return Sample(*figures(r"queries (\d+) seconds ([\d.]+)", used.output), used.cpu_s)
         length = "--events=1 --time=0" if seconds is None else f"--events=0 --time={seconds}"
         if tool == "sysbench":
             with self.sysbench(cell, "run", *length.split()) as command:
-                output, cpu_s = timed(command)
-            queries, _ = figures(r"total: +(\d+)()", output)
-            return Sample(queries, figures(r"()total time: +([\d.]+)s", output)[1], cpu_s)
+                used = timed(command)
+            queries, _ = figures(r"total: +(\d+)()", used.output)
+            return Sample(queries, figures(r"()total time: +([\d.]+)s", used.output)[1], used.cpu_s)
         command = [f"{RELEASE}/loadprint-load", "run", *self.common(cell), *length.split()]
         command += [f"--defaults-file={self.defaults}", "--report-interval=0", "--format=json"]
-        output, cpu_s = timed(command)
-        result = json.loads(output)
-        return Sample(result["queries"], result["seconds"], cpu_s)
+        used = timed(command)
+        result = json.loads(used.output)
+        return Sample(result["queries"], result["seconds"], used.cpu_s)
 
     def common(self, cell: Cell) -> list[str]:
         """Options that both generators know."""
@@ -193,9 +181,16 @@ class Bench:
         )
         return [cell.workload, *where, *options.split()]
 
-    def sysbench(self, cell: Cell, verb: str, *further: str) -> Configured:
-        """Its command, with the account in a private file."""
-        return Configured(self.defaults, ["sysbench", *self.common(cell), *further], verb)
+    @contextmanager
+    def sysbench(self, cell: Cell, verb: str, *further: str) -> Iterator[list[str]]:
+        """Its command, with the account in a private file while it runs."""
+        pairs = (line.partition("=") for line in Path(self.defaults).read_text().splitlines())
+        with tempfile.NamedTemporaryFile("w", suffix=".cnf") as file:
+            file.writelines(
+                f"mysql-{name}={value}\n" for name, _, value in pairs if name in ("user", "password")
+            )
+            file.flush()
+            yield ["sysbench", f"--config-file={file.name}", *self.common(cell), *further, verb]
 
     def floor(self, cell: Cell, seconds: int) -> list[str]:
         """Its command."""
@@ -203,40 +198,6 @@ class Bench:
         workload = cell.workload.removeprefix("oltp_")
         facts = (workload, cell.protocol, cell.threads, seconds, self.given.table_size)
         return [f"{RELEASE}/examples/floor", where, self.defaults, DATABASE, *map(str, facts)]
-
-
-class Configured:
-    """A command of sysbench with its account in a private file while it runs."""
-
-    def __init__(self, defaults: str, command: list[str], verb: str) -> None:
-        self.defaults, self.command, self.verb = defaults, command, verb
-
-    def __enter__(self) -> list[str]:
-        pairs = (line.partition("=") for line in Path(self.defaults).read_text().splitlines())
-        account = {name: value for name, _, value in pairs if name in ("user", "password")}
-        self.file = tempfile.NamedTemporaryFile("w", suffix=".cnf")
-        self.file.writelines(f"mysql-{name}={value}\n" for name, value in account.items())
-        self.file.flush()
-        return [self.command[0], f"--config-file={self.file.name}", *self.command[1:], self.verb]
-
-    def __exit__(self, *_: object) -> None:
-        self.file.close()
-
-
-def timed(command: list[str]) -> tuple[str, float]:
-    """Output and CPU seconds of one command."""
-    with (
-        tempfile.TemporaryFile("w+") as complaint,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaint, text=True) as child,
-    ):
-        output = child.stdout.read() if child.stdout else ""
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        complaint.seek(0)
-        errors = complaint.read()
-    if child.returncode:
-        sys.exit(f"{' '.join(command)} ended with status {child.returncode}: {errors}{output}")
-    return output, usage.ru_utime + usage.ru_stime
 
 
 def figures(pattern: str, output: str) -> tuple[int, float]:

@@ -9,14 +9,13 @@ never caught up. The delay of the others is printed too (start less intended tim
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import sys
 import tempfile
 from pathlib import Path
 
-from processes import COLLECT, ROOT, running, start
+from processes import COLLECT, ROOT, described, running, start
 from pyarrow import parquet
 
 BAR = 0.01
@@ -43,9 +42,7 @@ def record(interval_ms: int, seconds: int, directory: Path) -> tuple[int, int, l
 
 def main() -> int:
     """Print the counts; exit status 1 when the bar is missed."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--seconds", type=int, default=30)
     parser.add_argument("--busy", type=int, default=2, help="spinning processes for each CPU")
     given = parser.parse_args()

@@ -10,17 +10,13 @@ Needs root and `cargo build --release`.
 
 from __future__ import annotations
 
-import argparse
-import os
 import statistics
-import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import NamedTuple
 
-from probe_cost import load, quartiles, targets
-from processes import COLLECT, ROOT, start
+from probe_cost import quartiles
+from processes import COLLECT, ROOT, described, saturated, targets, timed, with_server
 
 NAMED = "profile,ebpf_statements"
 
@@ -37,21 +33,13 @@ def recording(program: Path, seconds: int) -> Cost:
     """Record once."""
     with tempfile.TemporaryDirectory(dir=ROOT / "target") as directory:
         words = [program, "record", "--out", Path(directory) / "run", "--probes", NAMED, *targets()]
-        begin = time.monotonic()
-        process = start([*words, "--duration", f"{seconds}s"])
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise SystemExit(f"naming_cost: {program} record: status {process.returncode}")
-        beyond = time.monotonic() - begin - seconds
-    return Cost(1e3 * (usage.ru_utime + usage.ru_stime), 1e3 * beyond, usage.ru_maxrss / 1024)
+        used = timed([*words, "--duration", f"{seconds}s"])
+    return Cost(1e3 * used.cpu_s, 1e3 * (used.wall_s - seconds), used.peak_mb)
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument(
         "--against", type=Path, required=True, metavar="PATH", help="another loadprint-collect"
     )
@@ -59,11 +47,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=4)
     given = parser.parse_args()
-    if "LOADPRINT_TEST_SOCKET" not in os.environ:
-        os.execv(ROOT / "tests/with-server", ["with-server", sys.executable, *sys.argv])
+    with_server()
     these: list[Cost] = []
     those: list[Cost] = []
-    with load(given.threads):
+    with saturated(given.threads):
         for number in range(given.rounds):
             builds = [(COLLECT, these), (given.against, those)]
             for program, costs in builds if number % 2 else reversed(builds):

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import random
 import statistics
 import subprocess
@@ -22,9 +21,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from load_generator import Ratio, ratio
-from probe_cost import targets
-from processes import COLLECT, RELEASE, ROOT, running, start, wait_for
+from load_generator import ratio
+from processes import COLLECT, ROOT, described, oltp, pin, running, start, targets, wait_for, with_server
 
 TREATMENTS: dict[str, list[str] | None] = {
     "off": None,
@@ -34,7 +32,6 @@ TREATMENTS: dict[str, list[str] | None] = {
     "default probes and statements by uprobe": ["--with", "ebpf_statements"],
 }
 PORT = 33_408
-TABLES = ["--tables=4", "--table-size=25000"]
 
 
 def throughput(treatment: str, given: argparse.Namespace, directory: Path) -> float:
@@ -52,9 +49,7 @@ def throughput(treatment: str, given: argparse.Namespace, directory: Path) -> fl
 
 def load(verb: str, *options: str) -> float:
     """Run a verb of the generator; events per second of `run`."""
-    common = [verb, "oltp_read_write", f"--defaults-file={os.environ['LOADPRINT_TEST_DEFAULTS']}", *TABLES]
-    common += ["--mysql-host=127.0.0.1", f"--mysql-port={PORT}"]
-    words = [str(RELEASE / "loadprint-load"), *common, *options]
+    words = oltp(verb, "--mysql-host=127.0.0.1", f"--mysql-port={PORT}", *options)
     if verb == "run":
         words += ["--report-interval=0", "--format=json"]
     output = subprocess.run(words, check=True, capture_output=True).stdout
@@ -64,16 +59,9 @@ def load(verb: str, *options: str) -> float:
     return float(result["events"] / result["seconds"])
 
 
-def relative(blocks: list[dict[str, float]], treatment: str) -> Ratio:
-    """Throughput relative to `off`."""
-    return ratio([block[treatment] for block in blocks], [block["off"] for block in blocks])
-
-
 def main() -> None:
     """Run the blocks and print a line per treatment."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--blocks", type=int, default=12, help="at least 2")
     parser.add_argument("--seconds", type=int, default=10, help="of one run")
     parser.add_argument("--threads", type=int, default=4)
@@ -81,14 +69,8 @@ def main() -> None:
     parser.add_argument("--server-cpu", type=int, default=0)
     parser.add_argument("--other-cpu", type=int, default=1)
     given = parser.parse_args()
-    if "LOADPRINT_TEST_SOCKET" not in os.environ:
-        options = f"--skip-networking=0 --bind-address=127.0.0.1 --port={PORT}"
-        os.environ["LOADPRINT_TEST_SERVER_OPTIONS"] = options
-        os.execv(ROOT / "tests/with-server", ["with-server", sys.executable, *sys.argv])
-    pid = int((Path(os.environ["LOADPRINT_TEST_SOCKET"]).parent / "mysqld.pid").read_text())
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        os.sched_setaffinity(int(thread.name), {given.server_cpu})
-    os.sched_setaffinity(0, {given.other_cpu})
+    with_server(f"--skip-networking=0 --bind-address=127.0.0.1 --port={PORT}")
+    pin({given.server_cpu}, {given.other_cpu})
     load("prepare")
     load("run", f"--threads={given.threads}", "--time=10")
     order = random.Random(given.seed)
@@ -105,8 +87,8 @@ def main() -> None:
     print("|---|---|---|")
     for treatment in TREATMENTS:
         median = statistics.median(block[treatment] for block in blocks)
-        actual = relative(blocks, treatment) if treatment != "off" else None
-        text = f"{actual.mean:.4f} ({actual.low:.4f}–{actual.high:.4f})" if actual else "1"
+        actual = ratio([block[treatment] for block in blocks], [block["off"] for block in blocks])
+        text = "1" if treatment == "off" else f"{actual.mean:.4f} ({actual.low:.4f}–{actual.high:.4f})"
         print(f"| {treatment} | {median:.1f} | {text} |")
 
 

@@ -19,15 +19,12 @@ Needs root, bpftool, and `cargo build --release`.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
-import os
 import re
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -35,7 +32,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from processes import COLLECT, RELEASE, ROOT, cpu_ns, running, start, wait_for
+from processes import (
+    COLLECT,
+    ROOT,
+    cost_per_sample,
+    described,
+    running,
+    saturated,
+    start,
+    targets,
+    wait_for,
+    with_server,
+)
 
 BPF_STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
 # The least work of a recorder: /proc/pressure, four small files, and the cost of every tick.
@@ -45,32 +53,12 @@ ON_REQUEST = "ebpf_syscalls,ebpf_syscall_latency,ebpf_statements"
 MORE_FILES = {"profile": ("stacks.json",)}
 
 
-def targets() -> list[str]:
-    """Options that name the server and the load for a recorder."""
-    socket = Path(os.environ["LOADPRINT_TEST_SOCKET"])
-    options = [f"--process=server=@{socket.parent / 'mysqld.pid'}", "--process=load=loadprint-load"]
-    return [*options, f"--mysql-defaults-file={os.environ['LOADPRINT_TEST_DEFAULTS']}"]
-
-
 def probes() -> list[dict[str, Any]]:
     """Every probe that runs here."""
     named = ["--with", ON_REQUEST]
     words = [str(COLLECT), "probes", "--format", "json", *targets(), *named]
     listed: list[dict[str, Any]] = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
     return [probe for probe in listed if probe["status"] == "running"]
-
-
-@contextmanager
-def load(threads: int) -> Iterator[None]:
-    """OLTP read-write at saturation, for as long as it lasts."""
-    common = ["oltp_read_write", f"--defaults-file={os.environ['LOADPRINT_TEST_DEFAULTS']}"]
-    tables = ["--tables=4", "--table-size=25000"]
-    words = [str(RELEASE / "loadprint-load"), "prepare", *common, *tables]
-    subprocess.run(words, check=True, capture_output=True)
-    words = [str(RELEASE / "loadprint-load"), "run", *common, *tables, f"--threads={threads}", "--time=0"]
-    with running({"load": start([*words, "--events=0"])}):
-        time.sleep(3)
-        yield
 
 
 def recorders(names: list[str], samples: int, directory: Path) -> dict[str, float]:
@@ -84,10 +72,7 @@ def recorders(names: list[str], samples: int, directory: Path) -> dict[str, floa
             wait_for(run.with_suffix(".pid"))
             time.sleep(1 / len(names))
         time.sleep(3)
-        before = {name: cpu_ns(process.pid) for name, process in processes.items()}
-        time.sleep(samples)
-        after = {name: cpu_ns(process.pid) for name, process in processes.items()}
-    return {name: (after[name] - before[name]) / samples / 1000 for name in names}
+        return {name: us for name, (us, _) in cost_per_sample(processes, samples).items()}
 
 
 def programs(pid: int) -> dict[str, tuple[int, int]]:
@@ -178,9 +163,7 @@ def print_recorders(samples: int, directory: Path) -> None:
 
 def main() -> None:
     """Print both tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--samples", type=int, default=30)
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--programs-only", action="store_true", help="leave out the recorders' own cost")
@@ -191,9 +174,8 @@ def main() -> None:
     given = parser.parse_args()
     if shutil.which("bpftool") is None:
         parser.exit(2, "probe_cost: bpftool is not on the PATH: install the package bpftool\n")
-    if "LOADPRINT_TEST_SOCKET" not in os.environ:
-        os.execv(ROOT / "tests/with-server", ["with-server", sys.executable, *sys.argv])
-    with tempfile.TemporaryDirectory(dir=ROOT / "target") as directory, load(given.threads):
+    with_server()
+    with tempfile.TemporaryDirectory(dir=ROOT / "target") as directory, saturated(given.threads):
         if given.against:
             print_comparison(given.against, given.rounds, given.samples, Path(directory))
             return

@@ -31,9 +31,9 @@ from processes import (
     ROOT,
     SADC,
     Scraper,
-    cpu_ns,
+    cost_per_sample,
+    described,
     open_files,
-    resident_mb,
     running,
     start,
     wait_for,
@@ -133,16 +133,7 @@ class Round:
         with running(self.processes):
             self.start()
             time.sleep(1.5 * self.given.interval_ms / 1000 + 1.3)
-            before = {name: cpu_ns(process.pid) for name, process in self.processes.items()}
-            time.sleep(self.given.samples * self.given.interval_ms / 1000)
-            result = {
-                name: (
-                    (cpu_ns(process.pid) - before[name]) / self.given.samples / 1000,
-                    resident_mb(process.pid),
-                )
-                for name, process in self.processes.items()
-                if process.poll() is None
-            }
+            result = cost_per_sample(self.processes, self.given.samples, self.given.interval_ms / 1000)
             for scraper in self.scrapers:
                 scraper.end()
             return result
@@ -153,17 +144,8 @@ def sizes(samples: int) -> tuple[float, float]:
     with tempfile.TemporaryDirectory(dir=ROOT / "target") as directory:
         run, other = Path(directory) / "run", Path(directory) / "other.sa"
         sadc = start([SADC, "-S", "XALL", "1", samples, other])
-        record = [
-            str(COLLECT),
-            "record",
-            "--out",
-            str(run),
-            "--duration",
-            f"{samples - 1}s",
-            "--without",
-            "ebpf",
-        ]
-        subprocess.run(record, check=True, capture_output=True)
+        record = [COLLECT, "record", "--out", run, "--duration", f"{samples - 1}s", "--without", "ebpf"]
+        subprocess.run(list(map(str, record)), check=True, capture_output=True)
         sadc.wait()
         whole = sum(path.stat().st_size for path in run.rglob("*") if path.is_file())
         return whole / samples, other.stat().st_size / samples
@@ -195,9 +177,7 @@ def report(rounds: list[dict[str, tuple[float, float]]]) -> bool:
 
 def main() -> int:
     """Print the ratios; exit status 1 when a bar is missed."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--samples", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(

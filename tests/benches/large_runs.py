@@ -1,20 +1,14 @@
-"""Times `loadprint compare` on two one-hour recordings of a 64-CPU host at 1 Hz, start-up included.
+"""Makes recordings of a large host: many CPUs, 300 interrupt lines, 100 threads, noise in all counters.
 
-Among their tables are those of the eBPF programs and of the MySQL probe with 600 counters.
-Prints wall seconds and peak memory of five runs with the bars (2 s, 500 MB); asserts nothing. The tables
-are written by the recorder's own writer: `cargo build --release --locked --workspace --example rewrite`.
-    .venv/bin/python tests/benches/compare_speed.py [--cpus 64] [--seconds 3600] [--keep DIR]
+Among their tables are those of the eBPF programs and of the MySQL probe with 600 counters. They are written
+by the recorder's own writer: `cargo build --release --locked --workspace --example rewrite`.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import statistics
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +19,10 @@ import pyarrow.parquet as pq
 sys.path.insert(0, str(Path(__file__).parent.parent / "analysis"))
 import recordings
 from loadprint.reading.mysql_names import COUNTERS, GAUGES
+from processes import RELEASE, ROOT
 
-COMMAND = Path(sys.executable).parent / "loadprint"
-REWRITE = Path(__file__).parents[2] / "target/release/examples/rewrite"
-BARS = (2.0, 500.0)
-RUNS = 5
+REWRITE = RELEASE / "examples/rewrite"
+KEPT = ROOT / "tests/recordings/v1/oltp/load/latency.hlog"
 BOUNDS = [
     *range(16),
     *(2**power + step * 2 ** (power - 3) for power in range(4, 37) for step in range(8)),
@@ -51,59 +44,6 @@ HISTOGRAMS: dict[str, tuple[dict[str, list[str]], str]] = {
     "ebpf_irq": ({"kind": ["BLOCK", "NET_RX", "NET_TX", "RCU", "SCHED", "TIMER", "hard"]}, "sum_ns"),
     "ebpf_tcp": ({"port": ["3306"], "side": ["accepted"], "peer": ["remote"]}, "sum_ns"),
 }
-
-
-def main() -> None:
-    """Make the recordings and time the command."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cpus", type=int, default=64)
-    parser.add_argument("--seconds", type=int, default=3600)
-    parser.add_argument("--keep", type=Path, help="make the recordings here, or use those that are here")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        parent = given.keep or Path(scratch)
-        runs = [make(parent / name, given.cpus, given.seconds, seed) for seed, name in enumerate(("a", "b"))]
-        size = sum(file.stat().st_size for run in runs for file in run.rglob("*") if file.is_file())
-        measured = [timed([str(COMMAND), "compare", *map(str, runs)]) for _ in range(RUNS)]
-    walls, _, peaks = zip(*measured, strict=True)
-    print(f"two recordings of {given.seconds} s, {given.cpus} CPUs, {size / 1e6:.1f} MB together")
-    print(
-        f"wall   median {statistics.median(walls):.2f} s "
-        f"(min {min(walls):.2f}, max {max(walls):.2f}); bar {BARS[0]} s"
-    )
-    print(f"memory max {max(peaks):.0f} MB; bar {BARS[1]:.0f} MB")
-
-
-# Run by a small process: a child's reported peak is never below its parent's (getrusage(2)).
-TIMER = """
-import json, os, sys, time
-began = time.monotonic()
-quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
-child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet)
-_, status, usage = os.wait4(child, 0)
-wall = time.monotonic() - began
-print(json.dumps([wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e6, status]))
-"""
-
-
-def timed(command: list[str]) -> tuple[float, float, float]:
-    """Wall seconds, CPU seconds and peak resident MB of one command; what it prints is thrown away."""
-    # modules are compiled once and kept, as on a host without this option
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    with tempfile.TemporaryFile("w+") as complaint:
-        child = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", TIMER, *command],
-            stdout=subprocess.PIPE,
-            stderr=complaint,
-            env=environment,
-            text=True,
-            check=True,
-        )
-        wall, cpu, memory, status = json.loads(child.stdout)
-        complaint.seek(0)
-        if status:
-            sys.exit(f"{' '.join(command)} ended with status {status}: {complaint.read()}")
-    return wall, cpu, memory
 
 
 def make(path: Path, cpus: int, seconds: int, seed: int) -> Path:
@@ -211,5 +151,38 @@ def save(path: Path, keys: dict[str, list[Any]], ticks: int, columns: dict[str, 
     pq.write_table(table, path, compression="zstd", use_dictionary=dictionary, column_encoding=encodings)
 
 
-if __name__ == "__main__":
-    main()
+def sides(parent: Path, cpus: int, seconds: int, repeats: int) -> Path:
+    """Make an execution of two sides with latencies; give its directory."""
+    execution = parent / f"x{repeats}"
+    if not execution.exists():
+        execution.mkdir(parents=True)
+        runs = []
+        for number in range(2 * repeats):
+            side, repeat = ("a", "b")[number % 2], number // 2 + 1
+            name = f"b{repeat}-{side}-r{repeat}"
+            run = make(execution / name, cpus, seconds, number)
+            extend(run, seconds)
+            described = json.loads((run / "run.json").read_text())
+            recordings.write_json(
+                run / "run.json", described | {"side": side, "block": repeat, "repeat": repeat}
+            )
+            recordings.write_manifest(run)
+            runs.append({"id": name, "block": repeat, "side": side, "repeat": repeat})
+        known: dict[str, Any] = {
+            "format_version": 1,
+            "campaign": {"name": "hour"},
+            "reference": "a",
+            "seed": 1,
+        }
+        listed = {"sides": {"a": {"label": "A"}, "b": {"label": "B"}}, "runs": runs}
+        recordings.write_json(execution / "execution.json", known | listed)
+    return execution
+
+
+def extend(run: Path, seconds: int) -> None:
+    """Give a run a latency log of an hour: a kept one's intervals over and over."""
+    lines = KEPT.read_text().splitlines()
+    intervals = [line for line in lines if line.startswith("Tag=")]
+    longer = [line for line in lines if not line.startswith("Tag=")]
+    longer += [intervals[second % len(intervals)] for second in range(seconds)]
+    (run / "load" / "latency.hlog").write_text("\n".join(longer) + "\n")

@@ -1,0 +1,131 @@
+"""Times commands of the analysis on large data, start-up included, and prints the bars; asserts nothing.
+
+    .venv/bin/python tests/benches/analysis_speed.py [--keep DIR] compare | report | fleet RUN
+
+`compare` and `report`: one-hour recordings of a 64-CPU host at 1 Hz (large_runs.py), two sides; `report` also
+of three repeats a side. `fleet`: 1000 runs of 250 machines, which are one real recording's tables over and
+over, each with other counters: raw tables, none summed up.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from pathlib import Path
+
+import large_runs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from loadprint.commands.fleet import dataset
+from loadprint.commands.fleet.export import export
+from processes import ROOT, described, timed
+
+RUNS_A_MACHINE = 4
+TABLES = ("cpu", "disk", "nic", "process")
+COUNTERS = (
+    "user",
+    "system",
+    "idle",
+    "iowait",
+    "reads",
+    "writes",
+    "write_sectors",
+    "tx_bytes",
+    "utime",
+    "stime",
+)
+
+
+def measure(times: int, bar: str, *words: object) -> None:
+    """Run a command some times and print what it took."""
+    used = [timed([ROOT / ".venv/bin/loadprint", *words]) for _ in range(times)]
+    walls = [each.wall_s for each in used]
+    median, cpu = (statistics.median(values) for values in (walls, [each.cpu_s for each in used]))
+    print(f"wall   median {median:.2f} s (min {min(walls):.2f}, max {max(walls):.2f}); bar {bar}")
+    print(f"CPU    median {cpu:.2f} s; memory max {max(each.peak_mb for each in used):.0f} MB")
+
+
+def size_mb(files: list[Path]) -> float:
+    """Size of files together."""
+    return sum(file.stat().st_size for file in files if file.is_file()) / 1e6
+
+
+def main() -> None:
+    """Make the data and time the command."""
+    parser = described(__doc__)
+    parser.add_argument("command", choices=("compare", "report", "fleet"))
+    parser.add_argument("run", type=Path, nargs="?", help="of `fleet`: a run to make the others from")
+    parser.add_argument("--cpus", type=int, default=64)
+    parser.add_argument("--seconds", type=int, default=3600)
+    parser.add_argument("--runs", type=int, default=1000, help="of `fleet`")
+    parser.add_argument("--keep", type=Path, help="make the data here, or use those that are here")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        place = given.keep or Path(scratch) / "data"
+        if given.command == "compare":
+            runs = [
+                large_runs.make(place / name, given.cpus, given.seconds, seed)
+                for seed, name in enumerate(("a", "b"))
+            ]
+            size = size_mb([file for run in runs for file in run.rglob("*")])
+            print(f"two recordings of {given.seconds} s, {given.cpus} CPUs, {size:.1f} MB together")
+            measure(5, "2 s, 500 MB", "compare", *runs)
+        elif given.command == "report":
+            for repeats in (1, 3):
+                execution = large_runs.sides(place, given.cpus, given.seconds, repeats)
+                print(f"two sides, {repeats} repeat{'s' if repeats > 1 else ''} each, {given.seconds} s")
+                measure(3, "5 s of one repeat", "report", execution, "-o", place / "page.html")
+                print(f"page   {size_mb([place / 'page.html']):.2f} MB; bar 3 MB")
+        else:
+            if not place.exists():
+                make_fleet(place, given.run, given.runs)
+            files = list(place.rglob("*.parquet"))
+            print(f"{given.runs} runs in {len(files)} files, {size_mb(files):.1f} MB")
+            measure(5, "5 s", "fleet", place, "--everything")
+
+
+def make_fleet(place: Path, run: Path, count: int) -> None:
+    """A data set of `count` runs: an execution a machine, two types of machine."""
+    random = np.random.default_rng(1)
+    target = dataset.open_dataset(str(place))
+    with tempfile.TemporaryDirectory() as scratch:
+        export([run], scratch, TABLES)
+        one = dataset.open_dataset(scratch)
+        parts = {
+            name: pa.parquet.ParquetFile(next(Path(scratch).glob(f"{name}/*/*/*"))).read()
+            for name in one.tables()
+        }
+    dataset.mark_version(target)
+    for machine in range(count // RUNS_A_MACHINE):
+        for name, part in parts.items():
+            runs = [instance_part(part, name, machine, repeat, random) for repeat in range(RUNS_A_MACHINE)]
+            dataset.write_part(
+                target, target.path(name, "fleet", f"machine-{machine}"), pa.concat_tables(runs)
+            )
+
+
+def instance_part(
+    part: pa.Table, name: str, machine: int, repeat: int, random: np.random.Generator
+) -> pa.Table:
+    """One run's rows under its own name, what it counted scaled by a few per cent."""
+    columns = {"run": f"machine-{machine}/{repeat}", "instance": f"machine-{machine}"}
+    columns["instance_type"] = "m.small" if machine % 2 else "m.large"
+    for column, value in columns.items():
+        if column in part.column_names:
+            filled = pa.array([value] * len(part), pa.string())
+            part = part.set_column(part.column_names.index(column), column, filled)
+    if name == "runs":
+        scaled = pc.multiply(part["events"], random.lognormal(0.0, 0.03))
+        return part.set_column(part.column_names.index("events"), "events", scaled)
+    for column in COUNTERS:
+        if column in part.column_names:
+            place = part.column_names.index(column)
+            kind = part.schema.field(place).type
+            scaled = pc.floor(pc.multiply(pc.cast(part[column], pa.float64()), random.lognormal(0.0, 0.03)))
+            part = part.set_column(place, column, pc.cast(scaled, kind))
+    return part
+
+
+if __name__ == "__main__":
+    main()
