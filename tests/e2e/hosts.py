@@ -81,28 +81,23 @@ DEBIAN_12 = System("debian-12", "bookworm")
 DEBIAN_13 = System("debian-13", "trixie")
 
 
-def unpacked(system: System = DEBIAN_12) -> Path:
-    """Give the root directory of a system; unpack it the first time, one process at a time."""
+def unpack(system: System) -> None:
+    """Unpack the root directory of a system the first time, one process at a time."""
     system.root.parent.mkdir(parents=True, exist_ok=True)
     with system.root.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return _unpacked(system)
-
-
-def _unpacked(system: System) -> Path:
-    if not system.root.exists():
-        building = system.root.with_name(system.root.name + ".building")
-        run("rm", "-rf", "--one-file-system", building)
-        words = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", *system.options]
-        run(*words, system.suite, building, *system.source)
-        account = ["--uid", "1000", "--create-home", "--shell", "/bin/bash", "--password", "*", "admin"]
-        run("useradd", "--root", building, *account)
-        (building / "etc/sudoers.d/admin").write_text("admin ALL=(ALL) NOPASSWD: ALL\n")
-        (building / "etc/ssh/sshd_config").write_text(SSHD)
-        building.rename(system.root)
-    if not (SERVERS / "debian-unstable-mysql-server-core").exists():
-        run(ROOT / "tests/with-server", "true")
-    return system.root
+        if not system.root.exists():
+            building = system.root.with_name(system.root.name + ".building")
+            run("rm", "-rf", "--one-file-system", building)
+            words = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", *system.options]
+            run(*words, system.suite, building, *system.source)
+            account = ["--uid", "1000", "--create-home", "--shell", "/bin/bash", "--password", "*", "admin"]
+            run("useradd", "--root", building, *account)
+            (building / "etc/sudoers.d/admin").write_text("admin ALL=(ALL) NOPASSWD: ALL\n")
+            (building / "etc/ssh/sshd_config").write_text(SSHD)
+            building.rename(system.root)
+        if not (SERVERS / "debian-unstable-mysql-server-core").exists():
+            run(ROOT / "tests/with-server", "true")
 
 
 @dataclass(eq=False)
@@ -347,7 +342,7 @@ def bench(
     `systems` are those of the first hosts; the others have Debian 12.
     """
     for system in (DEBIAN_12, *systems):
-        unpacked(system)
+        unpack(system)
     names = {"control": f"{SUBNET}1", "db1": f"{SUBNET}10"}
     names |= {f"load{number}": f"{SUBNET}{19 + number}" for number in range(1, loads + 1)}
     place.chmod(0o755)
@@ -387,10 +382,6 @@ def bench(
             made.forwarder.kill()
             made.forwarder.wait()
         for connection in (place / "cp").glob("*"):  # the masters of ssh's shared connections
-            subprocess.run(
-                ["ssh", "-o", f"ControlPath={connection}", "-O", "exit", "any"],
-                check=False,
-                capture_output=True,
-            )
+            finished(["ssh", "-o", f"ControlPath={connection}", "-O", "exit", "any"])
         for name in ["switch", *names]:
-            subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
+            finished(["ip", "netns", "delete", name])
