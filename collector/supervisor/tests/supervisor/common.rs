@@ -68,10 +68,18 @@ impl Supervisor {
 
     /// Starts a shell script under a name; returns its pid.
     pub fn run_script(&self, name: &str, options: &[&str], script: &str) -> u32 {
-        let mut arguments = vec![name];
-        arguments.extend(options);
-        arguments.extend(["--", "sh", "-c", script]);
-        number(&self.ask("run", &arguments).unwrap()["pid"])
+        self.try_script(name, options, script).unwrap()
+    }
+
+    /// As `run_script`; returns the line of the error.
+    pub fn try_script(&self, name: &str, options: &[&str], script: &str) -> Result<u32, String> {
+        let arguments = [&[name], options, &["--", "sh", "-c", script]].concat();
+        Ok(number(&self.ask("run", &arguments)?["pid"]))
+    }
+
+    /// The reply of `status`.
+    pub fn status(&self) -> Value {
+        self.ask("status", &[]).unwrap()
     }
 
     /// Makes a network namespace of two addresses with prefix lengths.

@@ -95,7 +95,7 @@ fn commands_report_mistakes() {
         let error = supervisor.ask(verb, &arguments).unwrap_err();
         assert!(error.contains(expected), "{line}: {error}");
     }
-    let status = supervisor.ask("status", &[]).unwrap();
+    let status = supervisor.status();
     assert_eq!(status["processes"].as_array().unwrap().len(), 1);
 }
 

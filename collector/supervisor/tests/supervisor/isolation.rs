@@ -144,16 +144,10 @@ fn names_and_networks_in_use_are_refused() {
         assert!(expected.iter().all(|part| error.contains(part)), "{error}");
     }
     let error = supervisor
-        .ask("run", &["x", "--netns", "lod", "--", "true"])
+        .try_script("x", &["--netns", "lod"], "true")
         .unwrap_err();
     assert_eq!(error, "no network namespace `lod`; this supervisor has: load");
-    assert_eq!(
-        supervisor.ask("status", &[]).unwrap()["netns"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(supervisor.status()["netns"].as_array().unwrap().len(), 1);
 }
 
 /// The placement of a process after at least `samples` samples, once the condition is true.

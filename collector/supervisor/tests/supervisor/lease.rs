@@ -13,7 +13,6 @@ use crate::common::Supervisor;
 use crate::common::create_dir;
 use crate::common::has_interface;
 use crate::common::is_alive;
-use crate::common::number;
 use crate::common::signal;
 use crate::common::stop;
 use crate::common::supervise;
@@ -42,8 +41,7 @@ fn the_lease_ends_a_whole_tree() {
         let owned = supervisor.scratch.path().join("owned");
         fs::create_dir_all(owned.join("below")).unwrap();
         supervisor.ask("own", &[text(&owned)]).ok()?;
-        let child = supervisor.ask("run", &["tree", "--", "sh", "-c", ESCAPE]).ok()?;
-        let child = number(&child["pid"]);
+        let child = supervisor.try_script("tree", &[], ESCAPE).ok()?;
         // Requests renew the lease until the tree exists.
         let grandchild = until("the grandchild's pid", || {
             if supervisor.ask("status", &[]).is_err() {
@@ -66,9 +64,7 @@ fn the_lease_ends_a_whole_tree() {
 fn a_wait_suspends_the_lease() {
     with_sufficient_lease(|lease, supervisor| {
         let script = format!("sleep {}; echo slept", 2 * lease);
-        supervisor
-            .ask("run", &["sleeper", "--", "sh", "-c", &script])
-            .ok()?;
+        supervisor.try_script("sleeper", &[], &script).ok()?;
         let report = supervisor.ask("wait", &["sleeper", "--for", "300s"]).ok()?;
         assert_eq!(
             (&report["state"], &report["code"]),
@@ -83,9 +79,7 @@ fn a_wait_suspends_the_lease() {
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_killed_waiter_does_not_suspend_the_lease() {
     with_sufficient_lease(|_, supervisor| {
-        supervisor
-            .ask("run", &["sleeper", "--", "sh", "-c", "exec sleep 1000"])
-            .ok()?;
+        supervisor.try_script("sleeper", &[], "exec sleep 1000").ok()?;
         let mut waiter = Command::new(env!("CARGO_BIN_EXE_loadprint-supervise"))
             .args([
                 "wait",

@@ -42,8 +42,7 @@ fn a_wait_has_a_limit_and_does_not_block_others() {
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| supervisor.wait("long"));
         // Must be answered during the wait, or the file is never created.
-        let status = supervisor.ask("status", &[]).unwrap();
-        assert_eq!(status["processes"][0]["state"], "running");
+        assert_eq!(supervisor.status()["processes"][0]["state"], "running");
         fs::write(&goal, "").unwrap();
         assert_eq!(waiter.join().unwrap()["code"], 0);
     });
@@ -92,7 +91,7 @@ fn a_name_may_be_used_again_after_the_end() {
     supervisor.ask("stop", &["server"]).unwrap();
     supervisor.run_script("server", &[], "true");
     assert_eq!(supervisor.wait("server")["code"], 0);
-    let status = supervisor.ask("status", &[]).unwrap();
+    let status = supervisor.status();
     assert_eq!(status["processes"].as_array().unwrap().len(), 1);
     // The file contains the output of both; the last line is that of the second process.
     assert_eq!(status["processes"][0]["last_line"], "");
@@ -124,13 +123,8 @@ fn a_process_inherits_nothing_from_its_caller() {
         .unwrap();
     let (session, pid) = session.split_once(' ').unwrap();
     assert_eq!(session, pid);
-    assert_eq!(
-        output.lines().last(),
-        fs::read_to_string("/proc/self/oom_score_adj")
-            .unwrap()
-            .lines()
-            .last()
-    );
+    let score = fs::read_to_string("/proc/self/oom_score_adj").unwrap();
+    assert_eq!(output.lines().last(), score.lines().last());
 }
 
 #[test]
@@ -168,22 +162,20 @@ fn the_user_is_looked_up_in_the_chroot() {
     for link in ["bin", "lib", "lib64"] {
         symlink(format!("usr/{link}"), root.join(link)).unwrap();
     }
-    fs::write(
-        root.join("etc/passwd"),
-        "tester:x:4321:4322::/home/tester:/bin/sh\n",
-    )
-    .unwrap();
+    let account = "tester:x:4321:4322::/home/tester:/bin/sh\n";
+    fs::write(root.join("etc/passwd"), account).unwrap();
     fs::write(root.join("etc/group"), "tester:x:4322:\nextra:x:4323:tester\n").unwrap();
     fs::set_permissions(&root, PermissionsExt::from_mode(0o755)).unwrap();
-    supervisor
-        .ask("mount", &["--bind", "/usr", text(&root.join("usr"))])
-        .unwrap();
-    supervisor
-        .ask("mount", &["--proc", text(&root.join("proc"))])
-        .unwrap();
-    supervisor
-        .ask("mount", &["--dev", text(&root.join("dev"))])
-        .unwrap();
+    for (dir, options) in [
+        ("usr", &["--bind", "/usr"][..]),
+        ("proc", &["--proc"]),
+        ("dev", &["--dev"]),
+    ] {
+        let place = root.join(dir);
+        supervisor
+            .ask("mount", &[options, &[text(&place)]].concat())
+            .unwrap();
+    }
     let script = "id -u; id -G; echo $HOME; : > /dev/null && : > /dev/shm/x && cat /proc/self/comm";
     let options = ["--chroot", text(&root), "--user", "tester"];
     supervisor.run_script("inside", &options, script);
@@ -193,12 +185,8 @@ fn the_user_is_looked_up_in_the_chroot() {
         "4321\n4322 4323\n/home/tester\ncat\n",
         "{report}"
     );
-    let error = supervisor
-        .ask(
-            "run",
-            &["x", "--chroot", text(&root), "--user", "root", "--", "true"],
-        )
-        .unwrap_err();
+    let options = ["--chroot", text(&root), "--user", "root"];
+    let error = supervisor.try_script("x", &options, "true").unwrap_err();
     assert!(error.contains("no user `root`"), "{error}");
 }
 
@@ -222,10 +210,7 @@ fn two_supervisors_are_independent() {
     let second = two.run_script("server", &[], "exec sleep 1000");
     one.ask("end", &[]).unwrap();
     assert!(!is_alive(first) && is_alive(second));
-    assert_eq!(
-        two.ask("status", &[]).unwrap()["processes"][0]["state"],
-        "running"
-    );
+    assert_eq!(two.status()["processes"][0]["state"], "running");
 }
 
 #[test]
