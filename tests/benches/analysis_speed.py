@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from loadprint.commands.fleet import dataset
 from loadprint.commands.fleet.export import export
-from processes import ROOT, described, timed
+from processes import described, timed
+from programs import ROOT
 
 RUNS_A_MACHINE = 4
 TABLES = ("cpu", "disk", "nic", "process")

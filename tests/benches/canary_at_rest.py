@@ -15,7 +15,8 @@ from statistics import median
 from typing import Any
 
 from loadprint.judging.canary import LIMIT, MEDIANS, PARTS, slice_time
-from processes import COLLECT, described
+from processes import described
+from programs import COLLECT
 
 
 def once(arguments: argparse.Namespace) -> dict[str, Any]:

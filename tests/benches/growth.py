@@ -19,18 +19,8 @@ import time
 from pathlib import Path
 
 from fake_host import FakeHost
-from processes import (
-    COLLECT,
-    RELEASE,
-    ROOT,
-    Scraper,
-    cost_per_sample,
-    described,
-    open_files,
-    running,
-    start,
-    wait_for,
-)
+from processes import RELEASE, Scraper, cost_per_sample, described, open_files, running, start
+from programs import COLLECT, ROOT, wait_for
 from recorder_cost import EXPORTER_PORT, NODE_EXPORTER
 
 HOSTS = [(2, 1, 30), (32, 8, 200), (256, 64, 2000)]
@@ -62,7 +52,7 @@ def measure(host: FakeHost, samples: int, directory: Path) -> dict[str, tuple[fl
             host.advance()
 
     with running({"recorder": start(words)}) as processes:
-        wait_for(run.with_suffix(".pid"))
+        wait_for("the recorder", run.with_suffix(".pid").exists)
         time.sleep(0.25)
         clock = threading.Thread(target=live)
         clock.start()

@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 sys.path.insert(0, str(Path(__file__).parent.parent / "analysis"))
 import recordings
 from loadprint.reading.mysql_names import COUNTERS, GAUGES
-from processes import RELEASE, ROOT
+from processes import RELEASE
+from programs import ROOT
 
 REWRITE = RELEASE / "examples/rewrite"
 KEPT = ROOT / "tests/recordings/v1/oltp/load/latency.hlog"

@@ -15,7 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from processes import COLLECT, ROOT, described, running, start
+from processes import described, running, start
+from programs import COLLECT, ROOT
 from pyarrow import parquet
 
 BAR = 0.01

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from probe_cost import quartiles
-from processes import COLLECT, ROOT, described, saturated, targets, timed, with_server
+from processes import described, saturated, targets, timed, with_server
+from programs import COLLECT, ROOT
 
 NAMED = "profile,ebpf_statements"
 

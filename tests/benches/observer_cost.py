@@ -22,7 +22,8 @@ import tempfile
 from pathlib import Path
 
 from load_generator import ratio
-from processes import COLLECT, ROOT, described, oltp, pin, running, start, targets, wait_for, with_server
+from processes import described, oltp, pin, running, start, targets, with_server
+from programs import COLLECT, ROOT, wait_for
 
 TREATMENTS: dict[str, list[str] | None] = {
     "off": None,
@@ -42,7 +43,7 @@ def throughput(treatment: str, given: argparse.Namespace, directory: Path) -> fl
         run = Path(tempfile.mkdtemp(dir=directory)) / "run"
         words = [COLLECT, "record", "--out", run, "--pid-file", run.with_suffix(".pid"), *targets(), *options]
         processes["recorder"] = start(words)
-        wait_for(run.with_suffix(".pid"))
+        wait_for("the recorder", run.with_suffix(".pid").exists)
     with running(processes):
         return load("run", f"--threads={given.threads}", f"--time={given.seconds}")
 

@@ -32,18 +32,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from processes import (
-    COLLECT,
-    ROOT,
-    cost_per_sample,
-    described,
-    running,
-    saturated,
-    start,
-    targets,
-    wait_for,
-    with_server,
-)
+from processes import cost_per_sample, described, running, saturated, start, targets, with_server
+from programs import COLLECT, ROOT, wait_for
 
 BPF_STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
 # The least work of a recorder: /proc/pressure, four small files, and the cost of every tick.
@@ -69,7 +59,7 @@ def recorders(names: list[str], samples: int, directory: Path) -> dict[str, floa
             run = directory / name
             words = [COLLECT, "record", "--out", run, "--probes", name, "--duration", f"{whole}s", *targets()]
             processes[name] = start([*words, "--pid-file", run.with_suffix(".pid")])
-            wait_for(run.with_suffix(".pid"))
+            wait_for("the recorder", run.with_suffix(".pid").exists)
             time.sleep(1 / len(names))
         time.sleep(3)
         return {name: us for name, (us, _) in cost_per_sample(processes, samples).items()}
@@ -106,7 +96,7 @@ def events(
             run = Path(tempfile.mkdtemp(dir=directory)) / "run"
             pid_file = run.with_suffix(".pid")
             processes[str(number)] = start([*words, "--out", run, "--pid-file", pid_file, *targets()])
-            wait_for(pid_file)
+            wait_for("the recorder", pid_file.exists)
         before = [programs(process.pid) for process in processes.values()]
         time.sleep(seconds)
         after = [programs(process.pid) for process in processes.values()]

@@ -16,9 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from programs import ROOT
+
 RELEASE = ROOT / "target/release"
-COLLECT = RELEASE / "loadprint-collect"
 SADC = Path("/usr/lib/sysstat/sadc")
 QUIET = subprocess.DEVNULL
 
@@ -154,27 +155,10 @@ def open_files(pid: int, under: str = "/proc/") -> list[str]:
     return sorted(link for link in links if link.startswith(under) and not link.endswith(" (deleted)"))
 
 
-def wait_for(path: Path, seconds: float = 60) -> None:
-    """Wait until a file is there."""
-    deadline = time.monotonic() + seconds
-    while not path.exists():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{path} did not appear in {seconds:g} s")
-        time.sleep(0.01)
-
-
-def wait_for_port(port: int, seconds: float = 60) -> None:
-    """Wait until a port of loopback accepts connections."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-        else:
-            return
+def accepts(port: int) -> bool:
+    """Whether a port of loopback accepts connections."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 class Scraper(threading.Thread):

@@ -25,20 +25,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from processes import (
-    COLLECT,
-    RELEASE,
-    ROOT,
-    SADC,
-    Scraper,
-    cost_per_sample,
-    described,
-    open_files,
-    running,
-    start,
-    wait_for,
-    wait_for_port,
-)
+from processes import RELEASE, SADC, Scraper, accepts, cost_per_sample, described, open_files, running, start
+from programs import COLLECT, ROOT, wait_for
 
 NODE_EXPORTER = shutil.which("prometheus-node-exporter") or shutil.which("node_exporter")
 EXPORTER_PORT = 19_100
@@ -86,7 +74,7 @@ class Round:
             pid_file = run.with_suffix(".pid")
             words = [COLLECT, "record", "--out", run, *times.split(), "--pid-file", pid_file, *options]
             self.processes[name] = start([*words, "--process", f"server={os.getpid()}"])
-            wait_for(pid_file)
+            wait_for("the recorder", pid_file.exists)
 
         return begin
 
@@ -119,7 +107,7 @@ class Round:
         self.processes["rezolus agent"] = start([self.given.rezolus, config])
         target = self.directory / "rezolus.parquet"
         url = f"http://127.0.0.1:{REZOLUS_PORT}"
-        wait_for_port(REZOLUS_PORT)
+        wait_for("rezolus", lambda: accepts(REZOLUS_PORT))
         words = [self.given.rezolus, "record", "--interval", "1s", url, target]
         self.processes["rezolus record"] = start(words)
 

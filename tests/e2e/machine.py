@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from programs import ROOT
@@ -32,13 +31,7 @@ CLONE_NEWNS = 0x20000  # include/uapi/linux/sched.h
 PR_SET_CHILD_SUBREAPER = 36  # include/uapi/linux/prctl.h
 
 
-@dataclass(frozen=True)
-class Machine:
-    """One look at the machine."""
-
-    processes: frozenset[tuple[int, str]]
-    mounts: tuple[str, ...]
-    files: frozenset[str]
+Machine = frozenset[str]  # what is there, a line each
 
 
 @contextmanager
@@ -77,16 +70,19 @@ def isolated() -> Iterator[Path]:
 def look() -> Machine:
     """Look at the machine now."""
     _bury()
-    return Machine(
-        processes=frozenset(descendants()),
-        mounts=tuple(Path("/proc/thread-self/mounts").read_text().splitlines()),
-        files=frozenset(
-            f"{folder}/{name}"
-            for folder in PRIVATE + SHARED
-            if Path(folder).is_dir()
-            for name in os.listdir(folder)
-            if folder in PRIVATE or _is_ours(name)
-        ),
+    files = (
+        f"{folder}/{name}"
+        for folder in PRIVATE + SHARED
+        if Path(folder).is_dir()
+        for name in os.listdir(folder)
+        if folder in PRIVATE or _is_ours(name)
+    )
+    return frozenset(
+        (
+            *(f"process {pid} {name}" for pid, name in descendants()),
+            *(f"mount {line}" for line in Path("/proc/thread-self/mounts").read_text().splitlines()),
+            *(f"file {name}" for name in files),
+        )
     )
 
 
@@ -120,11 +116,7 @@ def settled(before: Machine) -> list[str]:
 
 def added(before: Machine, now: Machine) -> list[str]:
     """List what is there now and was not before, or is mounted otherwise."""
-    return [
-        *(f"process {pid} {command}" for pid, command in sorted(now.processes - before.processes)),
-        *(f"mount {line}" for line in sorted(set(now.mounts) ^ set(before.mounts))),
-        *(f"file {name}" for name in sorted(now.files - before.files)),
-    ]
+    return sorted(line for line in now ^ before if line in now or line.startswith("mount "))
 
 
 def _is_ours(name: str) -> bool:

@@ -23,7 +23,7 @@ def test_what_the_tests_cause_counts() -> None:
     (process,) = left("setsid sleep 1000 </dev/null >/dev/null 2>&1 &")
     os.kill(int(process.split()[1]), signal.SIGKILL)
     assert settled(before) == []
-    mounted, folder = left("mkdir /tmp/odd && mount -t tmpfs odd /tmp/odd")
+    folder, mounted = left("mkdir /tmp/odd && mount -t tmpfs odd /tmp/odd")
     assert mounted.startswith("mount odd /tmp/odd tmpfs ")
     assert folder == "file /tmp/odd"
     assert left("umount /tmp/odd && rmdir /tmp/odd") == []
