@@ -31,17 +31,11 @@ PINNED = ["taskset", "-c", "1"]  # the load
 BLKIO = Path("/sys/fs/cgroup/blkio")
 
 
-def load(server: Server, database: str, *words: str) -> list[str]:
+def load(server: Server, database: str, verb: str, *options: str) -> list[str]:
     """Return the command of the load."""
-    account = [f"--defaults-file={server.defaults}", f"--mysql-db={database}", "--tables=1"]
-    return [
-        str(LOAD),
-        *words[:1],
-        "oltp_point_select",
-        *account,
-        f"--table-size={DATABASES[database]}",
-        *words[1:],
-    ]
+    account = [f"--defaults-file={server.defaults}", f"--mysql-db={database}"]
+    table = ["--tables=1", f"--table-size={DATABASES[database]}"]
+    return [str(LOAD), verb, "oltp_point_select", *account, *table, *options]
 
 
 def maximum(server: Server) -> int:

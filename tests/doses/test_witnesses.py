@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from .bench import Bench, Ledgers
+from .bench import Bench
 from .conftest import Runs
 from .doses import DOSES, nothing
 from .perf import groups
@@ -71,15 +71,11 @@ def test_time_on_a_cpu_and_in_the_run_queue_are_those_of_proc(name: str, runs: R
 @pytest.mark.parametrize("name", [name for name in DOSES if name not in OUTSIDE])
 def test_growth_of_the_time_in_the_server_is_that_of_its_statement_timers(name: str, runs: Runs) -> None:
     base, dosed = runs.of(nothing), runs.of(GIVEN[name])
-    ours = in_server(dosed) - in_server(base)
+    # all time of the server's thread
+    ours = dosed.time["server"] - base.time["server"]
     theirs = dosed.meters["statements"] - base.meters["statements"]
     runs.lines.append(f"performance_schema, {name}: {ours:.0f} and {theirs:.0f}")
     assert ours == pytest.approx(theirs, rel=0.1)
-
-
-def in_server(run: Ledgers) -> float:
-    """All time of the server's thread."""
-    return run.time["server"]
 
 
 def test_time_in_the_redo_log_is_that_of_file_waits(runs: Runs) -> None:
