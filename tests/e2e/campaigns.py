@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import yaml
 from ports import free_port
-from programs import ROOT, finished, in_measure_phase, read, started
+from programs import LOADPRINT, ROOT, finished, in_measure_phase, printed, read, started
 
 # The same in all campaigns of this process: an execution that resumes has its ports as before.
 SERVER_PORT = free_port()
@@ -94,3 +94,9 @@ def document(runs: Path, run: str) -> dict[str, Any]:
 def rows(sql: str) -> list[Any]:
     """Run a query over tables of runs."""
     return duckdb.execute(sql).fetchall()
+
+
+def table_rows(runs: Path) -> dict[str, list[Any]]:
+    """The values of all rows of the newest execution's table, by side; None where there is none."""
+    groups = json.loads(printed(LOADPRINT, "compare", newest(runs), "--all", "--format", "json"))["groups"]
+    return {row["key"]: [cell["value"] for cell in row["cells"]] for group in groups for row in group["rows"]}

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from programs import running, wait_for
-from table_rows import table_rows
 
 from . import campaigns
 from .hosts import Bench, Host
@@ -92,7 +91,7 @@ def test_no_type_information_costs_its_rows_only(pair: Bench, server: int) -> No
     assert done.returncode == 0, done.stdout
     text = " ".join(done.stdout.split())
     assert "no eBPF /sys/kernel/btf/vmlinux: no such file; eBPF probes need Linux 5.8 or newer" in text
-    rows = table_rows(campaigns.newest(pair.runs))
+    rows = campaigns.table_rows(pair.runs)
     for key in ("operations", "cpu_server_utilisation", "cpu_load_utilisation"):
         assert all(value > 0 for value in rows[key]), rows[key]
     assert not any(rows.get("rtt_p50", [])), rows["rtt_p50"]

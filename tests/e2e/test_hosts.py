@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from programs import ROOT, wait_for
-from table_rows import table_rows
 
 from . import campaigns
 from .hosts import Bench, bench
@@ -61,7 +60,7 @@ def reached(made: Bench, process: subprocess.Popen[str], run: str) -> bool:
 @pytest.fixture(scope="module")
 def rows(measured: tuple[Bench, str]) -> dict[str, list[float]]:
     """The values of all rows: of near, far and lossy."""
-    return table_rows(campaigns.newest(measured[0].runs))
+    return campaigns.table_rows(measured[0].runs)
 
 
 def test_the_delay_of_the_network_is_in_the_round_trips(rows: dict[str, list[float]]) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from e2e import campaigns
 from programs import read
-from table_rows import table_rows
 
 from . import debian, remote, vm_campaign
 from .remote import Host
@@ -69,7 +68,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
             process.wait()
         print(campaign.output())
         assert process.returncode == 0
-        yield Finished(host, campaign, interrupted, then, campaign.output(), table_rows(campaign.execution()))
+        yield Finished(
+            host, campaign, interrupted, then, campaign.output(), campaigns.table_rows(campaign.runs)
+        )
 
 
 def test_a_reset_of_the_host_fails_its_run_and_the_campaign_resumes(finished: Finished) -> None:

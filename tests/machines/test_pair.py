@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import pytest
 from e2e import campaigns
 from ports import free_port
-from table_rows import table_rows
 
 from . import debian, remote, vm_campaign
 from .remote import Host
@@ -63,7 +62,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
             process.wait()
         print(campaign.output())
         assert process.returncode == 0, campaign.output()
-        yield Measured((server, load), campaign, campaign.output(), table_rows(campaign.execution()))
+        yield Measured((server, load), campaign, campaign.output(), campaigns.table_rows(campaign.runs))
 
 
 def test_server_and_load_are_on_separate_hosts(measured: Measured) -> None:
