@@ -33,7 +33,7 @@ class Finished:
 
     def runs(self) -> list[Path]:
         """List the run directories, in the order of the sides."""
-        return [self.campaign.execution() / name for name in RUNS]
+        return [campaigns.newest(self.campaign.runs) / name for name in RUNS]
 
     def values(self, row: str) -> list[float]:
         """Give the values of a row, by side."""
@@ -68,9 +68,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
             process.wait()
         print(campaign.output())
         assert process.returncode == 0
-        yield Finished(
-            host, campaign, interrupted, then, campaign.output(), campaigns.table_rows(campaign.runs)
-        )
+        rows = campaigns.table_rows(campaign.runs)
+        yield Finished(host, campaign, interrupted, then, campaign.output(), rows)
 
 
 def test_a_reset_of_the_host_fails_its_run_and_the_campaign_resumes(finished: Finished) -> None:

@@ -47,10 +47,6 @@ class Campaign:
         """Return what it has printed since its last start."""
         return (self.runs / "output").read_text()
 
-    def execution(self) -> Path:
-        """Give the directory of the only execution."""
-        return campaigns.newest(self.runs)
-
 
 def inventory(path: Path, server: dict[str, object], load: dict[str, object] | None = None) -> Path:
     """Write an inventory: the variables of the server's host and, if there is one, of the load's."""
