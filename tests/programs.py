@@ -76,6 +76,30 @@ def running(command: Sequence[object], log: Path | str = os.devnull) -> Iterator
 
 
 @contextmanager
+def commanded(*command: object) -> Iterator[Callable[[str], str]]:
+    """Run a program that prints `ready` and then a line for each one that it reads, until the block ends.
+
+    Gives the function that sends a line and returns the reply.
+    """
+    words = [str(word) for word in command]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        commands, replies = process.stdin, process.stdout
+        assert commands is not None
+        assert replies is not None
+
+        def send(line: str) -> str:
+            commands.write(f"{line}\n")
+            commands.flush()
+            return replies.readline().rstrip("\n")
+
+        try:
+            assert replies.readline() == "ready\n", words
+            yield send
+        finally:
+            process.kill()
+
+
+@contextmanager
 def recording(
     out: Path, *options: object, prefix: Sequence[object] = (), **environment: str
 ) -> Iterator[None]:

@@ -27,7 +27,7 @@ from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources_ledger import IN_SERVER
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
-from programs import LOAD, TIMEOUT_S, in_measure_phase, printed, recording, wait_for
+from programs import LOAD, TIMEOUT_S, commanded, in_measure_phase, printed, recording, wait_for
 
 PROBES = "cpu,process,threads,mysql,ebpf_states,ebpf_exchanges,profile"
 HERE = Path(__file__).parent
@@ -91,22 +91,19 @@ class Bench:
             (group / "cgroup.procs").write_text(str(process))
         self.groups["blkio"].mkdir()
         (self.groups["blkio"] / "cgroup.procs").write_text(str(self.pid))
-        relay = [sys.executable, str(HERE / "relay.py"), str(socket), self.socket]
-        with subprocess.Popen(relay, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as self.relay:
-            try:
-                wait_for("the relay", socket.exists)
+        try:
+            with commanded(sys.executable, HERE / "relay.py", socket, self.socket) as self.send:
                 self.account = [f"--defaults-file={self.defaults}", f"--mysql-socket={socket}", *TABLE]
                 direct = [f"--defaults-file={self.defaults}", *TABLE]
                 printed(LOAD, "prepare", "oltp_update_non_index", *direct)
                 self.sql("CREATE TABLE sbtest.holder (goes INT, held BIGINT) ENGINE = MEMORY")
                 self.sql("INSERT INTO sbtest.holder VALUES (0, 0)")
                 yield self
-            finally:
-                self.relay.kill()
-                for group in (*self.groups.values(), self.own_group):
-                    for pid in (group / "cgroup.procs").read_text().split():
-                        (group.parent / "cgroup.procs").write_text(pid)
-                    group.rmdir()
+        finally:
+            for group in (*self.groups.values(), self.own_group):
+                for pid in (group / "cgroup.procs").read_text().split():
+                    (group.parent / "cgroup.procs").write_text(pid)
+                group.rmdir()
 
     def sql(self, statement: str) -> str:
         """Run a statement; its first value."""
@@ -114,11 +111,7 @@ class Bench:
 
     def command(self, text: str) -> float:
         """Send a command to the relay; the seconds that it has kept data so far."""
-        assert self.relay.stdin is not None
-        assert self.relay.stdout is not None
-        self.relay.stdin.write(text + "\n")
-        self.relay.stdin.flush()
-        return float(json.loads(self.relay.stdout.readline()))
+        return float(json.loads(self.send(text)))
 
     def meters(self) -> dict[str, float]:
         """What the instruments have counted so far: seconds, and operations of the block device."""

@@ -33,6 +33,7 @@ class Relay:
 
     def serve(self) -> None:
         """Relay until standard input ends."""
+        print("ready", flush=True)
         while True:
             timeout = max(0.0, self.late[0][0] - time.monotonic()) if self.late else None
             # select has a finer timeout than epoll

@@ -14,17 +14,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from programs import ENVIRONMENT, ROOT, finished, playbook, started, wait_for
+from programs import ENVIRONMENT, ROOT, commanded, finished, playbook, started, wait_for
 from programs import printed as run
 
 from . import campaigns
 
+HERE = Path(__file__).parent
 SERVERS = ROOT / "var/servers"
 PACKAGES = "openssh-server,sudo,python3,iproute2,procps,util-linux,ca-certificates"
 SUBNET = "192.168.77."
@@ -191,7 +192,7 @@ class Bench:
 
     place: Path
     hosts: list[Host]
-    forwarder: subprocess.Popen[str] | None = None
+    forwarder: Callable[[str], str] | None = None  # sends a command to it
     process: subprocess.Popen[str] | None = None  # the command that was started last
 
     @property
@@ -300,11 +301,7 @@ class Bench:
     def set(self, what: str, value: float) -> None:
         """Set `delay` (ms, each way) or `loss` (share) between the hosts."""
         assert self.forwarder is not None
-        assert self.forwarder.stdin is not None
-        assert self.forwarder.stdout is not None
-        self.forwarder.stdin.write(f"{what} {value}\n")
-        self.forwarder.stdin.flush()
-        assert self.forwarder.stdout.readline() == "done\n"
+        assert self.forwarder(f"{what} {value}") == "done"
 
 
 def cable(name: str, address: str) -> None:
@@ -348,19 +345,14 @@ def bench(
     place.chmod(0o755)
     (place / "runs").mkdir()
     run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", place / "key")
-    made = Bench(place, [])
+    made, stack = Bench(place, []), ExitStack()
     try:
         run("ip", "netns", "add", "switch")
         for name, address in names.items():
             cable(name, address)
         if forwarded:
-            program = [sys.executable, str(Path(__file__).with_name("forwarder.py"))]
-            made.forwarder = subprocess.Popen(
-                ["nsenter", f"--net={NETWORKS}/switch", *program, *(f"p-{name}" for name in names)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            )  # fmt: skip
-            assert made.forwarder.stdout is not None
-            assert made.forwarder.stdout.readline() == "ready\n"
+            program = ["nsenter", f"--net={NETWORKS}/switch", sys.executable, HERE / "forwarder.py"]
+            made.forwarder = stack.enter_context(commanded(*program, *(f"p-{name}" for name in names)))
         else:
             run("ip", "-n", "switch", "link", "add", "br0", "type", "bridge", "forward_delay", "0")
             run("ip", "-n", "switch", "link", "set", "br0", "up")
@@ -378,9 +370,7 @@ def bench(
     finally:
         for host in made.hosts:
             host.kill()
-        if made.forwarder is not None:
-            made.forwarder.kill()
-            made.forwarder.wait()
+        stack.close()
         for connection in (place / "cp").glob("*"):  # the masters of ssh's shared connections
             finished(["ssh", "-o", f"ControlPath={connection}", "-O", "exit", "any"])
         for name in ["switch", *names]:

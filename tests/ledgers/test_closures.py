@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from statistics import median
 import pytest
 from loadprint.metrics.derived_ledger import CLOSURE
 from loadprint.metrics.gather import Measured
-from programs import printed
+from programs import commanded, printed
 
 from .server import ADDRESS, CLIENT, PASSWORD, Server, record
 
@@ -89,30 +88,16 @@ def test_a_generator_whose_clock_is_fast_is_seen_at_the_client(server: Server, t
 
 
 @contextlib.contextmanager
-def relayed() -> Iterator[tuple[str, Callable[[int], None]]]:
+def relayed() -> Iterator[tuple[str, Callable[[str], str]]]:
     """Run the relay between the server and another network namespace.
 
-    Gives the name of the namespace, and a function that sets the delay of a round trip in microseconds.
+    Gives the name of the namespace, and the function that sends the delay of a round trip in microseconds.
     """
     namespace = f"loadprint-{os.getpid()}"
     printed("ip", "netns", "add", namespace)
-    words = [sys.executable, str(HERE / "packet_relay.py"), namespace, ADDRESS, CLIENT]
     try:
-        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as relay:
-            commands, replies = relay.stdin, relay.stdout
-            assert commands is not None
-            assert replies is not None
-
-            def delay(microseconds: int) -> None:
-                commands.write(f"{microseconds}\n")
-                commands.flush()
-                assert replies.readline() == "set\n"
-
-            try:
-                assert replies.readline() == "ready\n"
-                yield namespace, delay
-            finally:
-                relay.kill()
+        with commanded(sys.executable, HERE / "packet_relay.py", namespace, ADDRESS, CLIENT) as send:
+            yield namespace, send
     finally:
         printed("ip", "netns", "delete", namespace)
 
@@ -123,13 +108,13 @@ def test_a_delay_of_packets_is_in_the_network_and_in_no_other_row(server: Server
     text = f"[client]\nuser=loadprint\npassword={PASSWORD}\nhost={ADDRESS}\nport={PORT}\nssl-mode=DISABLED\n"
     account.write_text(text, encoding="utf-8")
     rows = []
-    with relayed() as (namespace, delay):
+    with relayed() as (namespace, send):
         prefix = ("ip", "netns", "exec", namespace)
         options = ("--skip-networking=0", f"--bind-address={ADDRESS}", f"--port={PORT}")
         load = ("--threads=1", f"--defaults-file={account}")
         with server.running(*options):
             for name, microseconds in (("near", 0), ("far", DELAY_US)):
-                delay(microseconds)
+                assert send(f"{microseconds}") == "set"
                 rows.append(per_statement(record(server, tmp_path / name, *load, load_prefix=prefix)))
     near, far = rows
     grown = {name: far[name] - near[name] for name in (*LATENCY_ROWS, *SUMS)}
