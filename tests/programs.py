@@ -15,7 +15,6 @@ ROOT = Path(__file__).resolve().parents[1]
 COLLECT = ROOT / "target/release/loadprint-collect"
 LOAD = ROOT / "target/release/loadprint-load"
 LOADPRINT = ROOT / ".venv/bin/loadprint"
-ENVIRONMENT = os.environ | {"ANSIBLE_CONFIG": str(ROOT / "ansible/ansible.cfg"), "COLUMNS": "100"}
 TIMEOUT_S = 300.0  # of the end of a program
 
 
@@ -26,6 +25,11 @@ def wait_for(what: str, condition: Callable[[], Any], seconds: float = 900) -> A
         assert time.monotonic() < deadline, f"{what}: not within {seconds:.0f} s"
         time.sleep(0.05)
     return result
+
+
+def environment() -> dict[str, str]:
+    """Give the environment of playbooks: the configuration of this checkout, and lines of 100 columns."""
+    return os.environ | {"ANSIBLE_CONFIG": str(ROOT / "ansible/ansible.cfg"), "COLUMNS": "100"}
 
 
 def playbook(name: str, *options: str | Path, **variables: Any) -> list[str]:
@@ -43,7 +47,7 @@ def finished(command: Sequence[str | Path], **options: Any) -> subprocess.Comple
         stdin=subprocess.DEVNULL,
         text=True,
         check=False,
-        **{"env": ENVIRONMENT, **options},
+        **{"env": environment(), **options},
     )
 
 
@@ -57,7 +61,7 @@ def started(command: Sequence[str | Path], log: Path, **options: Any) -> subproc
             stdin=subprocess.DEVNULL,
             text=True,
             start_new_session=True,
-            **{"env": ENVIRONMENT, **options},
+            **{"env": environment(), **options},
         )
 
 
@@ -100,14 +104,12 @@ def commanded(*command: object) -> Iterator[Callable[[str], str]]:
 
 
 @contextmanager
-def recording(
-    out: Path, *options: object, prefix: Sequence[object] = (), **environment: str
-) -> Iterator[None]:
+def recording(out: Path, *options: object, prefix: Sequence[object] = (), **variables: str) -> Iterator[None]:
     """Record into the directory `out` while the block runs; its log is next to it."""
     log, pid_file = out.with_suffix(".log"), out.with_suffix(".pid")
     words = [*prefix, COLLECT, "record", "--out", out, "--pid-file", pid_file, *options]
     with log.open("w") as output:
-        recorder = subprocess.Popen(list(map(str, words)), stderr=output, env=os.environ | environment)
+        recorder = subprocess.Popen(list(map(str, words)), stderr=output, env=os.environ | variables)
     try:
         wait_for("the recorder", lambda: pid_file.exists() or recorder.poll() is not None)
         assert recorder.poll() is None, log.read_text(encoding="utf-8")

@@ -9,9 +9,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import programs
 import pytest
 import yaml
-from programs import ENVIRONMENT, ROOT, finished, playbook, started, wait_for
+from programs import ROOT, finished, playbook, started, wait_for
 
 from .bench import LONG_S, Bench
 
@@ -30,7 +31,7 @@ def environment(bench: Bench) -> dict[str, str]:
     """This checkout's package, and a directory of temporary files that can be looked into."""
     temporary = bench.directory / "temporary"
     temporary.mkdir(exist_ok=True)
-    return ENVIRONMENT | {"PYTHONPATH": str(ROOT / "analysis"), "TMPDIR": str(temporary)}
+    return programs.environment() | {"PYTHONPATH": str(ROOT / "analysis"), "TMPDIR": str(temporary)}
 
 
 def run(bench: Bench, **settings: object) -> subprocess.CompletedProcess[str]:

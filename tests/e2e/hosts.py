@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from programs import ENVIRONMENT, ROOT, commanded, finished, playbook, started, wait_for
+from programs import ROOT, commanded, environment, finished, playbook, started, wait_for
 from programs import printed as run
 
 from . import campaigns
@@ -273,7 +273,7 @@ class Bench:
         sudo.parent.mkdir(exist_ok=True)
         sudo.write_text("#!/bin/sh\necho 'no sudo on the control node' >&2\nexit 1\n")
         sudo.chmod(0o755)
-        return ENVIRONMENT | {
+        return environment() | {
             "PATH": f"{sudo.parent}:{os.environ['PATH']}",
             "ANSIBLE_BECOME_ALLOW_SAME_USER": "true",  # else root does not need it
             "ANSIBLE_HOME": str(self.place / "ansible"),
