@@ -5,8 +5,9 @@ A host does the same in every second, so every rate is known. Written with pyarr
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,25 +24,29 @@ FIRST = 1_000 * SECOND  # monotonic stamp of tick 0
 Rows = list[dict[str, Any]]
 Tables = dict[str, tuple[Rows, dict[str, Any]]]  # rows and metadata by probe
 CPU = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
-DISK = [
-    "reads",
-    "read_merges",
-    "read_sectors",
-    "read_ms",
-    "writes",
-    "write_merges",
-    "write_sectors",
-    "write_ms",
-    "in_flight",
-    "io_ms",
-    "weighted_ms",
-    "discards",
-    "discard_merges",
-    "discard_sectors",
-    "discard_ms",
-    "flushes",
-    "flush_ms",
-]
+DISK = (
+    *(
+        "reads",
+        "read_merges",
+        "read_sectors",
+        "read_ms",
+        "writes",
+        "write_merges",
+        "write_sectors",
+        "write_ms",
+    ),
+    *("in_flight", "io_ms", "weighted_ms", "discards", "discard_merges", "discard_sectors", "discard_ms"),
+    *("flushes", "flush_ms"),
+)
+NIC = tuple(
+    f"{way}_{name}"
+    for way, last in (
+        ("rx", ("frame", "compressed", "multicast")),
+        ("tx", ("collisions", "carrier", "compressed")),
+    )
+    for name in ("bytes", "packets", "errors", "drops", "fifo", *last)
+)
+BOUNDS = (0, 1000, 2000, 4000, None)  # of the buckets of a histogram, in nanoseconds
 
 
 @dataclass
@@ -200,8 +205,11 @@ def agreed(path: Path) -> Path:
 
 
 def write_table(path: Path, rows: Rows, described: Mapping[str, Any]) -> None:
-    """Write rows as one Parquet table with its `loadprint` metadata."""
+    """Write rows as one Parquet table with its `loadprint` metadata; a column without any value is text."""
     table = pa.Table.from_pylist(rows)
+    for place, column in enumerate(table.columns):
+        if pa.types.is_null(column.type):
+            table = table.set_column(place, table.column_names[place], column.cast(pa.string()))
     meta = {"format_version": 1, "interval_ns": SECOND, "boot_id": BOOT, **described}
     pq.write_table(table.replace_schema_metadata({"loadprint": json.dumps(meta)}), path, compression="zstd")
 
@@ -211,91 +219,86 @@ def read_at(tick: int) -> int:
     return FIRST + tick * SECOND
 
 
-def grown(rates: Mapping[str, int], names: Iterable[str], tick: int, start: int = 1000) -> dict[str, int]:
-    """Cumulative counters at a tick; a counter without a rate stands still."""
-    return {name: start + rates.get(name, 0) * tick for name in names}
+def counters(
+    ticks: range, rates: Mapping[str, int], names: Iterable[str] = (), *, start: int = 1000, **entity: Any
+) -> Rows:
+    """Rows of one entity, whose counters grow by `rates` from tick to tick; the other `names` stand still."""
+    return [
+        {"tick": t, **entity, **{name: start + rates.get(name, 0) * t for name in (*names, *rates)}}
+        for t in ticks
+    ]
+
+
+def metrics(ticks: range, values: Mapping[str, int | Callable[[int], int]]) -> tuple[Rows, dict[str, Any]]:
+    """A table of metrics: each grows from 0 by a number from tick to tick, or has a function of the tick."""
+    rows: Rows = [
+        {"metric": name, "tick": t, "value": value(t) if callable(value) else value * t}
+        for name, value in values.items()
+        for t in ticks
+    ]
+    return rows, {"shape": "metrics"}
+
+
+def histogram(ticks: range, buckets: Iterable[int], sum_ns: float, *, born: int = 0, **entity: str) -> Rows:
+    """Rows of one entity, whose cumulative buckets grow by these counts from tick to tick, from `born` on."""
+    return [
+        {"tick": t, **entity, "sum_ns": round(sum_ns * t), "buckets": [count * t for count in buckets]}
+        for t in ticks
+        if t >= born
+    ]
+
+
+def histograms(rows: Iterable[Rows], bounds: Sequence[int | None] = BOUNDS) -> tuple[Rows, dict[str, Any]]:
+    """A table of histograms with these bounds of their buckets."""
+    described = {"shape": "histogram", "columns": {"buckets": {"bounds": list(bounds)}}}
+    return sorted(itertools.chain.from_iterable(rows), key=lambda row: row["tick"]), described
 
 
 def _probes(host: Host, ticks: range) -> Tables:
-    table = {"shape": "table"}
-    return {
-        "cpu": (_cpu(host, ticks), table),
-        "interrupts": (_interrupts(ticks, "line", 300), table),
-        "softirqs": (_interrupts(ticks, "kind", 150), table),
-        "disk": (
-            [{"tick": t, "device": d, **grown(r, DISK, t)} for d, r in host.disks.items() for t in ticks],
-            table,
-        ),
-        "nic": (
-            [{"tick": t, "interface": n, **grown(r, NIC, t)} for n, r in host.nics.items() for t in ticks],
-            table,
-        ),
-        "pressure": (
-            [
-                {
-                    "tick": t,
-                    "resource": r,
-                    "severity": s,
-                    "total_us": 50_000 * t,
-                }
-                for r, s in (("cpu", "some"), ("io", "full"), ("io", "some"))
-                for t in ticks
-            ],
-            table,
-        ),
-        "process": (_processes(host, ticks), table),
-        "threads": (_threads(host, ticks), table),
-        "tcp": (
-            [
-                {"metric": m, "tick": t, "value": 5 * t}
-                for m in ("Tcp.OutSegs", "Tcp.RetransSegs")
-                for t in ticks
-            ],
-            {"shape": "metrics"},
-        ),
+    pressure = (("cpu", "some"), ("io", "full"), ("io", "some"))
+    tables = {
+        "cpu": _cpu(host, ticks),
+        "interrupts": _interrupts(ticks, "line", 300),
+        "softirqs": _interrupts(ticks, "kind", 150),
+        "disk": [row for d, r in host.disks.items() for row in counters(ticks, r, DISK, device=d)],
+        "nic": [row for n, r in host.nics.items() for row in counters(ticks, r, NIC, interface=n)],
+        "pressure": [
+            row
+            for r, s in pressure
+            for row in counters(ticks, {"total_us": 50_000}, start=0, resource=r, severity=s)
+        ],
+        "process": _processes(host, ticks),
+        "threads": _threads(host, ticks),
     }
-
-
-NIC = [
-    "rx_bytes",
-    "rx_packets",
-    "rx_errors",
-    "rx_drops",
-    "rx_fifo",
-    "rx_frame",
-    "rx_compressed",
-    "rx_multicast",
-    "tx_bytes",
-    "tx_packets",
-    "tx_errors",
-    "tx_drops",
-    "tx_fifo",
-    "tx_collisions",
-    "tx_carrier",
-    "tx_compressed",
-]
+    tcp = metrics(ticks, dict.fromkeys(("Tcp.OutSegs", "Tcp.RetransSegs"), 5))
+    return {name: (rows, {"shape": "table"}) for name, rows in tables.items()} | {"tcp": tcp}
 
 
 def _cpu(host: Host, ticks: range) -> Rows:
     total = {name: sum(rates.get(name, 0) for rates in host.cpus.values()) for name in CPU}
-    extra = ("ctxt", "intr", "softirqs", "processes", "procs_running", "procs_blocked")
-    rates = {"ctxt": 4000, "intr": 900, "softirqs": 400}
+    rates = {
+        "ctxt": 4000,
+        "intr": 900,
+        "softirqs": 400,
+        "processes": 0,
+        "procs_running": 0,
+        "procs_blocked": 0,
+    }
     rows = [
-        {"tick": t, "cpu": cpu, **grown(host.cpus[cpu], CPU, t), **dict.fromkeys(extra)}
-        for cpu in host.cpus
-        for t in ticks
+        row | dict.fromkeys(rates)
+        for cpu, own in host.cpus.items()
+        for row in counters(ticks, own, CPU, cpu=cpu)
     ]
-    return rows + [
-        {"tick": t, "cpu": "all", **grown(total, CPU, t, 2000), **grown(rates, extra, t)} for t in ticks
-    ]
+    whole = zip(counters(ticks, total, cpu="all", start=2000), counters(ticks, rates), strict=True)
+    return rows + [own | others for own, others in whole]
 
 
 def _interrupts(ticks: range, key: str, rate: int) -> Rows:
     sets = {"all": 3, "0": 1, "1": 2, "server": 1}
     return [
-        {"tick": t, key: "all", "cpus": c, "count": rate * n * t, "description": None}
-        for c, n in sets.items()
-        for t in ticks
+        row
+        for cpus, n in sets.items()
+        for row in counters(ticks, {"count": rate * n}, start=0, cpus=cpus, description=None, **{key: "all"})
     ]
 
 
@@ -306,32 +309,14 @@ def _processes(host: Host, ticks: range) -> Rows:
         "recorder": (902, {"stime": 1}),
     }
     names = (
-        "utime",
-        "stime",
-        "cutime",
-        "cstime",
-        "read_bytes",
-        "write_bytes",
-        "rchar",
-        "wchar",
-        "syscr",
-        "syscw",
-        "minflt",
-        "majflt",
+        *("utime", "stime", "cutime", "cstime", "read_bytes", "write_bytes"),
+        *("rchar", "wchar", "syscr", "syscw", "minflt", "majflt"),
     )
+    fixed = {"starttime": 5, "threads": 4, "rss": 2048}
     return [
-        {
-            "tick": t,
-            "role": role,
-            "pid": pid,
-            "comm": role,
-            "starttime": 5,
-            "threads": 4,
-            "rss": 2048,
-            **grown(rates, names, t),
-        }
+        row
         for role, (pid, rates) in roles.items()
-        for t in ticks
+        for row in counters(ticks, rates, names, role=role, pid=pid, comm=role, **fixed)
     ]
 
 
@@ -343,18 +328,12 @@ def _threads(host: Host, ticks: range) -> Rows:
         "run_delay_ns",
         "timeslices",
     )
-    rates = {
-        "server": {
-            "voluntary_ctxt_switches": host.switches,
-            "nonvoluntary_ctxt_switches": 0,
-            "on_cpu_ns": SECOND // 8,
-        },
-        "load": {"voluntary_ctxt_switches": 700, "on_cpu_ns": SECOND // 3, "run_delay_ns": 1_000_000},
-    }
+    load = {"voluntary_ctxt_switches": 700, "on_cpu_ns": SECOND // 3, "run_delay_ns": 1_000_000}
+    server = {"voluntary_ctxt_switches": host.switches, "on_cpu_ns": SECOND // 8}
     return [
-        {"tick": t, "role": role, "pid": pid, "tid": pid, "comm": role, **grown(rates[role], names, t)}
-        for role, pid in (("load", 901), ("server", 900))
-        for t in ticks
+        row
+        for role, pid, rates in (("load", 901, load), ("server", 900, server))
+        for row in counters(ticks, rates, names, role=role, pid=pid, tid=pid, comm=role)
     ]
 
 
@@ -386,13 +365,8 @@ def _ticks(path: Path, ticks: range, probes: list[str]) -> None:
         "torn_bytes": 0,
         "ended": "signal",
     }
-    schema_first = sorted(rows, key=lambda row: (row["tick"], row["probe"]))
-    table = pa.Table.from_pylist(schema_first).set_column(
-        8, "reason", pa.array([None] * len(rows), pa.string())
-    )
-    meta = {"format_version": 1, "interval_ns": SECOND, "boot_id": BOOT, **described}
-    told = table.replace_schema_metadata({"loadprint": json.dumps(meta)})
-    pq.write_table(told, path / "server" / "ticks.parquet", compression="zstd")
+    rows.sort(key=lambda row: (row["tick"], row["probe"]))
+    write_table(path / "server" / "ticks.parquet", rows, described)
 
 
 def _fingerprint(path: Path, host: Host) -> None:

@@ -7,30 +7,15 @@ from pathlib import Path
 import pytest
 from loadprint.metrics.sources_hardware import siblings_of
 from reads import quantities
-from recordings import Host, Rows, Tables, make_run
-
-BOUNDS = [0, 1000, 2000, 4000, None]
-HISTOGRAM = {"shape": "histogram", "columns": {"buckets": {"bounds": BOUNDS}}}
-TABLE = {"shape": "table"}
-
-
-def histogram(
-    entity: dict[str, str], per_second: list[int], sum_ns: int, ticks: range, born: int = 0
-) -> Rows:
-    """Cumulative buckets that grow at a constant rate from tick `born` on."""
-    return [
-        {"tick": t, **entity, "sum_ns": sum_ns * t, "buckets": [n * t for n in per_second]}
-        for t in ticks
-        if t >= born
-    ]
+from recordings import Host, Rows, Tables, histogram, histograms, make_run, metrics
 
 
 def kernel(ticks: range) -> Tables:
     """Seven waits a second of more than 4 µs, none for the network; fsyncs that begin in mid-window."""
-    waits = histogram({"role": "server", "state": "lock"}, [0, 0, 0, 7], 3_000_000_000, ticks)
-    waits += histogram({"role": "server", "state": "network"}, [0, 0, 0, 0], 0, ticks)
-    fsyncs = histogram({"role": "server", "syscall": "fsync"}, [0, 0, 20, 0], 60_000, ticks, born=8)
-    return {"ebpf_sched": (waits, HISTOGRAM), "ebpf_syscall_latency": (fsyncs, HISTOGRAM)}
+    waits = histogram(ticks, [0, 0, 0, 7], 3_000_000_000, role="server", state="lock")
+    none = histogram(ticks, [0, 0, 0, 0], 0, role="server", state="network")
+    fsyncs = histogram(ticks, [0, 0, 20, 0], 60_000, born=8, role="server", syscall="fsync")
+    return {"ebpf_sched": histograms([waits, none]), "ebpf_syscall_latency": histograms([fsyncs])}
 
 
 def test_histograms_without_values_and_of_entities_that_appear_in_the_window(tmp_path: Path) -> None:
@@ -46,9 +31,7 @@ def test_histograms_without_values_and_of_entities_that_appear_in_the_window(tmp
 
 def test_statements_and_bytes_of_the_probe_are_not_the_loads(tmp_path: Path) -> None:
     def probe(ticks: range) -> Tables:
-        rates = {"loadprint.queries": 3, "loadprint.bytes_sent": 700}
-        rows: Rows = [{"metric": m, "tick": t, "value": n * t} for m, n in rates.items() for t in ticks]
-        return {"mysql": (rows, {"shape": "metrics"})}
+        return {"mysql": metrics(ticks, {"loadprint.queries": 3, "loadprint.bytes_sent": 700})}
 
     # the generator's window has 21 seconds: 300 questions and 9000 bytes a second, one question its own
     grown = {"Questions": 300 * 21 + 1, "Bytes_sent": 9000 * 21, "Bytes_received": 40 * 21}
@@ -59,6 +42,7 @@ def test_statements_and_bytes_of_the_probe_are_not_the_loads(tmp_path: Path) -> 
     assert "Qcache_hits" in found.why("mysql.qcache_hits")
 
 
+TABLE = {"shape": "table"}
 RANGE = 1_000_000
 
 
@@ -96,14 +80,11 @@ def limits(ticks: range) -> Tables:
         for path, throttled, quota in listed
         for t in ticks
     ]
-    names = {"bw_in": 3, "pps": 0}
-    drivers: Rows = [
-        {"metric": f"{nic}.{name}_allowance_exceeded", "tick": t, "value": rate * t}
-        for name, rate in names.items()
-        for nic in ("ens5", "ens6")
-        for t in ticks
-    ]
-    return {"cgroup": (groups, TABLE), "ethtool": (drivers, {"shape": "metrics"})}
+    rates = {"bw_in": 3, "pps": 0}
+    drivers = {
+        f"{n}.{name}_allowance_exceeded": rate for name, rate in rates.items() for n in ("ens5", "ens6")
+    }
+    return {"cgroup": (groups, TABLE), "ethtool": metrics(ticks, drivers)}
 
 
 def test_events_are_those_of_the_servers_set_scaled_to_all_of_the_time(tmp_path: Path) -> None:

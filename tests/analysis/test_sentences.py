@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from loadprint.metrics.derived_hardware import LIMITS
@@ -14,9 +13,8 @@ from loadprint.sentences.exercises import SUBJECTS
 from loadprint.sentences.rules import RULES
 from loadprint.tables.table import Sentence, Table
 from reads import known, table_of
-from recordings import SECOND, Host, Rows, make_execution
+from recordings import SECOND, Host, Tables, histogram, histograms, make_execution, metrics
 
-Probes = dict[str, tuple[Rows, dict[str, Any]]]
 CALM = {"user": 12, "system": 3, "softirq": 1, "idle": 84}
 
 
@@ -37,13 +35,7 @@ class Case:
 
     def host(self) -> Host:
         """The host of a run that lasts forty seconds."""
-        vda = {
-            "read_sectors": 64,
-            "write_sectors": 640,
-            "reads": 4,
-            "writes": 20,
-            "weighted_ms": self.in_flight,
-        }
+        vda = {"read_sectors": 64, "write_sectors": 640, "reads": 4, "writes": 20}
         return Host(
             seconds=40,
             cpus={"0": self.cpu, "1": self.load},
@@ -63,17 +55,17 @@ class Case:
             more=self._probes,
         )
 
-    def _probes(self, ticks: range) -> Probes:
+    def _probes(self, ticks: range) -> Tables:
         flushed, total = [], 0
         for t in ticks:
             total += 3000 if 15 < t <= 15 + self.full_for else 100
             flushed.append(total)
-        values: dict[str, Callable[[int], int]] = {
+        values: dict[str, int | Callable[[int], int]] = {
             "Innodb_buffer_pool_pages_flushed": lambda t: flushed[t],
             "Innodb_redo_log_current_lsn": lambda t: 85 if 15 < t <= 15 + self.full_for else 20,
             "Innodb_redo_log_checkpoint_lsn": lambda t: 0,
             "Innodb_redo_log_capacity_resized": lambda t: 100,
-            "Innodb_row_lock_time": lambda t: self.row_lock_ms * t,
+            "Innodb_row_lock_time": self.row_lock_ms,
             "Threads_running": lambda t: 4,
         }
         pressure = [
@@ -81,21 +73,14 @@ class Case:
             for r, us in (("io", self.io_stalled_us), ("cpu", 50_000))
             for t in ticks
         ]
-        waiting = [
-            {"tick": t, "role": "server", "state": state, "sum_ns": ns * t, "buckets": [t, 9 * t]}
+        waiting = (
+            histogram(ticks, [1, 9], ns, role="server", state=state)
             for state, ns in ({"lock": 700_000_000} | dict(self.waiting_ns)).items()
-            for t in ticks
-        ]
-        bounds = {"shape": "histogram", "columns": {"buckets": {"bounds": [0, 1000, None]}}}
-        mysql = [
-            {"metric": name, "tick": t, "value": value(t), "text": None}
-            for name, value in values.items()
-            for t in ticks
-        ]
+        )
         return {
             "pressure": (pressure, {"shape": "table"}),
-            "ebpf_sched": (waiting, bounds),
-            "mysql": (mysql, {"shape": "metrics"}),
+            "ebpf_sched": histograms(waiting, [0, 1000, None]),
+            "mysql": metrics(ticks, values),
         }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,10 @@ from recordings import (
     Tables,
     change_column,
     change_rows,
+    histogram,
+    histograms,
     make_run,
+    metrics,
     read_lines,
     write_lines,
     write_table,
@@ -151,18 +155,13 @@ def test_another_hosts_series_are_joined_by_the_real_time_clock(tmp_path: Path) 
 
 def test_the_servers_own_counters(tmp_path: Path) -> None:
     def mysql(ticks: range) -> Tables:
-        rates = {
-            "Innodb_buffer_pool_pages_flushed": (7, 250),
-            "Innodb_redo_log_current_lsn": (7, 10_000),
-            "Innodb_redo_log_checkpoint_lsn": (7, 0),
-            "Threads_running": (4, 0),
+        values: dict[str, int | Callable[[int], int]] = {
+            "Innodb_buffer_pool_pages_flushed": 250,
+            "Innodb_redo_log_current_lsn": lambda tick: 7 + 10_000 * tick,
+            "Innodb_redo_log_checkpoint_lsn": lambda tick: 7,
+            "Threads_running": lambda tick: 4,
         }
-        rows = [
-            {"metric": name, "tick": t, "value": start + rate * t, "text": None}
-            for name, (start, rate) in rates.items()
-            for t in ticks
-        ]
-        return {"mysql": (rows, {"shape": "metrics"})}
+        return {"mysql": metrics(ticks, values)}
 
     series = _series(make_run(tmp_path / "run", Host(seconds=20, more=mysql)), "mysql")
 
@@ -189,14 +188,12 @@ def test_a_thread_born_in_between_counts_from_zero(tmp_path: Path) -> None:
 
 def test_an_ebpf_entity_had_counted_nothing_before_its_first_row(tmp_path: Path) -> None:
     def sched(ticks: range) -> Tables:
-        rows = [
-            {"tick": t, "role": "server", "state": state, "sum_ns": t * SECOND // 4, "buckets": [3 * t, t]}
-            for state, first in (("lock", 0), ("network", 6))
-            for t in ticks[first:]
-        ]
-        return {
-            "ebpf_sched": (rows, {"shape": "histogram", "columns": {"buckets": {"bounds": [0, 1, None]}}})
-        }
+        states = (("lock", 0), ("network", 6))
+        rows = (
+            histogram(ticks, [3, 1], SECOND // 4, born=born, role="server", state=state)
+            for state, born in states
+        )
+        return {"ebpf_sched": histograms(rows, [0, 1, None])}
 
     series = _series(make_run(tmp_path / "run", Host(seconds=20, more=sched)), "sched")
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from loadprint.metrics.gather import gather
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.series import spikes
 from loadprint.series.series import Series, run_series
-from recordings import Host, Rows, make_run
+from reads import quantities
+from recordings import Host, Tables, make_run, metrics
 
 CAPACITY = 100_000_000.0
 
@@ -143,23 +144,19 @@ def test_the_warm_up_does_not_count() -> None:
 
 
 def test_a_recording_with_a_spike_and_one_without_the_probe(tmp_path: Path) -> None:
-    def mysql(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
-        flushed = np.cumsum([2000 if 20 <= t < 25 else 100 for t in ticks])
-        age = [90 if 20 <= t <= 25 else 30 for t in ticks]
-        rows: Rows = []
-        for t in ticks:
-            for name, value in (
-                ("Innodb_buffer_pool_pages_flushed", int(flushed[t])),
-                ("Innodb_redo_log_current_lsn", 1000 + age[t]),
-                ("Innodb_redo_log_checkpoint_lsn", 1000),
-                ("Innodb_redo_log_capacity_resized", 100),
-            ):
-                rows.append({"metric": name, "tick": t, "value": value, "text": None})
-        return {"mysql": (rows, {"shape": "metrics"})}
+    values: dict[str, int | Callable[[int], int]] = {
+        "Innodb_buffer_pool_pages_flushed": lambda tick: 100 * tick + 1900 * min(max(tick - 19, 0), 5),
+        "Innodb_redo_log_current_lsn": lambda tick: 1090 if 20 <= tick <= 25 else 1030,
+        "Innodb_redo_log_checkpoint_lsn": lambda tick: 1000,
+        "Innodb_redo_log_capacity_resized": lambda tick: 100,
+    }
+
+    def mysql(ticks: range) -> Tables:
+        return {"mysql": metrics(ticks, values)}
 
     host = Host(seconds=40, more=mysql, series=lambda second: 20 if 18 <= second < 24 else 100)
-    with_spike = gather(open_run(make_run(tmp_path / "spike", host)), Store()).quantities
-    without = gather(open_run(make_run(tmp_path / "plain", Host(seconds=40))), Store()).quantities
+    with_spike = quantities(make_run(tmp_path / "spike", host))
+    without = quantities(make_run(tmp_path / "plain", Host(seconds=40)))
 
     assert with_spike.values["mysql.checkpoint_spikes"].rate == 1
     assert with_spike.values["mysql.flush_burst"].rate == 20
@@ -170,9 +167,8 @@ def test_a_recording_with_a_spike_and_one_without_the_probe(tmp_path: Path) -> N
 def test_where_the_redo_capacity_is_a_setting_spikes_are_looked_for_too(tmp_path: Path) -> None:
     """MariaDB, and MySQL before 8.0.30, have no status counter of it."""
 
-    def probe(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
-        rows: Rows = [{"metric": "Innodb_checkpoint_age", "tick": tick, "value": 300} for tick in ticks]
-        return {"mysql": (rows, {"shape": "metrics"})}
+    def probe(ticks: range) -> Tables:
+        return {"mysql": metrics(ticks, {"Innodb_checkpoint_age": lambda tick: 300})}
 
     variables = {"innodb_log_file_size": "1000", "innodb_log_files_in_group": "2"}
     run = open_run(make_run(tmp_path / "run", Host(variables=variables, more=probe)))

@@ -12,10 +12,20 @@ from loadprint.metrics.derived_ledger import BETWEEN, NOT_SUMMED, WAITING, name_
 from loadprint.metrics.quantities import Quantities
 from loadprint.tables.table import Group, Row
 from reads import quantities, table_of
-from recordings import Host, Tables, change_column, change_json, change_rows, make_execution, make_run
-from test_probe_rows import HISTOGRAM, histogram
+from recordings import (
+    SECOND,
+    Host,
+    Tables,
+    change_column,
+    change_json,
+    change_rows,
+    histogram,
+    histograms,
+    make_execution,
+    make_run,
+    metrics,
+)
 
-SECOND = 10**9
 # thread-seconds per second of the host's four threads, which run 100 operations of 35 ms each second
 STATES = {
     "on CPU": 1.0,
@@ -136,18 +146,14 @@ def with_requests(threads: Mapping[str, float] = STATES, *, device: str = "vda")
 
     def rows(ticks: range) -> Tables:
         block = [
-            {**row, "sum_ns": round(row["tick"] * seconds * SECOND)}
-            for (operation, stage), seconds in REQUESTS.items()
-            for row in histogram(
-                {"device": device, "operation": operation, "stage": stage}, [0, 100, 0, 0], 1, ticks
+            histogram(
+                ticks, [0, 100, 0, 0], seconds * SECOND, device=device, operation=operation, stage=stage
             )
+            for (operation, stage), seconds in REQUESTS.items()
         ]
-        tcp = [
-            {"port": "3306", "side": "accepted", "peer": "remote", "retransmits": 0, "opened": 0, **row}
-            for row in histogram({}, [50, 50, 0, 0], 1, ticks)
-        ]
-        probes = {"ebpf_block": (sorted(block, key=lambda row: row["tick"]), HISTOGRAM)}
-        return states(threads)(ticks) | probes | {"ebpf_tcp": (tcp, HISTOGRAM)}
+        trips = histogram(ticks, [50, 50, 0, 0], 1, port="3306", side="accepted", peer="remote")
+        tcp = [row | {"retransmits": 0, "opened": 0} for row in trips]
+        return states(threads)(ticks) | {"ebpf_block": histograms(block), "ebpf_tcp": histograms([tcp])}
 
     return Host(more=rows, result={"transactions": {"all": LATENCY}})
 
@@ -156,9 +162,8 @@ def with_row_locks(waits: float | None) -> Host:
     """A host whose server has this mean number of waits for row locks; None: not recorded."""
 
     def rows(ticks: range) -> Tables:
-        counter = {"metric": "Innodb_row_lock_time", "text": None}
-        time = [{**counter, "tick": t, "value": round(1000 * (waits or 0.0) * t)} for t in ticks]
-        return states(STATES)(ticks) | ({"mysql": (time, {"shape": "metrics"})} if waits is not None else {})
+        time = metrics(ticks, {"Innodb_row_lock_time": round(1000 * (waits or 0.0))})
+        return states(STATES)(ticks) | ({"mysql": time} if waits is not None else {})
 
     return Host(more=rows, result={"transactions": {"all": LATENCY}})
 
