@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import math
+import re
+import time
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
 from loadprint.__main__ import main
+from loadprint.printable import UNSAFE
 from recordings import Host
 
+SLOWEST = 60.0  # seconds of one command: it takes less than one, and must not hang
+VERDICTS = ("check", "qualify", "study")  # status 1 is a negative one
+NOTED = ("report", "import", "export")  # print notes on stderr
+NUMBERS = re.compile(r"[-+]?[0-9.e+-]+( [-+]?[0-9.e+-]+)*")
 RICH = Host(
     seconds=6,
     result={
@@ -35,7 +43,7 @@ RICH = Host(
 
 @dataclass(frozen=True)
 class Answer:
-    """Response of a command: status 0 with a table, or 2 with one line."""
+    """Response of a command: status 0 or 1 with a table, or 2 with one line."""
 
     status: int
     out: str
@@ -49,21 +57,37 @@ class Answer:
 
 
 def ask(*words: object) -> Answer:
-    """Run `loadprint` in this process: one clear line and status 2, or an answer in finite numbers."""
+    """Run `loadprint` in this process: one clear line and status 2, or an answer in finite numbers.
+
+    The text is printable, and a spreadsheet computes nothing of it.
+    """
     out, err = io.StringIO(), io.StringIO()
+    begin = time.monotonic()
     with redirect_stdout(out), redirect_stderr(err):
         status = main([str(word) for word in words])
+    assert time.monotonic() - begin < SLOWEST
     answer = Answer(status, out.getvalue(), err.getvalue())
+    printable(answer.out + answer.line)
     if status == 2:
-        assert answer.out == ""
-        assert answer.line.startswith("loadprint: ")
-        assert answer.line.count("\n") == 1
-    else:
-        assert status == 0
-        assert answer.line == ""
-        if "json" in words:
-            finite(json.loads(answer.out))
+        assert answer.out == "", answer
+        assert re.fullmatch("loadprint( campaign)?: .+\n", answer.line), answer
+        return answer
+    assert status in ((0, 1) if words[0] in VERDICTS else (0,)), answer
+    assert answer.line == "" or words[0] in NOTED, answer
+    assert "Warning" not in answer.line, answer
+    if "json" in words:
+        finite(json.loads(answer.out))
+    if "csv" in words:
+        cells = [cell for row in csv.reader(io.StringIO(answer.out)) for cell in row]
+        computed = [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
+        assert not [cell for cell in computed if not NUMBERS.fullmatch(cell)], answer
     return answer
+
+
+def printable(text: str) -> None:
+    """Assert that a text holds no control characters, and can be encoded."""
+    assert UNSAFE.search(text.replace("\n", "")) is None
+    text.encode()
 
 
 def finite(value: Any) -> None:

@@ -6,9 +6,8 @@ import csv
 from pathlib import Path
 
 from loadprint.commands.study.computed import PUBLISHED
-from recordings import Host, make_execution
+from recordings import Host, make_matrix
 
-SECONDS = 4
 SCENARIOS = {
     "simple": "simple",
     "parentcorr": "parent",
@@ -31,18 +30,9 @@ def arm_cells() -> dict[tuple[int, str], float]:
 
 
 def inserts(path: Path, rates: dict[tuple[int, str], float], repeats: int = 1) -> Path:
-    sides, plans = {}, {}
-    for (threads, scenario), rate in rates.items():
-        name = f"{scenario}-t{threads}"
-        sides[name] = [
-            Host(seconds=SECONDS, events=round(rate) + k, operation="ARM transaction", workload="arm_insert")
-            for k in range(repeats)
-        ]
-        plans[name] = {
-            "of": "insert",
-            "threads": threads,
-            "workload": "arm_insert",
-            "cell": {"scenario": scenario, "threads": threads},
-        }
-    first = next(iter(sides))
-    return make_execution(path, sides, first, plans, {"name": "insert-scaling"})
+    host = Host(operation="ARM transaction", workload="arm_insert")
+    repeated = {
+        (scenario, threads): [round(rate) + k for k in range(repeats)]
+        for (threads, scenario), rate in rates.items()
+    }
+    return make_matrix(path, repeated, "scenario", "insert-scaling", of="insert", base=host)

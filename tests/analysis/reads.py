@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
 from loadprint.commands.operands import resolve
 from loadprint.comparison.compare_sides import compare
 from loadprint.metrics.gather import Measured, gather
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.queries import Store
-from loadprint.reading.recording import open_run
+from loadprint.reading.recording import Run, open_run
 from loadprint.tables.table import Table
 
 T = TypeVar("T")
@@ -24,6 +26,17 @@ def measured(run: Path) -> Measured:
 def quantities(run: Path) -> Quantities:
     """The quantities of a run."""
     return measured(run).quantities
+
+
+def repeat_of(
+    values: Mapping[str, float] | Quantities, name: str = "a", server: dict[str, Any] | None = None
+) -> Measured:
+    """A run that is not on disk, with these quantities only."""
+    quantities = values if isinstance(values, Quantities) else Quantities()
+    if not isinstance(values, Quantities):
+        for key, value in values.items():
+            quantities.put(key, value)
+    return Measured(Run(Path(name), {}, None, server, {}, None), quantities, None, None, None, np.empty(0))
 
 
 def table_of(*operands: Path | str, reference: str | None = None) -> Table:

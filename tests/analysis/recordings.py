@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +160,12 @@ def read_lines(path: Path) -> Rows:
 def write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
     """Write JSON lines."""
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def change_lines(path: Path, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> Path:
+    """Change each line of a file of JSON lines of a run; returns the run."""
+    write_lines(path, map(change, read_lines(path)))
+    return agreed(path)
 
 
 def change_json(path: Path, **changes: Any) -> Path:
@@ -455,6 +461,30 @@ def _load(path: Path, host: Host) -> None:
     series = host.series or (lambda second: host.events + second % 3)
     rows = [{"second": s, "type": "event", "events": series(s)} for s in range(seconds)]
     write_table(path / "load" / "throughput.parquet", rows, {"probe": "throughput", "shape": "table"})
+
+
+def make_matrix(
+    path: Path,
+    rates: Mapping[tuple[str, int], Sequence[int]],
+    column: str,
+    campaign: str,
+    *,
+    of: str = "oltp",
+    base: Host | None = None,
+    changed: Mapping[str, Host] | None = None,
+) -> Path:
+    """Write an execution whose sides are values of `column` by connections.
+
+    The rates are operations a second of each repeat.
+    """
+    sides, plans = {}, {}
+    for (value, threads), own in rates.items():
+        side = f"{value}-t{threads}"
+        host = (changed or {}).get(side, base or Host())
+        sides[side] = [replace(host, seconds=4, events=rate) for rate in own]
+        cell = {column: value, "threads": threads}
+        plans[side] = {"of": of, "threads": threads, "workload": host.workload, "cell": cell}
+    return make_execution(path, sides, next(iter(sides)), plans, {"name": campaign})
 
 
 def make_execution(

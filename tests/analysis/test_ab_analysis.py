@@ -1,4 +1,4 @@
-"""A/B figures: the published sample, known truths by simulation, gates that name windows, what TB hides."""
+"""A/B figures: the published sample, a kept experiment, known truths by simulation, gates, what TB hides."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -14,13 +15,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loadprint.__main__ import main
-from loadprint.commands.ab import BASELINE, TREATMENT, Result, Window, ab_published, ab_text, conduct
+from damage import ask
+from loadprint.commands.ab import BASELINE, TREATMENT, Result, Window, ab_published, ab_text, conduct, show
 from loadprint.commands.ab.analysis import analyse
 from loadprint.commands.ab.gates import Limits, mix_distance
 from loadprint.commands.ab.inference import carry_over, drift, sign_flip
 from loadprint.commands.ab.schedule import smallest_p
 from reads import known
+from recordings import change_lines
 from scipy.stats import permutation_test
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "published" / "dynimize_sample.csv"
@@ -70,11 +72,10 @@ def test_the_published_sample_is_worked_out_anew_and_says_what_it_cannot() -> No
     assert any("drift" in warning for warning in result.warnings)
 
 
-def test_a_wrong_printed_ratio_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_printed_ratio_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text(SAMPLE.read_text(encoding="utf-8").replace("1.40178", "1.40278"), encoding="utf-8")
-    assert main(["ab", "show", str(path)]) == 0
-    assert "failed    ratio of combined_improvement_factor" in capsys.readouterr().out
+    assert "failed    ratio of combined_improvement_factor" in ask("ab", "show", path).out
 
 
 @pytest.mark.parametrize(
@@ -86,15 +87,10 @@ def test_a_wrong_printed_ratio_is_reported(tmp_path: Path, capsys: pytest.Captur
         ("qps,28627.5,39640.9,1.38471\n", "", "has no row qps"),
     ],
 )
-def test_a_table_that_cannot_be_used_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, says: str
-) -> None:
+def test_a_table_that_cannot_be_used_is_one_line(tmp_path: Path, old: str, new: str, says: str) -> None:
     path = tmp_path / "table.csv"
     path.write_text(SAMPLE.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
-    assert main(["ab", "show", str(path)]) == 2
-    error = capsys.readouterr().err
-    assert says in error
-    assert error.count("\n") == 1
+    assert says in ask("ab", "show", path).line
 
 
 def test_sign_flips_are_those_of_scipy() -> None:
@@ -127,10 +123,8 @@ def test_intervals_cover_and_a_a_alarms_come_at_the_nominal_rate() -> None:
             logs = blocks + treated * math.log(truth) + 0.01 * np.arange(24) + random.normal(0, 0.02, 24)
             given = windows([float(v) for v in np.exp(-logs)])
             actual = known(analysed(given, Limits(load_difference=9)).effect("queries_per_cpu_second"))
-            assert actual.low is not None
-            assert actual.high is not None
-            covered += actual.low <= truth <= actual.high
-            alarms += actual.p_sign is not None and actual.p_sign <= 0.05
+            covered += known(actual.low) <= truth <= known(actual.high)
+            alarms += known(actual.p_sign) <= 0.05
         assert 0.93 <= covered / 1000 <= 0.97
         assert alarms / 1000 < 0.055 if truth == 1 else alarms / 1000 > 0.8
 
@@ -287,3 +281,70 @@ def test_every_format_has_every_figure() -> None:
     rows = list(csv.DictReader(io.StringIO(ab_text.as_csv(result))))
     assert float(rows[2]["ratio"]) == whole["effects"][2]["ratio"]
     assert "queries per CPU-second" in ab_text.markdown(result)
+
+
+ONE_FACTOR = "kind: one factor, quantity: queries_per_cpu_second, other: hidden-index, bound: 0.1"
+KEPT = Path(__file__).parents[1] / "recordings" / "v1" / "hidden-index"
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(KEPT, tmp_path / "run"))
+
+
+def test_the_kept_experiment_gives_its_figures_again() -> None:
+    result = show.result(KEPT)
+    headline = known(result.effect("queries_per_cpu_second"))
+    assert headline.high is not None
+    assert result.verdict == "worse"
+    assert 0.1 < (headline.ratio or 0) < headline.high < 0.6
+    assert [window.variant[0] for window in result.windows] == list("bttb" * 4)
+    assert all(window.digests and window.kinds.get("Com_select") for window in result.windows)
+    # a fixed rate of 200/s, the recorder's six statements a second not among them
+    assert all(150 < (window.queries or 0) < 250 for window in result.windows)
+    assert all(check.state == "passed" for check in result.checks if check.name.startswith("guard"))
+    assert len(result.flips) == 8
+
+
+def test_missing_tables_are_reported(copy: Path) -> None:
+    (copy / "manifest.json").unlink()
+    (copy / "server" / "mysql_digests.parquet").unlink()
+    result = show.result(copy)
+    assert "by kind of statement (Com_*)" in next(c.text for c in result.checks if c.name == "statement mix")
+    (copy / "server" / "mysql.parquet").unlink()
+    result = show.result(copy)
+    assert result.verdict == "inconclusive"
+    assert "no two readings of the server's statements" in result.excluded[1]
+    (copy / "load" / "guards.json").unlink()
+    assert any(check.name == "guards" for check in show.result(copy).checks)
+
+
+def test_fixed_work_is_read_from_the_phases_and_all_blocks_can_be_excluded(
+    copy: Path, tmp_path: Path
+) -> None:
+    """The first window of each block had another speed: no block is left, and no claim is judged."""
+    (copy / "manifest.json").unlink()
+    work = {1: 2_000_000, 5: 500_000}
+
+    def worked(stamp: dict[str, Any]) -> dict[str, Any]:
+        is_window = stamp["phase"] in ("treatment", "baseline")
+        return stamp | ({"fixed_work_ns": work.get(stamp["window"] % 8, 1_000_000)} if is_window else {})
+
+    change_lines(copy / "load" / "phases.jsonl", worked)
+    assert ask("ab", "show", copy).out.endswith("Inconclusive: all blocks are excluded (4 of 4).\n")
+    assert ask("report", copy, "-o", tmp_path / "page.html").status == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "all blocks are excluded (4 of 4)" in page
+    assert "<h3>With the excluded blocks</h3>" in page
+    study = tmp_path / "mine.yml"
+    claim = "{id: a, text: t, place: p, published: x, experiment: hidden-index, judge: {%s}}"
+    rules = ("kind: effect, quantity: cpu, change: rises", ONE_FACTOR)
+    for rule in rules:
+        study.write_text(f"title: t\nsource: s\nclaims: [{claim % rule}]\n", encoding="utf-8")
+        told = ask("study", study, copy).out
+        assert told.count("not comparable") >= 1
+        assert "all 4 blocks of hidden-index are excluded" in " ".join(told.split())
+
+
+def test_a_directory_that_is_no_experiment_is_one_line() -> None:
+    assert "not an A/B experiment" in ask("ab", "show", KEPT.with_name("oltp")).line

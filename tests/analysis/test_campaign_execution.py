@@ -1,7 +1,8 @@
-"""Executions: the order within blocks, the hash, what is resumed, and by one playbook at a time."""
+"""Executions: order within blocks, hash, server, what is resumed, and by one playbook at a time."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -12,7 +13,16 @@ import pytest
 from loadprint.commands.campaign.campaign_file import load
 from loadprint.commands.campaign.campaign_model import Campaign
 from loadprint.commands.campaign.control_node import identity_of, is_alive
-from loadprint.commands.campaign.execution import Plan, close_execution, digest, open_execution, order
+from loadprint.commands.campaign.execution import (
+    Plan,
+    close_execution,
+    digest,
+    open_execution,
+    order,
+    plan,
+    use_server,
+)
+from loadprint.commands.campaign.server_identity import MAIN, declared, of_sides
 from loadprint.configuration.document import DocumentError
 from reads import known
 
@@ -24,10 +34,13 @@ def campaign() -> Campaign:
     return load(QUICK)
 
 
-def complete(plan: Plan, run: str, status: str = "complete") -> None:
-    assert plan.directory is not None
-    (plan.directory / run).mkdir()
-    (plan.directory / run / "run.json").write_text(json.dumps({"status": status}), encoding="utf-8")
+def complete(plan: Plan, *runs: str, status: str = "complete") -> Path:
+    """Complete some runs of an execution, all if none is named; returns its directory."""
+    directory = known(plan.directory)
+    for run in runs or plan.todo:
+        (directory / run).mkdir()
+        (directory / run / "run.json").write_text(json.dumps({"status": status}), encoding="utf-8")
+    return directory
 
 
 def test_every_block_holds_every_side_once_in_an_order_that_the_seed_repeats(
@@ -64,9 +77,7 @@ def test_the_hash_covers_campaign_binaries_and_hosts(campaign: Campaign, tmp_pat
     assert base != digest(campaign, [binary], ["server=a"])
     with pytest.raises(DocumentError, match=r"build it: \./setup"):
         digest(campaign, [tmp_path / "absent"])
-
-
-def test_the_hash_covers_the_programs_of_every_architecture(campaign: Campaign, tmp_path: Path) -> None:
+    # the programs of every architecture
     programs = [tmp_path / folder / "loadprint-load" for folder in ("release", "aarch64", "x86_64")]
     for program in programs:
         program.parent.mkdir()
@@ -83,43 +94,38 @@ def test_an_unfinished_execution_goes_on_and_keeps_its_complete_runs(
     campaign: Campaign, tmp_path: Path
 ) -> None:
     first = open_execution(campaign, "a" * 64, tmp_path)
-    assert first.directory is not None
-    assert (tmp_path / "quick" / "latest").resolve() == first.directory
     done, failed, torn = first.todo[:3]
-    complete(first, done)
-    complete(first, failed, "failed")
-    (first.directory / torn).mkdir()
+    directory = complete(first, done)
+    assert (tmp_path / "quick" / "latest").resolve() == directory
+    complete(first, failed, status="failed")
+    (directory / torn).mkdir()
     again = open_execution(campaign, "a" * 64, tmp_path)
-    assert again.directory == first.directory
+    assert again.directory == directory
     assert again.document["seed"] == first.document["seed"]
     assert again.todo == first.todo[1:]
-    assert not (first.directory / failed).exists()
-    assert not (first.directory / torn).exists()
-    assert (first.directory / done / "run.json").exists()
+    assert not (directory / failed).exists()
+    assert not (directory / torn).exists()
+    assert (directory / done / "run.json").exists()
     assert sum(run in line for run in (failed, torn) for line in again.messages) == 2
 
 
 def test_other_hashes_new_and_complete_ones_start_anew(campaign: Campaign, tmp_path: Path) -> None:
     first = open_execution(campaign, "a" * 64, tmp_path)
     other = open_execution(campaign, "b" * 64, tmp_path)
-    assert first.directory is not None
     assert other.directory != first.directory
-    for run in first.todo:
-        complete(first, run)
-    assert close_execution(first.directory).document["status"] == "complete"
+    directory = complete(first)
+    assert close_execution(directory).document["status"] == "complete"
     # a start within the same second would use the same name
-    first.directory.rename(first.directory.with_name(f"20200101T000000Z-{'a' * 8}"))
+    directory.rename(directory.with_name(f"20200101T000000Z-{'a' * 8}"))
     third = open_execution(campaign, "a" * 64, tmp_path)
     assert third.todo == [run["id"] for run in third.document["runs"]]
 
 
 def test_closing_leaves_what_failed_for_the_next_start(campaign: Campaign, tmp_path: Path) -> None:
     plan = open_execution(campaign, "a" * 64, tmp_path)
-    assert plan.directory is not None
-    for run in plan.todo[:-1]:
-        complete(plan, run)
-    complete(plan, plan.todo[-1], "failed")
-    assert close_execution(plan.directory).document["status"] == "unfinished"
+    complete(plan, *plan.todo[:-1])
+    directory = complete(plan, plan.todo[-1], status="failed")
+    assert close_execution(directory).document["status"] == "unfinished"
     with pytest.raises(DocumentError, match="not an execution"):
         close_execution(tmp_path)
 
@@ -136,12 +142,10 @@ def test_a_complete_execution_gets_more_repeats(campaign: Campaign, tmp_path: Pa
     with pytest.raises(DocumentError, match="no complete execution of this campaign"):
         open_execution(campaign, "a" * 64, tmp_path, more=2)
     first = open_execution(campaign, "a" * 64, tmp_path)
-    assert first.directory is not None
-    for run in first.todo:
-        complete(first, run)
-    assert close_execution(first.directory).document["status"] == "complete"
+    directory = complete(first)
+    assert close_execution(directory).document["status"] == "complete"
     again = open_execution(campaign, "a" * 64, tmp_path, more=2)
-    assert again.directory == first.directory
+    assert again.directory == directory
     assert again.todo == [run["id"] for run in again.document["runs"][6:]]
     assert Counter(run["block"] for run in again.document["runs"]) == dict.fromkeys(range(1, 6), 2)
     assert len({run["rand_seed"] for run in again.document["runs"]}) == 5
@@ -152,9 +156,7 @@ def test_a_complete_execution_gets_more_repeats(campaign: Campaign, tmp_path: Pa
     resumed = open_execution(campaign, "a" * 64, tmp_path, more=2)
     assert resumed.todo == again.todo[1:]
     assert len(resumed.document["runs"]) == 10
-    for run in resumed.todo:
-        complete(resumed, run)
-    closed = close_execution(first.directory).document
+    closed = close_execution(complete(resumed)).document
     assert closed["status"] == "complete"
     assert closed["spent_s"] >= 0
 
@@ -175,3 +177,99 @@ def test_another_process_with_the_same_pid_is_not_the_playbook() -> None:
     assert not is_alive(identity | {"start": identity["start"] - 1})
     assert not is_alive(identity | {"boot_id": "before the reboot"})
     assert not is_alive(None)
+
+
+OLD = {"flavour": "mysql", "version": "8.0.12", "program_sha256": "a" * 64}
+NEW = {"flavour": "mysql", "version": "5.7.22", "program_sha256": "b" * 64}
+
+
+def test_tarballs_of_the_same_name_are_told_apart_by_their_content(tmp_path: Path) -> None:
+    result = []
+    for folder, content in (("a", b"8.0.12"), ("b", b"5.7.22")):
+        tarball = tmp_path / folder / "mysql-linux.tar.gz"
+        tarball.parent.mkdir()
+        tarball.write_bytes(content)
+        result.append(declared("tarball", {"tarball": str(tarball)}))
+        assert result[-1]["sha256"] == hashlib.sha256(content).hexdigest()
+    campaign = load(QUICK)
+    assert digest(campaign, servers={MAIN: result[0]}) != digest(campaign, servers={MAIN: result[1]})
+    # replaced in place: the path is the same
+    Path(result[0]["tarball"]).write_bytes(b"5.7.22")
+    again = declared("tarball", {"tarball": result[0]["tarball"]})
+    assert digest(campaign, servers={MAIN: result[0]}) != digest(campaign, servers={MAIN: again})
+
+
+def test_a_relative_tarball_is_of_the_users_directory_then_of_the_checkout(tmp_path: Path) -> None:
+    user, checkout = tmp_path / "user", tmp_path / "checkout"
+    for folder in (user, checkout):
+        folder.mkdir()
+    settings = {"tarball": "m.tar.gz", "directories": [str(user), str(checkout)]}
+    with pytest.raises(DocumentError) as missing:
+        declared("tarball", settings)
+    assert str(user / "m.tar.gz") in str(missing.value)
+    assert str(checkout / "m.tar.gz") in str(missing.value)
+    (checkout / "m.tar.gz").write_bytes(b"checkout")
+    assert declared("tarball", settings)["tarball"] == str(checkout / "m.tar.gz")
+    (user / "m.tar.gz").write_bytes(b"user")
+    assert declared("tarball", settings)["tarball"] == str(user / "m.tar.gz")
+
+
+def test_what_is_no_file_and_no_tarball_at_all_say_so(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match=f"{tmp_path}: Is a directory"):
+        declared("tarball", {"tarball": str(tmp_path)})
+    with pytest.raises(DocumentError, match="server_tarball=PATH-OR-URL"):
+        declared("tarball", {})
+
+
+def test_only_the_settings_of_the_chosen_source_count() -> None:
+    base = {"packages": ["mysql-server-core"], "rootfs_suite": "unstable", "tarball": "unused.tar.gz"}
+    assert declared("package", base) == declared("package", base | {"rootfs_suite": "trixie"})
+    assert declared("rootfs", base) != declared("rootfs", base | {"rootfs_suite": "trixie"})
+    assert declared("existing", {"host": "a"}) != declared("existing", {"host": "b"})
+    assert declared("rootfs", base) != declared("package", base)
+
+
+def test_an_execution_resumes_with_the_server_it_began_with_only(tmp_path: Path) -> None:
+    opened = open_execution(load(QUICK), "a" * 64, tmp_path)
+    directory = known(opened.directory)
+    for _ in range(2):
+        assert use_server(directory, dict(OLD)).document["servers"][MAIN]["obtained"] == OLD
+        assert open_execution(load(QUICK), "a" * 64, tmp_path).directory == directory
+    with pytest.raises(DocumentError) as refused:
+        use_server(directory, dict(NEW))
+    assert all(word in str(refused.value) for word in ("mysql 8.0.12", "mysql 5.7.22", "campaign_new=true"))
+    assert "\n" not in str(refused.value)
+
+
+TWO = """
+sides.insert.server.source=rootfs
+sides.oltp.server={source: tarball, tarball: PATH}
+"""
+
+
+def test_each_side_can_have_its_own_server_and_its_own_prepared_data(tmp_path: Path) -> None:
+    tarball = tmp_path / "old.tar.gz"
+    tarball.write_bytes(b"8.0.12")
+    campaign = load(QUICK, TWO.replace("PATH", str(tarball)).split("\n")[1:3])
+    servers = of_sides(campaign, {"packages": ["a"]}, {"source": "auto"})
+    (key,) = (key for key in servers if key.startswith("tarball-"))
+    assert set(servers) == {"rootfs", key}, "no side uses the server of the campaign"
+    assert servers[key]["sha256"] == hashlib.sha256(b"8.0.12").hexdigest()
+    document = plan(campaign, "a" * 64, servers=servers).document
+    assert {each["name"] for each in document["prepared"]} == {"insert-rootfs", f"oltp-{key}"}
+    assert document["sides"]["oltp"]["prepared"] == f"oltp-{key}"
+    tarball.write_bytes(b"5.7.22")
+    again = of_sides(campaign, {"packages": ["a"]}, {"source": "auto"})
+    assert digest(campaign, servers=again) != digest(campaign, servers=servers)
+
+
+def test_one_server_for_all_sides_is_the_campaigns() -> None:
+    campaign = load(QUICK)
+    assert of_sides(campaign, {}, None) == {MAIN: {"source": "auto"}}
+    assert [each["name"] for each in plan(campaign, "a" * 64).document["prepared"]] == ["oltp", "insert"]
+
+
+@pytest.mark.parametrize("override", ["source=tarball", "tarball=/x.tar.gz"])
+def test_a_tarball_and_its_path_need_each_other(override: str) -> None:
+    with pytest.raises(DocumentError, match="need each other"):
+        load(QUICK, [f"sides.oltp.server.{override}"])

@@ -13,11 +13,12 @@ from loadprint.commands.report.collect import collect
 from loadprint.comparison.compare_sides import compare
 from loadprint.metrics import cpu_groups
 from loadprint.metrics.cpu_groups import function_name, group_nodes
+from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources_profile import sampled, share
 from loadprint.reading.call_tree import CallTree, Frame
 from loadprint.rendering import render_text
 from loadprint.tables import views
-from loadprint.tables.table import Group, Table
+from loadprint.tables.table import Group, Row, Table
 from profiles import (
     COMMAND,
     CUT,
@@ -135,36 +136,31 @@ def test_samples_that_the_recorder_missed_are_not_sampled(tmp_path: Path) -> Non
     execution = profiled_execution(tmp_path / "execution", scale=100)
     for path in execution.glob("*/server/profile.parquet"):
         change_column(path, "samples", lambda row: math.ceil(0.9 * row["samples"]))
-    row = next(row for row in ledger(table_of(execution)).rows if row.label == "not sampled")
+    row = not_sampled(table_of(execution))
     for cell, cpu, samples in zip(row.cells, (1.02, 1.43), (100, 140 * 1.01), strict=True):
         missed = cpu - 0.9 * samples / 99
         assert cell.value == pytest.approx(missed / 2000, rel=0.01)
         note = f"{100 * missed / cpu:.0f} % of the CPU time in /proc: this ledger does not close"
         assert cell.notes == (note,)
+    few = table_of(profiled_execution(tmp_path / "few"))  # they can miss some time by chance
+    assert [cell.notes for cell in not_sampled(few).cells] == [(), ()]
 
 
-def test_few_samples_can_miss_some_time_by_chance(tmp_path: Path) -> None:
-    table = table_of(profiled_execution(tmp_path / "execution"))
-    row = next(row for row in ledger(table).rows if row.label == "not sampled")
-    assert [cell.notes for cell in row.cells] == [(), ()]
+def test_a_process_that_starts_late_is_sampled_while_it_is_there_and_one_that_ended_has_no_rows(
+    tmp_path: Path,
+) -> None:
+    def found(name: str, **ticks: range) -> Quantities:
+        run = make_profiled_run(tmp_path / name, server=OLTP)
+        for table, kept in ticks.items():
+            path = run / "server" / f"{table}.parquet"
+            change_rows(path, lambda row: row if row["tick"] in kept or row["role"] != "server" else None)  # noqa: B023
+        return quantities(run)
 
-
-def test_a_process_that_starts_late_is_sampled_while_it_is_there(tmp_path: Path) -> None:
-    run = make_profiled_run(tmp_path / "run", Host(seconds=20), server=OLTP)
-    for name, begin in (("process", 11), ("profile", 5)):
-        path = run / "server" / f"{name}.parquet"
-        change_rows(path, lambda row: row if row["tick"] >= begin or row["role"] != "server" else None)  # noqa: B023
-    found = quantities(run)
-    assert found.values["profiled.server.not_sampled"].rate == pytest.approx(0.12 - 100 / 99)
-
-
-def test_without_the_cpu_time_of_the_server_its_samples_have_no_rows(tmp_path: Path) -> None:
-    run = make_profiled_run(tmp_path / "run", Host(seconds=20), server=OLTP)
-    path = run / "server/process.parquet"
-    change_rows(path, lambda row: row if row["tick"] < 11 or row["role"] != "server" else None)
-    found = quantities(run)
-    assert not [name for name in found.values if name.startswith("profile.server.")]
-    assert "ended in the window" in found.why("profile.server.parser")
+    late = found("late", process=range(11, 99), profile=range(5, 99))
+    assert late.values["profiled.server.not_sampled"].rate == pytest.approx(0.12 - 100 / 99)
+    ended = found("ended", process=range(11))
+    assert not [name for name in ended.values if name.startswith("profile.server.")]
+    assert "ended in the window" in ended.why("profile.server.parser")
 
 
 def test_the_error_of_a_share_is_that_of_a_sample_of_this_size() -> None:
@@ -191,12 +187,12 @@ def test_samples_of_hardware_cycles_count_by_their_cycles(tmp_path: Path) -> Non
     # the CPU time in /proc is the only one: cycles have no time
     assert found.values["profiled.server.hertz"].rate == pytest.approx(80e6 / 0.12)
     table = table_of(run, make_profiled_run(tmp_path / "other", server=OLTP))
-    *_, not_sampled, total = ledger(table).rows
     cycles = "640 of hardware cycles (effective number), 0.67 GHz of the CPU time"
-    assert total.notes == (f"samples: run {cycles}; other 2,000 of the CPU clock",)
-    assert not_sampled.cells[0].value is None
-    assert "hardware cycles have no time" in not_sampled.cells[0].notes[0]
-    assert not_sampled.cells[1].value is not None
+    assert ledger(table).rows[-1].notes == (f"samples: run {cycles}; other 2,000 of the CPU clock",)
+    by_cycles, by_clock = not_sampled(table).cells
+    assert by_cycles.value is None
+    assert "hardware cycles have no time" in by_cycles.notes[0]
+    assert by_clock.value is not None
 
 
 def test_the_error_of_weighted_shares_is_that_of_the_effective_number() -> None:
@@ -212,6 +208,15 @@ def test_the_error_of_weighted_shares_is_that_of_the_effective_number() -> None:
 
 def ledger(table: Table, per: str = "statement") -> Group:
     return next(group for group in table.groups if group.key == f"cputime_server_{per}")
+
+
+def not_sampled(table: Table) -> Row:
+    return next(row for row in ledger(table).rows if row.label == "not sampled")
+
+
+def difference(table: Table) -> str:
+    """The sentence about the CPU time of two sides, if there is one."""
+    return next((one.text for one in table.sentences if one.id == "cpu-difference"), "")
 
 
 def test_rows_add_up_in_both_views(tmp_path: Path) -> None:
@@ -251,8 +256,7 @@ def test_few_samples_are_noted_where_they_dominate(tmp_path: Path) -> None:
 
 def test_the_sentence_adds_up_to_the_difference(tmp_path: Path) -> None:
     table = table_of(profiled_execution(tmp_path / "execution", scale=100))
-    sentence = next(one for one in table.sentences if one.id == "cpu-difference")
-    assert sentence.text == (
+    assert difference(table) == (
         "insert against oltp: +205 µs of server CPU per client statement: TCP/IP send +103, parser +103, "
         "record access +8, 1 more +0.25, unknown code +0.15, truncated stacks −5, not sampled −4."
     )
@@ -260,10 +264,9 @@ def test_the_sentence_adds_up_to_the_difference(tmp_path: Path) -> None:
 
 def test_without_an_interval_the_sentence_needs_repeats_that_do_not_overlap(tmp_path: Path) -> None:
     table = table_of(profiled_execution(tmp_path / "execution", scale=100, repeats=1))
-    sentence = next(one for one in table.sentences if one.id == "cpu-difference")
-    assert "by single values" in sentence.text
+    assert "by single values" in difference(table)
     same = table_of(make_execution(tmp_path / "same", {"a": [Host()], "b": [Host()]}, "a"))
-    assert not [one for one in same.sentences if one.id == "cpu-difference"]
+    assert difference(same) == ""
 
 
 def test_text(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
@@ -299,7 +302,6 @@ def test_samples_without_a_tick_of_cpu_time_are_more_than_it(tmp_path: Path) -> 
     ]
     sides, _ = resolve([str(run) for run in runs])
     table = compare(sides, None)
-    *_, not_sampled, total = ledger(table).rows
-    assert total.cells[0].value == 0.0
-    assert not_sampled.cells[0].value == pytest.approx(-100 / 99 / 2000)
+    assert ledger(table).rows[-1].cells[0].value == 0.0
+    assert not_sampled(table).cells[0].value == pytest.approx(-100 / 99 / 2000)
     assert collect(sides, None).flames is not None

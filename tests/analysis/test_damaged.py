@@ -6,7 +6,9 @@ Each case damages one file of a run that has every table. Random damage is in te
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +18,9 @@ import pyarrow as pa
 import pytest
 from damage import RICH, ask
 from every_table import declared, every_table
+from fuzzing import spoiled
 from loadprint.reading.column_types import is_entity, type_flaw
 from loadprint.reading.units import unit_of
-from mutations import spoiled
 from profiles import OLTP, document, profiled, write_stacks
 from recordings import (
     SECOND,
@@ -74,6 +76,27 @@ def unit(name: str, found: str, key: str = "columns") -> Damage:
 
 def stacks(**change: Any) -> Damage:
     return lambda path: write_json(path, document(OLTP)[0] | change)
+
+
+def link(path: Path) -> None:
+    """The file becomes a link to the same file of the reader's, outside of the run."""
+    kept = Path(tempfile.mkdtemp(dir=path.parents[2])) / path.name
+    path.rename(kept)
+    path.symlink_to(kept)
+
+
+def fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def lists_outside(path: Path) -> None:
+    """The manifest would reveal whether a file of the reader has a certain content."""
+    secret = path.parents[1] / "secret"
+    secret.write_text("secret")
+    manifest = json.loads(path.read_text())
+    manifest["files"][f"../{secret.name}"] = {"bytes": 6, "crc32c": "00000000"}
+    write_json(path, manifest)
 
 
 def not_utf_8(path: Path) -> None:
@@ -156,6 +179,7 @@ DAMAGED: list[tuple[str, Damage, str]] = [
     ("server/stacks.json", stacks(frequency_hz=0), "`frequency_hz` is missing or 0"),
     ("server/stacks.json", stacks(frequency_hz=-1), "`frequency_hz` is -1, not a non-negative number"),
 ]
+LINK, OTHER = "is a link to a file outside of the run directory", "is not a regular file"
 # the manifest does not
 UNVERIFIED: list[tuple[str, Damage, str]] = [
     ("run.json", lose, "contains no run.json"),
@@ -167,6 +191,10 @@ UNVERIFIED: list[tuple[str, Damage, str]] = [
     ("server/disk.parquet", flip, "checksum"),
     ("server/nic.parquet", lose, "does not exist"),
     ("manifest.json", text('{"files": 3}'), "`files` is 3, not an object"),
+    # nothing leads out of a run, and nothing blocks
+    *((name, link, LINK) for name in ("run.json", "server/cpu.parquet", "server")),
+    *((name, fifo, OTHER) for name in ("run.json", "server/cpu.parquet", "load/phases.jsonl")),
+    ("manifest.json", lists_outside, "is in manifest.json and outside of the run directory"),
 ]
 
 
@@ -220,6 +248,13 @@ def test_a_file_that_the_manifest_does_not_describe_is_refused(
     line = refused("compare", good, bad)
     assert expected in line
     assert str(bad) in line
+
+
+def test_links_inside_of_a_run_and_to_an_unfinished_journal_are_accepted(bad: Path) -> None:
+    (bad / "server/cpu.parquet").rename(bad / "cpu")
+    (bad / "server/cpu.parquet").symlink_to("../cpu")
+    (bad / "server/journal").symlink_to("/dev/shm/loadprint-1-2-x/journal")
+    assert ask("inspect", bad).status == 0
 
 
 def test_a_journal_alone_is_not_finished(good: Path, bad: Path) -> None:

@@ -16,6 +16,7 @@ from loadprint.comparison.compare_sides import compare
 from loadprint.errors import InputError
 from loadprint.statistics import stats
 from loadprint.tables.table import NoiseFloor, Table
+from reads import known
 from recordings import Host, make_execution
 
 # the A/A: operations a second of three repeats of two sides that are the same
@@ -52,11 +53,8 @@ def test_a_ratio_inside_of_the_floor_is_marked_and_one_outside_is_not(tmp_path: 
     far = execution(tmp_path / "far", old=(100, 100, 101), new=(110, 110, 111))
     plain = [row.versus[1] for path in (near, far) if (row := table_of(path).row("operations"))]
     assert [result.mark for result in plain if result] == ["better", "better"]
-    marked, kept = (table_of(path, noise).row("operations") for path in (near, far))
-    assert marked is not None
-    assert kept is not None
-    assert (inside := marked.versus[1]) is not None
-    assert (outside := kept.versus[1]) is not None
+    marked, kept = (known(table_of(path, noise).row("operations")) for path in (near, far))
+    inside, outside = known(marked.versus[1]), known(kept.versus[1])
     assert (inside.mark, outside.mark) == ("~", "better")
     assert "A/A" in inside.notes[-1]
     assert outside.notes == ()

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from loadprint.__main__ import main
+from damage import ask
 from loadprint.commands.inspect.inspect_run import inspect
 from recordings import make_run
 
@@ -53,26 +53,20 @@ def test_an_endpoint_that_was_down_is_reported(tmp_path: Path) -> None:
     assert counts[1] == counts[2]
 
 
-def test_a_torn_run_names_the_command_that_finishes_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_torn_run_names_the_command_that_finishes_it(tmp_path: Path) -> None:
     path = make_run(tmp_path / "run")
     (path / "server" / "journal").write_bytes(b"LPJRNL\0\1")
     (path / "manifest.json").unlink()
-    assert main(["inspect", str(path)]) == 0
-    output = capsys.readouterr().out
+    output = ask("inspect", path).out
     assert f"loadprint-collect finish {path}" in output
     assert "manifest missing" in output
 
 
-def test_a_file_that_does_not_match_the_manifest_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_does_not_match_the_manifest_is_named(tmp_path: Path) -> None:
     path = make_run(tmp_path / "run")
     (path / "server" / "nic.parquet").write_bytes(b"PAR1")
     (path / "load" / "server.json").unlink()
-    assert main(["inspect", str(path), "--format", "json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+    report = json.loads(ask("inspect", path, "--format", "json").out)
     assert report["manifest"] == "broken"
     assert any("server/nic.parquet has 4 bytes" in text for text in report["problems"])
     assert any("load/server.json" in text for text in report["problems"])

@@ -1,21 +1,22 @@
-"""Recordings of every format version still open and compare, with our reader and without it."""
+"""Kept recordings still open: of every format version, and of the real sysbench and HammerDB."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import duckdb
 import pytest
+from damage import ask
 from loadprint.__main__ import main
 
 KEPT = sorted((Path(__file__).parents[1] / "recordings").glob("v*"))
+SPEC = '{rows: {operations: "3 %"}, sustained: {at_least: 30s, burst: 10s}, accept_profiles: [blog]}\n'
 
 
 @pytest.mark.parametrize("version", KEPT, ids=lambda path: path.name)
-def test_kept_recordings_compare(version: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["compare", str(version / "oltp"), str(version / "insert"), "--format", "csv"]
-    assert main(words) == 0
-    table = capsys.readouterr().out
+def test_kept_recordings_compare(version: Path) -> None:
+    table = ask("compare", version / "oltp", version / "insert", "--format", "csv").out
     assert len(table.splitlines()) > 60
     assert "switches_server" in table
 
@@ -27,3 +28,47 @@ def test_every_table_opens_without_our_code(version: Path) -> None:
     for table in tables:
         result = duckdb.execute(f"SELECT count(*) FROM '{table}'").fetchall()
         assert result[0][0] > 0, table
+
+
+@pytest.fixture(scope="module")
+def external(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The execution of the external generators, with a specification for `qualify`."""
+    made = tmp_path_factory.mktemp("external") / "execution"
+    shutil.copytree(KEPT[0] / "external", made)
+    (made / "spec.yml").write_text(SPEC, encoding="utf-8")
+    return made
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["compare", "{}", "--format", name] for name in ("text", "markdown", "csv", "json", "html")),
+        ["compare", "{}", "--all"],
+        ["report", "{}", "-o", "{}/report.html"],
+        ["inspect", "{}/b1-oltp-r1"],
+        ["inspect", "{}/b1-tproc_c-r1", "--format", "json"],
+        ["export", "{}", "--to", "{}/fleet"],
+        ["check", "{}/b1-oltp-r1"],
+    ],
+    ids=" ".join,
+)
+def test_every_command_reads_external_generators(external: Path, words: list[str]) -> None:
+    answer = ask(*(word.format(external) for word in words))
+    # check may find a mistake
+    assert answer.status in ((0, 1) if words[0] == "check" else (0,)), answer
+    assert answer.out or words[0] in ("report", "export")
+
+
+def test_one_repeat_gives_qualify_no_verdict(external: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["qualify", "--baseline", "{}", "--candidate", "{}", "--spec", "{}/spec.yml"]
+    assert main([word.format(external) for word in words]) == 2
+    assert "inconclusive: oltp: client-bound" in capsys.readouterr().out
+
+
+def test_what_needs_a_matrix_refuses_external_generators(external: Path) -> None:
+    assert [ask(command, external).status for command in ("sweep", "usl")] == [2, 2]
+
+
+def test_rows_of_ten_seconds_are_no_seconds(external: Path) -> None:
+    text = ask("compare", external, "--all").out
+    assert "the generator reports every 10 s, not every second" in " ".join(text.split())

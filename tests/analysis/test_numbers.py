@@ -17,6 +17,8 @@ from loadprint import numbers
         (9.999, "10.0"),
         (99.96, "100"),
         (0.0231, "0.0231"),
+        (0.00123, "0.00123"),
+        (39.23, "39.2"),
         (0.00028, "0.00028"),
         (0.000004, "<0.00001"),
         (178_432.0, "178,432"),
@@ -64,3 +66,11 @@ def test_a_change_has_its_sign_and_zero_has_no_minus() -> None:
     assert numbers.change(-0.113, 0) == "\u221211 %"
     assert numbers.change(0.0042, 2) == "+0.42 %"
     assert numbers.change(-0.0001, 1, "") == "+0.0"
+
+
+@pytest.mark.parametrize(
+    ("values", "places"),
+    [([66.83, 97.81], 1), ([36.51, 0.04], 3), ([2535380.0, 14289.0], 0), ([0.0], 0), ([1.5, 0.2], 2)],
+)
+def test_decimals_fit_the_row(values: list[float], places: int) -> None:
+    assert numbers.decimals(values) == places

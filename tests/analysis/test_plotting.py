@@ -12,29 +12,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import insert, oltp
-from loadprint.__main__ import main
+from damage import ask
 from loadprint.commands.operands import resolve
+from loadprint.commands.report.collect import collect
 from loadprint.commands.usl.fit import fit
 from loadprint.commands.usl.usl_cells import panel
 from loadprint.comparison import compare_sides
 from loadprint.errors import InputError
 from loadprint.plotting import ratio_plot, report_plot, scaling_plot, style
-from loadprint.rendering.report_data import (
-    Course,
-    Curve,
-    Distribution,
-    Line,
-    Panel,
-    Percentiles,
-    Report,
-    RunOf,
-    SideOf,
-    Span,
-)
+from loadprint.rendering.report_data import Course, Line, Panel, Report, SideOf, Span
 from loadprint.tables.table import Table
+from numpy.typing import NDArray
 from PIL import Image
+from reads import known
 from recordings import make_execution
 
+KEPT = Path(__file__).parents[1] / "recordings" / "v1"
 STUDY = Path(__file__).parents[2] / "docs" / "published" / "go_vs_sysbench_qps.csv"
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -55,9 +48,7 @@ def pixels(path: Path) -> tuple[int, int, float]:
 
 def test_the_plot_of_a_sweep_holds_points_curves_and_what_was_measured(tmp_path: Path) -> None:
     for name in ("one.svg", "two.svg", "one.png", "two.png"):
-        assert (
-            main(["usl", str(STUDY), "--at", "5=4", "--plot", str(tmp_path / name), "-o", "/dev/null"]) == 0
-        )
+        assert ask("usl", STUDY, "--at", "5=4", "--plot", tmp_path / name, "-o", "/dev/null").status == 0
     said = texts(tmp_path / "one.svg")
     wanted = ("go_mysql_qps", "sysbench_qps", "threads", "throughput", "measured", "extrapolation", "1,024")
     for label in (*wanted, "USL (AICc 162.8)", "saturation (AICc 154.5)", "95 % of the curve"):
@@ -98,8 +89,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
 def test_ratios_are_the_tables(table: Table) -> None:
     lines = ratio_plot.lines(table)
     result = {(group, row.label): ratio_plot.ratios(row)[1] for group, row in lines}
-    row = table.row("statements")
-    assert row is not None
+    row = known(table.row("statements"))
     assert result["Throughput and latency", row.label] == row.versus[1]
     headlines = [row.label for _, row in lines if row.headline]
     assert 1 <= len(headlines) < len(lines)
@@ -108,54 +98,35 @@ def test_ratios_are_the_tables(table: Table) -> None:
 
 
 def whole(table: Table) -> Report:
-    """A report with one of every kind of chart."""
-    seconds = np.arange(-3.0, 20)
-    runs = tuple(
-        RunOf(
-            f"r{place}",
-            place % 2,
-            place // 2 + 1,
-            phases=(Span("warmup", -3, 0), Span("measure", 0, 20)),
-            spikes=(Span("checkpoint", 5, 7, 0.4),) if place == 0 else (),
-        )
-        for place in range(4)
-    )
-    flat = tuple(Line(place, seconds, 100.0 + place + np.sin(seconds)) for place in range(4))
-    holes = np.where(seconds == 4, np.nan, 1.0)
-    stack = tuple(Line(place, seconds, holes, part) for place in range(4) for part in ("user", "system"))
-    shares = np.array([0.0, 0.5, 0.9, 0.99, 0.999])
-    curves = tuple(Curve(place, shares, 0.001 * (1 + place + 10 * shares)) for place in range(4))
+    """A report of kept runs with one of every kind of chart, holes in its lines, and a spike."""
+    kept = collect(*resolve([str(KEPT / name) for name in ("oltp", "insert")]))
+    holed = [
+        replace(course, lines=tuple(replace(line, values=_holed(line)) for line in course.lines))
+        for course in kept.courses
+        if course.key in ("operations", "cpu_server")
+    ]
+    phases = Span("warmup", 0, 3), Span("measure", 3, 20)
+    first, *others = (replace(run, phases=phases) for run in kept.runs)
+    spiked = replace(first, spikes=(Span("checkpoint", 5, 7, 0.4),))
     n, x = (1, 2, 4, 8, 16, 32), (100.0, 190.0, 340.0, 560.0, 800.0, 900.0)
-    return Report(
-        title="A",
-        sides=(SideOf("oltp", "OLTP", "event"), SideOf("insert", "INSERT", "row")),
-        runs=runs,
-        table=table,
-        courses=(
-            Course("operations", "throughput", "Operations", "/s", 1.0, flat),
-            Course(
-                "cpu_server", "cpu", "Server's set (CPUs 0)", "cores", 1.0, stack, ("user", "system"), 2.0
-            ),
-            Course("nothing", "disk", "Nothing", "/s", 1.0, ()),
-        ),
-        percentiles=(Percentiles("neworder", "latency.hlog", curves),),
-        distributions=(
-            Distribution(
-                "ebpf_sched-run queue",
-                "ebpf_sched",
-                "run queue",
-                "µs",
-                1e6,
-                np.array([1e-6, 2e-6, 4e-6, 8e-6]),
-                (np.array([0.5, 0.25, 0.25]), None),
-                (400, 0),
-            ),
-        ),
-        scaled=(
-            panel(fit(n, x), "text", "threads", "operations/s"),
-            Panel("cached", "threads", "operations/s", np.array([1.0, 1, 2]), np.array([10.0, 11, 20])),
-        ),
+    scaled = (
+        panel(fit(n, x), "text", "threads", "operations/s"),
+        Panel("cached", "threads", "operations/s", np.array([1.0, 1, 2]), np.array([10.0, 11, 20])),
     )
+    courses = (*holed, Course("nothing", "disk", "Nothing", "/s", 1.0, ()))
+    waits = replace(kept.distributions[0], section="ebpf_sched", title="run queue", shown="µs")
+    return replace(
+        kept,
+        table=table,
+        runs=(spiked, *others),
+        courses=courses,
+        distributions=(waits,),
+        scaled=scaled,
+    )
+
+
+def _holed(line: Line) -> NDArray[np.float64]:
+    return np.where(line.seconds.astype(int) == 4, np.nan, line.values)
 
 
 def test_every_figure_of_a_report_is_written_and_labelled(table: Table, tmp_path: Path) -> None:
@@ -174,8 +145,8 @@ def test_every_figure_of_a_report_is_written_and_labelled(table: Table, tmp_path
             "checkpoint spikes",
             "oltp",
         ),
-        "time-cpu": ("Server's set (CPUs 0): insert, repeat 1", "cores", "user", "system"),
-        "latency": ("neworder", "percentile", "latency, ms", "99.9", "insert"),
+        "time-cpu": ("Server's set (CPU 0): insert, repeat 1", "cores", "user", "system"),
+        "latency": ("oltp_read_write", "percentile", "latency, ms", "99.9", "insert"),
         "histogram-ebpf-sched": ("run queue", "share, %", "µs"),
         "scaling": ("text", "cached", "threads", "operations/s", "USL"),
     }.items():
@@ -214,10 +185,8 @@ def test_names_are_names_whatever_they_hold(table: Table, tmp_path: Path) -> Non
 
 
 def test_report_writes_its_figures(tmp_path: Path) -> None:
-    hosts = {"oltp": [oltp(k) for k in range(2)], "insert": [insert(k) for k in range(2)]}
-    path = make_execution(tmp_path / "x", hosts, "oltp")
     page, figures = tmp_path / "page.html", tmp_path / "figures"
-    assert main(["report", str(path), "-o", str(page), "--plots", str(figures)]) == 0
+    assert ask("report", KEPT / "oltp", KEPT / "insert", "-o", page, "--plots", figures).status == 0
     assert page.is_file()
     wanted = {"ratios", "time-throughput", "time-cpu", "time-disk", "time-network", "time-kernel"}
     assert wanted <= {file.stem for file in figures.iterdir()}

@@ -22,6 +22,7 @@ from recordings import (
     Host,
     Tables,
     change_column,
+    change_lines,
     change_rows,
     histogram,
     histograms,
@@ -143,10 +144,10 @@ def test_phases_share_the_axis(tmp_path: Path) -> None:
 
 def test_another_hosts_series_are_joined_by_the_real_time_clock(tmp_path: Path) -> None:
     path = make_run(tmp_path / "run", Host(seconds=20))
-    stamps = read_lines(path / "load" / "phases.jsonl")
-    for stamp in stamps:
-        stamp["boot_id"], stamp["monotonic_ns"] = "another", stamp["monotonic_ns"] - 400 * SECOND
-    write_lines(path / "load" / "phases.jsonl", stamps)
+    change_lines(
+        path / "load" / "phases.jsonl",
+        lambda line: line | {"boot_id": "another", "monotonic_ns": line["monotonic_ns"] - 400 * SECOND},
+    )
 
     seconds = _series(path, "cpu")["cpu.server.user"].seconds
 

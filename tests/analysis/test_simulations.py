@@ -6,6 +6,9 @@ trials has a standard error of 0.34 points. `simulations/coverage.py` prints the
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 from loadprint.statistics.trend import trend
@@ -43,66 +46,62 @@ def test_alarms_of_an_a_a_come_at_the_nominal_rate(random: np.random.Generator) 
     assert marked <= 0.095
 
 
-@pytest.mark.parametrize("autocorrelation", [0.0, 0.5, 0.8])
-@pytest.mark.parametrize("seconds", [60, 120, 600])
-def test_steady_series_are_not_refused(
-    random: np.random.Generator, seconds: int, autocorrelation: float
-) -> None:
-    """As noisy as can be: 10 %, so that the limit of 5 % alone lets nothing pass."""
-    assert refused(series.stationary(random, 1500, seconds, 0.1, autocorrelation)) <= 0.05 + 0.022
-
-
 @pytest.mark.parametrize("autocorrelation", [0.0, 0.8])
 def test_steady_sides_are_not_refused(random: np.random.Generator, autocorrelation: float) -> None:
     made = series.stationary(random, 1500 * 3, 60, 0.15, autocorrelation)
     assert refused(made.reshape(1500, 3, 60)) <= 0.05 + 0.022
 
 
-@pytest.mark.parametrize("height", [0.1, 0.3])
-@pytest.mark.parametrize("cycles", [2.5, 3, 6])
-@pytest.mark.parametrize("seconds", [60, 300])
-def test_checkpoint_cycles_are_not_refused(
-    random: np.random.Generator, seconds: int, cycles: float, height: float
-) -> None:
-    assert refused(series.sawtooth(random, 300, seconds, cycles, height)) <= 0.05
+Make = Callable[[np.random.Generator], series.Floats]
+STEADY: list[tuple[Make, float]] = [
+    # as noisy as can be: 10 %, so that the limit of 5 % alone lets nothing pass
+    *(
+        (partial(series.stationary, trials=1500, seconds=n, spread=0.1, autocorrelation=memory), 0.05 + 0.022)
+        for n in (60, 120, 600)
+        for memory in (0.0, 0.5, 0.8)
+    ),
+    # checkpoint cycles
+    *(
+        (partial(series.sawtooth, trials=300, seconds=n, cycles=cycles, height=height), 0.05)
+        for n in (60, 300)
+        for cycles in (2.5, 3, 6)
+        for height in (0.1, 0.3)
+    ),
+    # every repeat begins from the same state: more of them must not make a drift of a cycle
+    *(
+        (partial(series.cycles_in_step, repeats=repeats, seconds=n, cycles=3, height=0.3), 0.05)
+        for n in (30, 60)
+        for repeats in (3, 10)
+    ),
+    *((partial(series.bursty, trials=600, seconds=n), 0.05) for n in (60, 300, 600)),
+]
 
 
-@pytest.mark.parametrize("repeats", [3, 10])
-@pytest.mark.parametrize("seconds", [30, 60])
-def test_cycles_that_all_repeats_have_in_common_are_not_refused(
-    random: np.random.Generator, seconds: int, repeats: int
-) -> None:
-    """Every repeat begins from the same state: more of them must not make a drift of a cycle."""
-    assert refused(series.cycles_in_step(random, repeats, seconds, 3, 0.3)) <= 0.05
+@pytest.mark.parametrize(("make", "most"), STEADY, ids=str)
+def test_what_is_steady_is_not_refused(random: np.random.Generator, make: Make, most: float) -> None:
+    assert refused(make(random)) <= most
 
 
-@pytest.mark.parametrize("seconds", [60, 300, 600])
-def test_bursts_are_not_refused(random: np.random.Generator, seconds: int) -> None:
-    assert refused(series.bursty(random, 600, seconds)) <= 0.05
+UNSETTLED: list[Make] = [
+    *(
+        partial(series.linear, trials=500, seconds=n, drift=0.1, spread=spread, autocorrelation=memory)
+        for n, spread, memory in (
+            *((60, 0.02, 0.5), (120, 0.03, 0.5), (300, 0.02, 0.8)),
+            *((600, 0.03, 0.8), (600, 0.05, 0.5), (30, 0.02, 0.0)),
+        )
+    ),
+    *(
+        partial(series.ramp, trials=300, seconds=n, depth=depth, decay=decay, spread=0.02)
+        for depth in (0.2, 0.5)
+        for n in (120, 300, 600)
+        for decay in (0.1, 0.2, 0.5, 1.0)
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "spread", "autocorrelation"),
-    [
-        (60, 0.02, 0.5),
-        (120, 0.03, 0.5),
-        (300, 0.02, 0.8),
-        (600, 0.03, 0.8),
-        (600, 0.05, 0.5),
-        (30, 0.02, 0.0),
-    ],
-)
-def test_a_drift_of_ten_percent_is_refused(
-    random: np.random.Generator, seconds: int, spread: float, autocorrelation: float
-) -> None:
-    assert refused(series.linear(random, 500, seconds, 0.1, spread, autocorrelation)) >= 0.95
-
-
-@pytest.mark.parametrize("decay", [0.1, 0.2, 0.5, 1.0])
-@pytest.mark.parametrize("seconds", [120, 300, 600])
-@pytest.mark.parametrize("depth", [0.2, 0.5])
-def test_a_warm_up_is_refused(random: np.random.Generator, seconds: int, depth: float, decay: float) -> None:
-    assert refused(series.ramp(random, 300, seconds, depth, decay, 0.02)) >= 0.95
+@pytest.mark.parametrize("make", UNSETTLED, ids=str)
+def test_a_drift_of_ten_percent_and_a_warm_up_are_refused(random: np.random.Generator, make: Make) -> None:
+    assert refused(make(random)) >= 0.95
 
 
 def test_repeats_together_see_what_one_cannot(random: np.random.Generator) -> None:

@@ -1,18 +1,25 @@
-"""`loadprint stacks`: the formats of other tools, and runs without samples."""
+"""`loadprint stacks`: the formats of other tools, runs without samples, and limits of deep stacks.
+
+Quadratic in their depth, a recording of 300 kB would become 320 MB of text.
+"""
 
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from loadprint.__main__ import main
+from damage import ask
+from loadprint.reading import bounds
 from profiles import CUT, PARSE, SEND, make_cycles_run, make_profiled_run
-from recordings import Host, make_run, write_json, write_manifest
+from recordings import Host, Rows, make_run, write_json, write_manifest
+from test_hostile import bounded, peak
 
 SAMPLES = {SEND: 20, PARSE: 10, CUT: 5}
 SECONDS = 20  # of the window, after its first tick
@@ -25,7 +32,7 @@ def run(tmp_path: Path) -> Path:
 
 def written(run: Path, name: str, *options: str) -> bytes:
     output = run.parent / f"out.{name}"
-    assert main(["stacks", str(run), "--format", name, "-o", str(output), *options]) == 0
+    assert ask("stacks", run, "--format", name, "-o", output, *options).status == 0
     return output.read_bytes()
 
 
@@ -51,72 +58,47 @@ def test_speedscope(run: Path) -> None:
     assert leaves == {"_raw_spin_unlock_bh", "MYSQLparse(THD*)", "[mysqld]"}
 
 
-def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Fields of a protocol buffer: numbers, and bytes that are not decoded."""
-    place = 0
-
-    def varint() -> int:
-        nonlocal place
-        value = shift = 0
-        while True:
-            byte = message[place]
-            place += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    while place < len(message):
-        key = varint()
-        if key & 7 == 0:
-            yield key >> 3, varint()
-        else:
-            assert key & 7 == 2
-            size = varint()
-            yield key >> 3, message[place : place + size]
-            place += size
-
-
-def numbers(packed: int | bytes) -> list[int]:
-    assert isinstance(packed, bytes)
-    # as the varints of fields without keys
-    values, value, shift = [], 0, 0
-    for byte in packed:
+def varints(packed: bytes) -> Iterator[tuple[int, int]]:
+    """Numbers of a protocol buffer, each with the place after it."""
+    value = shift = 0
+    for place, byte in enumerate(packed):
         value |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
-            values.append(value)
+            yield value, place + 1
             value = shift = 0
-    return values
+
+
+def fields(message: bytes) -> dict[int, list[Any]]:
+    """Fields of a protocol buffer: numbers, and bytes that are not decoded."""
+    result: dict[int, list[Any]] = {}
+    while message:
+        (key, _), (value, end) = itertools.islice(varints(message), 2)
+        length = value if key & 7 == 2 else 0
+        result.setdefault(key >> 3, []).append(message[end : end + length] if key & 7 == 2 else value)
+        message = message[end + length :]
+    return result
+
+
+def pprof(run: Path) -> tuple[list[str], dict[str, list[int]], dict[int, list[Any]]]:
+    """The strings of a profile, the values of its samples by the function of their leaf, and all fields."""
+    message = fields(gzip.decompress(written(run, "pprof")))
+    strings = [text.decode() for text in message[6]]
+    functions = {inner[1][0]: strings[inner[2][0]] for inner in map(fields, message[5])}
+    locations = {inner[1][0]: fields(inner[4][0])[1][0] for inner in map(fields, message[4])}
+    samples = [
+        [[n for n, _ in varints(inner[key][0])] for key in (1, 2)] for inner in map(fields, message[2])
+    ]
+    return strings, {functions[locations[stack[0]]]: values for stack, values in samples}, message
 
 
 def test_pprof(run: Path) -> None:
-    message = list(fields(gzip.decompress(written(run, "pprof"))))
-    strings = [text.decode() for number, text in message if number == 6 and isinstance(text, bytes)]
+    strings, leaves, message = pprof(run)
     assert strings[0] == ""
-    functions, locations = {}, {}
-    for number, value in message:
-        if number in (4, 5):
-            assert isinstance(value, bytes)
-            inner = dict(fields(value))
-            if number == 5:
-                name = inner[2]
-                assert isinstance(name, int)
-                functions[inner[1]] = strings[name]
-            else:
-                line = inner[4]
-                assert isinstance(line, bytes)
-                locations[inner[1]] = dict(fields(line))[1]
-    leaves = {}
-    for number, value in message:
-        if number == 2:
-            assert isinstance(value, bytes)
-            inner = dict(fields(value))
-            leaves[functions[locations[numbers(inner[1])[0]]]] = numbers(inner[2])
     period = round(1e9 / 99)
     counts = {"_raw_spin_unlock_bh": 20, "MYSQLparse(THD*)": 10, "[mysqld]": 5}
     assert leaves == {name: [n * SECONDS, n * SECONDS * period] for name, n in counts.items()}
-    assert dict(message)[12] == period
+    assert message[12] == [period]
 
 
 def test_stacks_of_hardware_cycles_have_their_cycles(tmp_path: Path) -> None:
@@ -126,12 +108,10 @@ def test_stacks_of_hardware_cycles_have_their_cycles(tmp_path: Path) -> None:
     assert {stack.rpartition(";")[2]: int(count) for stack, _, count in lines} == cycles
     (profile,) = json.loads(written(run, "speedscope"))["profiles"]
     assert (profile["unit"], sorted(profile["weights"])) == ("none", sorted(cycles.values()))
-    message = list(fields(gzip.decompress(written(run, "pprof"))))
-    strings = [text for number, text in message if number == 6]
-    assert b"cycles" in strings
-    assert b"nanoseconds" not in strings
-    samples = [dict(fields(value)) for number, value in message if number == 2 and isinstance(value, bytes)]
-    assert sorted(numbers(sample[2])[1] for sample in samples) == sorted(cycles.values())
+    strings, leaves, _ = pprof(run)
+    assert "cycles" in strings
+    assert "nanoseconds" not in strings
+    assert sorted(values[1] for values in leaves.values()) == sorted(cycles.values())
 
 
 @pytest.mark.parametrize("is_of_cycles", [False, True], ids=["clock", "cycles"])
@@ -155,15 +135,14 @@ def test_another_role(run: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["folded", "pprof", "speedscope"])
-def test_a_role_without_samples_is_refused(run: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    assert main(["stacks", str(run), "--format", name, "--role", "client"]) == 2
-    assert "roles with samples: load, server" in capsys.readouterr().err
+def test_a_role_without_samples_is_refused(run: Path, name: str) -> None:
+    refused = ask("stacks", run, "--format", name, "--role", "client")
+    assert "roles with samples: load, server" in refused.line
 
 
-def test_a_run_without_the_probe_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_the_probe_is_refused(tmp_path: Path) -> None:
     run = make_run(tmp_path / "plain", Host())
-    assert main(["stacks", str(run)]) == 2
-    assert "probe profile was not recorded" in capsys.readouterr().err
+    assert "probe profile was not recorded" in ask("stacks", run).line
 
 
 def test_hostile_symbols_cannot_end_a_frame_or_colour_a_terminal(tmp_path: Path) -> None:
@@ -174,3 +153,63 @@ def test_hostile_symbols_cannot_end_a_frame_or_colour_a_terminal(tmp_path: Path)
     write_json(path, document)
     write_manifest(run)
     assert written(run, "folded").decode() == f"a:b \N{REPLACEMENT CHARACTER}[31m 7 {SECONDS}\n"
+
+
+FORMATS = ("folded", "pprof", "speedscope")
+
+
+def forest(path: Path, chains: int, depth: int, names: Sequence[str] = ("f",)) -> Path:
+    """A run with a sample at every node of some chains of calls."""
+    count = chains * depth
+
+    def sampled(_: range) -> dict[str, tuple[Rows, dict[str, str]]]:
+        rows: Rows = [
+            {"tick": 3, "role": "server", "stack": str(node), "samples": 1} for node in range(count)
+        ]
+        return {"profile": (rows, {"shape": "table"})}
+
+    make_run(path, Host(seconds=4, more=sampled))
+    tree = {"event": "cpu-clock", "frequency_hz": 99, "lost": 0, "modules": [{"path": "/m"}]}
+    nodes = [[node - 1 if node % depth else -1, node % len(names)] for node in range(count)]
+    write_json(path / "server/stacks.json", tree | {"frames": [[0, name] for name in names], "nodes": nodes})
+    write_manifest(path)
+    return path
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_stack_deeper_than_the_recorder_stores_is_refused(form: str, tmp_path: Path) -> None:
+    run = forest(tmp_path / "run", 1, 20_000)
+    assert (run / "server/stacks.json").stat().st_size < 340_000
+    status, errors = bounded("stacks", run, "--format", form)
+    assert (status, errors.count("\n")) == (2, 0), errors
+    assert "a stack of 20,000 frames, more than the limit of 512" in errors
+    for command in (["compare", run, run], ["report", run, "-o", tmp_path / "page.html"]):
+        assert peak(*command)[0] == 2
+
+
+def test_deepest_stacks_within_the_limit_are_written(tmp_path: Path) -> None:
+    run = forest(tmp_path / "run", 20, bounds.STACK_DEPTH)
+    for form in FORMATS:
+        status, errors = bounded("stacks", run, "--format", form, "-o", tmp_path / form)
+        assert (status, errors) == (0, "")
+    lines = (tmp_path / "folded").read_text().splitlines()
+    assert max(line.count(";") for line in lines) == bounds.STACK_DEPTH - 1
+
+
+def test_long_names_of_deep_stacks_are_refused_as_text(tmp_path: Path) -> None:
+    """60,000 stacks of 256 names of 8000 characters would be 120 GB."""
+    run = forest(tmp_path / "run", 117, bounds.STACK_DEPTH, ["x" * 8000])
+    status, errors = bounded("stacks", run)
+    assert status == 2
+    assert "the names in its stacks have 14,668 MiB" in errors
+    assert peak("stacks", run, "--format", "pprof", "-o", tmp_path / "a.pb.gz")[0] == 0
+    status, errors = bounded("export", run, "--to", tmp_path / "fleet")
+    assert status == 2
+    assert "the names in its stacks" in errors
+
+
+def test_more_frames_than_memory_are_refused(tmp_path: Path) -> None:
+    run = forest(tmp_path / "run", 200, bounds.STACK_DEPTH)
+    status, errors, _ = peak("stacks", run, "--format", "speedscope")
+    assert status == 2
+    assert "its stacks have 26,265,600 frames, more than the limit of 16,000,000" in errors

@@ -1,29 +1,38 @@
-"""Pivot tables of a matrix and of equal load, and the rows that only such runs have."""
+"""Pivot tables of a matrix and of equal load, the rows that only such runs have, and crossovers.
+
+A change of order between connection counts is claimed where both orders are significant.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import scipy.stats
 from conftest import oltp
-from loadprint.__main__ import main
+from damage import ask
 from loadprint.commands.operands import resolve
+from loadprint.commands.sweep import cells
+from loadprint.commands.sweep.crossover import Crossover, crossovers
 from loadprint.commands.sweep.sweep_pivots import sweep
 from loadprint.comparison.compare_sides import compare
 from loadprint.errors import InputError
 from loadprint.rendering import render_json
 from loadprint.rendering.pivot import Pivot, Report
 from loadprint.rendering.render_pivot import RENDERERS
+from loadprint.statistics import stats
 from loadprint.statistics.several import rank_correlation
 from published import arm_cells, inserts
-from recordings import Host, make_execution
+from reads import known
+from recordings import Host, make_execution, make_matrix, write_json, write_manifest
 
 Golden = Callable[[str, str], None]
 SECONDS = 4
@@ -152,23 +161,15 @@ def test_compare_of_equal_load_takes_its_middle_load_and_judges_latency(equal_lo
     assert [side.name for side in sides] == ["text@50", "uncached@50"]
     assert reference == "text@50"
     table = compare(sides, reference)
-    latency = table.row("latency_p99")
-    assert latency is not None
+    latency = known(table.row("latency_p99"))
     assert latency.headline
     assert not latency.notes
-    slower = table.row("latency_neword_p99")
-    assert slower is not None
-    assert slower.versus[1] is not None
-    assert slower.versus[1].mark == "*"  # the verdict is that of all types together
-    assert slower.versus[1].centre == pytest.approx(2, rel=1e-2)
-    other = table.row("latency_payment_p99")
-    assert other is not None
-    assert other.versus[1] is not None
-    assert other.versus[1].mark == "~"
-    for key, wanted in (("rate_asked", 500), ("rate_achieved", 500), ("backlog_max", 4), ("backlog_end", 0)):
-        row = table.row(key)
-        assert row is not None, key
-        assert row.cells[0].value == wanted
+    slower = known(known(table.row("latency_neword_p99")).versus[1])
+    assert slower.mark == "*"  # the verdict is that of all types together
+    assert slower.centre == pytest.approx(2, rel=1e-2)
+    assert known(known(table.row("latency_payment_p99")).versus[1]).mark == "~"
+    wanted = {"rate_asked": 500, "rate_achieved": 500, "backlog_max": 4, "backlog_end": 0}
+    assert {key: known(table.row(key)).cells[0].value for key in wanted} == wanted
 
 
 def test_at_saturation_latency_is_shown_and_not_judged(equal_load: Path) -> None:
@@ -176,12 +177,10 @@ def test_at_saturation_latency_is_shown_and_not_judged(equal_load: Path) -> None
     assert [side.name for side in sides] == ["text", "uncached"]
     table = compare(sides, reference)
     for key in ("latency_p99", "latency_neword_p99"):
-        row = table.row(key)
-        assert row is not None
+        row = known(table.row(key))
         assert not row.headline
         assert "closed loop" in row.notes[0]
-    asked = table.row("rate_asked")
-    assert asked is not None
+    asked = known(table.row("rate_asked"))
     assert (asked.view, asked.cells[0].value) == ("all", None)
 
 
@@ -204,12 +203,9 @@ def test_many_sides_are_sent_to_sweep_and_none_to_compare(as_published: Path, ex
         sweep(execution)
 
 
-def test_the_commands_end_with_2_and_one_line(
-    as_published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["sweep", str(tmp_path)]) == 2
-    assert main(["sweep", str(as_published), "--base", "nothing"]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 2
+def test_the_commands_end_with_2_and_one_line(as_published: Path, tmp_path: Path) -> None:
+    assert ask("sweep", tmp_path).status == 2
+    assert ask("sweep", as_published, "--base", "nothing").status == 2
 
 
 def test_new_orders_a_minute_are_rows_where_a_workload_counts_them(tmp_path: Path) -> None:
@@ -223,8 +219,7 @@ def test_new_orders_a_minute_are_rows_where_a_workload_counts_them(tmp_path: Pat
     ]
     path = make_execution(tmp_path / "x", {"oltp": [oltp(k) for k in range(3)], "tproc_c": orders}, "oltp")
     table = compare(*resolve([str(path)]))
-    nopm = table.row("nopm")
-    assert nopm is not None
+    nopm = known(table.row("nopm"))
     assert nopm.cells[1].value == 6001
     assert nopm.cells[0].value is None
     assert "whole mix" in nopm.notes[0]
@@ -244,3 +239,130 @@ def test_a_side_next_to_a_matrix_of_scenarios_is_one_more_column(tmp_path: Path)
     plans["ctx3-t4"]["cell"] = {"scenario": "simple", "threads": 4}
     report = sweep(make_execution(tmp_path / "y", sides, "simple-t1", plans, {"name": "insert-scaling"}))
     assert "ctx3-simple" in pivot(report, "throughput").columns, "two sides have the same scenario"
+
+
+Rates = dict[tuple[str, int], tuple[int, ...]]
+
+
+def made(path: Path, rates: Rates, **changed: Host) -> Path:
+    """Two servers by connection counts; each repeat's operations a second."""
+    return make_matrix(path, rates, "source", "versions", changed=changed)
+
+
+def crossover(path: Path) -> tuple[Crossover, str]:
+    report = sweep(path)
+    (result,) = report.crossovers
+    return result, report.sentences[-1]
+
+
+def test_an_order_that_turns_is_a_crossover_between_its_neighbours(tmp_path: Path) -> None:
+    rates: Rates = {("old", 2): (500, 503, 498), ("old", 8): (900, 905, 897), ("old", 32): (900, 904, 899)}
+    rates |= {("new", 2): (450, 453, 449), ("new", 8): (899, 906, 898), ("new", 32): (990, 996, 988)}
+    path = made(tmp_path / "x", rates)
+    result, text = crossover(path)
+    assert (result.column, result.against, result.verdict) == ("new", "old", "crossover")
+    assert [at.sign for at in result.at] == [-1, 0, 1]
+    # significant counts on both sides of an inconclusive one
+    assert result.between == (("2", "32"),)
+    assert result.at[0].ratio == pytest.approx(450 / 500, rel=2e-3)
+    assert text.startswith("Crossover between 2 and 32 connections: new / old is 0.90")
+    told = json.loads(RENDERERS["json"](sweep(path)))
+    assert told["crossovers"][0]["verdict"] == "crossover"
+    beside = next(pivot for pivot in told["pivots"] if pivot["key"] == "beside")
+    assert beside["cells"][2][0] == pytest.approx(1.1, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("repeats", "why"),
+    [((900, 1100, 960), "not significant at 2"), ((900, 940), "fewer than 3 repeats at 2, 32")],
+)
+def test_a_change_of_sign_that_may_be_chance_is_inconclusive(
+    tmp_path: Path, repeats: tuple[int, ...], why: str
+) -> None:
+    even = (1000, 1001, 999)[: len(repeats)]
+    ahead = (1100, 1102, 1099)[: len(repeats)]
+    rates: Rates = {("old", 2): even, ("old", 32): even, ("new", 2): repeats, ("new", 32): ahead}
+    result, text = crossover(made(tmp_path / "x", rates))
+    assert (result.verdict, result.between) == ("inconclusive", ())
+    assert text.startswith(f"Crossover inconclusive, {why}")
+
+
+def test_a_column_that_stays_ahead_is_not_a_crossover(tmp_path: Path) -> None:
+    old, new = (1000, 1001, 999), (1100, 1102, 1099)
+    result, text = crossover(
+        made(tmp_path / "x", {("old", 2): old, ("old", 8): old, ("new", 2): new, ("new", 8): new})
+    )
+    assert result.verdict == "none"
+    assert text.startswith(
+        "No crossover: new has the higher throughput at every connection count: new / old is 1.1 ["
+    )
+
+
+def test_another_operation_is_not_put_beside(tmp_path: Path) -> None:
+    even = (1000, 1001, 999)
+    other = Host(operation="something else")
+    path = made(
+        tmp_path / "x",
+        {("old", 2): even, ("old", 8): even, ("new", 2): even, ("new", 8): even},
+        **{"new-t2": other, "new-t8": other},
+    )
+    assert sweep(path).crossovers == ()
+
+
+def test_equals_are_rarely_called_a_crossover(tmp_path: Path) -> None:
+    """The two columns are one: in a hundred sweeps of four counts hardly any is claimed."""
+    path = made(tmp_path / "x", {(s, t): (1000,) * 3 for s in ("old", "new") for t in (1, 2, 4, 8)})
+    swept = cells.read(path)
+    drawn = random.Random(7)
+    claimed = 0
+    for _ in range(100):
+        for cell in swept.cells:
+            for run in cell.runs:
+                run.quantities.put("load.events", drawn.gauss(1000, 30))
+        grid = {(str(cell.plan["threads"]), str(cell.plan["cell"]["source"])): cell for cell in swept.cells}
+        (one,) = crossovers(grid, ["1", "2", "4", "8"], ["old", "new"], "old")
+        claimed += one.verdict == "crossover"
+    assert claimed <= 5
+
+
+def versions(path: Path, server: str, rates: dict[int, tuple[int, ...]], **campaign: object) -> Path:
+    """An execution of one server at some connection counts."""
+    plans = {
+        f"oltp-t{t}": {"of": "oltp", "threads": t, "workload": "oltp_read_write", "cell": {"threads": t}}
+        for t in rates
+    }
+    sides = {
+        f"oltp-t{t}": [replace(Host(), seconds=4, events=rate) for rate in own] for t, own in rates.items()
+    }
+    made = make_execution(path, sides, "oltp-t2", plans, {"name": "versions", **campaign})
+    for file in made.glob("*/run.json"):
+        meta = json.loads(file.read_text(encoding="utf-8"))
+        write_json(file, meta | {"execution": path.name, "versions": {"server": server}})
+        write_manifest(file.parent)
+    return made
+
+
+def test_two_executions_are_two_servers(tmp_path: Path) -> None:
+    old = versions(tmp_path / "1", "mariadb 10.11.14", {2: (500, 503, 498), 16: (900, 905, 897)})
+    new = versions(tmp_path / "2", "mysql 9.7.4", {2: (450, 453, 449), 16: (990, 996, 988)})
+    report = sweep(old, None, new)
+    throughput = report.pivots[0]
+    assert (throughput.rows, throughput.columns) == (("2", "16"), ("mariadb 10.11.14", "mysql 9.7.4"))
+    (result,) = report.crossovers
+    assert (result.verdict, result.between) == ("crossover", (("2", "16"),))
+    # blocks of the same number belong to two executions: Welch's t, not a paired one
+    alone = stats.ratio((450, 453, 449), (500, 503, 498), paired=False)
+    assert result.at[0].p == pytest.approx(alone.p, rel=1e-6)
+    assert [warning for warning in report.warnings if "one after the other" in warning]
+    assert not [warning for warning in report.warnings if "differs from" in warning]
+
+
+def test_what_else_differs_between_two_executions_is_said(tmp_path: Path) -> None:
+    rates: dict[int, tuple[int, ...]] = {2: (500, 503, 498), 16: (900, 905, 897)}
+    old = versions(tmp_path / "1", "mysql 9.7.4", rates, phases={"warmup": 1, "measure": 4})
+    new = versions(tmp_path / "2", "mysql 9.7.4", rates, phases={"warmup": 9, "measure": 4})
+    report = sweep(old, None, new)
+    assert report.pivots[0].columns == ("1", "2")  # one version: labelled by their executions
+    assert f"{new} also differs from {old} in phases" in report.warnings
+    with pytest.raises(InputError, match="is given twice"):
+        sweep(old, None, old)

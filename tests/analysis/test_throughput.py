@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.series.series import Series, run_series
 from loadprint.statistics.bootstrap import bootstrap_noise
-from recordings import FIRST, REALTIME, SECOND, Host, make_run, write_table
+from recordings import FIRST, REALTIME, SECOND, Host, change_rows, make_run, write_table
 
 BEGIN = FIRST + SECOND // 2  # of the measure phase, which lasts 61 s
 COUNTS = ("events", "queries", "reads", "writes", "others")
@@ -78,25 +79,23 @@ def test_closing_rows_of_each_column_are_one_interval(tmp_path: Path) -> None:
     assert ask("compare", path, path).status == 0
 
 
-def test_a_line_that_came_late_changes_no_rate(tmp_path: Path) -> None:
-    ends = [1, 2, 4.0, 4.001, 5, 6]
-    measured, series = read(recording(tmp_path / "run", [(end, 100) for end in ends]))
-
-    assert measured.events_per_second.tolist() == pytest.approx([100] * 6, rel=0.01)
-    assert series.values.tolist() == pytest.approx([100] * 5, rel=0.01)
-
-
-def test_the_last_part_of_a_second_belongs_to_the_second_before(tmp_path: Path) -> None:
-    measured, _ = read(recording(tmp_path / "run", [(1, 100), (2, 100), (3, 100), (3.2, 20)]))
-
-    assert measured.events_per_second.tolist() == pytest.approx([100, 100, 100])
-
-
-def test_a_first_report_that_counts_from_before_the_window_is_a_gap(tmp_path: Path) -> None:
-    measured, series = read(recording(tmp_path / "run", [(3, 500), (13, 500), (23, 500), (33, 500)]))
-
-    assert np.isnan(series.values[0])
-    assert measured.events_per_second[1:].tolist() == pytest.approx([50, 50, 50])
+@pytest.mark.parametrize(
+    ("rows", "events", "charted"),
+    [
+        # a line that came late changes no rate
+        ([(end, 100) for end in (1, 2, 4.0, 4.001, 5, 6)], [100] * 6, [100] * 5),
+        # the last part of a second belongs to the second before
+        ([(1, 100), (2, 100), (3, 100), (3.2, 20)], [100] * 3, [100] * 3),
+        # a first report that counts from before the window is a gap
+        ([(3, 500), (13, 500), (23, 500), (33, 500)], [math.nan, 50, 50, 50], [math.nan, 50, 50, 50]),
+    ],
+)
+def test_rates_of_reports_at_odd_times(
+    tmp_path: Path, rows: list[Row], events: list[float], charted: list[float]
+) -> None:
+    measured, series = read(recording(tmp_path / "run", rows))
+    assert measured.events_per_second.tolist() == pytest.approx(events, rel=0.01, nan_ok=True)
+    assert series.values.tolist() == pytest.approx(charted, rel=0.01, nan_ok=True)
 
 
 def test_lengths_too_unlike_have_no_common_steps(tmp_path: Path) -> None:
@@ -108,20 +107,10 @@ def test_lengths_too_unlike_have_no_common_steps(tmp_path: Path) -> None:
 
 
 def test_missing_seconds_are_gaps(tmp_path: Path) -> None:
-    path = recording(tmp_path / "run", [(place + 1, 100 + place) for place in range(60)])
-    store = path / "load" / "throughput.parquet"
-    rows = [
-        {
-            "second": place,
-            "type": "event",
-            "monotonic_ns": BEGIN + (place + 1) * SECOND,
-            "events": 100 + place,
-        }
-        for place in range(60)
-        if place not in (0, 20, 21)
-    ]
-    rows[7]["events"] = None
-    write_table(store, rows, {"probe": "throughput", "shape": "table"})
+    rows = [(place + 1, None if place == 8 else 100 + place) for place in range(60)]
+    path = recording(tmp_path / "run", rows)
+    gaps = (0, 20, 21)
+    change_rows(path / "load/throughput.parquet", lambda row: None if row["second"] in gaps else row)
     measured, _ = read(path)
 
     result = measured.events_per_second

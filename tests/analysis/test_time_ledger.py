@@ -1,4 +1,4 @@
-"""Where time goes: the states of connection threads add up to the client's latency, or the rest is shown."""
+"""Where time goes: states of connection threads add up to the client's latency, or the rest is shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from loadprint.metrics.derived_ledger import BETWEEN, NOT_SUMMED, WAITING, name_of
 from loadprint.metrics.quantities import Quantities
 from loadprint.tables.table import Group, Row
-from reads import quantities, table_of
+from reads import known, quantities, table_of
 from recordings import (
     SECOND,
     Host,
@@ -19,6 +19,7 @@ from recordings import (
     change_column,
     change_json,
     change_rows,
+    counters,
     histogram,
     histograms,
     make_execution,
@@ -76,40 +77,31 @@ def states(
         "network_ns": NETWORK * OF_EXCHANGE,
         "overlap_ns": OVERLAP * OF_EXCHANGE,
     }
-    of_second |= {"ends": "both"} | exchanges
+    of_second |= exchanges
+    ends = of_second.pop("ends", "both")
+    of_threads = {("server", "connection", state): time for state, time in threads.items()}
+    of_threads |= {("server", "other", "other"): 30.0, ("server", "connection", "no connection"): 2.0}
+    of_threads |= {("load", "connection", state): time for state, time in load.items()}
+    of_threads |= {("load", "other", "sleep"): 2.0}
+    # the kernel's samples: 60 % of them in user mode, and not all of the time
+    kernel = {"user_ns": 3 * SECOND // 10, "system_ns": SECOND // 5}
 
     def rows(ticks: range) -> Tables:
-        of_threads = {("server", "connection", state): time for state, time in threads.items()}
-        of_threads |= {("server", "other", "other"): 30.0, ("server", "connection", "no connection"): 2.0}
-        of_threads |= {("load", "connection", state): time for state, time in load.items()}
-        of_threads |= {("load", "other", "sleep"): 2.0}
+        counted = {name: round(value) for name, value in of_second.items()}
         return {
-            "ebpf_exchanges": (
-                [
-                    {"tick": tick}
-                    | {
-                        name: value if isinstance(value, str) else round(value * tick)
-                        for name, value in of_second.items()
-                    }
-                    for tick in ticks
-                ],
-                {"shape": "table"},
-            ),
+            "ebpf_exchanges": (counters(ticks, counted, start=0, ends=ends), {"shape": "table"}),
             "ebpf_states": (
                 [
-                    {
-                        "tick": tick,
-                        "role": role,
-                        "threads": kind,
-                        "state": state,
-                        "time_ns": round(time * tick * SECOND),
-                        "count": 100 * tick,
-                        # the kernel's samples: 60 % of them in user mode, and not all of the time
-                        "user_ns": round(0.3 * tick * SECOND) if state == "on CPU" else None,
-                        "system_ns": round(0.2 * tick * SECOND) if state == "on CPU" else None,
-                    }
-                    for tick in ticks
+                    row if state == "on CPU" else row | dict.fromkeys(kernel)
                     for (role, kind, state), time in of_threads.items()
+                    for row in counters(
+                        ticks,
+                        {"time_ns": round(time * SECOND), "count": 100, **kernel},
+                        start=0,
+                        role=role,
+                        threads=kind,
+                        state=state,
+                    )
                 ],
                 {"shape": "table"},
             ),
@@ -422,31 +414,36 @@ def test_without_a_difference_in_latency_there_is_no_sentence(tmp_path: Path) ->
     assert not [one for one in compared.sentences if one.id == "time-difference"]
 
 
-def on_kernel(path: Path, *, irq_time: str | None, steal: int, stolen: float = 0.0) -> Quantities:
+def on_kernel(path: Path, *, irq_time: str | None, steal: int, stolen: float) -> Quantities:
     """A run on a kernel with this configuration, whose /proc/stat has this steal time since the boot."""
     run = make_run(path, host({**STATES, "stolen": stolen} if stolen else STATES))
     change_json(run / "server/fingerprint.json", cpu_accounting={"irq_time": irq_time})
     return quantities(change_column(run / "server/cpu.parquet", "steal", lambda _: steal))
 
 
-@pytest.mark.parametrize("irq_time", ["n", None])
-def test_without_accounting_stolen_time_is_not_zero_but_missing(tmp_path: Path, irq_time: str | None) -> None:
-    found = on_kernel(tmp_path / "run", irq_time=irq_time, steal=0)
-    assert found.get("ledger.stolen") is None
-    assert "CONFIG_IRQ_TIME_ACCOUNTING" in found.why("ledger.stolen")
-    # the rows on CPU contain it
-    assert found.values["ledger.server"].rate == pytest.approx(2.7)
-
-
-@pytest.mark.parametrize(("irq_time", "steal"), [("y", 0), ("n", 7)])
-def test_no_stolen_time_is_zero_where_it_is_accounted(tmp_path: Path, irq_time: str, steal: int) -> None:
-    found = on_kernel(tmp_path / "run", irq_time=irq_time, steal=steal)
-    assert found.values["ledger.stolen"].rate == 0.0
-
-
-def test_stolen_time_of_the_threads_shows_that_it_is_accounted(tmp_path: Path) -> None:
-    found = on_kernel(tmp_path / "run", irq_time=None, steal=0, stolen=0.1)
-    assert found.values["ledger.stolen"].rate == pytest.approx(0.1)
+@pytest.mark.parametrize(
+    ("irq_time", "steal", "stolen", "expected"),
+    [
+        # without accounting it is not zero, but missing
+        ("n", 0, 0.0, None),
+        (None, 0, 0.0, None),
+        ("y", 0, 0.0, 0.0),
+        ("n", 7, 0.0, 0.0),
+        # that of the threads shows that it is accounted
+        (None, 0, 0.1, 0.1),
+    ],
+)
+def test_stolen_time_is_known_where_the_kernel_accounts_it(
+    tmp_path: Path, irq_time: str | None, steal: int, stolen: float, expected: float | None
+) -> None:
+    found = on_kernel(tmp_path / "run", irq_time=irq_time, steal=steal, stolen=stolen)
+    if expected is None:
+        assert found.get("ledger.stolen") is None
+        assert "CONFIG_IRQ_TIME_ACCOUNTING" in found.why("ledger.stolen")
+        # the rows on CPU contain it
+        assert found.values["ledger.server"].rate == pytest.approx(2.7)
+    else:
+        assert found.values["ledger.stolen"].rate == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -459,3 +456,56 @@ def test_a_stopped_server_and_its_waits_for_memory_have_rows(
     assert found.values[f"ledger.{row}"].rate == pytest.approx(0.2)
     assert found.values["ledger.other"].rate == pytest.approx(0.05)
     assert found.values["ledger.server"].rate == pytest.approx(2.9)
+
+
+# of 21 s and 4 connections
+TYPES = {
+    "new_order": {"count": 2100, "latency_ms": {"mean": 20.0}},
+    "payment": {"count": 4200, "latency_ms": {"mean": 5.0}},
+}
+
+
+def group(path: Path, *results: dict[str, Any]) -> Group | None:
+    """The group of two sides, each with one result."""
+    sides = {name: [Host(result=result)] for name, result in zip(("one", "two"), results, strict=True)}
+    make_execution(path, sides, "one")
+    groups = table_of(path).groups
+    return next((group for group in groups if group.key == "connection_time"), None)
+
+
+def shares(shown: Group, column: int = 0) -> dict[str, float | None]:
+    return {row.label: row.cells[column].value for row in shown.rows}
+
+
+def test_the_types_and_the_rest_are_all_of_the_time(tmp_path: Path) -> None:
+    shown = known(group(tmp_path / "x", {"transactions": TYPES}, {"transactions": TYPES}))
+    assert shares(shown) == pytest.approx({"new_order": 50.0, "payment": 25.0, "between transactions": 25.0})
+    assert {row.view for row in shown.rows} == {"measured"}
+
+
+def test_an_open_loop_waits_without_a_connection(tmp_path: Path) -> None:
+    late = {kind: {**reported, "wait_ms_mean": 1.0} for kind, reported in TYPES.items()}
+    shown = known(group(tmp_path / "x", {"transactions": TYPES}, {"transactions": late}))
+    assert shares(shown, 1) == pytest.approx(
+        {"new_order": 47.5, "payment": 20.0, "between transactions": 32.5}
+    )
+
+
+def test_a_type_without_count_or_latency_has_the_reason(tmp_path: Path) -> None:
+    odd = TYPES | {"payment": {"count": 4200, "latency_ms": {}}, "delivery": {"count": 0, "latency_ms": {}}}
+    shown = known(group(tmp_path / "x", {"transactions": odd}, {"transactions": TYPES, "threads": None}))
+    assert shares(shown) == {
+        "new_order": pytest.approx(50.0),
+        "payment": None,
+        "delivery": 0.0,
+        "between transactions": None,
+    }
+    notes = {row.label: [cell.notes for cell in row.cells] for row in shown.rows}
+    reason = ("the generator does not report count and mean latency of payment",)
+    unknown = ("the generator does not report its connections",)
+    assert notes["payment"] == notes["between transactions"] == [reason, unknown]
+
+
+def test_one_type_needs_no_rows(tmp_path: Path) -> None:
+    alone = {"transactions": {"event": TYPES["payment"]}}
+    assert group(tmp_path / "x", alone, alone) is None

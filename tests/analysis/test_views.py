@@ -1,24 +1,27 @@
-"""Which rows are shown: as many as the published table has, all that have inputs, costs; names and widths."""
+"""Which rows are shown, of usual and of odd sides: names and widths, a run with itself, a whole host."""
 
 from __future__ import annotations
 
 import csv
 import io
-import subprocess
-import sys
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from conftest import insert, oltp
-from every_table import complete_host
+from damage import ask
+from every_table import complete_host, every_table
+from loadprint.metrics.gather import NO_RECORDER
+from loadprint.reading.recording import read_object
 from loadprint.rendering import layout, render_text
 from loadprint.rendering.footnotes import Footnotes
 from loadprint.rendering.layout import Layout
 from loadprint.tables import views
+from loadprint.tables.rows import NO_DEVICE
 from loadprint.tables.table import Table
 from reads import known, table_of
-from recordings import Host, make_execution, make_run
+from recordings import Host, change_json, make_execution, make_run, write_manifest
 
 LABEL = 32
 
@@ -95,12 +98,11 @@ def test_an_interface_that_one_side_did_not_use_has_no_ratio(tmp_path: Path) -> 
 
 
 def test_the_command_shows_the_view_that_is_asked_for(tmp_path: Path) -> None:
-    runs = [str(make_run(tmp_path / "a", oltp())), str(make_run(tmp_path / "b", insert()))]
+    runs = make_run(tmp_path / "a", oltp()), make_run(tmp_path / "b", insert())
 
     def rows(*words: str) -> set[str]:
-        command = [sys.executable, "-m", "loadprint", "compare", *runs, "--format", "csv", *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return {row["metric"] for row in csv.DictReader(io.StringIO(done.stdout))}
+        text = ask("compare", *runs, "--format", "csv", *words).out
+        return {row["metric"] for row in csv.DictReader(io.StringIO(text))}
 
     usual, everything, per_op = rows(), rows("--all"), rows("--per-op")
     assert per_op < everything
@@ -136,3 +138,66 @@ def test_statements_that_a_generator_does_not_count_are_the_servers_on_all_sides
         assert known(row.versus[1]).centre == pytest.approx(1)
     bought = known(table.row("statements_per_CPU-second"))
     assert bought.cells[1].value == pytest.approx(500 / 0.12)
+
+
+def test_a_run_on_two_sides_is_warned_of(tmp_path: Path) -> None:
+    made = {"oltp": [oltp(k) for k in (0, 1, 2)], "insert": [insert(k) for k in (0, 1, 2)]}
+    execution = make_execution(tmp_path / "x", made, "oltp")
+    said = "contain the same run"
+    assert not [text for text in table_of(execution).warnings if said in text]
+    [warning] = [text for text in table_of(f"{execution}:oltp", f"{execution}:oltp").warnings if said in text]
+    runs = ", ".join(run["id"] for run in _planned(execution, "oltp"))
+    assert (
+        warning == f"oltp#1 and oltp#2 contain the same runs {runs}: a run compared with itself shows nothing"
+    )
+    one = execution / _planned(execution, "oltp")[0]["id"]
+    [warning] = [text for text in table_of(execution, one).warnings if said in text]
+    assert "contain the same run b" in warning
+
+
+def _planned(execution: Path, side: str) -> list[dict[str, str]]:
+    return [run for run in read_object(execution / "execution.json")["runs"] if run["side"] == side]
+
+
+def test_sets_are_named_in_the_order_of_the_sides(tmp_path: Path) -> None:
+    """The whole host before a set: title and rows of the CPU sets show it."""
+    whole = make_run(tmp_path / "whole", Host(), roles={"server": {"host": "db1"}})
+    change_json(whole / "server/fingerprint.json", cpusets={})
+    pinned = make_run(tmp_path / "pinned", Host())
+    own = table_of(pinned, make_run(tmp_path / "other", Host()))
+    [title] = [group.title for group in own.groups if group.key == "cpu_server"]
+    cpus = title.partition("(")[2].rstrip(")")
+    assert "|" not in cpus
+    for words, order in (
+        ((whole, pinned), f"whole host | {cpus}"),
+        ((pinned, whole), f"{cpus} | whole host"),
+    ):
+        table = table_of(*words)
+        [title] = [group.title for group in table.groups if group.key == "cpu_server"]
+        assert title == f"CPU, server's set ({order})"
+        row = known(table.row("interrupts_server"))
+        assert list(row.notes) == [f"on the CPUs of each side's set: {order}"]
+    interrupts = known(own.row("interrupts_server"))
+    assert interrupts.notes == ()
+
+
+def test_what_nobody_told_is_left_out(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / name, Host(), seed=seed) for name, seed in (("a", None), ("b", 7))]
+    facts = dict(table_of(*runs).facts)
+    assert facts["seed"] == "7"
+    assert "None" not in render_text.render(views.usual(table_of(*runs)))
+
+
+def test_a_run_without_recorder_has_one_reason_for_all_rows_of_the_host(tmp_path: Path) -> None:
+    """Next to a run with every table, and alone; one footnote for each quantity were 87."""
+    bare = make_run(tmp_path / "bare", Host())
+    shutil.rmtree(bare / "server")
+    write_manifest(bare)
+    full = make_run(tmp_path / "full", Host(more=every_table))
+    for words in ((bare, full), (bare, bare)):
+        rows = table_of(*words).rows
+        reasons = {note for row in rows for note in row.cells[0].notes if row.cells[0].value is None}
+        other = {text for text in reasons if "generator" not in text and text != NO_DEVICE}
+        assert NO_RECORDER in other
+        assert [text for text in other if "in the recording" in text] == []
+        assert len(other) < 8, sorted(other)

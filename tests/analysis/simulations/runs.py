@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import scipy.stats
 from loadprint.metrics.derived import rate
-from loadprint.metrics.gather import Measured
-from loadprint.metrics.quantities import Quantities
-from loadprint.reading.recording import Run
 from loadprint.statistics import stats
 from loadprint.tables.marks import marked_rows
 from loadprint.tables.rows import Column, RowBuilder
 from loadprint.tables.table import Row
+from reads import repeat_of
 
 from simulations.series import Floats, Random, noise
 
@@ -83,7 +80,10 @@ def _judged(random: Random, rows: int, headlines: int, repeats: int) -> Sequence
     for name in ("a", "b"):
         shared = random.normal(0, 0.02, (repeats, 1))
         values = np.exp(shared + random.normal(0, 0.02, (repeats, rows)))
-        runs = tuple(_run(name, each) for each in values.tolist())
+        runs = tuple(
+            repeat_of({f"q.{place}": value for place, value in enumerate(each)}, name)
+            for each in values.tolist()
+        )
         columns.append(Column(name, runs, paired=False))
     builder = RowBuilder(columns, 0)
     metrics = [rate(f"row{place}", f"row {place}", "1", "", f"q.{place}") for place in range(rows)]
@@ -92,11 +92,3 @@ def _judged(random: Random, rows: int, headlines: int, repeats: int) -> Sequence
         for place, row in enumerate(builder.rows(metrics))
     ]
     return marked_rows(built, [place < headlines for place in range(rows)], builder)
-
-
-def _run(name: str, values: Sequence[float]) -> Measured:
-    quantities = Quantities()
-    for place, value in enumerate(values):
-        quantities.put(f"q.{place}", value)
-    run = Run(Path(name), {}, None, None, {}, None)
-    return Measured(run, quantities, None, None, None, np.empty(0))

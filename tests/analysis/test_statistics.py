@@ -1,0 +1,369 @@
+"""Statistics against SciPy and arch, of any series in every unit, and plans in a table."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import astuple
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+from arch.bootstrap import StationaryBootstrap, optimal_block_length
+from loadprint.commands.qualify.levels import Levels, levels
+from loadprint.rendering import render_json
+from loadprint.series import spikes
+from loadprint.series.series import Series
+from loadprint.statistics import bootstrap, gaps, stats
+from loadprint.statistics.bootstrap import bootstrap_noise
+from loadprint.statistics.trend import mser5, trend
+from loadprint.tables.table import Table
+from numpy.typing import NDArray
+from reads import known, table_of
+from recordings import Host, make_execution
+
+X, Y = [12.1, 12.9, 12.4, 13.3], [10.0, 10.9, 10.2, 10.4]
+
+
+def test_the_interval_of_a_mean_is_scipys() -> None:
+    result = stats.t_interval(X)
+    interval = scipy.stats.t.interval(0.95, 3, np.mean(X), scipy.stats.sem(X))
+    assert (result.centre, result.low, result.high) == pytest.approx((np.mean(X), *interval))
+    assert stats.t_interval(X[:2]).low is None
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_interval_of_a_ratio_is_scipys(paired: bool) -> None:
+    """Student's t of the differences, or Welch's."""
+    x, y = np.log(X), np.log(Y if paired else Y[:3])
+    expected = scipy.stats.ttest_rel(x, y) if paired else scipy.stats.ttest_ind(x, y, equal_var=False)
+    result = stats.ratio(np.exp(x).tolist(), np.exp(y).tolist(), paired=paired)
+    assert result.p == pytest.approx(expected.pvalue)
+    assert (result.low, result.high) == pytest.approx(tuple(np.exp(expected.confidence_interval(0.95))))
+
+
+def test_two_repeats_give_no_interval() -> None:
+    result = stats.ratio(X[:2], Y[:2], paired=True)
+    assert result.centre == pytest.approx(math.sqrt(X[0] * X[1] / Y[0] / Y[1]))
+    assert (result.low, result.high, result.p) == (None, None, None)
+
+
+def test_equal_runs_are_equal() -> None:
+    assert stats.ratio([2.0] * 3, [2.0] * 3, paired=True) == stats.Estimate(1.0, 1.0, 1.0, 1.0)
+
+
+def test_no_interval_is_narrower_than_rounding_makes_it() -> None:
+    """Three runs a side in neighbouring buckets of 8 an octave: 38.9 and 43 may be one and the same 41."""
+    alike = stats.ratio([43.0] * 3, [38.9] * 3, paired=True, rounding=0.0625)
+    worst = (1 / (1 - 0.0625)) ** 2
+    assert alike.low == pytest.approx(43 / 38.9 / worst)
+    assert alike.high == pytest.approx(43 / 38.9 * worst)
+    assert known(alike.p) > 0.05
+    apart = stats.ratio([86.0] * 3, [38.9] * 3, paired=True, rounding=0.0625)
+    assert known(apart.low) > 1
+    assert 0 < known(apart.p) < 0.05
+    assert stats.ratio(X, Y, paired=True, rounding=1e-6) == stats.ratio(X, Y, paired=True)
+
+
+def test_the_sampling_error_is_a_floor_because_the_spread_of_runs_contains_it() -> None:
+    alone = stats.ratio(X, Y, paired=True)
+    assert stats.ratio(X, Y, paired=True, sampling=1e-3) == alone
+    equal = stats.ratio([2.2] * 3, [2.0] * 3, paired=True, sampling=0.1)
+    low, high = np.exp(math.log(1.1) + 0.1 * scipy.stats.norm.ppf([0.025, 0.975]))
+    assert (equal.low, equal.high) == pytest.approx((low, high))
+    assert equal.p == pytest.approx(2 * scipy.stats.norm.sf(math.log(1.1) / 0.1))
+    same = stats.difference([2.0] * 3, [2.0] * 3, paired=True, sampling=0.1)
+    assert (same.low, same.high, same.p) == pytest.approx((-0.196, 0.196, 1.0), abs=1e-4)
+
+
+@pytest.mark.parametrize("of_runs", [0.0, 0.05])
+def test_intervals_of_sampled_values_contain_the_truth(of_runs: float) -> None:
+    """2000 comparisons of two equal sides, 3 runs each, whose spread is sampling, or half of it."""
+    sampling = 0.05
+    draws = np.random.default_rng(11).normal(0.0, math.hypot(sampling, of_runs), (2000, 2, 3))
+    of_means = sampling * math.sqrt(2 / 3)
+    estimates = [stats.difference(x, y, paired=False, sampling=of_means) for x, y in draws]
+    inside = np.mean([each.low is not None and each.low <= 0 <= (each.high or 0.0) for each in estimates])
+    assert 0.95 <= inside < 0.99
+    rejected = np.mean([each.p is not None and each.p < 0.05 for each in estimates])
+    assert rejected == pytest.approx(1 - inside)
+
+
+def test_benjamini_hochberg_is_scipys() -> None:
+    p = np.random.default_rng(3).beta(0.4, 2.0, 60)
+    expected = scipy.stats.false_discovery_control(p) <= 0.05
+    assert stats.benjamini_hochberg(p.tolist()) == expected.tolist()
+    assert 0 < sum(expected) < 60
+    assert stats.benjamini_hochberg([]) == []
+
+
+def test_the_slope_is_theil_sens() -> None:
+    random = np.random.default_rng(5)
+    series = 1000 + 2.0 * np.arange(100) + random.normal(0, 20, 100)
+    result = known(trend(series))
+    assert result.slope == pytest.approx(scipy.stats.theilslopes(series).slope * 100 / series.mean())
+    assert result.slope_low < 0.18 < result.slope_high
+    assert result.drifts
+
+
+def test_without_memory_the_interval_is_about_that_of_least_squares() -> None:
+    """Wider by the second look (97.5 %) and the caution, but not by half."""
+    series = 1000 + np.random.default_rng(6).normal(0, 20, 119)
+    result, line = known(trend(series)), scipy.stats.linregress(np.arange(119), series)
+    plain = 2.3 * line.stderr * 119 / series.mean()
+    assert plain < (result.slope_high - result.slope_low) / 2 < 1.5 * plain
+
+
+def test_long_series_are_averaged_first() -> None:
+    series = 1000 + 0.05 * np.arange(3600) + np.random.default_rng(5).normal(0, 100, 3600)
+    result = known(trend(series))
+    assert result.samples == 3600
+    assert result.slope == pytest.approx(180 / series.mean(), rel=0.15)
+
+
+def test_a_series_without_noise_drifts_or_does_not() -> None:
+    flat, line = known(trend(np.full(60, 250.0))), known(trend(np.linspace(90, 110, 60)))
+    assert (flat.slope, flat.slope_low, flat.slope_high, flat.drifts) == (0.0, 0.0, 0.0, False)
+    assert line.drifts
+
+
+def test_a_warm_up_is_detected_by_its_thirds() -> None:
+    time = (np.arange(300) + 0.5) / 300
+    result = known(trend(1 - 0.5 * np.exp(-time / 0.05) + np.random.default_rng(2).normal(0, 0.02, 300)))
+    assert result.drifts
+    assert result.worst[0] == result.thirds > 2 * result.slope
+
+
+def test_too_short_or_empty_series_have_no_trend() -> None:
+    assert trend(np.ones(9)) is None
+    assert trend(np.zeros(60)) is None
+    assert trend(np.empty(0)) is None
+
+
+def test_mser_cuts_a_warm_up_and_nothing_else() -> None:
+    noise = np.random.default_rng(1).normal(0, 1, 400)
+    warm = 100 + noise
+    warm[:60] -= np.linspace(80, 0, 60)
+    assert 40 <= (mser5(warm) or 0) <= 80
+    assert mser5(np.ones(100)) is None
+
+
+Floats = NDArray[np.float64]
+LENGTHS = (0, 1, 2, 9, 10, 11, 31, 60, 250, 700)
+
+
+def odd(random: np.random.Generator, n: int) -> Iterator[Floats]:
+    """Series of `n` samples with every kind of value."""
+    base = random.normal(1000, 100, n)
+    yield from (np.full(n, value) for value in (0.0, 1.0, 0.1, 1e308, 5e-324, np.nan, np.inf, -np.inf))
+    yield from (base * unit for unit in (1.0, 1e-90, 1e-300, 1e305))
+    yield 500 + base * 1e-13
+    for share in (0.02, 0.3, 0.9):
+        yield np.where(random.random(n) < share, np.nan, base)
+        yield np.where(random.random(n) < share, np.inf, base)
+        yield np.where(random.random(n) < share, 1e308, base)
+        yield np.where(random.random(n) < share, 0.0, base * 1e-90)
+
+
+def results(series: Floats) -> list[object]:
+    """All that is worked out of one series."""
+    middle, n = np.arange(0.5, len(series), dtype=np.float64), len(series)
+    burst = np.where((middle > 10) & (middle < 16), 5000.0, 100.0)
+    keys = {
+        spikes.FLUSHED: Series("f", "f", "1", middle, burst),
+        spikes.AGE: Series("a", "a", "1", middle, np.full(n, 9.0)),
+        spikes.CAPACITY: Series("c", "c", "1", middle, np.full(n, 10.0)),
+        spikes.EVENTS: Series("e", "e", "1", middle, series, np.full(n, 0.5)),
+    }
+    return [
+        bootstrap_noise(series, draws=50),
+        trend(series),
+        trend(np.array([series, series])),
+        mser5(series),
+        levels(series, 30),
+        levels(series, 30, step_s=10.0),
+        *spikes.find(keys),
+    ]
+
+
+def numbers(result: list[object]) -> list[float]:
+    """Every number of some results."""
+    flat: list[float] = []
+    for each in result:
+        if isinstance(each, int | float):
+            flat.append(float(each))
+        elif isinstance(each, tuple | list):
+            flat += numbers(list(each))
+        elif each is not None and not isinstance(each, str):
+            flat += numbers(list(astuple(each)))  # type: ignore[call-overload]
+    return flat
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_nothing_in_a_series_is_an_error(n: int) -> None:
+    random = np.random.default_rng(41)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for series in odd(random, n):
+            result = numbers(results(series))
+            assert all(math.isfinite(value) for value in result), (series[:5], result)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-90, 1e3, 1e300])
+def test_the_unit_changes_nothing_but_levels(unit: float) -> None:
+    series = np.random.default_rng(42).normal(1000, 100, 300) * np.where(np.arange(300) < 150, 1.0, 0.6)
+    series[[7, 40]] = np.nan
+    for one, two in zip(results(series), results(series * unit), strict=True):
+        if isinstance(one, Levels):
+            assert isinstance(two, Levels)
+            assert [two.burst, two.sustained] == pytest.approx([one.burst * unit, one.sustained * unit])
+            assert [step.after for step in two.steps] == pytest.approx(
+                [step.after * unit for step in one.steps]
+            )
+            assert two.sustained_from == one.sustained_from
+        else:
+            assert numbers([two]) == pytest.approx(numbers([one]), rel=1e-6, abs=1e-9)
+
+
+def test_a_few_gaps_change_little() -> None:
+    random = np.random.default_rng(43)
+    series = 1000 + 2.0 * np.arange(200) + random.normal(0, 20, 200)
+    holed = series.copy()
+    holed[random.choice(200, 12, replace=False)] = np.nan
+    whole, some = known(trend(series)), known(trend(holed))
+    assert some.slope == pytest.approx(whole.slope, abs=0.01)
+    assert some.drifts
+    plain, noise = known(bootstrap_noise(series)), known(bootstrap_noise(holed))
+    assert noise == pytest.approx(plain, rel=0.3)
+
+
+def test_a_series_that_is_mostly_gaps_has_no_order_in_time() -> None:
+    series = np.where(np.arange(300) % 5 == 0, np.nan, 1000.0)
+    assert gaps.filled(series) is None
+    assert trend(series) is None
+    assert mser5(series) is None
+    assert levels(series, 30) is None
+
+
+def test_levels_of_reports_every_ten_seconds_are_in_seconds() -> None:
+    series = np.concatenate((np.full(40, 900.0), np.full(60, 500.0)))
+    series[3] = np.nan
+    result = known(levels(series, 30, step_s=10.0))
+    assert (result.burst, result.burst_s) == (900.0, 30)
+    assert (result.sustained, result.sustained_from) == (500.0, 400)
+    assert [step.second for step in result.steps] == [400]
+
+
+NEAR = [11.9, 12.6, 12.5, 12.8]
+
+
+def autoregressive(samples: int, autocorrelation: float, seed: int) -> NDArray[np.float64]:
+    random = np.random.default_rng(seed)
+    series = random.normal(0, 1, samples)
+    for i in range(1, samples):
+        series[i] += autocorrelation * series[i - 1]
+    return 100 + series
+
+
+@pytest.mark.parametrize("autocorrelation", [0.0, 0.5, 0.8, -0.4])
+@pytest.mark.parametrize("samples", [15, 60, 200, 600])
+def test_the_block_length_is_archs(samples: int, autocorrelation: float) -> None:
+    series = autoregressive(samples, autocorrelation, seed=samples)
+    expected = max(1.0, float(optimal_block_length(series)["stationary"].iloc[0]))
+    assert bootstrap.block_length(series) == pytest.approx(expected)
+
+
+def test_the_spread_is_the_closed_form_of_politis_and_romano() -> None:
+    series = autoregressive(120, 0.6, seed=9)
+    n, p, centred = 120, 1 / 7.0, series - series.mean()
+    circular = [float((centred * np.roll(centred, lag)).mean()) for lag in range(n)]
+    variance = circular[0] + 2 * sum((1 - i / n) * (1 - p) ** i * circular[i] for i in range(1, n))
+    result = bootstrap.stationary_means(series, 1 / p, 20_000, np.random.default_rng(4))
+    assert result.var() == pytest.approx(variance / n, rel=0.05)
+
+
+def test_noise_is_of_the_size_that_white_noise_has_and_grows_with_memory() -> None:
+    white, slow = (autoregressive(600, autocorrelation, seed=5) for autocorrelation in (0.0, 0.8))
+    noise, slower = known(bootstrap.bootstrap_noise(white)), known(bootstrap.bootstrap_noise(slow))
+    assert noise == pytest.approx(1.96 * 0.01 / math.sqrt(600), rel=0.2)
+    assert slower > 2.5 * noise
+    assert noise == bootstrap.bootstrap_noise(white)  # the seed is fixed
+
+
+def test_long_series_are_averaged_and_as_noisy() -> None:
+    series = autoregressive(3600, 0.5, seed=6)
+    noise = known(bootstrap.bootstrap_noise(series))
+    expected = 1.96 * StationaryBootstrap(16, series, seed=2).apply(np.mean, 1000).std() / 100
+    assert noise == pytest.approx(expected, rel=0.2)
+
+
+def test_too_short_or_zero_series_have_no_noise() -> None:
+    assert bootstrap.bootstrap_noise(np.ones(9)) is None
+    assert bootstrap.bootstrap_noise(np.zeros(60)) is None
+    assert bootstrap.block_length(np.full(60, 5.0)) == 1.0
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_planned_repeats_decide(paired: bool) -> None:
+    """As many runs more, of the same mean and spread, make the interval exclude 1; one less does not."""
+    more = known(stats.repeats_to_decide(X, NEAR, paired=paired))
+    assert more > 0
+    centre = float(np.mean(np.log(X)) - np.mean(np.log(NEAR)))
+    spread = np.var(np.log(X) - np.log(NEAR), ddof=1)
+    variance = spread if paired else np.var(np.log(X), ddof=1) + np.var(np.log(NEAR), ddof=1)
+    for repeats, told in ((len(X) + more, True), (len(X) + more - 1, False)):
+        freedom = repeats - 1 if paired else 2 * repeats - 2
+        half = scipy.stats.t.ppf(0.975, freedom) * math.sqrt(variance / repeats)
+        assert (half < centre) == told
+
+
+def test_a_decided_comparison_needs_none_and_an_equal_one_never_ends() -> None:
+    assert stats.repeats_to_decide(X, [x / 2 for x in X], paired=True) == 0
+    assert stats.repeats_to_decide([1.0, 1.1, 0.9], [1.0, 1.1, 0.9], paired=False) is None
+    assert stats.repeats_to_decide([1.0], [2.0], paired=False) is None
+    assert stats.repeats_to_decide([1.0, 0.0], [2.0, 1.0], paired=False) is None
+
+
+def test_what_a_number_of_repeats_would_tell() -> None:
+    """The inverse of planning: the planned repeats just detect the observed difference."""
+    more = known(stats.repeats_to_decide(X, NEAR, paired=False))
+    seen = math.exp(float(np.mean(np.log(X)) - np.mean(np.log(NEAR)))) - 1
+    enough = known(stats.detectable_difference(X, NEAR, len(X) + more, paired=False))
+    assert enough < seen <= known(stats.detectable_difference(X, NEAR, len(X) + more - 1, paired=False))
+
+
+def compared(path: Path, a: list[int], b: list[int]) -> Table:
+    """Two sides whose repeats reach the given operations a second."""
+    sides = {name: [Host(events=events) for events in reached] for name, reached in (("a", a), ("b", b))}
+    return table_of(make_execution(path, sides, "a"))
+
+
+def test_an_undecided_ratio_says_how_many_more_repeats(tmp_path: Path) -> None:
+    a, b = [100, 104, 97], [103, 101, 106]
+    table = compared(tmp_path / "x", a, b)
+    (plan,) = table.plans
+    assert plan.row == "operations"
+    assert plan.more == stats.repeats_to_decide(b, a, paired=True)
+    ratio = stats.ratio(b, a, paired=True).centre
+    assert plan.apart == pytest.approx(ratio - 1)
+    assert any(line.startswith(f"b: {plan.more} more repeats per side would detect") for line in table.method)
+    assert json.loads(render_json.render(table))["plans"][0]["more"] == plan.more
+
+
+def test_one_repeat_can_only_hope(tmp_path: Path) -> None:
+    """By what the seconds show two more repeats are the least: runs differ by more than that."""
+    table = compared(tmp_path / "x", [100], [103])
+    (plan,) = table.plans
+    assert (plan.more, plan.basis) == (2, "within runs")
+    assert any("at best" in line for line in table.method)
+    assert 0 < plan.apart < 0.1
+
+
+def test_a_series_too_short_has_neither_noise_nor_drift(tmp_path: Path) -> None:
+    sides = {name: [Host(seconds=5, events=100 + k) for k in (0, 1, 2)] for name in ("a", "b")}
+    table = table_of(make_execution(tmp_path / "x", sides, "a"))
+    assert [(head.noise, head.drift) for head in table.sides] == [(None, None)] * 2
+    assert not {"noise", "drift"} & dict(table.facts).keys()
