@@ -289,7 +289,7 @@ CPU = {"cpu": "all", "usr": 50.0, "sys": 10.0, "iowait": 0.0, "steal": 0.0, "idl
 
 
 def test_names_of_older_and_newer_versions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """sysstat 10.1.5 to 11.1.3 (RHEL 7, Debian 9), and the key that 12.7.6 has renamed."""
+    """Keys of sysstat 10.1.5 to 11.1.3 (RHEL 7, Debian 9), and the key that 12.7.6 has renamed."""
     disk = {
         "disk-device": "vda",
         "tps": 40.0,
