@@ -34,7 +34,7 @@ pub fn result_json(
         let value = json!({
             "count": totals.latency.count(),
             "latency_ms": latency_json(totals, percentile)?,
-            "wait_ms_mean": wait_ms_mean(totals),
+            "wait_ms_mean": mean_ms(totals.get(Counter::WaitNs), totals),
             "errors_by_code": by_code(outcome.errors.iter().filter(|((of, _), _)| *of == kind)),
         });
         transactions.insert((*name).to_owned(), value);
