@@ -75,11 +75,12 @@ fn section(entry: &ProbeEntry, page: &mut String) {
 }
 
 fn row(column: &Column, page: &mut String) {
-    let kind = match column.kind {
-        Kind::Counter => "counter",
-        Kind::Gauge => "gauge",
-        Kind::Histogram => "histogram",
-        Kind::Info => "info",
+    let kind = match (column.kind, column.bits) {
+        (Kind::Counter, Some(bits)) => &format!("counter, {bits} bits"),
+        (Kind::Counter, None) => "counter",
+        (Kind::Gauge, _) => "gauge",
+        (Kind::Histogram, _) => "histogram",
+        (Kind::Info, _) => "info",
     };
     let better = match column.better {
         Better::Higher => "higher",

@@ -81,8 +81,12 @@ class Columns:
         return (max(stamps) - min(stamps)) / 1e9
 
     def number(self, name: str) -> float | None:
-        """A number of result.json, a server variable, or of the fingerprint."""
+        """A number of result.json, a server variable, of the fingerprint, or of the CPUs of a set."""
         table, _, rest = name.partition(".")
+        if rest.endswith(".CPUs"):
+            listed = {row["cpu"] for row in self.table("cpu")[0]} - {"all"}
+            side = rest.removesuffix(".CPUs")
+            return float(len(listed if side == "host" else listed & self.cpus(side))) or None
         if name in ("HZ", "page_size"):
             return float(self.fingerprint.get({"HZ": "user_hz"}.get(name, name)) or {"page_size": 4096}[name])
         found: Any = self.result if table == "load" else self.server["variables"]

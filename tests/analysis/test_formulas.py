@@ -134,7 +134,7 @@ class Formula:
     def _column(self, name: str, *, increase: bool) -> Amount | None:
         if increase:
             return self.columns.increase(name)
-        if name.partition(".")[0] in ("load", "variables", "HZ", "page_size"):
+        if name.partition(".")[0] in ("load", "variables", "HZ", "page_size") or name.endswith(".CPUs"):
             number = self.columns.number(name)
             return None if number is None else Amount(np.array([number]))
         return self.columns.readings(name)

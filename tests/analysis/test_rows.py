@@ -124,6 +124,7 @@ def test_busy_rows_count_only_busy_steps() -> None:
     for state in derived_cpu.CPU_STATES:
         steps = float(ticks.get(state, 0))
         quantities.put(f"cpu.server.{state}", steps / 2000, steps, cut=True)
+    quantities.put("cpu.server.cores", 1)
     run = repeat_of(quantities)
     result = {metric.label: evaluate(metric, run) for metric in derived_cpu.cpu_metrics("server")[:5]}
     assert {label: round(value or 0.0, 3) for label, (value, _) in result.items()} == {

@@ -12,7 +12,7 @@ IOWAIT = "iowait: the CPU was idle while an I/O was pending; a busy CPU has no i
 # busy = total - idle - iowait - steal; guest time is inside user (/proc/stat, proc(5))
 KERNEL = ("system", "irq", "softirq")
 BUSY = (*KERNEL, "user", "nice")
-UTILISATION = "100 × {0+1+2+3+4} / CPUs"  # of busy_times
+UTILISATION = "100 × {0+1+2+3+4} / {5}"  # of the times of BUSY
 
 
 def share(*times: float) -> float:
@@ -50,7 +50,7 @@ def _set_metrics(side: str) -> tuple[Metric, ...]:
             "%",
             times_of(side, state),
             share,
-            "100 × {0} / CPUs",
+            "100 × {0} / {1}",
             footnote=IOWAIT if state == "iowait" else "",
             view="always" if state in plain else "nonzero",
         )
@@ -84,7 +84,7 @@ def _set_metrics(side: str) -> tuple[Metric, ...]:
         "%",
         times_of(side, *KERNEL),
         share,
-        "100 × {0+1+2} / CPUs",
+        "100 × {0+1+2} / {3}",
         coarse=len(KERNEL),
         view="all",
     )

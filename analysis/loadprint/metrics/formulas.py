@@ -33,6 +33,7 @@ EXPRESSIONS: tuple[tuple[str, str, str], ...] = (
     (r"host\.(\w+)", PER_SECOND, r"cpu.all.\1"),
     (r"process\.(\w+)\.cpu", CPU_TIME, r"process.\1.(utime + stime)"),
     (r"process\.(\w+)\.rss", "page_size × max({})", r"process.\1.rss"),
+    (r"cpu\.(\w+)\.cores", "{}", r"cpu.\1.CPUs"),
     (r"(?:cpu|process)\..+", CPU_TIME, r"\g<0>"),
     (r"(?:interrupts|softirqs)\..+", PER_SECOND, r"\g<0>.count"),
     (r"pressure\.([a-z]+)_([a-z]+)", "Δ{} / 10⁶ / s", r"pressure.\1.\2.total_us"),
