@@ -41,7 +41,7 @@ pub struct MysqlOptions {
     pub mysql_defaults_file: Option<PathBuf>,
     /// TLS mode; off means disabled, on means required [default: the option file, verify_ca with a
     /// CA, else preferred].
-    #[arg(long, value_name = "MODE", value_enum)]
+    #[arg(long, value_name = "MODE", value_enum, ignore_case = true)]
     pub mysql_ssl: Option<Ssl>,
     /// Certificate of the CA, for verify_ca and verify_identity.
     #[arg(long, value_name = "FILE")]

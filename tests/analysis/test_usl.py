@@ -98,8 +98,29 @@ def test_what_was_not_measured_is_left_out_and_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "x"),
+    [
+        ("threads;tps\n1;998,5\n2;1950,25\n4;3700\n", (998.5, 1950.25, 3700)),
+        ("threads;tps\n1;998\n2;1,950\n", (998, 1.95)),
+        ("threads;tps\n1;998\n2;1.950,25\n", (998, 1950.25)),
+        ("threads;tps\n1;998.5\n2;1950.25\n", (998.5, 1950.25)),
+        ("threads\ttps\n1\t998,5\n2\t1,950\n", (998.5, 1.95)),
+        ("threads\ttps\n1\t998.5\n2\t1,950.25\n", (998.5, 1950.25)),
+        ('threads,tps\n1,998.5\n2,"1,950.25"\n', (998.5, 1950.25)),
+        ("threads;tps;share\n1;998,5;99.5\n2;1950,25;99.5\n", (998.5, 1950.25)),
+    ],
+)
+def test_the_delimiter_decides_what_a_comma_means(text: str, x: tuple[float, ...], tmp_path: Path) -> None:
+    [column] = points.read(written(tmp_path, text), columns=("tps",)).columns
+    assert column.x == x
+
+
+@pytest.mark.parametrize(
     ("text", "wanted"),
     [
+        ("threads;tps\n1;998,5\n2;1950.25\n", ":3: `1950.25` can be two numbers"),
+        ("threads\ttps\n1\t1,998\n2\t1,950\n", ":2: `1,998` can be two numbers"),
+        ('threads,tps\n1,"998,5"\n2,1950\n', ":2: tps '998,5' is not a number"),
         ("", "has no lines below its header"),
         ("threads,qps\n", "has no lines below its header"),
         ("threads,qps\n1,2\n2\n", ":3: has 1 cells where the first line has 2"),

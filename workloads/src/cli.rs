@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn names_take_underscores_and_bare_flags_mean_on() {
-        let parsed = parse_words("run oltp_read_write --table_size=77 --skip-trx --threads 3").unwrap();
+        let parsed = parse_words("run oltp_read_write --table_size=77 --skip-trx --threads 3 --mysql-ssl=REQUIRED").unwrap();
         let Invocation::Verb(verb, workload, values) = parsed else {
             panic!("no verb")
         };
@@ -247,6 +247,7 @@ mod tests {
             (values.int("table-size").unwrap(), values.int("threads").unwrap()),
             (77, 3)
         );
+        assert_eq!(values.text("mysql-ssl").unwrap(), Some("required"));
         assert!(values.flag("skip-trx").unwrap() && values.flag("auto-inc").unwrap());
     }
 

@@ -135,13 +135,15 @@ impl OptionSpec {
                 "off" | "false" | "0" | "no" => Ok(json!(false)),
                 _ => Err("is not on or off".to_owned()),
             },
-            Kind::Choice(words) if !words.contains(&text) => {
-                Err(format!("is not one of {}", words.join(", ")))
-            }
+            // as the option files of MySQL and sysbench 1.1, which has only REQUIRED
+            Kind::Choice(words) => match words.iter().find(|word| word.eq_ignore_ascii_case(text)) {
+                Some(word) => Ok(json!(word)),
+                None => Err(format!("is not one of {}", words.join(", "))),
+            },
             Kind::Duration => seconds(text)
                 .map(Json::from)
                 .ok_or_else(|| "is not a number of seconds or a duration such as 90s or 5m".to_owned()),
-            Kind::Choice(_) | Kind::Text(_) => Ok(json!(text)),
+            Kind::Text(_) => Ok(json!(text)),
         }
     }
 }

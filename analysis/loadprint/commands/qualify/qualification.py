@@ -44,7 +44,7 @@ def qualify(
     type_unknown = (
         f"no verdict about the type: {counts[0]} baseline and {counts[1]} candidate instances, "
         "three or more per side needed"
-        if not by_type
+        if min(counts) < MIN_INSTANCES
         else ""
     )
     gaps = list(_gaps(sheets, cells, spec))

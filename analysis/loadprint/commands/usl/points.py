@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,6 +26,9 @@ OTHER = frozenset(
         *("std", "stddev", "stdev", "sd", "se", "ci", "low", "high", "min", "max"),
     )
 )
+# an English number, in which a comma only separates thousands, and one of a locale with a decimal comma
+POINT = re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d*)?([eE][+-]?\d+)?")
+COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+(?=,)|\d*)(,\d*)?([eE][+-]?\d+)?")
 EMPTY = ("", "-", "n/a", "na", "nan", "null", "none")
 FIX = "give an execution of a campaign with a matrix over threads, such as lookup-scaling"
 
@@ -135,26 +138,33 @@ def _of_file(path: Path, concurrency: str | None, requested: Sequence[str]) -> P
     """Read a file whose first line names its columns; lines that start with # are comments.
 
     A cell that is empty or n/a was not measured. A column named as a latency, an error or the like is read
-    only if `requested`.
+    only if `requested`; with such names no other column is read.
     """
-    (_, heads), *rows = _lines(path)
+    delimiter, ((_, heads), *rows) = _lines(path)
     place = _concurrency(path, heads, concurrency)
-    columns, left_out = [], []
+    requested = requested if set(requested) <= set(heads) else ()
+    chosen, left_out = [], []
     for other, name in enumerate(heads):
-        if other == place or not any(_is_number(row[other]) for _, row in rows):
+        if other == place or not any(_could_be_number(row[other]) for _, row in rows):
             continue
-        if name in requested or not OTHER & set(re.split(r"[^a-z0-9]+", name.lower())):
-            columns.append(_column(heads[place], name, [(at, row[place], row[other]) for at, row in rows]))
-        else:
+        if name in requested or not (requested or OTHER & set(re.split(r"[^a-z0-9]+", name.lower()))):
+            chosen.append(other)
+        elif not requested:
             left_out.append(name)
+    cells = [(at, row[each]) for at, row in rows for each in (place, *chosen)]
+    decimal = _decimal_comma(delimiter, cells)
+    columns = [
+        _column(heads[place], heads[each], [(at, row[place], row[each]) for at, row in rows], decimal)
+        for each in chosen
+    ]
     if not columns:
         raise InputError(path, f"has no column of throughput next to `{heads[place]}`", "add a named column")
     fact = ("left out", f"{', '.join(left_out)}: not named as a throughput (--column fits it)")
     return Points(path, path.name, heads[place], tuple(columns), (fact,) if left_out else ())
 
 
-def _lines(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """The header and the lines below it, each with its place for a message."""
+def _lines(path: Path) -> tuple[str, list[tuple[str, list[str]]]]:
+    """The delimiter; the header and the lines below it, each with its place for a message."""
     text = bounds.read_text(path, bounds.TABLE, "give a CSV file, or the directory of an execution")
     bounds.require_table(path, text.count("\n"), 1)
     lines = [(f"{path}:{number}", line) for number, line in enumerate(text.splitlines(), start=1)]
@@ -169,11 +179,13 @@ def _lines(path: Path) -> Iterator[tuple[str, list[str]]]:
     except csv.Error as error:
         raise InputError(path, f"is not a CSV file ({error})", "write it as RFC 4180 describes") from error
     bounds.require_table(path, len(parsed), len(parsed[0]))
+    placed = []
     for (at, _), row in zip(lines, parsed, strict=False):
         if len(row) != len(parsed[0]):
             what = f"has {len(row)} cells where the first line has {len(parsed[0])}"
             raise InputError(at, what, "complete the line; quote numbers that hold a separator")
-        yield at, [cell.strip() for cell in row]
+        placed.append((at, [cell.strip() for cell in row]))
+    return delimiter, placed
 
 
 def _concurrency(path: Path, heads: Sequence[str], requested: str | None) -> int:
@@ -190,10 +202,10 @@ def _concurrency(path: Path, heads: Sequence[str], requested: str | None) -> int
     raise InputError(path, what, "name it with --concurrency NAME")
 
 
-def _column(concurrency: str, name: str, rows: Sequence[tuple[str, str, str]]) -> Column:
+def _column(concurrency: str, name: str, rows: Sequence[tuple[str, str, str]], decimal: bool) -> Column:
     points, missing = [], 0
     for place, of_n, of_x in rows:
-        n, x = _number(place, concurrency, of_n), _number(place, name, of_x)
+        n, x = _number(place, concurrency, of_n, decimal), _number(place, name, of_x, decimal)
         if n is None or x is None:
             missing += 1
         elif x <= 0:
@@ -207,18 +219,46 @@ def _column(concurrency: str, name: str, rows: Sequence[tuple[str, str, str]]) -
     return Column(name, "", tuple(n for n, _ in points), tuple(x for _, x in points), notes=note)
 
 
-def _number(place: str, name: str, text: str) -> float | None:
-    """A number, with or without thousands separators; None for a cell without one."""
+def _decimal_comma(delimiter: str, cells: Sequence[tuple[str, str]]) -> bool:
+    """Whether a comma in these numbers is the decimal sign. Raises InputError where it can be either.
+
+    Between commas it separates thousands. Between semicolons it is decimal, as spreadsheets write it where
+    the comma is; between tabs it is whatever all numbers allow.
+    """
+    commas = [(at, text) for at, text in cells if "," in text and _could_be_number(text)]
+    if delimiter == "," or not commas:
+        return False
+    points = [(at, text) for at, text in cells if "." in text and POINT.fullmatch(text)]
+    thousands = all(POINT.fullmatch(text) for _, text in commas)
+    if not points and (delimiter == ";" or not thousands):
+        return True
+    if thousands and any("," in text for _, text in points):
+        return False  # 1,234.5
+    at, text = (points or commas)[0]
+    what = f"`{text}` can be two numbers: a comma elsewhere is a decimal sign, or separates thousands"
+    raise InputError(at, what, "write all numbers as 1234.5, without separators of thousands")
+
+
+def _number(place: str, name: str, text: str, decimal: bool) -> float | None:
+    """A number with a decimal comma, or with a point and perhaps thousands; None for a cell without one."""
     if text.lower() in EMPTY:
         return None
-    if not _is_number(text):
+    value = None
+    if (COMMA if decimal else POINT).fullmatch(text):
+        value = _finite(text.replace(".", "").replace(",", ".") if decimal else text.replace(",", ""))
+    if value is None:
         raise InputError(place, f"{name} {text!r} is not a number", "write it as 1234.5, or leave it empty")
-    return float(text.replace(",", ""))
+    return value
 
 
-def _is_number(text: str) -> bool:
+def _could_be_number(text: str) -> bool:
+    return (POINT.fullmatch(text) or COMMA.fullmatch(text)) is not None and any(map(str.isdigit, text))
+
+
+def _finite(text: str) -> float | None:
+    """A number within the bounds of documents; None otherwise."""
     try:
-        value = abs(float(text.replace(",", "")))
+        value = float(text)
     except ValueError:
-        return False
-    return value == 0 or documents.SMALLEST <= value <= documents.LARGEST
+        return None
+    return value if value == 0 or documents.SMALLEST <= abs(value) <= documents.LARGEST else None
