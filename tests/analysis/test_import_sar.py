@@ -326,13 +326,58 @@ def test_an_impossible_interval_is_left_out(
 
 @pytest.mark.parametrize("value", [-1.0, 1e18, "x", None, True, 1844674407370955.0])
 def test_an_odd_value_is_left_out(value: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    odd = {"cpu-load": [{**CPU, "usr": value}], "process-and-context-switch": {"proc": value, "cswch": 5.0}}
-    plain = {"cpu-load": [CPU], "process-and-context-switch": {"proc": 1.0, "cswch": 5.0}}
+    odd: dict[str, Any] = {
+        "cpu-load": [{**CPU, "usr": value}],
+        "process-and-context-switch": {"proc": value, "cswch": 5.0},
+    }
+    odd["network"] = {"net-tcp": {"iseg": value}}
+    plain: dict[str, Any] = {"cpu-load": [CPU], "process-and-context-switch": {"proc": 1.0, "cswch": 5.0}}
+    plain["network"] = {"net-tcp": {"iseg": 8.0}}
     run_dir, notes = imported(printed(tmp_path, plain, odd, plain), capsys)
     if value is not None:
-        assert "values that are no rates are left out: `usr` 1x, `proc` 1x" in notes
+        assert "values that are no rates are not in the means: `usr` 1x, `proc` 1x, `iseg` 1x" in notes
     assert series(run_dir, "cpu", "ctxt", "cpu = 'all'") == [0, 5, 10, 15]
     assert series(run_dir, "cpu", "system", "cpu = 'all'") == [0, 10, 20, 30]
+    # no reading, and the mean of the others
+    assert series(run_dir, "cpu", '"user"', "cpu = 'all' AND \"user\" IS NOT NULL") == [0, 50, 150]
+    assert series(run_dir, "tcp", "value", "metric = 'Tcp.InSegs' AND value IS NOT NULL") == [0, 8, 24]
+
+
+def test_a_gap_parts_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = printed(tmp_path, *[{"cpu-load": [CPU]}] * 6)
+    document = json.loads(path.read_text())
+    document["sysstat"]["hosts"][0]["statistics"][1]["timestamp"] |= {"interval": None}
+    for place, each in enumerate(document["sysstat"]["hosts"][0]["statistics"]):
+        each["timestamp"]["time"] = f"00:0{place}:00"
+        each["timestamp"]["interval"] = 60 if each["timestamp"]["interval"] else None
+    path.write_text(json.dumps(document))
+    run_dir, notes = imported(path, capsys)
+    assert "2 stretches between restarts and gaps" in notes
+    assert main(["inspect", str(run_dir), "--format", "json"]) == 0
+    assert series(run_dir, "cpu", '"user"', "cpu = 'all'") == [0, 3000, 3000, 6000, 9000, 12000, 15000]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('{"sysstat": {\n', "is truncated or damaged (line 2: "),
+        (
+            '{"sysstat": {"hosts": [{"cpu-load": [{"cpu": "all",\n "usr": 50,25}',
+            "line 2: has a decimal comma",
+        ),
+        ('{"sysstat": {"hosts": [{}, {}]}}', "contains 2 hosts"),
+        ('{"sysstat": {"hosts": [{"statistics": [{"timestamp": {"interval": -5}}]}]}}', "its length is -5 s"),
+        ('{"sysstat": {"hosts": [{}]}}', "contains no interval"),
+    ],
+)
+def test_a_refusal_has_its_cause(
+    text: str, wanted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sadf.json"
+    path.write_text(text)
+    answer = refused(["import", "sar", str(path), "--out", str(tmp_path / "run")], capsys)
+    assert wanted in answer
+    assert "again: LC_ALL" not in answer
 
 
 @pytest.mark.parametrize("stamps", [{"tz": "CET"}, {"utc": 0}])

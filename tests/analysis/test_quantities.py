@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from loadprint.metrics.sources import SERVER_RESTARTED
 from loadprint.metrics.sources_hardware import siblings_of
 from loadprint.reading.cpusets import parse_cpus
 from loadprint.reading.queries import Store
+from loadprint.reading.recording import open_run
+from loadprint.series.series import run_series
 from reads import known, measured, quantities
 from recordings import (
     SECOND,
@@ -293,3 +296,64 @@ def test_a_missing_column_is_an_error(tmp_path: Path) -> None:
     path = table(tmp_path / "a.parquet", [0], [1])
     with pytest.raises(InputError, match=r"a\.parquet: cannot be read"):
         Store().fetch(path, "SELECT absent FROM t")
+
+
+def sets_of(run: Path) -> Path:
+    """Give the server both CPUs of the run."""
+    facts = run / "server/fingerprint.json"
+    change_json(facts, cpusets={"server": [0, 1], "load": [1]})
+    change_json(run / "run.json", roles={"server": {"cpus": [0, 1]}, "load": {"cpus": [1]}})
+    return run
+
+
+def test_one_cpu_whose_idle_time_jumps_back_has_no_sum(tmp_path: Path) -> None:
+    """The kernel's correction is larger than any step back, and the other CPU hides it in the sum."""
+    run = sets_of(make_run(tmp_path / "run"))
+    whole = quantities(run)
+    change_column(
+        run / "server/cpu.parquet",
+        "idle",
+        lambda row: 1_000_000 + row["idle"] - 3000 * (row["cpu"] == "0" and row["tick"] > 10),
+    )
+    found = quantities(run)
+    assert found.get("cpu.server.idle") is None
+    assert found.why("cpu.server.idle").startswith("it fell from 1,00")
+    assert found.values["cpu.server.user"] == whole.values["cpu.server.user"]
+    assert found.falls == 1
+    [warning] = [text for text in found.warnings if "add up to" in text]
+    assert "the CPU times of the server set add up to 38 % of elapsed time × CPUs" in warning
+    assert not [text for text in whole.warnings if "add up to" in text]
+
+
+def test_a_cpu_that_goes_offline_is_reported(tmp_path: Path) -> None:
+    run = sets_of(make_run(tmp_path / "run"))
+    change_rows(
+        run / "server/cpu.parquet",
+        lambda row: row if row["cpu"] != "1" or row["tick"] < 18 else None,
+    )
+    found = quantities(run)
+    assert "a CPU of the server set went online or offline in the window" in found.warnings
+    assert found.values["cpu.server.cores"].rate == 2
+    assert found.values["cpu.server.user"].rate == pytest.approx(0.40)
+
+
+def test_cpus_that_are_never_online_together_have_no_times(tmp_path: Path) -> None:
+    run = sets_of(make_run(tmp_path / "run"))
+    change_rows(
+        run / "server/cpu.parquet",
+        lambda row: row if (row["tick"] < 12) == (row["cpu"] == "0") else None,
+    )
+    assert quantities(run).get("cpu.server.user") is None
+    assert "cpu.server.user" not in run_series(open_run(run), Store(), ["cpu"])
+
+
+@pytest.mark.parametrize("bits", [None, 0, 2000, 64])
+def test_a_width_that_no_counter_has_is_no_width(tmp_path: Path, bits: int | None) -> None:
+    run = make_run(tmp_path / "run")
+    path = run / "server/disk.parquet"
+    table = pq.read_table(path)
+    described = json.loads(table.schema.metadata[b"loadprint"])
+    described["columns"] = {"writes": {"bits": bits}}
+    pq.write_table(table.replace_schema_metadata({b"loadprint": json.dumps(described).encode()}), path)
+    found = measured(agreed(path)).quantities
+    assert found.values["disk.vda.writes"].rate == pytest.approx(40)

@@ -58,8 +58,11 @@ def run(name: str, runs: Path, *settings: str) -> subprocess.CompletedProcess[st
 def running(runs: Path, name: str) -> int | None:
     """Give the pid of a process of the campaign while it runs, from its supervisor's status."""
     for execution in runs.glob("*/2*"):
-        status = Path(f"/dev/shm/loadprint/{execution.name}/status.json")
-        for process in read(status)["processes"] if status.exists() else []:
+        try:
+            status = read(Path(f"/dev/shm/loadprint/{execution.name}/status.json"))
+        except FileNotFoundError:
+            continue
+        for process in status.get("processes", []):
             if process["name"] == name and process["state"] == "running":
                 return int(process["pid"])
     return None

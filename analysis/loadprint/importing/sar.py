@@ -85,12 +85,12 @@ def load(path: Path, sadf: str | None = None) -> Imported:
         notes.append(f"{len(left_out)} interval{'s' * (len(left_out) > 1)} left out: {left_out[0]}")
     if odd:
         keys = ", ".join(f"`{key}` {count}x" for key, count in odd.most_common())
-        notes.append(f"values that are no rates are left out: {keys}")
+        notes.append(f"values that are no rates are not in the means: {keys}")
     notes += [f"comment at {each['at']}: {each['text']}" for each in comments]
     notes += [f"the machine was restarted at {_utc(at)}" for at in restarts]
     if len(timeline.stretches) > 1:
         notes.append(
-            f"{len(timeline.stretches)} stretches between restarts: `compare` uses the longest one; "
+            f"{len(timeline.stretches)} stretches between restarts and gaps: `compare` uses the longest one; "
             "for another one import the output of `sadf -j -C -s FROM -e TO FILE -- -A`"
         )
     cpus = _cpus(host) or 1
@@ -108,7 +108,7 @@ def load(path: Path, sadf: str | None = None) -> Imported:
 
 @dataclass
 class _Timeline:
-    """The times of all ticks, and the first and last tick of each stretch without a restart."""
+    """The times of all ticks, and the first and last tick of each stretch without a restart or a gap."""
 
     times: list[int] = field(default_factory=list)
     stretches: list[list[int]] = field(default_factory=list)
@@ -119,13 +119,13 @@ class _Timeline:
         begin = at - seconds * SECOND
         # No interval spans a restart; the last one before it can have the same second.
         passed = bisect_right(restarts, begin)
-        if not self.times or passed > self.passed:
+        following = self.times[-1] + seconds * SECOND if self.times else at
+        if not self.times or passed > self.passed or at > following + SECOND:
             self.times.append(max(begin, self.times[-1] + MIN_RESTART_GAP) if self.times else begin)
             self.stretches.append([len(self.times) - 1] * 2)
             end = at
         else:
             # Stamps are truncated to seconds: with an interval of 1 s some repeat and some are skipped.
-            following = self.times[-1] + seconds * SECOND
             end = following if abs(at - following) <= SECOND else at
         self.passed = passed
         if end <= self.times[-1]:
@@ -196,7 +196,7 @@ def _host(path: Path, text: str, complaint: str) -> Mapping[str, Any]:
         hosts = documents.loads(text)["sysstat"]["hosts"]
     except json.JSONDecodeError as error:
         line = text[: error.pos].count("\n")
-        if DECIMAL_COMMA.search(text.splitlines()[line] if text.strip() else ""):
+        if DECIMAL_COMMA.search(text.split("\n")[line]):
             fix = f"print it without a locale: {PRINT}"
             raise InputError(
                 f"{path} line {line + 1}", "has a decimal comma, which is not JSON", fix

@@ -61,12 +61,17 @@ METRICS = ("memory", "vmstat", "tcp")  # tables with one row for each column
 
 
 class Integral:
-    """Rebuilds one table's counters from rates; every entity starts at zero where it first appears."""
+    """Rebuilds one table's counters from rates; every entity starts at zero where it first appears.
+
+    Where a rate is missing among others of its entity, the counter has no reading and grows by its mean so
+    far, so that the mean over any window is that of the known intervals.
+    """
 
     def __init__(self, table: str) -> None:
         self.gauges = ("value",) if table == "memory" else GAUGES
         self.rows: dict[tuple[Entity, int], dict[str, float]] = {}
         self.totals: dict[Entity, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        self.seconds: dict[Entity, dict[str, float]] = defaultdict(lambda: defaultdict(float))
 
     def add(self, begin: int, end: int, seconds: float, seen: Seen) -> None:
         """Add the interval from tick `begin` to tick `end`: each counter grows by rate × `seconds`."""
@@ -75,8 +80,13 @@ class Integral:
             counters = [column for column in readings if column not in self.gauges]
             # a new entity, or one that is back after a gap, has no row at the begin
             self.rows.setdefault((entity, begin), {column: totals[column] for column in counters})
+            known = self.seconds[entity]
+            for column in totals.keys() - readings.keys():
+                totals[column] *= 1 + seconds / known[column]
+                known[column] += seconds
             for column in counters:
                 totals[column] += readings[column] * seconds
+                known[column] += seconds
             self.rows[entity, end] = {**readings, **{column: totals[column] for column in counters}}
 
 
@@ -92,7 +102,9 @@ def tables(interval: Mapping[str, Any], odd: Counter[str] | None = None) -> dict
         for one in _at(interval, section.paths):
             rates = _rates(one, section, odd)
             if section.table in METRICS:
-                rows |= {(metric,): {"value": rate} for metric, rate in rates.items()}
+                for metric, forms in section.columns.items():
+                    if any(keys[0] in one for keys, _ in forms):
+                        rows[metric,] = {"value": rates[metric]} if metric in rates else {}
             elif section.rows:
                 if rates:
                     rows.setdefault(section.rows, {}).update(rates)

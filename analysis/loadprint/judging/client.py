@@ -123,7 +123,8 @@ def _times(run: Measured) -> dict[str, float]:
 def _busy(run: Measured) -> float | None:
     """Busy share of the load's CPU set, of all processes."""
     times = _times(run)
-    return sum(times[state] for state in STATES[:5]) / sum(times.values()) if times else None
+    cores = _quantity(run, "cpu.load.cores")
+    return sum(times[state] for state in STATES[:5]) / cores if times and cores else None
 
 
 def _wait(run: Measured) -> float | None:

@@ -46,6 +46,8 @@ class Quantities:
     notes: list[str] = field(default_factory=list)  # events without effect on the figures
     warnings: list[str] = field(default_factory=list)  # events that can affect the figures
     histograms: dict[tuple[str, ...], Histogram] = field(default_factory=dict)
+    falls: int = 0  # of counters, apart from steps back, and changes of a set of CPUs
+    unknown: str = ""  # reason why a counter that fell is not known: no sum has it as a part
 
     def put(self, name: str, rate: float, count: float | None = None, *, cut: bool = False) -> None:
         """Add a quantity; one that is not finite is missing."""
@@ -95,7 +97,9 @@ class Quantities:
         wraps, restarts, back = (
             sum(getattr(each, kind) for each in risen) for kind in ("wraps", "restarts", "steps_back")
         )
+        self.falls += restarts
         if wraps and (size is None or size in SIZES):
+            self.falls += wraps
             self.warnings.append(f"{name} wrapped {wraps}x; the wraps are added back")
         if restarts:
             self.warnings.append(f"{name} was reset {restarts}x; counted from zero after each reset")
@@ -116,8 +120,23 @@ class Quantities:
                 before, after = known[fell[0]], known[fell[0] + 1]
                 reason = f"it fell from {before:,.0f} to {after:,.0f} between two readings"
                 self.warnings.append(f"{name} is not known: {reason}")
+                self.falls, self.unknown = self.falls + 1, self.unknown or reason
                 return reason
         return NOT_KNOWN
+
+    def sum_of(self, name: str, parts: Quantities, reason: str) -> None:
+        """Add the sum of all `parts`; `reason` is why there are none. A part that is not known has no sum."""
+        self.add_events(parts)
+        if parts.values and not parts.unknown:
+            self.total(name, list(parts.values.values()))
+        else:
+            self.mark_missing(name, parts.unknown or reason)
+
+    def add_events(self, parts: Quantities) -> None:
+        """Add the warnings, notes and falls of the parts of a quantity."""
+        self.warnings += parts.warnings
+        self.notes += parts.notes
+        self.falls += parts.falls
 
     def set_resolution(self, name: str, step: float) -> None:
         """Set the resolution of a quantity's source: its increase is a multiple of `step`."""

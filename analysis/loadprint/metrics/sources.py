@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,8 @@ from loadprint.reading.columns import (
     page_size,
     stable_name,
 )
-from loadprint.reading.counters import Floats
-from loadprint.reading.cpusets import host_cpus
+from loadprint.reading.counters import Floats, size_of
+from loadprint.reading.cpusets import at_once, host_cpus
 from loadprint.reading.queries import (
     Columns,
     Store,
@@ -79,10 +79,9 @@ class Source:
         """Add a counter from `column`, TABLE.COLUMN; `readings` at `ticks` as in `Quantities.counter`."""
         probe, _, column = column.partition(".")
         seconds, described = self.seconds(probe, ticks), self._described(probe, column)
-        bits = described.get("bits")
         if "imported" in self.run.meta and np.isnan(readings).all():
             self.out.mark_missing(name, f"this file has no value of {column}")
-        self.out.counter(name, readings, seconds, unit, 2.0**bits if bits else None)
+        self.out.counter(name, readings, seconds, unit, size_of(described))
         if "imported" in self.run.meta:
             # the last printed digit of a mean per second
             try:
@@ -94,8 +93,7 @@ class Source:
 
     def _described(self, probe: str, column: str) -> Mapping[str, Any]:
         path = self.run.table(self.window.role, probe)
-        described = self.store.metadata(path) if path is not None else {}
-        return (described.get("columns") or described.get("metrics") or {}).get(column) or {}
+        return self.store.described(path, column) if path is not None else {}
 
     def has(self, probe: str, column: str) -> bool:
         """Whether a probe's table has a column."""
@@ -105,25 +103,37 @@ class Source:
 
 def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> None:
     """CPU time of a set of CPUs (None: the whole host) as `cpu.<side>.<field>`, in cores."""
-    wanted = ["all"] if cpus is None else [str(cpu) for cpu in cpus]
-    rows = source.rows(
-        "cpu", f"SELECT tick, cpu, {listed(doubles(CPU_FIELDS))} FROM t WHERE cpu IN {among(wanted)}"
-    )
-    ticks, readings, changed = together(rows, "cpu") if rows is not None else (np.empty(0), {}, False)
-    if len(ticks) < 2:
-        source.out.mark_missing(f"cpu.{side}", source.window.why_missing("cpu"))
-        return
-    if changed:
-        source.out.warnings.append(f"a CPU of the {side} set went online or offline in the window")
-    for name in CPU_FIELDS:
-        source.counter(f"cpu.{name}", f"cpu.{side}.{name}", readings[name], ticks, 1 / hz)
-    times = [time.rate for name in CPU_FIELDS if (time := source.out.get(f"cpu.{side}.{name}"))]
-    cores = float(len(readings["idle"])) if cpus is not None else _host_cpus(source) or math.fsum(times)
+    parts = []
+    for some in at_once(cpus, len(source.window.middle_ns.get("cpu", ()))):
+        query = f"SELECT tick, cpu, {listed(doubles(CPU_FIELDS))} FROM t WHERE cpu IN {among(some)}"
+        rows = source.rows("cpu", query)
+        ticks, readings, changed = together(rows, "cpu") if rows is not None else (np.empty(0), {}, False)
+        if len(ticks) < 2:
+            source.out.mark_missing(f"cpu.{side}", source.window.why_missing("cpu"))
+            return
+        part = replace(source, out=Quantities())
+        if changed:
+            part.out.falls += 1
+            part.out.warnings.append(f"a CPU of the {side} set went online or offline in the window")
+        for name in CPU_FIELDS:
+            part.counter(f"cpu.{name}", f"cpu.{side}.{name}", readings[name], ticks, 1 / hz)
+        part.out.put("cores", float(len(readings["idle"])))
+        source.out.add_events(part.out)
+        parts.append(part.out)
+    for name in (f"cpu.{side}.{field}" for field in CPU_FIELDS):
+        known = [time for part in parts if (time := part.get(name))]
+        if len(known) < len(parts):
+            source.out.mark_missing(name, next(part.why(name) for part in parts if not part.get(name)))
+        else:
+            source.out.total(name, known)
+    times = math.fsum(time.rate for name in CPU_FIELDS if (time := source.out.get(f"cpu.{side}.{name}")))
+    counted = math.fsum(part.values["cores"].rate for part in parts)
+    cores = counted if cpus is not None else _host_cpus(source) or times
     source.out.put(f"cpu.{side}.cores", cores)
-    if abs(math.fsum(times) - cores) > TIME_LOST * cores:
+    if abs(times - cores) > TIME_LOST * cores:
         source.out.warnings.append(
-            f"the CPU times of the {side} set add up to {100 * math.fsum(times) / cores:.0f} % of elapsed "
-            "time × CPUs; its shares are of the latter"
+            f"the CPU times of the {side} set add up to {100 * times / cores:.0f} % of elapsed time × CPUs; "
+            "its shares are of the latter"
         )
 
 
@@ -325,9 +335,5 @@ def _sum_of_processes(
     parts = Quantities()
     for life, values in readings.items():
         if len(values) > 1:
-            parts.counter(life, values, seconds, unit)
-    if not parts.values:
-        source.out.mark_missing(name, "no readings: the recorder may not read this process's /proc files")
-        return
-    source.out.warnings += [f"{name}: pid {note}" for note in parts.warnings]
-    source.out.total(name, list(parts.values.values()))
+            parts.counter(f"{name}: pid {life}", values, seconds, unit)
+    source.out.sum_of(name, parts, "no readings: the recorder may not read this process's /proc files")

@@ -47,7 +47,7 @@ def _event(source: Source, name: str, rows: Columns) -> None:
         known = [each for part, each in parts.values.items() if part.startswith(f"{name}.{column} of ")]
         sums.append(math.fsum(each.rate for each in known))
     value, enabled, running = sums
-    source.out.warnings += parts.warnings
+    source.out.add_events(parts)
     if parts.missing or running <= 0:
         source.out.mark_missing(name, "the processor had no free counter for this event in the window")
     else:
@@ -67,7 +67,7 @@ def energy(source: Source) -> None:
     if rows is None:
         source.out.mark_missing("energy", source.window.why_missing("energy"))
         return
-    parts = Quantities()
+    kinds = {"package": Quantities(), "dram": Quantities()}
     for zone, series in by_entity(rows, "zone"):
         whole, _, part = zone.partition("/")
         kind = "dram" if part.startswith("dram") else "package"
@@ -75,15 +75,10 @@ def energy(source: Source) -> None:
             continue  # cores and uncore are parts of their package, psys includes more than the packages
         if len(series["tick"]) > 1:
             seconds = source.seconds("energy", series["tick"])
-            size = next(iter(series["range"][~np.isnan(series["range"])].tolist()), None)
-            parts.counter(f"{kind}.{zone}", series["used"], seconds, MICROJOULE, size)
-    for kind in ("package", "dram"):
-        zones = [quantity for name, quantity in parts.values.items() if name.startswith(f"{kind}.")]
-        if zones:
-            source.out.total(f"energy.{kind}", zones)
-        else:
-            source.out.mark_missing(f"energy.{kind}", f"RAPL has no {kind} zone")
-    source.out.warnings += parts.warnings
+            size = next(iter(series["range"][series["range"] > 0].tolist()), None)
+            kinds[kind].counter(f"{kind}.{zone}", series["used"], seconds, MICROJOULE, size)
+    for kind, parts in kinds.items():
+        source.out.sum_of(f"energy.{kind}", parts, f"RAPL has no {kind} zone")
 
 
 def frequency(source: Source, side: str, cpus: Sequence[int] | None) -> None:

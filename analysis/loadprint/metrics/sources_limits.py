@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from loadprint.metrics.quantities import Quantities, Quantity
+from loadprint.metrics.quantities import NOT_KNOWN, Quantities
 from loadprint.metrics.sources import Source
 from loadprint.reading.columns import MICROSECOND, NANOSECOND
 from loadprint.reading.counters import increase
@@ -86,15 +86,12 @@ def allowances(source: Source) -> None:
     if rows is None:
         source.out.mark_missing("allowance", source.window.why_missing("ethtool"))
         return
-    parts = Quantities()
+    limits: dict[str, Quantities] = {}
     for metric, series in by_entity(rows, "metric"):
+        parts = limits.setdefault(metric.rpartition(".")[2].removesuffix(EXCEEDED), Quantities())
         parts.counter(metric, series["value"], source.seconds("ethtool", series["tick"]), 1.0)
-    by_limit: dict[str, list[Quantity]] = {}
-    for metric, risen in parts.values.items():
-        by_limit.setdefault(metric.rpartition(".")[2].removesuffix(EXCEEDED), []).append(risen)
-    for which, of_interfaces in by_limit.items():
-        source.out.total(f"allowance.{which}", of_interfaces)
-    source.out.warnings += parts.warnings
+    for which, parts in limits.items():
+        source.out.sum_of(f"allowance.{which}", parts, NOT_KNOWN)
     source.out.mark_missing("allowance", "the drivers of these interfaces do not count exceeded allowances")
 
 
@@ -110,7 +107,7 @@ def volumes(source: Source) -> None:
         for controller, series in by_entity(rows, "controller"):
             seconds = source.seconds("nvme", series["tick"])
             parts.counter(f"nvme.{controller}.{name}", series[name], seconds, MICROSECOND)
-        source.out.warnings += parts.warnings
-        if parts.values:
+        source.out.add_events(parts)
+        if parts.values and not parts.unknown:
             source.out.put(f"nvme.{name}", max(held.rate for held in parts.values.values()))
     source.out.mark_missing("nvme", "no device reports the time it was throttled by its limits")

@@ -14,6 +14,7 @@ In this order, `size` being the value at which the counter starts again at zero,
 4. Any other fall: nothing is known of the interval, nor of a window with it.
 
 - A missing reading is skipped, not zero; a counter with fewer than two readings has no increase.
+- A thread whose counter falls, but for a step back, has a successor with its number.
 - A thread or an entity of an eBPF table that appears in the window counts from zero. A process counts from
   its first reading, because it may have been found later. All count until their last reading.
 
@@ -22,8 +23,10 @@ A counter that restarted and passed its old value within one interval is not det
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +36,7 @@ from loadprint.reading.queries import listed
 Floats = NDArray[np.float64]
 Marks = NDArray[np.bool_]
 SIZES = (2.0**32, 2.0**64)
+WIDEST = 64  # bits
 WRAPPED = 1 / 8  # of the size
 RESTARTED = 1 / 10  # of the value before
 STEPPED_BACK, FEW, MANY = 1 / 100, 10, 1000  # of the value before; units
@@ -89,24 +93,31 @@ def steps(values: Floats, size: float | None = None) -> Steps:
     stepped_back = fell & ~wrapped & ~restarted & small
     unknown = fell & ~wrapped & ~restarted & ~stepped_back
     amounts = np.where(restarted, after, np.where(stepped_back, 0.0, np.where(unknown, np.nan, amounts)))
-    for place in np.flatnonzero(stepped_back).tolist():
-        _repay(amounts, float(by[place]), place + 1, wrapped | restarted | unknown)
+    if stepped_back.any():
+        _repay(values, amounts, wrapped | restarted | unknown)
     return Steps(amounts, wrapped, restarted, stepped_back, unknown)
 
 
-def _repay(amounts: Floats, owed: float, place: int, ends: Marks) -> None:
-    """Take what a counter lost in a step back from its next increases."""
-    while owed > 0 and place < len(amounts) and not ends[place]:
-        paid = min(owed, float(amounts[place])) if amounts[place] > 0 else 0.0
-        amounts[place] -= paid
-        owed, place = owed - paid, place + 1
+def _repay(values: Floats, amounts: Floats, ends: Marks) -> None:
+    """Between other falls a counter adds what passes its highest value so far."""
+    edges = [0, *(np.flatnonzero(ends) + 1).tolist(), len(values)]
+    for first, last in pairwise(edges):
+        rises = np.diff(np.fmax.accumulate(values[first:last]))
+        known = ~np.isnan(amounts[first : last - 1])
+        amounts[first : last - 1][known] = rises[known]
+
+
+def size_of(described: Mapping[str, Any]) -> float | None:
+    """The value at which a column's counters start again at zero, from its metadata; None without one."""
+    bits = described.get("bits")
+    return 2.0**bits if isinstance(bits, int) and 0 < bits < WIDEST else None
 
 
 def rises(table: str, columns: Sequence[str], entity: Sequence[str], first: str | None) -> str:
     """Return a SELECT of tick, `entity` and the increase of each column since the entity's previous reading.
 
-    `table` is SQL. Falls are those of this module, without wraps: a restart is a successor with the same
-    number. With `first`, the first tick, an entity that appears after it started at zero.
+    `table` is SQL. A fall that is no step back is a restart: of a successor with the same number, which may
+    have counted anything. With `first`, the first tick, an entity that appears after it started at zero.
     """
     keys = ", ".join(entity)
     read = listed({name: f"{name}::DOUBLE" for name in columns})
@@ -122,6 +133,6 @@ def rises(table: str, columns: Sequence[str], entity: Sequence[str], first: str 
 def _risen(value: str, before: str, born: str) -> str:
     return (
         f"CASE WHEN {before} IS NULL THEN {born} WHEN {value} >= {before} THEN {value} - {before}"
-        f" WHEN {value} <= {RESTARTED} * {before} THEN {value}"
-        f" WHEN {before} - {value} <= greatest({FEW}, least({MANY}, {STEPPED_BACK} * {before})) THEN 0 END"
+        f" WHEN {before} - {value} <= greatest({FEW}, least({MANY}, {STEPPED_BACK} * {before}))"
+        f" AND {value} > {RESTARTED} * {before} THEN 0 ELSE {value} END"
     )

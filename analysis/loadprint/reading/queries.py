@@ -161,6 +161,11 @@ class Store:
             raise InputError(path, "has no `loadprint` metadata", "give a table of loadprint-collect")
         return described
 
+    def described(self, path: Path, column: str) -> Mapping[str, Any]:
+        """The metadata of a column or metric; empty without. Raises InputError."""
+        table = self._metadata(path) or {}
+        return (table.get("columns") or table.get("metrics") or {}).get(column) or {}
+
     def _metadata(self, path: Path) -> Mapping[str, Any] | None:
         """As `metadata`; None if the file has none."""
         version = _version(path)
@@ -230,7 +235,7 @@ def together(rows: Columns, key: str) -> tuple[NDArray[Any], dict[str, NDArray[n
         for row, places in zip(matrix, present, strict=True):
             row[at[places]] = rows[name][places]
         matrices[name] = matrix[:, complete]
-    return ticks[complete], matrices, not complete.all()
+    return ticks[complete], matrices, not complete.all() or len(present) < len(entities)
 
 
 def doubles(names: Iterable[str]) -> dict[str, str]:

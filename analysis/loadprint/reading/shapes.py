@@ -149,7 +149,7 @@ TABLE: Shape = {
     "ended": TEXT,
     "probes": ListOf({"name": TEXT, "status": TEXT, "reason": TEXT}),
     "columns": Each({"unit": TEXT, "resolution": SCALAR, "bounds": ListOf(NATURAL), "bits": NATURAL}),
-    "metrics": Each({"unit": TEXT, "resolution": SCALAR}),
+    "metrics": Each({"unit": TEXT, "resolution": SCALAR, "bits": NATURAL}),
 }
 EXPERIMENT: Shape = {
     "name": TEXT,

@@ -54,6 +54,8 @@ class Grid:
         """
         each = [steps(self.placed(ticks, one), size) for one in np.atleast_2d(readings)]
         amounts = [np.where(one.restarted, np.nan, one.amounts) for one in each]
+        if not amounts:
+            return np.full(max(0, len(self.ticks) - 1), np.nan)
         return self.per_second(np.sum(amounts, axis=0) * unit)
 
     def rates_of_rises(self, ticks: Floats, rises: Floats, unit: float) -> Floats:

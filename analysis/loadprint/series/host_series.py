@@ -8,7 +8,7 @@ import numpy as np
 
 from loadprint.reading import columns
 from loadprint.reading.columns import MICROSECOND
-from loadprint.reading.cpusets import host_cpus
+from loadprint.reading.cpusets import at_once, host_cpus
 from loadprint.reading.queries import among, by_entity, doubles, listed, metrics, quote, together
 from loadprint.series.probe_table import SeriesData, Table, is_requested
 
@@ -18,15 +18,18 @@ MEMORY = ("Dirty", "Writeback", "MemAvailable")
 
 def cpu(table: Table) -> Iterator[SeriesData]:
     """CPU time of a set, in cores; a hole where one of its CPUs went online or offline."""
-    wanted = ["all"] if table.cpus is None else [str(cpu) for cpu in table.cpus]
-    rows = table.rows(
-        f"SELECT tick, cpu, {listed(doubles(columns.CPU_FIELDS))} FROM t WHERE cpu IN {among(wanted)}"
-    )
-    if not len(rows["tick"]):
-        return
-    ticks, readings, _ = together(rows, "cpu")
+    parts = []
+    for some in at_once(table.cpus, len(table.grid.ticks)):
+        query = f"SELECT tick, cpu, {listed(doubles(columns.CPU_FIELDS))} FROM t WHERE cpu IN {among(some)}"
+        read = table.rows(query)
+        if not len(read["tick"]):
+            return
+        ticks, readings, _ = together(read, "cpu")
+        rows = {"tick": ticks, **readings}
+        parts.append({name: table.counter("", rows, name, 1 / table.hz) for name in columns.CPU_FIELDS})
     for name in columns.CPU_FIELDS:
-        yield table.counter(f"cpu.{table.side}.{name}", {"tick": ticks, **readings}, name, 1 / table.hz)
+        rates = np.sum([part[name][2] for part in parts], axis=0)
+        yield f"cpu.{table.side}.{name}", table.grid.middle, rates
 
 
 def host(table: Table) -> Iterator[SeriesData]:

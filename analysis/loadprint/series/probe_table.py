@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadprint.reading.counters import size_of
 from loadprint.reading.queries import Columns, Store
 from loadprint.reading.recording import Run
 from loadprint.series.axis import Floats, Grid
@@ -54,8 +55,7 @@ class Table:
 
     def counter(self, key: str, rows: Columns, column: str, unit: float) -> SeriesData:
         """Series of one cumulative column."""
-        described = (self.store.metadata(self.path).get("columns") or {}).get(column) or {}
-        size = 2.0 ** described["bits"] if "bits" in described else None
+        size = size_of(self.store.described(self.path, column))
         return key, self.grid.middle, self.grid.rates(rows["tick"], rows[column], unit, size)
 
     def gauge(self, key: str, ticks: Floats, values: Floats) -> SeriesData:

@@ -284,7 +284,7 @@ def _between(reads: list[tuple[float, dict[str, float]]], span: Span) -> dict[st
     times = [when for when, _ in reads if span.begin_ns <= when <= span.end_ns]
     if len(inside) < 2 or times[-1] - times[0] < COVERED * (span.end_ns - span.begin_ns):
         return None
-    grown = {key: increase(np.array([read.get(key, 0.0) for read in inside])) for key in inside[-1]}
-    if None in grown.values():  # the digests were reset, so what was executed before is not known
-        return None
-    return {key: risen.amount for key, risen in grown.items() if risen and risen.amount > 0}
+    counts = {key: np.array([read.get(key, 0.0) for read in inside]) for key in inside[-1]}
+    if any((np.diff(each) < 0).any() for each in counts.values()):
+        return None  # the digests were reset, so what was executed before is not known
+    return {key: float(each[-1] - each[0]) for key, each in counts.items() if each[-1] > each[0]}

@@ -74,7 +74,7 @@ def facts(key: str, measured: Measured, interfaces: Iterable[str]) -> dict[str, 
         "last_tick": window.last if window else None,
         "settled": not steady.unsettled(run.id, [measured], steady.together([measured])),
         "client_bound": bool(client.client_bound(run.id, [measured])),
-        "oddities": len(measured.quantities.warnings),
+        "oddities": measured.quantities.falls,
     }
 
 

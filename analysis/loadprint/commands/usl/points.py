@@ -252,7 +252,8 @@ def _number(place: str, name: str, text: str, decimal: bool) -> float | None:
 
 
 def _could_be_number(text: str) -> bool:
-    return (POINT.fullmatch(text) or COMMA.fullmatch(text)) is not None and any(map(str.isdigit, text))
+    digits = any(map(str.isdigit, text.lower().partition("e")[0]))
+    return digits and (POINT.fullmatch(text) or COMMA.fullmatch(text)) is not None
 
 
 def _finite(text: str) -> float | None:
