@@ -349,7 +349,8 @@ fn a_password_file_that_others_can_read_is_refused() {
     let bench = Bench::new(Path::new("/nonexistent"), "x");
     let others_read = fs::Permissions::from_mode(0o640);
     fs::set_permissions(bench.dir.path().join("password"), others_read).unwrap();
-    refused(&format!("probes {}", bench.options), "chmod 600");
+    let message = refused(&format!("probes {}", bench.options), "chmod 600");
+    assert!(!message.contains(PASSWORD), "{message}");
 }
 
 #[test]

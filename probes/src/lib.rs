@@ -36,7 +36,7 @@ use rustix::thread::CapabilitySet;
 /// An open source. Dropping it detaches.
 ///
 /// Most sources are read in [`Probe::sample`]. A source that can be slow or hang is read on a
-/// separate thread, by [`background::Background`]; the other methods exist for it.
+/// separate thread, by `Background`; the other methods exist for it.
 pub trait Probe {
     /// The schema of its rows, if the entry does not declare it completely. Shape and columns are
     /// those of the entry.

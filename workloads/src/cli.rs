@@ -238,7 +238,9 @@ mod tests {
 
     #[test]
     fn names_take_underscores_and_bare_flags_mean_on() {
-        let parsed = parse_words("run oltp_read_write --table_size=77 --skip-trx --threads 3 --mysql-ssl=REQUIRED").unwrap();
+        let parsed =
+            parse_words("run oltp_read_write --table_size=77 --skip-trx --threads 3 --mysql-ssl=REQUIRED")
+                .unwrap();
         let Invocation::Verb(verb, workload, values) = parsed else {
             panic!("no verb")
         };

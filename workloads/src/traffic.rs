@@ -22,7 +22,7 @@ fn number(status: &Status, name: &str) -> Option<i64> {
 
 /// Growth of a counter; `None` if it is not in both.
 pub fn growth(from: &Status, to: &Status, name: &str) -> Option<i64> {
-    Some(number(to, name)? - number(from, name)?)
+    number(to, name)?.checked_sub(number(from, name)?)
 }
 
 impl ReaderBytes {

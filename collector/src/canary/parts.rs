@@ -39,8 +39,9 @@ const COPY: usize = 32 << 20;
 const MIN_BUFFER: u64 = 2 * COPY as u64;
 const MAX_BUFFER: u64 = 512 << 20;
 
-/// A file with a name, because some file systems do not sync unnamed files.
-const FILE: &str = ".loadprint-canary";
+/// A file with a name, because some file systems do not sync unnamed files; of this canary, because
+/// two can run on one device.
+const FILE: &str = ".loadprint-canary-";
 const BLOCK: usize = 4096;
 const APPENDS: usize = 100;
 /// A slow disk completes fewer appends within this time.
@@ -103,20 +104,18 @@ pub fn copies(cpus: &[u32]) -> anyhow::Result<Part> {
 /// When the CPU cannot be used.
 pub fn appends(dir: &Path, cpu: u32, signals: &Signals) -> anyhow::Result<Part> {
     pin_thread(cpu)?;
-    let path = dir.join(FILE);
-    // That of a canary that was killed; if this fails, creating the file fails as well.
-    drop(fs::remove_file(&path));
+    remove_leftovers(dir);
+    let path = dir.join(format!("{FILE}{}", std::process::id()));
     let lane = File::create_new(&path).and_then(|mut file| {
         let begun = Instant::now();
-        let lane = time(cpu, APPENDS, |_| {
-            if begun.elapsed() >= TIME_LIMIT || matches!(signals.stop_requested(), Ok(true)) {
-                return Ok(false);
-            }
+        let proceed = || begun.elapsed() < TIME_LIMIT && !matches!(signals.stop_requested(), Ok(true));
+        let lane = time(cpu, APPENDS, proceed, |_| {
             file.write_all(&[0x5a; BLOCK])?;
-            file.sync_data().map(|()| true)
+            file.sync_data()
         });
-        // Another canary may have removed it.
-        drop(fs::remove_file(&path));
+        if let Err(error) = fs::remove_file(&path) {
+            eprintln!("loadprint-collect: warning: {}: {error}", path.display());
+        }
         lane
     });
     Ok(match lane {
@@ -127,6 +126,20 @@ pub fn appends(dir: &Path, cpu: u32, signals: &Signals) -> anyhow::Result<Part> 
             Part::skipped("fsync", reason)
         }
     })
+}
+
+/// Removes the files of canaries that were killed: no process has the pid in their names.
+fn remove_leftovers(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(FILE)?.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            // If this fails, creating the next file fails as well and is reported.
+            drop(fs::remove_file(entry.path()));
+        }
+    }
 }
 
 /// Four independent chains of xorshift and multiplication: enough parallelism that a busy SMT
@@ -164,10 +177,15 @@ fn on_each<Work: FnMut(usize)>(
         let mut work = prepare();
         barrier.wait();
         pinned?;
-        let mut lane = time(cpu, count, |number| {
-            work(number);
-            Ok(true)
-        })?;
+        let mut lane = time(
+            cpu,
+            count,
+            || true,
+            |number| {
+                work(number);
+                Ok(())
+            },
+        )?;
         lane.mhz = topology::mhz(cpu);
         Ok(lane)
     };
@@ -192,15 +210,21 @@ fn pin_thread(cpu: u32) -> anyhow::Result<()> {
     sched_setaffinity(None, &mask).with_context(|| format!("cannot run on CPU {cpu}"))
 }
 
-/// Runs and times `slice` `count` times, or until it returns false.
-fn time(cpu: u32, count: usize, mut slice: impl FnMut(usize) -> io::Result<bool>) -> io::Result<Lane> {
+/// Runs and times `slice` `count` times, or until `proceed` returns false.
+fn time(
+    cpu: u32,
+    count: usize,
+    mut proceed: impl FnMut() -> bool,
+    mut slice: impl FnMut(usize) -> io::Result<()>,
+) -> io::Result<Lane> {
     let mut slices_ns = Vec::with_capacity(count);
     let on_cpu = thread_seconds();
     for number in 0..count {
-        let begun = monotonic_ns();
-        if !slice(number)? {
+        if !proceed() {
             break;
         }
+        let begun = monotonic_ns();
+        slice(number)?;
         slices_ns.push(monotonic_ns() - begun);
     }
     let on_cpu_seconds = thread_seconds() - on_cpu;

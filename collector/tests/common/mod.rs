@@ -54,7 +54,7 @@ pub fn succeeded(output: &Output) -> String {
 }
 
 /// Runs the program, which must refuse its input in one line that contains `expected`.
-pub fn refused(words: &str, expected: &str) {
+pub fn refused(words: &str, expected: &str) -> String {
     let output = collect(words).output().unwrap();
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{words}: {message}");
@@ -63,6 +63,7 @@ pub fn refused(words: &str, expected: &str) {
         message.starts_with("loadprint-collect: ") && message.contains(expected),
         "{words}: {message}"
     );
+    message
 }
 
 /// A recorder that is killed at the end of the test.

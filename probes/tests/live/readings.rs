@@ -89,12 +89,13 @@ impl Live {
     }
 }
 
-/// A number by column; 0 if it is null.
+/// A number by column, which must not be null.
 impl Index<&str> for Row {
     type Output = u64;
 
     fn index(&self, column: &str) -> &u64 {
-        self.numbers.get(column).unwrap_or(&0)
+        let number = self.numbers.get(column);
+        number.unwrap_or_else(|| panic!("{column} is null, or not a column: {self:?}"))
     }
 }
 

@@ -44,3 +44,31 @@ impl Drop for Permit<'_> {
         self.0.changed.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn at_most_as_many_threads_as_permits_enter() {
+        let semaphore = Semaphore::new(3);
+        let (inside, max) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let _permit = semaphore.acquire();
+                        max.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
+                        thread::yield_now();
+                        inside.fetch_sub(1, SeqCst);
+                    }
+                });
+            }
+        });
+        assert!(max.into_inner() <= 3);
+    }
+}

@@ -7,9 +7,6 @@ mod sbtest;
 pub mod tproc_c;
 
 use std::str::FromStr;
-use std::sync::Mutex;
-use std::sync::MutexGuard;
-use std::sync::PoisonError;
 use std::thread;
 
 use anyhow::Result;
@@ -27,11 +24,6 @@ fn cell(rows: &[Row], column: usize) -> Option<&str> {
 /// The number in a column of the first row.
 fn number<T: FromStr>(rows: &[Row], column: usize) -> Option<T> {
     cell(rows, column)?.parse().ok()
-}
-
-/// Locks a value that every change leaves consistent: a panic elsewhere does no harm.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Calls `work` for the tables or warehouses 1..=count on the threads of `setup`: number i on

@@ -45,7 +45,11 @@ fn limits(connections: usize, handles: usize) -> [Limit; 2] {
 }
 
 impl Limit {
-    fn check(&self, max: u64, used: u64) -> Result<()> {
+    /// Without one of the numbers there is no limit.
+    fn check(&self, max: Option<u64>, used: Option<u64>) -> Result<()> {
+        let Some((max, used)) = max.zip(used) else {
+            return Ok(());
+        };
         let (variable, free) = (self.variable, max.saturating_sub(used));
         if self.needed > free {
             bail!(
@@ -72,13 +76,8 @@ pub fn check_server(connections: usize, handles: usize, connection: &mut dyn Con
             let cell = rows.first().and_then(|row| row.get(1)?.as_deref());
             Ok(cell.and_then(|text| text.parse().ok()))
         };
-        let (max, used) = (
-            number("VARIABLES", limit.variable)?,
-            number("STATUS", limit.status)?,
-        );
-        if let Some((max, used)) = max.zip(used) {
-            limit.check(max, used)?;
-        }
+        let max = number("VARIABLES", limit.variable)?;
+        limit.check(max, number("STATUS", limit.status)?)?;
     }
     Ok(())
 }
@@ -115,7 +114,10 @@ mod tests {
 
     fn refusal(connections: usize, handles: usize, used: [u64; 2]) -> Option<String> {
         let [first, second] = limits(connections, handles);
-        let checked = first.check(151, used[0]).and(second.check(16_382, used[1]));
+        let used = used.map(Some);
+        let checked = first
+            .check(Some(151), used[0])
+            .and(second.check(Some(16_382), used[1]));
         checked.err().map(|error| error.to_string())
     }
 
@@ -127,6 +129,12 @@ mod tests {
             "the run needs 149 connections, but 148 are available (max_connections 151, Threads_connected 3): \
              raise max_connections on the server or lower --threads"
         );
+    }
+
+    #[test]
+    fn a_server_without_a_limit_is_not_checked() {
+        let [connections, statements] = limits(1000, 1000);
+        assert!(connections.check(None, Some(3)).is_ok() && statements.check(Some(1), None).is_ok());
     }
 
     #[test]

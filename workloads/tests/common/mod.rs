@@ -3,6 +3,7 @@
 
 pub mod hostile;
 pub mod mysqld;
+pub mod proxy;
 pub mod running;
 pub mod sql;
 

@@ -10,6 +10,8 @@ use crate::common::assert_refused;
 use crate::common::generator;
 use crate::common::json;
 use crate::common::only_line;
+use crate::common::printed_json;
+use crate::common::proxy::Proxy;
 use crate::common::running::Running;
 use crate::common::variable;
 
@@ -72,6 +74,29 @@ fn an_unknown_database_then_missing_tables() {
         );
     }
     bench.refused("prepare arm_insert", &["error 1050", "cleanup"]);
+}
+
+#[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
+fn a_connection_lost_by_an_ignored_error_is_opened_again() {
+    let bench = Bench::new("reconnect");
+    bench.succeed("prepare oltp_read_write --table-size=1000");
+    let front = bench.path("front.sock");
+    // The connection that reads the counters receives a tenth of it.
+    let proxy = Proxy::cutting_after(&front, &variable("LOADPRINT_TEST_SOCKET"), 1_000_000);
+    let mut command = bench.command("run oltp_read_write --table-size=1000 --threads=1 --events=200 --mysql-ignore-errors=2006,2013 --format=json");
+    command.arg(format!("--mysql-socket={}", front.display()));
+    let result = printed_json(&command.output().unwrap());
+    assert_eq!(
+        proxy.accepted(),
+        3,
+        "the reader, the thread, and the thread again"
+    );
+    assert_eq!(
+        (&result["reconnects"], &result["events"]),
+        (&1.into(), &200.into())
+    );
+    assert_eq!(result["errors_by_code"]["2013"], 1);
 }
 
 #[test]

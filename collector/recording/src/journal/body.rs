@@ -36,9 +36,12 @@ struct State {
 
 impl State {
     fn add_key(&mut self, key: &[u8], width: usize) -> usize {
-        self.nulls.push(0);
-        self.values.resize(self.values.len() + width, 0);
-        self.keys.insert_full(key.into()).0
+        let (number, is_new) = self.keys.insert_full(key.into());
+        if is_new {
+            self.nulls.push(0);
+            self.values.resize(self.values.len() + width, 0);
+        }
+        number
     }
 }
 
@@ -324,8 +327,11 @@ impl Decoder {
                     let mut text = varint::take(body)?;
                     if text == 0 {
                         let length = varint::take(body)?;
-                        state.texts.insert(varint::take_bytes(body, length)?.into());
-                        text = state.texts.len() as u64;
+                        let number = state
+                            .texts
+                            .insert_full(varint::take_bytes(body, length)?.into())
+                            .0;
+                        text = number as u64 + 1;
                     }
                     rows.text(state.texts.get_index(usize::try_from(text - 1).ok()?)?);
                 }

@@ -26,9 +26,9 @@ use crate::engine::load::Load;
 use crate::engine::load::Moment;
 use crate::engine::load::Session;
 use crate::engine::load::Step;
+use crate::lock::lock;
 use crate::options::Values;
 use crate::random::Rng;
-use crate::suite::lock;
 use crate::suite::number;
 
 /// Buffers in the published study.

@@ -14,7 +14,7 @@ use loadprint_recording::clock::monotonic_ns;
 
 use super::record::Buffer;
 use super::record::Source;
-use crate::suite::lock;
+use crate::lock::lock;
 
 /// The times that the two sides waited for each other since the phase started.
 #[derive(Debug, Clone, Copy, Default)]

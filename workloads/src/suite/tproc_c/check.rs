@@ -8,8 +8,8 @@ use std::sync::Mutex;
 use anyhow::Result;
 use anyhow::bail;
 
+use crate::lock::lock;
 use crate::suite::for_each;
-use crate::suite::lock;
 use crate::suite::number;
 use crate::workload::Finding;
 use crate::workload::Setup;

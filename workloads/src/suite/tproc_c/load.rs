@@ -16,10 +16,10 @@ use super::rows::Slice;
 use super::tables;
 use super::tables::TABLES;
 use crate::driver::Connection;
+use crate::lock::lock;
 use crate::random::Rng;
 use crate::suite::cell;
 use crate::suite::for_each;
-use crate::suite::lock;
 use crate::suite::number;
 use crate::workload::Setup;
 

@@ -20,15 +20,16 @@ use serde_json::json;
 
 use crate::driver::Connection;
 use crate::driver::DbError;
+use crate::driver::Failure;
 use crate::driver::protocol::Protocol;
 use crate::engine::client::Client;
 use crate::engine::load::Load;
 use crate::engine::load::Moment;
 use crate::engine::load::Session;
+use crate::lock::lock;
 use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::random::Rng;
-use crate::suite::lock;
 use crate::suite::number;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
@@ -143,8 +144,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// `None` if the server has no such counters.
-    fn read(connection: &mut dyn Connection) -> Result<Option<Self>, DbError> {
+    fn read(connection: &mut dyn Connection) -> Result<Self, DbError> {
         let sum = "SELECT COALESCE(SUM(d_next_o_id), 0), COALESCE(MAX(d_w_id), 0) FROM district";
         let district = connection.rows(sum)?;
         let status =
@@ -156,7 +156,13 @@ impl Counts {
                 warehouses: number(&district, 1)?,
             })
         };
-        Ok(counts())
+        counts().ok_or_else(|| {
+            DbError::Fatal(Failure {
+                errno: 2000,
+                sqlstate: "HY000".to_owned(),
+                message: "cannot read Com_commit, Com_rollback or d_next_o_id".to_owned(),
+            })
+        })
     }
 }
 
@@ -213,7 +219,7 @@ impl Load for TprocLoad {
     }
 
     fn at_rest(&self, moment: Moment, connection: &mut dyn Connection) -> Result<(), DbError> {
-        lock(&self.counts)[usize::from(moment == Moment::After)] = Counts::read(connection)?;
+        lock(&self.counts)[usize::from(moment == Moment::After)] = Some(Counts::read(connection)?);
         Ok(())
     }
 
