@@ -1,6 +1,7 @@
 //! Opens and reads probes of the running kernel, and subtracts two readings.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::ops::Index;
 use std::os::linux::net::SocketAddrExt;
@@ -33,6 +34,7 @@ pub struct Live {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     pub numbers: BTreeMap<String, u64>,
+    pub nulls: BTreeSet<String>,
     pub buckets: Vec<u64>,
 }
 
@@ -80,7 +82,8 @@ impl Live {
                 match rows.value(row, place, columns.len()) {
                     Value::Bits(number) => drop(values.numbers.insert(column.name.to_string(), number)),
                     Value::List(buckets) => values.buckets = buckets.to_vec(),
-                    Value::Null | Value::Text(_) => {}
+                    Value::Null => drop(values.nulls.insert(column.name.to_string())),
+                    Value::Text(_) => {}
                 }
             }
             (entity.join(" "), values)
@@ -89,13 +92,20 @@ impl Live {
     }
 }
 
-/// A number by column, which must not be null.
+/// A number by column; 0 if it is null, and of an entity that has no row yet.
 impl Index<&str> for Row {
     type Output = u64;
 
     fn index(&self, column: &str) -> &u64 {
         let number = self.numbers.get(column);
-        number.unwrap_or_else(|| panic!("{column} is null, or not a column: {self:?}"))
+        number.unwrap_or_else(|| {
+            let has_row = !self.numbers.is_empty() || !self.nulls.is_empty();
+            assert!(
+                !has_row || self.nulls.contains(column),
+                "{column} is no column: {self:?}"
+            );
+            &0
+        })
     }
 }
 
