@@ -20,7 +20,7 @@ pub struct Outcome {
     pub start_ns: i64,
     /// End of the read (CLOCK_MONOTONIC).
     pub end_ns: i64,
-    /// Why the read failed or was skipped.
+    /// Why the read failed or was skipped, or what of it could not be read.
     pub reason: String,
     /// The rows; those of the previous read where a tick skips the probe.
     pub rows: Rows,
@@ -136,7 +136,12 @@ fn sample_one(opened: &mut OpenedProbe, outcome: &mut Outcome, skip: bool) {
     outcome.status = match &mut opened.probe {
         Ok(_) if skip => Status::Skipped,
         Ok(probe) => match probe.sample(&mut outcome.rows) {
-            Ok(()) if outcome.rows.has_width(opened.entry.schema.columns.len()) => Status::Ok,
+            Ok(()) if outcome.rows.has_width(opened.entry.schema.columns.len()) => {
+                if !outcome.rows.odd().is_empty() {
+                    outcome.reason = format!("not read: {}", outcome.rows.odd());
+                }
+                Status::Ok
+            }
             Ok(()) => {
                 outcome
                     .reason

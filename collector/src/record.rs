@@ -102,6 +102,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     })?;
     sadc.end();
     let files = ticks.recorded_files();
+    let unread = ticks.unread();
     let (journal, last_tick, missed) = ticks.end();
     // Without an end frame the journal counts as torn but has all ticks; the tables may still fit.
     if let Err(error) = journal.end(&End {
@@ -124,6 +125,9 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     manifest::write(&options.out)?;
     drop(pid_file);
     eprintln!("{}", summary(&finished));
+    if let Some(unread) = unread {
+        eprintln!("loadprint-collect: could not be read: {unread}");
+    }
     Ok(())
 }
 

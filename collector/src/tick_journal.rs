@@ -1,12 +1,16 @@
 //! Takes ticks: reads the probes that are due, then writes one frame to the journal.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use loadprint_probes::NotRunning;
 use loadprint_probes::RecordedFile;
 use loadprint_recording::clock;
 use loadprint_recording::journal::Stamp;
+use loadprint_recording::journal::Status;
 use loadprint_recording::journal::Writer;
+use loadprint_recording::rows::Odd;
 
 use crate::live::Live;
 use crate::opened_probe::OpenedProbe;
@@ -23,6 +27,33 @@ pub struct TickJournal {
     missed: u64,
     last_tick: Option<u32>,
     live: Option<Live>,
+    unread: BTreeMap<&'static str, Unread>,
+}
+
+/// What could not be read of one probe in the whole recording.
+#[derive(Debug, Default)]
+struct Unread {
+    ticks: u64,
+    first_failure: String,
+    odd: Odd,
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.ticks > 0 {
+            let plural = if self.ticks > 1 { "s" } else { "" };
+            write!(
+                formatter,
+                "{} tick{plural} failed ({})",
+                self.ticks, self.first_failure
+            )?;
+        }
+        if !self.odd.is_empty() {
+            let and = if self.ticks > 0 { ", " } else { "" };
+            write!(formatter, "{and}{}", self.odd)?;
+        }
+        Ok(())
+    }
 }
 
 impl TickJournal {
@@ -41,6 +72,7 @@ impl TickJournal {
             missed: 0,
             last_tick: None,
             live,
+            unread: BTreeMap::new(),
         }
     }
 
@@ -76,6 +108,17 @@ impl TickJournal {
                 Err(NotRunning::Unavailable(_)) => self.ticks == 0,
                 Err(NotRunning::Off(_)) => false,
             };
+            let odd = outcome.rows.odd();
+            if outcome.status == Status::Failed || outcome.status == Status::Ok && !odd.is_empty() {
+                let unread = self.unread.entry(opened.entry.name).or_default();
+                unread.odd.add(odd);
+                if outcome.status == Status::Failed {
+                    unread.ticks += 1;
+                    if unread.ticks == 1 {
+                        unread.first_failure.clone_from(&outcome.reason);
+                    }
+                }
+            }
             if is_written {
                 let times = (outcome.start_ns, outcome.end_ns);
                 self.journal
@@ -90,6 +133,16 @@ impl TickJournal {
         self.missed += u64::from(missed);
         self.last_tick = Some(tick);
         Ok(())
+    }
+
+    /// What could not be read, in one line; `None` if all was read.
+    pub fn unread(&self) -> Option<String> {
+        let probes = self
+            .unread
+            .iter()
+            .map(|(name, unread)| format!("{name}: {unread}"));
+        let probes: Vec<_> = probes.collect();
+        (!probes.is_empty()).then(|| probes.join("; "))
     }
 
     /// The files that probes add to the recording; call it after the last tick.

@@ -27,6 +27,16 @@ fn unavailable(error: &ProbeError, fix: &str) -> NotRunning {
     NotRunning::Unavailable(format!("{error}; {}", fix_of(error, fix)))
 }
 
+/// An error with the advice on permissions, if it is one of permissions.
+pub(crate) fn refused(error: &ProbeError, fix: &str) -> String {
+    match error {
+        ProbeError::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            format!("{error}; {fix}")
+        }
+        _ => error.to_string(),
+    }
+}
+
 /// The roots of `/proc` and `/sys`.
 #[derive(Clone, Debug)]
 pub struct Host {

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from damage import ask
 from loadprint.errors import InputError
 from loadprint.metrics.sources import SERVER_RESTARTED
 from loadprint.metrics.sources_hardware import siblings_of
@@ -357,3 +358,12 @@ def test_a_width_that_no_counter_has_is_no_width(tmp_path: Path, bits: int | Non
     pq.write_table(table.replace_schema_metadata({b"loadprint": json.dumps(described).encode()}), path)
     found = measured(agreed(path)).quantities
     assert found.values["disk.vda.writes"].rate == pytest.approx(40)
+
+
+def test_what_a_read_left_out_is_a_warning(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    reason = "not read: 1 cell (line 2: field: `x` is not its value)"
+    path = run / "server/ticks.parquet"
+    change_column(path, "reason", lambda row: reason if row["probe"] == "disk" else None)
+    warnings = [text for text in ask("compare", run, run).out.splitlines() if "probe disk" in text]
+    assert "reads were incomplete (not read: 1 cell (line 2:" in warnings[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ STAMPS = 'tick::DOUBLE AS tick, start_ns::DOUBLE AS start, end_ns::DOUBLE AS "en
 class Window:
     """The ticks of one role inside a phase.
 
-    `middle_ns[probe]` maps a tick to the middle of that probe's read, CLOCK_MONOTONIC ns of the recorder.
+    `failures` and `partial` have the reason by probe: of reads that failed, and of those that could not read
+    everything. `middle_ns[probe]` maps a tick to the middle of that probe's read, CLOCK_MONOTONIC ns of the recorder.
     """
 
     role: str
@@ -33,6 +34,7 @@ class Window:
     failures: dict[str, str]
     unavailable: dict[str, str]
     interval_ns: int
+    partial: dict[str, str] = field(default_factory=dict)
 
     @property
     def ticks(self) -> int:
@@ -72,9 +74,10 @@ def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure
         seconds=(end - begin) / 1e9,
         middle_ns=_stamps(rows, taken),
         missed=int(np.nansum(rows["missed"][inside])),
-        failures=_failures(rows, inside),
+        failures=_reasons(rows, inside & (rows["status"] == "failed"), "reads failed"),
         unavailable=_unavailable(described),
         interval_ns=int(described.get("interval_ns", 0)),
+        partial=_reasons(rows, taken & (rows["reason"] != None), "reads were incomplete"),  # noqa: E711
     )
 
 
@@ -118,12 +121,12 @@ def _stamps(rows: dict[str, NDArray[Any]], taken: NDArray[np.bool_]) -> dict[str
     return stamps
 
 
-def _failures(rows: dict[str, NDArray[Any]], inside: NDArray[np.bool_]) -> dict[str, str]:
-    failed = inside & (rows["status"] == "failed")
+def _reasons(rows: dict[str, NDArray[Any]], chosen: NDArray[np.bool_], what: str) -> dict[str, str]:
+    """By probe the number of these reads, and the reason of the first."""
     reasons: dict[str, str] = {}
-    for probe in sorted(set(rows["probe"][failed])):
-        of_probe = failed & (rows["probe"] == probe)
-        reasons[probe] = f"{int(of_probe.sum())} reads failed ({rows['reason'][of_probe][0]})"
+    for probe in sorted(set(rows["probe"][chosen])):
+        of_probe = chosen & (rows["probe"] == probe)
+        reasons[probe] = f"{int(of_probe.sum())} {what} ({rows['reason'][of_probe][0]})"
     return reasons
 
 

@@ -33,7 +33,8 @@ def _irregularities(run: Measured) -> Iterator[str]:
     if run.window:
         if run.window.missed:
             yield f"{run.window.missed} ticks missed in the window"
-        yield from (f"probe {probe}: {reason}" for probe, reason in run.window.failures.items())
+        for reasons in (run.window.failures, run.window.partial):
+            yield from (f"probe {probe}: {reason}" for probe, reason in reasons.items())
 
 
 def _repeated(sides: Sequence[Side]) -> Iterator[str]:

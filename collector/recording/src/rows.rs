@@ -3,6 +3,7 @@
 //!
 //! A row has an entity (one string per entity column) and one cell per value column.
 
+use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
@@ -33,6 +34,68 @@ pub enum Value<'a> {
     List(&'a [u64]),
 }
 
+/// What a source printed that is no value of its column, and lines that are not as documented. Such
+/// a cell is missing, such a line has no row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Odd {
+    /// Number of cells.
+    pub cells: u64,
+    /// Number of lines, or of entities that cannot be read.
+    pub lines: u64,
+    /// The first of them, with its place.
+    pub first: String,
+}
+
+impl Odd {
+    /// Counts a cell; `place` describes it if it is the first.
+    pub fn cell(&mut self, place: impl FnOnce() -> String) {
+        self.note(place);
+        self.cells += 1;
+    }
+
+    /// Counts a line; `place` describes it if it is the first.
+    pub fn line(&mut self, place: impl FnOnce() -> String) {
+        self.note(place);
+        self.lines += 1;
+    }
+
+    /// Adds those of another part of the source.
+    pub fn add(&mut self, other: &Self) {
+        if !other.is_empty() {
+            self.note(|| other.first.clone());
+            self.cells += other.cells;
+            self.lines += other.lines;
+        }
+    }
+
+    /// True if all was read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.cells == 0 && self.lines == 0
+    }
+
+    fn note(&mut self, place: impl FnOnce() -> String) {
+        if self.is_empty() {
+            self.first = place();
+        }
+    }
+}
+
+impl fmt::Display for Odd {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds = [(self.cells, "cell"), (self.lines, "line")];
+        let counts = kinds.into_iter().filter(|(count, _)| *count > 0);
+        for (place, (count, kind)) in counts.enumerate() {
+            let (and, plural) = (
+                if place > 0 { ", " } else { "" },
+                if count > 1 { "s" } else { "" },
+            );
+            write!(formatter, "{and}{count} {kind}{plural}")?;
+        }
+        write!(formatter, " ({})", self.first)
+    }
+}
+
 /// The rows of one probe at one tick.
 ///
 /// Entities are usually those of the previous tick, so `clear` keeps them: an unchanged entity is
@@ -53,6 +116,7 @@ pub struct Rows {
     cells: Vec<Cell>,
     bytes: Vec<u8>,
     lists: Vec<u64>,
+    odd: Odd,
 }
 
 /// Generations are unique among all `Rows` of the process.
@@ -73,6 +137,18 @@ impl Rows {
         self.cells.clear();
         self.bytes.clear();
         self.lists.clear();
+        self.odd = Odd::default();
+    }
+
+    /// What was not read since [`Rows::clear`].
+    #[must_use]
+    pub fn odd(&self) -> &Odd {
+        &self.odd
+    }
+
+    /// Counts what was not read.
+    pub fn odd_mut(&mut self) -> &mut Odd {
+        &mut self.odd
     }
 
     /// Number of rows.
@@ -219,6 +295,12 @@ impl Rows {
         self.cells.push(Cell::Bits(value.cast_unsigned()));
     }
 
+    /// Appends a signed integer, or a missing cell.
+    #[inline]
+    pub fn int_or_null(&mut self, value: Option<i64>) {
+        self.uint_or_null(value.map(i64::cast_unsigned));
+    }
+
     /// Appends a floating-point number.
     #[inline]
     pub fn double(&mut self, value: f64) {
@@ -281,6 +363,7 @@ impl Rows {
         }));
         self.bytes.extend_from_slice(&other.bytes);
         self.lists.extend_from_slice(&other.lists);
+        self.odd.add(&other.odd);
     }
 
     /// The entity strings of row `row`.

@@ -133,8 +133,10 @@ fn a_killed_recorder_loses_no_tick_of_the_journal() {
 
 /// Overwrites the start of a file with one system call: the recorder, which keeps it open, must
 /// never read it empty.
+/// Changes a file of the fake host in place: the recorder has it open.
 fn overwrite(path: &Path, text: &str) {
     let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(text.len() as u64).unwrap();
     file.write_all_at(text.as_bytes(), 0).unwrap();
 }
 
@@ -149,38 +151,64 @@ fn a_probe_that_fails_does_not_end_the_recording() {
     let (proc_root, sys_root) = (proc.display(), sys.display());
     let words = format!("--proc-root {proc_root} --sys-root {sys_root} --interval 5ms");
     let recorder = Recorder::start(&run, &words);
-    let whole = fs::read_to_string(proc.join("diskstats")).unwrap();
-    for text in [" 259 0 nvme0n1 12 oops\n", &whole] {
-        overwrite(&proc.join("diskstats"), text);
-        let before = journal_ticks(&run);
-        wait_for("ticks with this file", || journal_ticks(&run) >= before + 3);
+    for (file, odd) in [
+        (
+            "diskstats",
+            " 259 0 nvme0n1 12 oops\n 259 1 sdz 1 2 3 4 5 6 -7 8 9 10 11\n",
+        ),
+        ("meminfo", ""),
+    ] {
+        let whole = fs::read_to_string(proc.join(file)).unwrap();
+        for text in [odd, &whole] {
+            overwrite(&proc.join(file), text);
+            let before = journal_ticks(&run);
+            wait_for("ticks with this file", || journal_ticks(&run) >= before + 3);
+        }
     }
-    recorder.stop();
+    let messages = recorder.stop();
 
     let ticks = rows(run.join("server/ticks.parquet"), ["probe", "status", "reason"]);
     let of = |probe: &str, word: &str| {
         let is_wanted = |row: &usize| ticks[*row][0] == probe && ticks[*row][1] == word;
         (0..ticks.len()).filter(is_wanted).collect::<Vec<_>>()
     };
-    let failed = of("disk", "failed");
+    let failed = of("memory", "failed");
     assert!(failed.len() >= 2, "{failed:?}");
     let message = &ticks[failed[1]][2];
     assert!(
-        message.ends_with("proc/diskstats:1: field: `oops` is not a number"),
+        message.ends_with("proc/meminfo:1: MemTotal: the file has no such line"),
         "{message}"
     );
     // The probe continues when the file is repaired.
-    assert!(of("disk", "ok").last() > failed.last());
+    assert!(of("memory", "ok").last() > failed.last());
     assert!(of("cpu", "failed").is_empty());
+    // An odd line costs its row, an odd cell its value.
+    assert!(of("disk", "failed").is_empty());
+    let (whole, odd): (Vec<_>, Vec<_>) = of("disk", "ok")
+        .into_iter()
+        .partition(|row| ticks[*row][2].is_empty());
+    assert!(odd.len() >= 2, "{odd:?}");
+    let expected = "2 cells, 1 line (line 1: field: `oops` is not its value)";
+    assert_eq!(ticks[odd[1]][2], format!("not read: {expected}"));
+    let disks = rows(
+        run.join("server/disk.parquet"),
+        ["device", "write_merges", "write_sectors"],
+    );
+    let of_device = |name: &str| disks.iter().filter(|row| row[0] == name).collect::<Vec<_>>();
+    assert_eq!(of_device("nvme0n1").len(), whole.len());
+    assert_eq!(of_device("sdz").len(), odd.len());
+    assert_eq!(of_device("sdz")[0][1..], ["6", ""]);
+    // At the end one line says so.
+    let line = messages
+        .lines()
+        .find(|line| line.contains("could not be read: "))
+        .unwrap();
+    assert!(line.contains("disk: ") && line.contains("memory: "), "{line}");
     // The first tick records that a probe is unavailable, with the fix.
     let [unavailable] = of("pressure", "unavailable")[..] else {
         panic!("{ticks:?}");
     };
     assert!(ticks[unavailable][2].contains("psi=1"));
-    // A failed tick has no row.
-    let disks = column(run.join("server/disk.parquet"), "device");
-    let disks = disks.iter().filter(|device| *device == "nvme0n1");
-    assert_eq!(disks.count(), of("disk", "ok").len());
 }
 
 #[test]

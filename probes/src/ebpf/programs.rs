@@ -193,8 +193,8 @@ pub fn parse(file: &[u8]) -> Result<(u64, u64), ParseError> {
     let mut cursor = Cursor::new(file);
     while !cursor.at_end() {
         match cursor.until(b':') {
-            Some(b"run_time_ns") => time = Some(cursor.need_uint("run_time_ns")?),
-            Some(b"run_cnt") => count = Some(cursor.need_uint("run_cnt")?),
+            Some(b"run_time_ns") => time = cursor.uint("run_time_ns"),
+            Some(b"run_cnt") => count = cursor.uint("run_cnt"),
             _ => {}
         }
         cursor.next_line();

@@ -10,6 +10,9 @@ use super::Sensor;
 use super::numbered;
 use super::sample;
 use super::word;
+use loadprint_recording::rows::Odd;
+
+use crate::host::refused;
 use crate::prelude::*;
 
 /// The probe's line in the registry.
@@ -37,15 +40,21 @@ const CONTROLS: [&str; 2] = ["intel-rapl:", "intel-rapl-mmio:"];
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let mut zones = zones(host);
-    let Some(first) = zones.first_mut() else {
+    if zones.is_empty() {
         return Err(NotRunning::Unavailable(format!(
             "{}: no energy zone; it needs an Intel or AMD processor, no virtual machine, and the module intel_rapl_msr",
             host.sys("class/powercap").display()
         )));
-    };
-    if let Err(error) = first.attribute.read() {
-        return Err(NotRunning::Unavailable(format!(
-            "{error}; run as root or with CAP_DAC_READ_SEARCH, which Linux 5.10 and newer require"
+    }
+    // One zone without a meter, or of another driver, does not hide the others.
+    let reads = zones
+        .iter_mut()
+        .map(|zone| zone.attribute.read(&mut Odd::default()));
+    let errors: Vec<_> = reads.map_while(Result::err).collect();
+    if let (Some(error), true) = (errors.first(), errors.len() == zones.len()) {
+        return Err(NotRunning::Unavailable(refused(
+            error,
+            "run as root or with CAP_DAC_READ_SEARCH, which Linux 5.10 and newer require",
         )));
     }
     Ok(Background::spawn("energy", move |rows| sample(&mut zones, rows)))
@@ -76,7 +85,7 @@ fn zones(host: &Host) -> Vec<Sensor<2>> {
             zones.push(Sensor {
                 entity: [control.to_owned(), full],
                 attribute: Attribute::new(energy),
-                constant: Some(range.read().unwrap_or(None)),
+                constant: Some(range.read(&mut Odd::default()).unwrap_or(None)),
             });
         }
     }

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use loadprint_recording::clock::monotonic_ns;
+use loadprint_recording::rows::Odd;
 
 use crate::prelude::*;
 use crate::procfs::fields::Cursor;
@@ -41,13 +42,13 @@ impl Attribute {
     /// Reads the number; `None` if the driver does not know it.
     ///
     /// # Errors
-    /// When the file does not exist, cannot be read or does not contain a number.
-    pub fn read(&mut self) -> Result<Option<i64>, ProbeError> {
+    /// When the file does not exist or cannot be read.
+    pub fn read(&mut self, odd: &mut Odd) -> Result<Option<i64>, ProbeError> {
         let mut source = match self.source.take() {
             Some(source) => source,
             None => Source::sized(self.path.clone(), Self::BUFFER)?.in_one_read(),
         };
-        let value = source.parse(parse_number)?;
+        let value = parse_number(source.read()?, odd);
         self.source = Some(source);
         Ok(value)
     }
@@ -59,13 +60,15 @@ impl Attribute {
 /// 2400000
 /// ```
 ///
-/// # Errors
-/// When it has another content.
-pub fn parse_number(file: &[u8]) -> Result<Option<i64>, ParseError> {
+#[must_use]
+pub fn parse_number(file: &[u8], odd: &mut Odd) -> Option<i64> {
     if file.trim_ascii() == b"<unknown>" {
-        return Ok(None);
+        return None;
     }
-    Cursor::new(file).need_int("value").map(Some)
+    let mut cursor = Cursor::new(file);
+    let value = cursor.int("value");
+    odd.add(&cursor.into_odd());
+    value
 }
 
 /// An attribute that has a row at each tick.
@@ -79,17 +82,23 @@ struct Sensor<const ENTITY: usize> {
 
 /// Appends value and duration (us) of a read of each attribute that exists. A read that fails loses
 /// only its own value.
+///
+/// # Errors
+/// When none can be read.
 fn sample<const ENTITY: usize>(sensors: &mut [Sensor<ENTITY>], rows: &mut Rows) -> Result<(), ProbeError> {
     let before = rows.len();
     let mut first_error = None;
     for sensor in sensors {
         let start = monotonic_ns();
-        let result = sensor.attribute.read();
+        let result = sensor.attribute.read(rows.odd_mut());
         let read_us = u64::try_from((monotonic_ns() - start) / 1000).unwrap_or(0);
         let value = match result {
             Ok(value) => value,
             Err(error) => {
                 let gone = is_gone(&error);
+                if !gone {
+                    rows.odd_mut().cell(|| error.to_string());
+                }
                 first_error.get_or_insert(error);
                 if gone {
                     continue;
@@ -99,13 +108,11 @@ fn sample<const ENTITY: usize>(sensors: &mut [Sensor<ENTITY>], rows: &mut Rows) 
         };
         rows.row(&sensor.entity.each_ref().map(String::as_bytes));
         for cell in [Some(value), sensor.constant].into_iter().flatten() {
-            rows.uint_or_null(cell.map(i64::cast_unsigned));
+            rows.int_or_null(cell);
         }
         rows.uint(read_us);
     }
     match first_error {
-        // Malformed content is always reported: it is a bug of the driver or of the parser.
-        Some(error @ ProbeError::Parse { .. }) => Err(error),
         Some(error) if rows.len() == before => Err(error),
         _ => Ok(()),
     }
@@ -151,17 +158,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("temp1_input");
         let mut attribute = Attribute::new(path.clone());
-        assert!(is_gone(&attribute.read().unwrap_err()));
+        let mut odd = Odd::default();
+        assert!(is_gone(&attribute.read(&mut odd).unwrap_err()));
         fs::write(&path, "-5000\n").unwrap();
-        assert_eq!(attribute.read().unwrap(), Some(-5000));
+        assert_eq!(attribute.read(&mut odd).unwrap(), Some(-5000));
         fs::write(&path, "<unknown>\n").unwrap();
-        assert_eq!(attribute.read().unwrap(), None);
+        assert_eq!(attribute.read(&mut odd).unwrap(), None);
+        assert!(odd.is_empty());
         fs::write(&path, "hot\n").unwrap();
-        let error = attribute.read().unwrap_err().to_string();
-        assert!(
-            error.ends_with("temp1_input:1: value: `hot` is not a number"),
-            "{error}"
-        );
+        assert_eq!(attribute.read(&mut odd).unwrap(), None);
+        assert_eq!(odd.to_string(), "1 cell (line 1: value: `hot` is not its value)");
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! requests just look slow. Each read sends a command to the device and needs
 //! CAP_SYS_ADMIN.
 
+use std::io::ErrorKind;
+
 use super::log_page::Controller;
 use super::numbered;
 use super::word;
@@ -45,32 +47,37 @@ struct Watched {
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let root = host.sys("class/nvme");
-    let mut watched = vec![];
+    let (mut watched, mut refused) = (vec![], None);
     for name in numbered(&root, "nvme") {
         let model = word(&root.join(&name).join("model")).unwrap_or_default();
         let Some(namespace) = amazon_namespace(&model) else {
             continue;
         };
-        let device = format!("/dev/{name}");
-        let controller = Controller::open(&device)
-            .map_err(|error| NotRunning::Unavailable(format!("{device}: {error}; run as root")))?;
-        watched.push(Watched {
-            name,
-            controller,
-            namespace,
+        let opened = Controller::open(&format!("/dev/{name}")).and_then(|mut controller| {
+            controller.amazon_page(namespace)?;
+            Ok(controller)
         });
+        match opened {
+            Ok(controller) => watched.push(Watched {
+                name,
+                controller,
+                namespace,
+            }),
+            Err(error) => {
+                let fix = match error.kind() {
+                    ErrorKind::PermissionDenied => "; run as root or with CAP_SYS_ADMIN",
+                    _ => "",
+                };
+                refused.get_or_insert(format!("/dev/{name}: {error}{fix}"));
+            }
+        }
     }
-    let Some(first) = watched.first_mut() else {
-        return Err(NotRunning::Unavailable(format!(
+    if watched.is_empty() {
+        let none = format!(
             "{}: no NVMe device of Amazon; others do not report the time over their limits",
             root.display()
-        )));
-    };
-    if let Err(error) = first.controller.amazon_page(first.namespace) {
-        return Err(NotRunning::Unavailable(format!(
-            "/dev/{}: {error}; run as root or with CAP_SYS_ADMIN",
-            first.name
-        )));
+        );
+        return Err(NotRunning::Unavailable(refused.unwrap_or(none)));
     }
     Ok(Background::spawn("nvme", move |rows| sample(&mut watched, rows)))
 }

@@ -17,6 +17,8 @@ use super::mounts::hierarchy;
 use super::mounts::parse_memberships;
 use super::mounts::parse_mounts;
 use super::targets::Targets;
+use loadprint_recording::rows::Odd;
+
 use crate::prelude::*;
 
 /// The probe's line in the registry.
@@ -44,8 +46,16 @@ static COLUMNS: &[Column] = columns! {
     gauge(Byte) "memory_bytes", "memory used, page cache included", "memory.current, memory.usage_in_bytes";
 };
 
-/// The keys of `cpu.stat`, in the order of their columns.
-const CPU_STAT: [&str; 5] = [
+/// The keys of `cpu.stat` (Documentation/admin-guide/cgroup-v2.rst; version 1:
+/// Documentation/scheduler/sched-bwc.rst), in the order of their columns.
+///
+/// ```text
+/// usage_usec 812331
+/// nr_periods 100
+/// nr_throttled 7
+/// throttled_usec 190233
+/// ```
+pub const CPU_STAT: [&str; 5] = [
     "nr_periods",
     "nr_throttled",
     "throttled_usec",
@@ -78,7 +88,7 @@ struct Group {
 fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let unavailable = |error: ProbeError| NotRunning::Unavailable(format!("{error}; {MOUNT_PROC}"));
     let mut mountinfo = Source::open(host.proc("self/mountinfo")).map_err(unavailable)?;
-    let mounts = mountinfo.parse(parse_mounts).map_err(unavailable)?;
+    let mounts = parse_mounts(mountinfo.read().map_err(unavailable)?);
     if mounts.is_empty() {
         return Err(NotRunning::Unavailable(format!(
             "{}: no hierarchy of control groups; mount -t cgroup2 none /sys/fs/cgroup",
@@ -110,7 +120,7 @@ impl Cgroups {
         }
         // A process may have moved to other groups.
         members.sample(rows, COLUMNS.len(), |(role, _), list, _| {
-            let memberships = list.parse(parse_memberships)?;
+            let memberships = parse_memberships(list.read()?);
             for controller in ["cpu", "memory"] {
                 let Some((mount, path)) = hierarchy(controller, mounts, &memberships) else {
                     continue;
@@ -177,12 +187,13 @@ impl Group {
     }
 
     fn sample(&mut self, entity: [&[u8]; 2], rows: &mut Rows) -> Result<(), ProbeError> {
-        let cpu = read(&mut self.cpu_stat, parse_cpu_stat)?.unwrap_or_default();
-        let (quota, period) = match read(&mut self.cpu_max, parse_cpu_max)? {
+        let odd = rows.odd_mut();
+        let cpu = read(&mut self.cpu_stat, |text| values(text, CPU_STAT, odd))?.unwrap_or_default();
+        let (quota, period) = match read(&mut self.cpu_max, |text| parse_cpu_max(text, odd))? {
             Some(limit) => limit,
-            None => (number(&mut self.quota)?, number(&mut self.period)?),
+            None => (number(&mut self.quota, odd)?, number(&mut self.period, odd)?),
         };
-        let memory = number(&mut self.memory)?;
+        let memory = number(&mut self.memory, odd)?;
         rows.row(&entity);
         let cells = cpu.into_iter().chain([quota, period, memory]);
         cells.for_each(|cell| rows.uint_or_null(cell));
@@ -191,36 +202,22 @@ impl Group {
 }
 
 /// The number in a file; `None` if it is -1, for no limit, and where [`read`] returns `None`.
-fn number(file: &mut Option<Source>) -> Result<Option<u64>, ProbeError> {
-    let number = read(file, |text| Cursor::new(text).need_int("value"))?;
-    Ok(number.and_then(|number| number.try_into().ok()))
+fn number(file: &mut Option<Source>, odd: &mut Odd) -> Result<Option<u64>, ProbeError> {
+    let number = read(file, |text| {
+        let mut cursor = Cursor::new(text);
+        let number = cursor.int("value");
+        odd.add(&cursor.into_odd());
+        number
+    })?;
+    Ok(number.flatten().and_then(|number| number.try_into().ok()))
 }
 
 /// Reads one file of a group; `None` if it does not exist, or the group was removed (ENODEV).
-fn read<T>(
-    file: &mut Option<Source>,
-    parse: impl FnOnce(&[u8]) -> Result<T, ParseError>,
-) -> Result<Option<T>, ProbeError> {
-    match file.as_mut().map(|file| file.parse(parse)).transpose() {
+fn read<T>(file: &mut Option<Source>, parse: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, ProbeError> {
+    match file.as_mut().map(|file| file.read().map(parse)).transpose() {
         Err(ProbeError::Read { source, .. }) if source.raw_os_error() == Some(libc::ENODEV) => Ok(None),
         result => result,
     }
-}
-
-/// Parses `cpu.stat` (Documentation/admin-guide/cgroup-v2.rst; version 1:
-/// Documentation/scheduler/sched-bwc.rst).
-///
-/// ```text
-/// usage_usec 812331
-/// nr_periods 100
-/// nr_throttled 7
-/// throttled_usec 190233
-/// ```
-///
-/// # Errors
-/// When a value is not a number.
-pub fn parse_cpu_stat(file: &[u8]) -> Result<[Option<u64>; CPU_STAT.len()], ParseError> {
-    values(file, CPU_STAT)
 }
 
 /// Parses `cpu.max`: quota (`max` means no limit) and period.
@@ -229,18 +226,16 @@ pub fn parse_cpu_stat(file: &[u8]) -> Result<[Option<u64>; CPU_STAT.len()], Pars
 /// 50000 100000
 /// ```
 ///
-/// # Errors
-/// When a value is not a number or missing.
-pub fn parse_cpu_max(file: &[u8]) -> Result<(Option<u64>, Option<u64>), ParseError> {
+#[must_use]
+pub fn parse_cpu_max(file: &[u8], odd: &mut Odd) -> (Option<u64>, Option<u64>) {
     let mut cursor = Cursor::new(file);
-    let quota = match cursor.clone().word() {
-        Some(b"max") => {
-            cursor.word();
-            None
-        }
-        _ => Some(cursor.need_uint("quota")?),
+    let quota = match cursor.word() {
+        None | Some(b"max") => None,
+        Some(word) => cursor.number("quota", word),
     };
-    Ok((quota, Some(cursor.need_uint("period")?)))
+    let limit = (quota, cursor.uint("period"));
+    odd.add(&cursor.into_odd());
+    limit
 }
 
 #[cfg(test)]
@@ -280,8 +275,8 @@ mod tests {
     #[test]
     fn throttling_by_a_quota_is_measured() {
         let host = Host::default();
-        let mounts = parse_mounts(&fs::read("/proc/self/mountinfo").unwrap()).unwrap();
-        let memberships = parse_memberships(&fs::read("/proc/self/cgroup").unwrap()).unwrap();
+        let mounts = parse_mounts(&fs::read("/proc/self/mountinfo").unwrap());
+        let memberships = parse_memberships(&fs::read("/proc/self/cgroup").unwrap());
         let (mount, _) = hierarchy("cpu", &mounts, &memberships).unwrap();
         let top = directory(&host, mount, &mount.root).unwrap();
         let name = format!("loadprint-test-{}", std::process::id());
@@ -345,16 +340,13 @@ mod tests {
 
     #[test]
     fn limits_of_both_versions_are_parsed() {
-        assert_eq!(parse_cpu_max(b"max 100000\n").unwrap(), (None, Some(100_000)));
-        assert_eq!(
-            parse_cpu_max(b"50000 100000\n").unwrap(),
-            (Some(50_000), Some(100_000))
-        );
-        assert!(parse_cpu_max(b"").is_err());
-        let second =
-            parse_cpu_stat(b"usage_usec 9\nnr_periods 3\nnr_throttled 2\nthrottled_usec 5\n").unwrap();
-        assert_eq!(second, [Some(3), Some(2), Some(5), None, Some(9)]);
-        let first = parse_cpu_stat(b"nr_periods 3\nnr_throttled 2\nthrottled_time 5000\n").unwrap();
-        assert_eq!(first, [Some(3), Some(2), None, Some(5000), None]);
+        let mut odd = Odd::default();
+        let mut limit = |text| parse_cpu_max(text, &mut odd);
+        assert_eq!(limit(b"max 100000\n"), (None, Some(100_000)));
+        assert_eq!(limit(b"50000 100000\n"), (Some(50_000), Some(100_000)));
+        assert_eq!(limit(b""), (None, None));
+        assert!(odd.is_empty());
+        assert_eq!(parse_cpu_max(b"-5 much\n", &mut odd), (None, None));
+        assert_eq!(odd.cells, 2);
     }
 }

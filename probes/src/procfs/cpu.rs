@@ -67,28 +67,30 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
 /// ```
 ///
 /// # Errors
-/// When a value is not a number, or the line `cpu` is missing.
+/// When the line `cpu` is missing.
 pub fn parse(stat: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
     let mut all: Option<[Option<u64>; STATES]> = None;
     let mut totals = [None; TOTALS.len()];
-    each_line(stat, |cursor| {
-        match cursor.word() {
-            Some(b"cpu") => all = Some(cursor.uints("state", 0)?),
-            Some(word) if word.starts_with(b"cpu") => {
-                let states: [_; STATES] = cursor.uints("state", 0)?;
-                rows.row(&[&word[3..]]);
-                states.iter().for_each(|state| rows.uint_or_null(*state));
-                rows.nulls(TOTALS.len());
+    let odd = each_line(stat, |cursor| match cursor.word() {
+        Some(b"cpu") => all = Some(cursor.uints("state").0),
+        Some(word) if word.starts_with(b"cpu") => {
+            let number = &word[3..];
+            if !number.iter().all(u8::is_ascii_digit) {
+                return cursor.odd_line("no number of a CPU");
             }
-            Some(word) => {
-                if let Some(index) = TOTALS.iter().position(|total| *total == word) {
-                    totals[index] = Some(cursor.need_uint("total")?);
-                }
-            }
-            None => {}
+            let (states, _): ([_; STATES], _) = cursor.uints("state");
+            rows.row(&[number]);
+            states.iter().for_each(|state| rows.uint_or_null(*state));
+            rows.nulls(TOTALS.len());
         }
-        Ok(())
-    })?;
+        Some(word) => {
+            if let Some(index) = TOTALS.iter().position(|total| *total == word) {
+                totals[index] = cursor.uint("total");
+            }
+        }
+        None => {}
+    });
+    rows.odd_mut().add(&odd);
     let all = all.ok_or_else(|| empty("cpu"))?;
     rows.row(&[b"all"]);
     let cells = all.iter().chain(&totals);

@@ -79,21 +79,30 @@ fn is_partition(name: &[u8], host: &Host, known: &mut HashMap<Vec<u8>, bool>) ->
 ///  254       0 vda 152238 32674 9375858 81711 62958 91358 9090536 33473 0 21216 118363 32486 22 2534392 2772 11565 405
 /// ```
 ///
+/// A line with fewer fields than the oldest format is not of a whole device, or of a later one.
+///
 /// # Errors
-/// When a line has fewer fields than the oldest format or a field is not a number.
+/// None.
 pub fn parse(file: &[u8], mut wanted: impl FnMut(&[u8]) -> bool, rows: &mut Rows) -> Result<(), ParseError> {
-    each_line(file, |cursor| {
-        if cursor.uint("major")?.is_some() {
-            cursor.need_uint("minor")?;
-            let name = cursor.need_word("name")?;
-            let fields: [_; FIELDS] = cursor.uints("field", FIELDS_AT_LEAST)?;
-            let idle = || fields.iter().all(|field| field.unwrap_or(0) == 0);
-            let memory = name.starts_with(b"loop") || name.starts_with(b"ram");
-            if !(memory && idle()) && wanted(name) {
-                rows.row(&[name]);
-                fields.iter().for_each(|field| rows.uint_or_null(*field));
-            }
+    let odd = each_line(file, |cursor| {
+        if cursor.ends() {
+            return;
         }
-        Ok(())
-    })
+        let (_, _, name) = (cursor.word(), cursor.word(), cursor.word());
+        let Some(name) = name else {
+            return cursor.odd_line("no name of a device");
+        };
+        let (fields, count): ([_; FIELDS], _) = cursor.uints("field");
+        if count < FIELDS_AT_LEAST {
+            return cursor.odd_line("fewer fields than a device has");
+        }
+        let idle = || fields.iter().all(|field| field.unwrap_or(0) == 0);
+        let memory = name.starts_with(b"loop") || name.starts_with(b"ram");
+        if !(memory && idle()) && wanted(name) {
+            rows.row(&[name]);
+            fields.iter().for_each(|field| rows.uint_or_null(*field));
+        }
+    });
+    rows.odd_mut().add(&odd);
+    Ok(())
 }

@@ -47,7 +47,11 @@ impl<K: Ord, V> Entities<K, V> {
     }
 
     /// Appends the rows of all entities that were found since the last sample, and closes the files
-    /// of the others. An entity that is gone when it is read has no row.
+    /// of the others. An entity that is gone when it is read has no row; so has one that cannot be
+    /// read, which is counted.
+    ///
+    /// # Errors
+    /// When none can be read.
     pub fn sample(
         &mut self,
         rows: &mut Rows,
@@ -55,21 +59,24 @@ impl<K: Ord, V> Entities<K, V> {
         mut read: impl FnMut(&K, &mut V, &mut Rows) -> Result<(), ProbeError>,
     ) -> Result<(), ProbeError> {
         let mut result = Ok(());
+        let mut is_any_read = false;
         self.0.retain(|key, entity| {
             if !std::mem::take(&mut entity.is_found) {
                 return false;
             }
             let before = rows.len();
             let Err(error) = read(key, &mut entity.files, rows) else {
+                is_any_read = true;
                 return true;
             };
             rows.truncate(before, width);
             if !is_gone(&error) {
+                rows.odd_mut().line(|| error.to_string());
                 result = Err(error);
             }
             false
         });
-        result
+        if is_any_read { Ok(()) } else { result }
     }
 }
 

@@ -1,5 +1,11 @@
 //! Parses words and numbers of a text file in one pass.
+//!
+//! A word that is no value of its column is an odd cell: it is counted and missing. A line that is
+//! not as documented is counted and has no row.
 
+use std::str::FromStr;
+
+use loadprint_recording::rows::Odd;
 use loadprint_recording::rows::Rows;
 use memchr::memchr;
 
@@ -10,19 +16,24 @@ use crate::host::ParseError;
 pub struct Cursor<'a> {
     rest: &'a [u8],
     line: u32,
+    odd: Odd,
 }
 
 impl<'a> Cursor<'a> {
     /// A cursor at the beginning of the first line.
     #[must_use]
     pub fn new(text: &'a [u8]) -> Self {
-        Self { rest: text, line: 1 }
+        Self::from_line(text, 1)
     }
 
     /// A cursor in a later part of a file, which starts at line number `line`.
     #[must_use]
     pub fn from_line(text: &'a [u8], line: u32) -> Self {
-        Self { rest: text, line }
+        Self {
+            rest: text,
+            line,
+            odd: Odd::default(),
+        }
     }
 
     /// True after the last line.
@@ -70,6 +81,15 @@ impl<'a> Cursor<'a> {
         Some(word)
     }
 
+    /// The bytes before the last `mark` of this line; moves behind it.
+    pub fn until_last(&mut self, mark: u8) -> Option<&'a [u8]> {
+        let end = memchr(b'\n', self.rest).unwrap_or(self.rest.len());
+        let place = memchr::memrchr(mark, &self.rest[..end])?;
+        let word = &self.rest[..place];
+        self.rest = &self.rest[place + 1..];
+        Some(word)
+    }
+
     /// [`Cursor::word`], for a format that always has a word.
     ///
     /// # Errors
@@ -107,17 +127,11 @@ impl<'a> Cursor<'a> {
         self.rest = &self.rest[count..];
     }
 
-    /// The next word as an unsigned number, or `None` at the end of the line.
-    ///
-    /// # Errors
-    /// When the word is not a number, or larger than 64 bits.
+    /// The next word as an unsigned number; `None` at the end of the line and for an odd cell.
     #[inline]
-    pub fn uint(&mut self, item: &'static str) -> Result<Option<u64>, ParseError> {
+    pub fn uint(&mut self, item: &'static str) -> Option<u64> {
         self.skip_blanks();
-        match self.short_uint() {
-            Some(value) => Ok(Some(value)),
-            None => self.checked_uint(item),
-        }
+        self.short_uint().or_else(|| self.long(item))
     }
 
     /// A number of at most nineteen digits, which always fits, before a blank or the end of the
@@ -143,69 +157,57 @@ impl<'a> Cursor<'a> {
         Some(value)
     }
 
-    /// The next word as a number of any length, or an error.
+    /// The next word as a signed number; `None` at the end of the line and for an odd cell.
+    pub fn int(&mut self, item: &'static str) -> Option<i64> {
+        self.long(item)
+    }
+
+    /// The next word as a number of any type and length.
     #[cold]
-    fn checked_uint(&mut self, item: &'static str) -> Result<Option<u64>, ParseError> {
-        let Some(word) = self.word() else { return Ok(None) };
-        self.convert(item, word).map(Some)
+    fn long<T: FromStr>(&mut self, item: &'static str) -> Option<T> {
+        let word = self.word()?;
+        self.number(item, word)
     }
 
-    /// [`Cursor::uint`], for a format that always has a number.
-    ///
-    /// # Errors
-    /// When the line ends, or the word is not a number.
-    #[inline]
-    pub fn need_uint(&mut self, item: &'static str) -> Result<u64, ParseError> {
-        match self.uint(item)? {
-            Some(value) => Ok(value),
-            None => Err(self.error(item, "the line ends before it")),
-        }
-    }
-
-    /// The next word as a signed number.
-    ///
-    /// # Errors
-    /// When the line ends, or the word is not a number.
-    #[inline]
-    pub fn need_int(&mut self, item: &'static str) -> Result<i64, ParseError> {
-        self.skip_blanks();
-        if self.rest.first() == Some(&b'-') {
-            let word = self.word().unwrap_or_default();
-            return self.convert(item, word);
-        }
-        let value = self.need_uint(item)?;
-        i64::try_from(value).map_err(|_| self.error(item, format!("{value} is out of range")))
-    }
-
-    /// The next `N` numbers; `None` for those after the end of the line.
-    ///
-    /// # Errors
-    /// When the line has fewer than `at_least` words, or one is not a number.
-    pub fn uints<const N: usize>(
-        &mut self,
-        item: &'static str,
-        at_least: usize,
-    ) -> Result<[Option<u64>; N], ParseError> {
+    /// The next `N` numbers, and how many of them the line has.
+    pub fn uints<const N: usize>(&mut self, item: &'static str) -> ([Option<u64>; N], usize) {
         let mut values = [None; N];
         for (index, value) in values.iter_mut().enumerate() {
-            *value = match self.uint(item)? {
-                None if index < at_least => {
-                    let reason = format!("the line ends after {index} of {at_least} fields");
-                    return Err(self.error(item, reason));
-                }
-                value => value,
-            };
+            if self.ends() {
+                return (values, index);
+            }
+            *value = self.uint(item);
         }
-        Ok(values)
+        (values, N)
     }
 
-    /// `word` as a number of any type.
-    ///
-    /// # Errors
-    /// When it is not a number.
-    pub fn convert<T: std::str::FromStr>(&self, item: &'static str, word: &[u8]) -> Result<T, ParseError> {
+    /// True if no word follows on this line.
+    pub fn ends(&mut self) -> bool {
+        self.skip_blanks();
+        self.rest.first().is_none_or(|byte| *byte == b'\n')
+    }
+
+    /// `word` as a number of any type; `None` for an odd cell.
+    pub fn number<T: FromStr>(&mut self, item: &'static str, word: &[u8]) -> Option<T> {
         let parsed = str::from_utf8(word).ok().and_then(|word| word.parse().ok());
-        parsed.ok_or_else(|| self.error(item, format!("`{}` is not a number", shown(word))))
+        if parsed.is_none() {
+            let line = self.line;
+            self.odd
+                .cell(|| format!("line {line}: {item}: `{}` is not its value", shown(word)));
+        }
+        parsed
+    }
+
+    /// Counts this line as odd; `why` it is not as documented.
+    pub fn odd_line(&mut self, why: &'static str) {
+        let line = self.line;
+        self.odd.line(|| format!("line {line}: {why}"));
+    }
+
+    /// What was not read so far.
+    #[must_use]
+    pub fn into_odd(self) -> Odd {
+        self.odd
     }
 
     /// A parse error in this line.
@@ -225,50 +227,45 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Calls `parse` at the beginning of each line of a file; it may stop anywhere in the line.
-///
-/// # Errors
-/// Those of `parse`.
-pub fn each_line(
-    file: &[u8],
-    mut parse: impl FnMut(&mut Cursor<'_>) -> Result<(), ParseError>,
-) -> Result<(), ParseError> {
+/// Calls `parse` at the beginning of each line of a file; it may stop anywhere in the line. Returns
+/// what was not read.
+pub fn each_line(file: &[u8], mut parse: impl FnMut(&mut Cursor<'_>)) -> Odd {
     let mut cursor = Cursor::new(file);
     while !cursor.at_end() {
-        parse(&mut cursor)?;
+        parse(&mut cursor);
         cursor.next_line();
     }
-    Ok(())
+    cursor.odd
 }
 
 /// The values of the lines `KEY VALUE` or `KEY: VALUE` with these keys; `None` for a missing line.
-///
-/// # Errors
-/// When one of these values is not a number.
-pub fn values<const N: usize>(file: &[u8], keys: [&str; N]) -> Result<[Option<u64>; N], ParseError> {
+pub fn values<const N: usize>(file: &[u8], keys: [&str; N], odd: &mut Odd) -> [Option<u64>; N] {
     let mut values = [None; N];
-    each_line(file, |cursor| {
+    odd.add(&each_line(file, |cursor| {
         let key = cursor.key().unwrap_or_default();
         if let Some(index) = keys.iter().position(|wanted| wanted.as_bytes() == key) {
-            values[index] = Some(cursor.need_uint("value")?);
+            values[index] = cursor.uint("value");
         }
-        Ok(())
-    })?;
-    Ok(values)
+    }));
+    values
 }
 
 /// Appends each line `KEY VALUE` or `KEY: VALUE` as a metric; `first` is usually the first key.
 ///
 /// # Errors
-/// When a line has no number, or the file is empty.
+/// When the file has no such line.
 pub fn metrics(file: &[u8], first: &'static str, rows: &mut Rows) -> Result<(), ParseError> {
-    each_line(file, |cursor| {
+    let odd = each_line(file, |cursor| {
         if let Some(key) = cursor.key() {
-            rows.row(&[key]);
-            rows.int(cursor.need_int("value")?);
+            if cursor.ends() {
+                cursor.odd_line("a key without a value");
+            } else {
+                rows.row(&[key]);
+                rows.int_or_null(cursor.int("value"));
+            }
         }
-        Ok(())
-    })?;
+    });
+    rows.odd_mut().add(&odd);
     not_empty(rows, 0, first)
 }
 
@@ -311,16 +308,18 @@ mod tests {
     fn cursor_reads_words_numbers_and_lines() {
         let mut cursor = Cursor::new(b"cpu  1 \t18446744073709551615\nname: -5 x\n");
         assert_eq!(cursor.word(), Some(b"cpu".as_slice()));
-        assert_eq!(cursor.need_uint("user"), Ok(1));
-        assert_eq!(cursor.need_uint("nice"), Ok(u64::MAX));
-        assert_eq!(cursor.uint("system"), Ok(None));
+        assert_eq!(cursor.uint("user"), Some(1));
+        assert_eq!(cursor.uint("nice"), Some(u64::MAX));
+        assert!(cursor.ends());
+        assert_eq!(cursor.uint("system"), None);
         cursor.next_line();
         assert_eq!(cursor.until(b':'), Some(b"name".as_slice()));
-        assert_eq!(cursor.need_int("value"), Ok(-5));
+        assert_eq!(cursor.int("value"), Some(-5));
         assert_eq!(cursor.remainder(), b"x");
         cursor.next_line();
         assert!(cursor.at_end());
         assert_eq!(cursor.word(), None);
+        assert!(cursor.into_odd().is_empty());
     }
 
     /// Every number of digits, at every distance from the end of the text.
@@ -351,10 +350,13 @@ mod tests {
                     let ends = after.bytes().next().is_none_or(|byte| byte <= b' ');
                     match (ends, number.parse::<u64>()) {
                         (true, Ok(value)) => {
-                            assert_eq!(cursor.uint("n"), Ok(Some(value)), "{text:?}");
+                            assert_eq!(cursor.uint("n"), Some(value), "{text:?}");
                             assert_eq!(cursor.rest(), after.as_bytes());
                         }
-                        _ => assert!(cursor.uint("n").is_err(), "{text:?}"),
+                        _ => {
+                            assert_eq!(cursor.uint("n"), None, "{text:?}");
+                            assert_eq!(cursor.into_odd().cells, 1, "{text:?}");
+                        }
                     }
                 }
             }
@@ -362,25 +364,17 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_line_and_item() {
-        for (text, message) in [
-            ("\n12x", "`12x` is not a number"),
-            ("\n18446744073709551616", "`18446744073709551616` is not a number"),
-            ("\n-1", "`-1` is not a number"),
-            ("\n", "the line ends before it"),
-        ] {
+    fn odd_cells_are_missing_and_counted_with_line_and_item() {
+        for word in ["12x", "18446744073709551616", "-1"] {
+            let text = format!("\n{word} 7");
             let mut cursor = Cursor::new(text.as_bytes());
             cursor.next_line();
-            let error = cursor.need_uint("reads").unwrap_err();
+            assert_eq!((cursor.uint("reads"), cursor.uint("writes")), (None, Some(7)));
             assert_eq!(
-                error,
-                ParseError {
-                    line: 2,
-                    item: "reads",
-                    message: message.to_owned()
-                }
+                cursor.into_odd().to_string(),
+                format!("1 cell (line 2: reads: `{word}` is not its value)")
             );
         }
-        assert!(Cursor::new(b"9223372036854775808").need_int("value").is_err());
+        assert_eq!(Cursor::new(b"9223372036854775808").int("value"), None);
     }
 }

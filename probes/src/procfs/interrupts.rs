@@ -78,11 +78,16 @@ pub struct Matrix {
     head: Vec<u8>,
     cpus: Vec<String>,
     members: Vec<Vec<usize>>,
+    /// The counts of one line.
+    counts: Vec<u64>,
     per_cpu: Vec<u64>,
     per_set: Vec<u64>,
     /// Number of the next line of the file.
     line: u32,
 }
+
+/// Lines that count for the host: on x86, ARM and PowerPC.
+const OF_HOST: [&[u8]; 4] = [b"ERR", b"MIS", b"Err", b"BAD"];
 
 /// A cell of a line that never fired on a CPU: on a large host most cells are zero.
 const ZERO: &[u8; 11] = b"          0";
@@ -97,6 +102,7 @@ impl Matrix {
             head: vec![],
             cpus: vec![],
             members: vec![],
+            counts: vec![],
             per_cpu: vec![],
             per_set: vec![],
             line: 1,
@@ -111,11 +117,11 @@ impl Matrix {
     /// LOC:     209869     233222   Local timer interrupts
     /// ERR:          0
     /// ```
-    /// `ERR` and `MIS` count for the host: they have only a row over all CPUs and are not in the
-    /// sums per CPU.
+    /// Some lines count for the host, as all with fewer counts than CPUs: they have only a row over
+    /// all CPUs and are not in the sums per CPU. A count that is none is not in any sum.
     ///
     /// # Errors
-    /// When the first line has no CPUs, or a cell is not a number.
+    /// When the first line has no CPUs.
     pub fn parse(&mut self, file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
         self.begin();
         self.take(file, rows)?;
@@ -134,15 +140,16 @@ impl Matrix {
     pub fn take(&mut self, lines: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
         let mut cursor = Cursor::from_line(lines, self.line);
         if self.line == 1 {
-            self.parse_head(cursor.remainder(), &cursor)?;
+            self.parse_head(cursor.remainder())?;
             self.per_cpu.fill(0);
             cursor.next_line();
         }
         while !cursor.at_end() {
-            self.line(&mut cursor, rows)?;
+            self.line(&mut cursor, rows);
             cursor.next_line();
         }
         self.line = cursor.line();
+        rows.odd_mut().add(&cursor.into_odd());
         Ok(())
     }
 
@@ -162,15 +169,17 @@ impl Matrix {
     }
 
     /// Parses the columns; they change only when a CPU goes online or offline.
-    fn parse_head(&mut self, head: &[u8], cursor: &Cursor<'_>) -> Result<(), ParseError> {
+    fn parse_head(&mut self, head: &[u8]) -> Result<(), ParseError> {
         if head == self.head && !head.is_empty() {
             return Ok(());
         }
         let mut words = Cursor::new(head);
         let (mut cpus, mut members) = (vec![], vec![]);
         while let Some(word) = words.word() {
-            let number = word.strip_prefix(b"CPU").ok_or_else(|| empty("CPU0"))?;
-            let number: u32 = cursor.convert("CPU", number)?;
+            let number = word
+                .strip_prefix(b"CPU")
+                .and_then(|number| words.number("CPU", number));
+            let number: u32 = number.ok_or_else(|| empty("CPU0"))?;
             let sets = self.sets.iter().enumerate();
             let sets = sets.filter(|(_, (_, set))| set.contains(number));
             members.push(sets.map(|(index, _)| index).collect());
@@ -187,40 +196,47 @@ impl Matrix {
         Ok(())
     }
 
-    fn line(&mut self, cursor: &mut Cursor<'_>, rows: &mut Rows) -> Result<(), ParseError> {
+    fn line(&mut self, cursor: &mut Cursor<'_>, rows: &mut Rows) {
+        if cursor.ends() {
+            return;
+        }
         let Some(name) = cursor.until(b':').map(<[u8]>::trim_ascii) else {
-            return Ok(());
+            return cursor.odd_line("no name of an interrupt");
         };
-        self.per_set.fill(0);
-        let (mut total, mut columns) = (0u64, 0);
-        let is_of_host = name == b"ERR" || name == b"MIS";
-        while columns < self.cpus.len() {
-            let count = if cursor.rest().starts_with(ZERO) {
+        self.counts.clear();
+        while self.counts.len() < self.cpus.len() {
+            if cursor.rest().starts_with(ZERO) {
                 cursor.skip(ZERO.len());
-                0
-            } else if let Some(count) = cursor.uint("count")? {
-                count
+                self.counts.push(0);
+            } else if !cursor.ends() && matches!(cursor.rest()[0], b'0'..=b'9' | b'-') {
+                self.counts.push(cursor.uint("count").unwrap_or(0));
             } else {
                 break;
-            };
-            if count > 0 && !is_of_host {
-                self.per_cpu[columns] += count;
-                self.members[columns]
-                    .iter()
-                    .for_each(|&set| self.per_set[set] += count);
             }
-            total += count;
-            columns += 1;
+        }
+        if self.counts.is_empty() {
+            return cursor.odd_line("a name without counts");
         }
         rows.row(&[name, b"all"]);
+        let total = self
+            .counts
+            .iter()
+            .fold(0, |sum: u64, count| sum.wrapping_add(*count));
         self.cells(total, Some(cursor.remainder()), rows);
-        if !is_of_host {
-            for ((role, _), count) in self.sets.iter().zip(&self.per_set) {
-                rows.row(&[name, role.as_bytes()]);
-                self.cells(*count, None, rows);
+        if OF_HOST.contains(&name) || self.counts.len() < self.cpus.len() {
+            return;
+        }
+        self.per_set.fill(0);
+        for (cpu, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            self.per_cpu[cpu] = self.per_cpu[cpu].wrapping_add(*count);
+            for &set in &self.members[cpu] {
+                self.per_set[set] = self.per_set[set].wrapping_add(*count);
             }
         }
-        Ok(())
+        for ((role, _), count) in self.sets.iter().zip(&self.per_set) {
+            rows.row(&[name, role.as_bytes()]);
+            self.cells(*count, None, rows);
+        }
     }
 
     fn cells(&self, count: u64, description: Option<&[u8]>, rows: &mut Rows) {

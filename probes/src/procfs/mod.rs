@@ -39,6 +39,14 @@ impl Files {
         self.0.push((file, Box::new(parse)));
         self
     }
+
+    /// The probe of the files that could be opened; `error` is the first of the others.
+    fn opened(self, error: Option<NotRunning>) -> Result<Box<dyn Probe>, NotRunning> {
+        match error {
+            Some(error) if self.0.is_empty() => Err(error),
+            _ => Ok(Box::new(self)),
+        }
+    }
 }
 
 impl fmt::Debug for Files {
@@ -49,8 +57,15 @@ impl fmt::Debug for Files {
 }
 
 impl Probe for Files {
+    /// A file that cannot be read costs its own rows.
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        let mut files = self.0.iter_mut();
-        files.try_for_each(|(file, parse)| file.parse(|text| parse(text, rows)))
+        let mut result = Ok(());
+        for (file, parse) in &mut self.0 {
+            if let Err(error) = file.parse(|text| parse(text, rows)) {
+                rows.odd_mut().line(|| error.to_string());
+                result = Err(error);
+            }
+        }
+        if rows.is_empty() { result } else { Ok(()) }
     }
 }

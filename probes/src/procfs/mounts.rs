@@ -1,7 +1,7 @@
 //! Finds the control groups of a process (`/proc/self/mountinfo`, `/proc/PID/cgroup`).
 
+use super::fields::Cursor;
 use super::fields::each_line;
-use crate::host::ParseError;
 
 /// A mounted hierarchy of control groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,34 +21,28 @@ pub struct Mount {
 /// 41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
 /// ```
 ///
-/// # Errors
-/// When a line does not have the fields of the format.
-pub fn parse_mounts(file: &[u8]) -> Result<Vec<Mount>, ParseError> {
+/// Lines that are not of this format are left out.
+pub fn parse_mounts(file: &[u8]) -> Vec<Mount> {
     let mut mounts = vec![];
-    each_line(file, |cursor| {
-        if cursor.remainder().is_empty() {
-            return Ok(());
-        }
-        for _ in 0..3 {
-            cursor.need_word("device")?;
-        }
-        let root = unescape(cursor.need_word("root")?);
-        let point = unescape(cursor.need_word("mount point")?);
-        // Optional fields come before the dash.
-        while cursor.need_word("-")? != b"-" {}
-        let kind = cursor.need_word("type")?;
-        cursor.need_word("source")?;
-        let options = cursor.word().unwrap_or_default();
-        if kind == b"cgroup" || kind == b"cgroup2" {
-            mounts.push(Mount {
-                root,
-                point,
-                controllers: (kind == b"cgroup").then(|| names(options)),
-            });
-        }
-        Ok(())
-    })?;
-    Ok(mounts)
+    each_line(file, |cursor| mounts.extend(mount(cursor)));
+    mounts
+}
+
+fn mount(cursor: &mut Cursor<'_>) -> Option<Mount> {
+    for _ in 0..3 {
+        cursor.word()?;
+    }
+    let (root, point) = (unescape(cursor.word()?), unescape(cursor.word()?));
+    // Optional fields come before the dash.
+    while cursor.word()? != b"-" {}
+    let kind = cursor.word()?;
+    cursor.word()?;
+    let options = cursor.word().unwrap_or_default();
+    (kind == b"cgroup" || kind == b"cgroup2").then(|| Mount {
+        root,
+        point,
+        controllers: (kind == b"cgroup").then(|| names(options)),
+    })
 }
 
 /// The words of a list.
@@ -75,30 +69,21 @@ pub struct Membership {
 /// 0::/system.slice/mysql.service
 /// ```
 ///
-/// # Errors
-/// When a line lacks one of its two colons, or the path is not absolute.
-pub fn parse_memberships(file: &[u8]) -> Result<Vec<Membership>, ParseError> {
+/// Lines that are not of this format are left out.
+pub fn parse_memberships(file: &[u8]) -> Vec<Membership> {
     let mut memberships = vec![];
-    each_line(file, |cursor| {
-        if cursor.remainder().is_empty() {
-            return Ok(());
-        }
-        let number = cursor.until(b':');
-        let number = number.ok_or_else(|| cursor.error("hierarchy", "no `:`"))?;
-        cursor.convert::<u32>("hierarchy", number)?;
-        let controllers = cursor.until(b':');
-        let controllers = controllers.ok_or_else(|| cursor.error("controllers", "no second `:`"))?;
-        let path = String::from_utf8_lossy(cursor.remainder()).into_owned();
-        if !path.starts_with('/') {
-            return Err(cursor.error("path", "it does not start with `/`"));
-        }
-        memberships.push(Membership {
-            controllers: names(controllers),
-            path,
-        });
-        Ok(())
-    })?;
-    Ok(memberships)
+    each_line(file, |cursor| memberships.extend(membership(cursor)));
+    memberships
+}
+
+fn membership(cursor: &mut Cursor<'_>) -> Option<Membership> {
+    let number = cursor.until(b':')?;
+    let controllers = cursor.until(b':')?;
+    let path = String::from_utf8_lossy(cursor.remainder()).into_owned();
+    (number.iter().all(u8::is_ascii_digit) && path.starts_with('/')).then(|| Membership {
+        controllers: names(controllers),
+        path,
+    })
 }
 
 /// The hierarchy of `controller` for a process, and the group of the process in it.
@@ -146,16 +131,14 @@ mod tests {
             b"31 23 0:28 / /sys/fs/cgroup rw,relatime shared:4 - tmpfs tmpfs rw,mode=755\n\
               32 31 0:29 /docker/ab /sys/fs/cgroup/cpu\\040acct rw shared:5 master:1 - cgroup cgroup rw,cpu,cpuacct\n\
               41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
-        )
-        .unwrap();
+        );
         assert_eq!(mounts.len(), 2);
         assert_eq!(mounts[0].point, "/sys/fs/cgroup/cpu acct");
-        let memberships =
-            parse_memberships(b"2:cpu,cpuacct:/docker/ab/x\n1:name=systemd:/\n0::/a:b\n").unwrap();
+        let memberships = parse_memberships(b"2:cpu,cpuacct:/docker/ab/x\n1:name=systemd:/\n0::/a:b\n");
         let group = |controller| hierarchy(controller, &mounts, &memberships);
         assert_eq!(group("cpu"), Some((&mounts[0], "/docker/ab/x")));
         assert_eq!(group("memory"), Some((&mounts[1], "/a:b")));
-        assert!(parse_mounts(b"1 2 3:4 / /x rw").is_err());
-        assert!(parse_memberships(b"0:/x\n").is_err());
+        assert!(parse_mounts(b"1 2 3:4 / /x rw").is_empty());
+        assert!(parse_memberships(b"0:/x\n").is_empty());
     }
 }

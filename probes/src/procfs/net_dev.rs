@@ -38,6 +38,7 @@ static COLUMNS: &[Column] = columns! {
     counter(One) "tx_compressed", "compressed packets sent", "/proc/net/dev field 16";
 };
 
+const COLUMNS_OF_LINE: usize = 16;
 /// Lines before the first interface.
 const HEADINGS: u32 = 2;
 
@@ -54,19 +55,22 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
 ///   eth0: 756025348   24542    0    0    0     0          0         0  1517337   16058    0    0    0     0       0          0
 /// ```
 ///
+/// A name can contain colons, as that of an alias or of a team's port: it ends at the last one.
+///
 /// # Errors
-/// When there is no interface, or a line does not have sixteen numbers.
+/// When there is no interface.
 pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
-    each_line(file, |cursor| {
-        if cursor.line() > HEADINGS
-            && let Some(name) = cursor.until(b':')
-        {
-            rows.row(&[name.trim_ascii()]);
-            for _ in COLUMNS {
-                rows.uint(cursor.need_uint("interface field")?);
-            }
+    let odd = each_line(file, |cursor| {
+        if cursor.line() <= HEADINGS || cursor.ends() {
+            return;
         }
-        Ok(())
-    })?;
+        let Some(name) = cursor.until_last(b':').map(<[u8]>::trim_ascii) else {
+            return cursor.odd_line("no name of an interface");
+        };
+        rows.row(&[name]);
+        let (fields, _): ([_; COLUMNS_OF_LINE], _) = cursor.uints("field");
+        fields.iter().for_each(|field| rows.uint_or_null(*field));
+    });
+    rows.odd_mut().add(&odd);
     not_empty(rows, 0, "interface")
 }

@@ -26,15 +26,15 @@ const FIX: &str =
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let mut files = Files::default();
+    let mut unavailable = None;
+    // Only Linux 6.1 and newer with CONFIG_IRQ_TIME_ACCOUNTING have that of interrupts.
     for resource in ["cpu", "io", "memory", "irq"] {
         match host.source(&format!("pressure/{resource}"), FIX) {
             Ok(file) => files = files.with(file.in_one_read(), move |text, rows| parse(text, resource, rows)),
-            // Only Linux 6.1 and newer with CONFIG_IRQ_TIME_ACCOUNTING have it.
-            Err(_) if resource == "irq" => {}
-            Err(unavailable) => return Err(unavailable),
+            Err(error) => drop(unavailable.get_or_insert(error)),
         }
     }
-    Ok(Box::new(files))
+    files.opened(unavailable)
 }
 
 /// Parses one file of `/proc/pressure` (Documentation/accounting/psi.rst).
@@ -44,21 +44,21 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
 /// ```
 ///
 /// # Errors
-/// When there is no line, or a value is not a number.
+/// When there is no line.
 pub fn parse(file: &[u8], resource: &str, rows: &mut Rows) -> Result<(), ParseError> {
     let before = rows.len();
-    each_line(file, |cursor| {
+    let odd = each_line(file, |cursor| {
         if let Some(severity) = cursor.word() {
             let mut total = None;
             while let Some(word) = cursor.word() {
                 if let Some(number) = word.strip_prefix(b"total=") {
-                    total = Some(cursor.convert("total", number)?);
+                    total = cursor.number("total", number);
                 }
             }
             rows.row(&[resource.as_bytes(), severity]);
             rows.uint_or_null(total);
         }
-        Ok(())
-    })?;
+    });
+    rows.odd_mut().add(&odd);
     not_empty(rows, before, "some")
 }

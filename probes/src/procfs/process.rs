@@ -107,24 +107,26 @@ impl Watched {
 /// ```
 ///
 /// # Errors
-/// When the name is not in brackets, or a field is missing or not a number.
+/// When the name is not in brackets.
 pub fn parse_stat(file: &[u8], entity: [&[u8]; 2], rows: &mut Rows) -> Result<(), ParseError> {
     let mut cursor = Cursor::new(file);
     let open = memchr::memchr(b'(', file).ok_or_else(|| cursor.error("comm", "no `(`"))?;
     let close = memchr::memrchr(b')', file).filter(|close| *close > open);
     let close = close.ok_or_else(|| cursor.error("comm", "no `)`"))?;
     cursor.skip(close + 1);
-    let mut stat = [0; FIELDS.len()];
-    // The next field is field 3.
-    for field in 3..=24 {
-        match FIELDS.iter().position(|wanted| *wanted == field) {
-            Some(index) => stat[index] = cursor.need_int("stat field")?,
-            None => _ = cursor.word(),
-        }
-    }
     rows.row(&entity);
     rows.text(&file[open + 1..close]);
-    stat.iter().for_each(|value| rows.int(*value));
+    // The next field is field 3.
+    let words: Vec<_> = (3..=24).map(|_| cursor.word().unwrap_or_default()).collect();
+    for (field, column) in FIELDS.iter().zip(&COLUMNS[1..]) {
+        let word = words[field - 3];
+        rows.uint_or_null(match column.storage {
+            _ if word.is_empty() => None,
+            Type::Int64 => cursor.number::<i64>("stat field", word).map(i64::cast_unsigned),
+            _ => cursor.number("stat field", word),
+        });
+    }
+    rows.odd_mut().add(&cursor.into_odd());
     Ok(())
 }
 
@@ -136,9 +138,9 @@ pub fn parse_stat(file: &[u8], entity: [&[u8]; 2], rows: &mut Rows) -> Result<()
 /// ```
 ///
 /// # Errors
-/// When a value is not a number.
+/// None.
 pub fn parse_io(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
-    let values = values(file, IO)?;
+    let values = values(file, IO, rows.odd_mut());
     values.iter().for_each(|value| rows.uint_or_null(*value));
     Ok(())
 }

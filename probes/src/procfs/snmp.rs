@@ -9,6 +9,8 @@ use super::MOUNT_PROC;
 use super::fields::Cursor;
 use super::fields::each_line;
 use super::fields::not_empty;
+use loadprint_recording::rows::Odd;
+
 use crate::prelude::*;
 
 /// The probe's line in the registry.
@@ -59,37 +61,50 @@ static METRICS: &[Column] = columns! {
 };
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let file = |name| Ok(host.source(name, MOUNT_PROC)?.in_one_read());
-    let files = Files::default()
-        .with(file("net/snmp")?, parse)
-        .with(file("net/netstat")?, parse)
-        .with(file("net/sockstat")?, parse_sockstat);
-    Ok(Box::new(files))
+    let mut files = Files::default();
+    let mut unavailable = None;
+    let parsers = [
+        ("snmp", parse as Parser),
+        ("netstat", parse),
+        ("sockstat", parse_sockstat),
+    ];
+    for (name, parse) in parsers {
+        match host.source(&format!("net/{name}"), MOUNT_PROC) {
+            Ok(file) => files = files.with(file.in_one_read(), parse),
+            Err(error) => drop(unavailable.get_or_insert(error)),
+        }
+    }
+    files.opened(unavailable)
 }
+
+type Parser = fn(&[u8], &mut Rows) -> Result<(), ParseError>;
 
 /// Parses `/proc/net/snmp` or `/proc/net/netstat`.
 ///
 /// # Errors
-/// Those of [`each_column`], and when the file is empty.
+/// When the file has no such lines.
 pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
     let before = rows.len();
     let all = |_: &[u8]| true;
-    each_column(file, all, |protocol, name, value| {
+    let odd = each_column(file, all, |protocol, name, value| {
         rows.row_joined(&[protocol, b".", name]);
-        rows.int(value);
-    })?;
+        rows.int_or_null(value);
+    });
+    rows.odd_mut().add(&odd);
     not_empty(rows, before, "Ip")
 }
 
 /// Parses `/proc/net/sockstat`.
 ///
 /// # Errors
-/// Those of [`each_pair`].
+/// None.
 pub fn parse_sockstat(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
-    each_pair(file, |protocol, name, value| {
+    let odd = each_pair(file, |protocol, name, value| {
         rows.row_joined(&[b"sockstat.", protocol, b".", name]);
-        rows.int(value);
-    })
+        rows.int_or_null(value);
+    });
+    rows.odd_mut().add(&odd);
+    Ok(())
 }
 
 /// Calls `take` with protocol, name and value of each column of the wanted protocols in `snmp` or
@@ -102,30 +117,38 @@ pub fn parse_sockstat(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
 /// Tcp: 1 200 120000 -1 …
 /// ```
 ///
-/// # Errors
-/// When the two lines do not match, or a value is not a number.
+/// Returns what was not read: lines of names without their numbers.
 pub fn each_column(
     file: &[u8],
     is_wanted: impl Fn(&[u8]) -> bool,
-    mut take: impl FnMut(&[u8], &[u8], i64),
-) -> Result<(), ParseError> {
+    mut take: impl FnMut(&[u8], &[u8], Option<i64>),
+) -> Odd {
+    let mut odd = Odd::default();
     let mut names = Cursor::new(file);
     while !names.at_end() {
-        let mut values = names.clone();
+        let mut values = Cursor::new(names.rest());
         values.next_line();
-        let Some(protocol) = names.until(b':') else { break };
+        let Some(protocol) = names.until(b':') else {
+            names.odd_line("no name of a protocol");
+            names.next_line();
+            continue;
+        };
         if values.until(b':') != Some(protocol) {
-            return Err(values.error("protocol", "the line of numbers is missing"));
+            names.odd_line("the line of numbers is missing");
+            names.next_line();
+            continue;
         }
         if is_wanted(protocol) {
             while let Some(name) = names.word() {
-                take(protocol, name, values.need_int("value")?);
+                take(protocol, name, values.int("value"));
             }
         }
-        values.next_line();
-        names = values;
+        names.next_line();
+        names.next_line();
+        odd.add(&values.into_odd());
     }
-    Ok(())
+    odd.add(&names.into_odd());
+    odd
 }
 
 /// Calls `take` with protocol, name and value of each pair of `sockstat` or `sockstat6`
@@ -135,15 +158,21 @@ pub fn each_column(
 /// TCP: inuse 4 orphan 0 tw 2 alloc 5 mem 1
 /// ```
 ///
-/// # Errors
-/// When a name has no number.
-pub fn each_pair(file: &[u8], mut take: impl FnMut(&[u8], &[u8], i64)) -> Result<(), ParseError> {
+/// Returns what was not read.
+pub fn each_pair(file: &[u8], mut take: impl FnMut(&[u8], &[u8], Option<i64>)) -> Odd {
     each_line(file, |cursor| {
-        if let Some(protocol) = cursor.until(b':') {
-            while let Some(name) = cursor.word() {
-                take(protocol, name, cursor.need_int("value")?);
-            }
+        if cursor.ends() {
+            return;
         }
-        Ok(())
+        let Some(protocol) = cursor.until(b':') else {
+            return cursor.odd_line("no name of a protocol");
+        };
+        while let Some(name) = cursor.word() {
+            if cursor.ends() {
+                return cursor.odd_line("a name without a number");
+            }
+            let value = cursor.int("value");
+            take(protocol, name, value);
+        }
     })
 }

@@ -12,6 +12,8 @@ use super::entities::Entities;
 use super::snmp::each_column;
 use super::snmp::each_pair;
 use super::targets::Targets;
+use loadprint_recording::rows::Odd;
+
 use crate::prelude::*;
 
 /// The probe's line in the registry.
@@ -103,7 +105,7 @@ impl Probe for Sockets {
         }
         self.open
             .sample(rows, COLUMNS.len(), |(role, namespace), files, rows| {
-                let cells = files.read()?;
+                let cells = files.read(rows.odd_mut())?;
                 rows.row(&[role.as_bytes(), namespace.as_bytes()]);
                 cells.iter().for_each(|cell| rows.uint_or_null(*cell));
                 Ok(())
@@ -134,13 +136,15 @@ impl Files {
         })
     }
 
-    fn read(&mut self) -> Result<Cells, ProbeError> {
+    fn read(&mut self, odd: &mut Odd) -> Result<Cells, ProbeError> {
         let mut cells = [None; VALUES.len()];
-        self.sockstat.parse(|text| parse_sockstat(text, &mut cells))?;
-        if let Some(file) = &mut self.sockstat6 {
-            file.parse(|text| parse_sockstat(text, &mut cells))?;
+        for file in [Some(&mut self.sockstat), self.sockstat6.as_mut()]
+            .into_iter()
+            .flatten()
+        {
+            parse_sockstat(file.read()?, &mut cells, odd);
         }
-        self.snmp.parse(|text| parse_snmp(text, &mut cells))?;
+        parse_snmp(self.snmp.read()?, &mut cells, odd);
         Ok(cells)
     }
 }
@@ -149,28 +153,31 @@ impl Files {
 pub type Cells = [Option<u64>; VALUES.len()];
 
 /// Parses `sockstat` or `sockstat6`.
-///
-/// # Errors
-/// Those of [`each_pair`].
-pub fn parse_sockstat(file: &[u8], cells: &mut Cells) -> Result<(), ParseError> {
-    each_pair(file, |protocol, name, value| set(cells, protocol, name, value))
+pub fn parse_sockstat(file: &[u8], cells: &mut Cells, odd: &mut Odd) {
+    let mut negative = Odd::default();
+    odd.add(&each_pair(file, |protocol, name, value| {
+        set(cells, protocol, name, value, &mut negative);
+    }));
+    odd.add(&negative);
 }
 
 /// Parses `snmp`.
-///
-/// # Errors
-/// Those of [`each_column`].
-pub fn parse_snmp(file: &[u8], cells: &mut Cells) -> Result<(), ParseError> {
+pub fn parse_snmp(file: &[u8], cells: &mut Cells, odd: &mut Odd) {
+    let mut negative = Odd::default();
     let is_wanted = |protocol: &[u8]| protocol == b"Tcp";
-    each_column(file, is_wanted, |protocol, name, value| {
-        set(cells, protocol, name, value)
-    })
+    odd.add(&each_column(file, is_wanted, |protocol, name, value| {
+        set(cells, protocol, name, value, &mut negative);
+    }));
+    odd.add(&negative);
 }
 
-fn set(cells: &mut Cells, protocol: &[u8], name: &[u8], value: i64) {
+fn set(cells: &mut Cells, protocol: &[u8], name: &[u8], value: Option<i64>, odd: &mut Odd) {
     let of_value = |(of, key): &(&str, &str)| of.as_bytes() == protocol && key.as_bytes() == name;
     if let Some(index) = VALUES.iter().position(of_value) {
-        cells[index] = value.try_into().ok();
+        cells[index] = value.and_then(|value| value.try_into().ok());
+        if let (Some(value), None) = (value, cells[index]) {
+            odd.cell(|| format!("{}: `{value}` is not its value", VALUES[index].1));
+        }
     }
 }
 

@@ -16,6 +16,8 @@ use super::fields::Cursor;
 use super::fields::each_line;
 use super::fields::empty;
 use super::targets::Targets;
+use loadprint_recording::rows::Odd;
+
 use crate::prelude::*;
 
 /// The probe's line in the registry.
@@ -64,7 +66,7 @@ struct Thread {
     schedstat: Option<Source>,
     tid: String,
     /// The values of `schedstat` when `status` was read.
-    schedstat_then: [u64; 3],
+    schedstat_then: [Option<u64>; 3],
     status_then: Option<Status>,
     /// The number of samples that have reused `status_then`.
     reuses: u32,
@@ -169,7 +171,7 @@ impl Thread {
             status: file("status", 2048)?.in_one_read(),
             schedstat,
             tid: tid.to_string(),
-            schedstat_then: [0; 3],
+            schedstat_then: [None; 3],
             status_then: None,
             reuses: 0,
         })
@@ -179,12 +181,12 @@ impl Thread {
         // Read first: if it is the same at the next sample, the thread has neither run nor switched
         // since.
         let schedstat_now = match &mut self.schedstat {
-            Some(schedstat) => Some(schedstat.parse(parse_schedstat)?),
-            None => None,
+            Some(schedstat) => parse_schedstat(schedstat.read()?, rows.odd_mut()),
+            None => [None; 3],
         };
         // A kernel that does not count this prints zeros for all threads.
-        let idle = schedstat_now
-            .is_some_and(|schedstat_now| schedstat_now == self.schedstat_then && schedstat_now[2] > 0)
+        let idle = schedstat_now == self.schedstat_then
+            && schedstat_now[2].is_some_and(|slices| slices > 0)
             && self.reuses < STATUS_EVERY;
         let status = match &mut self.status_then {
             Some(status) if idle => {
@@ -192,19 +194,22 @@ impl Thread {
                 status
             }
             status => {
-                self.reuses = 0;
-                self.schedstat_then = schedstat_now.unwrap_or_default();
-                status.insert(self.status.parse(parse_status)?)
+                let mut odd = Odd::default();
+                let read = self.status.parse(|text| parse_status(text, &mut odd))?;
+                // One that could not be read completely is read again at the next sample.
+                self.reuses = if odd.is_empty() { 0 } else { STATUS_EVERY };
+                self.schedstat_then = schedstat_now;
+                rows.odd_mut().add(&odd);
+                status.insert(read)
             }
         };
         rows.row(&[role, pid, self.tid.as_bytes()]);
         rows.text(&status.name);
         rows.uint_or_null(status.voluntary);
         rows.uint_or_null(status.nonvoluntary);
-        match schedstat_now {
-            Some(schedstat_now) => schedstat_now.into_iter().for_each(|value| rows.uint(value)),
-            None => rows.nulls(3),
-        }
+        schedstat_now
+            .into_iter()
+            .for_each(|value| rows.uint_or_null(value));
         Ok(())
     }
 }
@@ -218,24 +223,19 @@ impl Thread {
 /// ```
 ///
 /// # Errors
-/// When the name is missing, or a count is not a number.
-pub fn parse_status(file: &[u8]) -> Result<Status, ParseError> {
+/// When the name is missing.
+pub fn parse_status(file: &[u8], odd: &mut Odd) -> Result<Status, ParseError> {
     let (mut name, mut voluntary, mut nonvoluntary) = (None, None, None);
-    each_line(file, |cursor| {
+    odd.add(&each_line(file, |cursor| {
         // Only three of about sixty lines are used.
         let may_be = matches!(cursor.rest().first(), Some(b'N' | b'v' | b'n'));
         match may_be.then(|| cursor.until(b':')).flatten() {
             Some(b"Name") => name = Some(cursor.remainder().to_vec()),
-            Some(b"voluntary_ctxt_switches") => {
-                voluntary = Some(cursor.need_uint("voluntary_ctxt_switches")?)
-            }
-            Some(b"nonvoluntary_ctxt_switches") => {
-                nonvoluntary = Some(cursor.need_uint("nonvoluntary_ctxt_switches")?);
-            }
+            Some(b"voluntary_ctxt_switches") => voluntary = cursor.uint("voluntary_ctxt_switches"),
+            Some(b"nonvoluntary_ctxt_switches") => nonvoluntary = cursor.uint("nonvoluntary_ctxt_switches"),
             _ => {}
         }
-        Ok(())
-    })?;
+    }));
     let name = name.ok_or_else(|| empty("Name"))?;
     Ok(Status {
         name,
@@ -251,13 +251,10 @@ pub fn parse_status(file: &[u8]) -> Result<Status, ParseError> {
 /// 47551 1200 1
 /// ```
 ///
-/// # Errors
-/// When a field is missing or not a number.
-pub fn parse_schedstat(file: &[u8]) -> Result<[u64; 3], ParseError> {
+#[must_use]
+pub fn parse_schedstat(file: &[u8], odd: &mut Odd) -> [Option<u64>; 3] {
     let mut cursor = Cursor::new(file);
-    Ok([
-        cursor.need_uint("on_cpu_ns")?,
-        cursor.need_uint("run_delay_ns")?,
-        cursor.need_uint("timeslices")?,
-    ])
+    let (values, _) = cursor.uints("schedstat field");
+    odd.add(&cursor.into_odd());
+    values
 }

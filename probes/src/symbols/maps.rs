@@ -52,7 +52,8 @@ pub fn parse(text: &[u8]) -> Result<Vec<Mapping>, ParseError> {
             let offset = cursor.word().and_then(hexadecimal);
             let offset = offset.ok_or_else(|| cursor.error("offset", "not a hexadecimal number"))?;
             let device = String::from_utf8_lossy(cursor.word().unwrap_or_default()).into_owned();
-            let inode = cursor.need_uint("inode")?;
+            let inode = cursor.uint("inode");
+            let inode = inode.ok_or_else(|| cursor.error("inode", "not a number"))?;
             mappings.push(Mapping {
                 start,
                 end,

@@ -15,6 +15,7 @@ use loadprint_probes::host::ParseError;
 use loadprint_probes::procfs::cgroup;
 use loadprint_probes::procfs::cpu;
 use loadprint_probes::procfs::diskstats;
+use loadprint_probes::procfs::fields::values;
 use loadprint_probes::procfs::interrupts::Matrix;
 use loadprint_probes::procfs::memory;
 use loadprint_probes::procfs::mounts;
@@ -28,6 +29,7 @@ use loadprint_probes::symbols::MAX_NAME;
 use loadprint_probes::symbols::demangle::demangle;
 use loadprint_probes::symbols::elf::Elf;
 use loadprint_probes::symbols::maps;
+use loadprint_recording::rows::Odd;
 use loadprint_recording::rows::Rows;
 use rustix::fs::MemfdFlags;
 use rustix::fs::memfd_create;
@@ -52,11 +54,7 @@ fn text_error<T>(result: Result<T, ParseError>) -> Result<T, String> {
 }
 
 /// Appends cells that a parser returns without a row.
-fn cells(
-    result: Result<impl IntoIterator<Item = Option<u64>>, ParseError>,
-    rows: &mut Rows,
-) -> Result<(), String> {
-    let cells = text_error(result)?;
+fn cells(cells: impl IntoIterator<Item = Option<u64>>, rows: &mut Rows) -> Result<(), String> {
     rows.row(&[b"all"]);
     cells.into_iter().for_each(|cell| rows.uint_or_null(cell));
     Ok(())
@@ -71,10 +69,11 @@ fn of_row(parse: impl Fn(&[u8], &mut Rows) -> Result<(), ParseError> + 'static) 
 }
 
 /// A parser of some cells of a row of sockets.
-fn of_cells(parse: impl Fn(&[u8], &mut sockets::Cells) -> Result<(), ParseError> + 'static) -> Parse {
+fn of_cells(parse: impl Fn(&[u8], &mut sockets::Cells, &mut Odd) + 'static) -> Parse {
     Box::new(move |text, rows| {
         let mut parsed = sockets::Cells::default();
-        cells(parse(text, &mut parsed).map(|()| parsed), rows)
+        parse(text, &mut parsed, rows.odd_mut());
+        cells(parsed, rows)
     })
 }
 
@@ -134,7 +133,7 @@ pub static PARSERS: &[Parser] = &[
     parser("process_io", 6, || of_row(process::parse_io)),
     parser("thread_status", 3, || {
         Box::new(|text, rows| {
-            let status = text_error(threads::parse_status(text))?;
+            let status = text_error(threads::parse_status(text, rows.odd_mut()))?;
             rows.row(&[b"server", b"42", b"43"]);
             rows.text(&status.name);
             rows.uint_or_null(status.voluntary);
@@ -143,27 +142,23 @@ pub static PARSERS: &[Parser] = &[
         })
     }),
     parser("schedstat", 3, || {
-        Box::new(|text, rows| cells(threads::parse_schedstat(text).map(|ran| ran.map(Some)), rows))
+        Box::new(|text, rows| cells(threads::parse_schedstat(text, rows.odd_mut()), rows))
     }),
     parser("sockets_snmp", 15, || of_cells(sockets::parse_snmp)),
     parser("sockets_sockstat", 15, || of_cells(sockets::parse_sockstat)),
     parser("cgroup_cpu_stat", 5, || {
-        Box::new(|text, rows| cells(cgroup::parse_cpu_stat(text), rows))
+        Box::new(|text, rows| cells(values(text, cgroup::CPU_STAT, rows.odd_mut()), rows))
     }),
     parser("program_fdinfo", 2, || {
         Box::new(|text, rows| {
-            cells(
-                programs::parse(text).map(|(time, calls)| [Some(time), Some(calls)]),
-                rows,
-            )
+            let (time, calls) = text_error(programs::parse(text))?;
+            cells([Some(time), Some(calls)], rows)
         })
     }),
     parser("cgroup_cpu_max", 2, || {
         Box::new(|text, rows| {
-            cells(
-                cgroup::parse_cpu_max(text).map(|(quota, period)| [quota, period]),
-                rows,
-            )
+            let (quota, period) = cgroup::parse_cpu_max(text, rows.odd_mut());
+            cells([quota, period], rows)
         })
     }),
     parser("process_maps", 0, || {
@@ -177,20 +172,24 @@ pub static PARSERS: &[Parser] = &[
         })
     }),
     parser("cgroup_mounts", 0, || {
-        Box::new(|text, _| text_error(mounts::parse_mounts(text)).map(drop))
+        Box::new(|text, _| {
+            mounts::parse_mounts(text);
+            Ok(())
+        })
     }),
     parser("cgroup_members", 0, || {
-        Box::new(|text, _| text_error(mounts::parse_memberships(text)).map(drop))
+        Box::new(|text, _| {
+            mounts::parse_memberships(text);
+            Ok(())
+        })
     }),
     parser("attribute", 1, || {
         Box::new(|text, rows| {
-            cells(
-                hardware::parse_number(text).map(|value| [value.map(i64::cast_unsigned)]),
-                rows,
-            )
+            let value = hardware::parse_number(text, rows.odd_mut());
+            cells([value.map(i64::cast_unsigned)], rows)
         })
     }),
     parser("nvme_amazon", 4, || {
-        Box::new(|page, rows| cells(Ok(nvme::parse_amazon(page).unwrap_or([None; 4])), rows))
+        Box::new(|page, rows| cells(nvme::parse_amazon(page).unwrap_or([None; 4]), rows))
     }),
 ];

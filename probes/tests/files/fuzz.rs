@@ -26,7 +26,7 @@ fn corpus(parser: &str) -> PathBuf {
 }
 
 /// The texts of the corpus of a parser, sorted by name.
-fn seeds(parser: &Parser) -> Vec<Vec<u8>> {
+pub fn seeds(parser: &Parser) -> Vec<Vec<u8>> {
     let place = corpus(parser.name);
     let entries =
         fs::read_dir(&place).unwrap_or_else(|error| panic!("{}: {error}; give it a text", place.display()));

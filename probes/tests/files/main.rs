@@ -12,6 +12,7 @@ mod forms;
 mod fuzz;
 mod golden;
 mod mysql_client;
+mod odd_cells;
 #[path = "../common/parsers.rs"]
 mod parsers;
 mod reference;

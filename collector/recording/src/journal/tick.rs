@@ -9,7 +9,7 @@
 //! cell    := zigzag(value - before) | text | varint(buckets) zigzag(value - before)*
 //! text    := 0 varint(length) bytes | varint(number + 1)
 //! ```
-//! A section has a reason unless the status is ok or skipped. `intended` and `realtime` are
+//! A section has a reason if the status is failed or unavailable, or has [`WITH_REASON`] added to it. `intended` and `realtime` are
 //! differences from the previous tick, in a key tick from 0.
 
 use super::Stamp;
@@ -17,6 +17,8 @@ use super::Status;
 use super::varint;
 
 pub(super) const KEY_TICK: u8 = 1;
+/// Added to a status: it was read, and the reason is what of it could not be read.
+pub(super) const WITH_REASON: u8 = 0x80;
 
 /// An encoded tick.
 #[derive(Debug)]
@@ -40,7 +42,7 @@ pub struct Section<'a> {
     pub start_ns: i64,
     /// End of the read (CLOCK_MONOTONIC).
     pub end_ns: i64,
-    /// Why the read failed.
+    /// Why the read failed, or what it could not read.
     pub reason: Option<&'a str>,
     pub(super) body: &'a [u8],
 }
@@ -96,15 +98,16 @@ impl<'a> Tick<'a> {
 impl<'a> Section<'a> {
     fn take(rest: &mut &'a [u8], end_before: i64) -> Option<Self> {
         let probe = usize::try_from(varint::take(rest)?).ok()?;
-        let status = Status::from_byte(varint::take_bytes(rest, 1)?[0])?;
+        let byte = varint::take_bytes(rest, 1)?[0];
+        let status = Status::from_byte(byte & !WITH_REASON)?;
         let start_ns = end_before.wrapping_add(varint::take_signed(rest)?);
         let end_ns = start_ns.wrapping_add(varint::take(rest)?.cast_signed());
-        let reason = match status {
-            Status::Ok | Status::Skipped => None,
-            Status::Failed | Status::Unavailable => {
-                let length = varint::take(rest)?;
-                Some(str::from_utf8(varint::take_bytes(rest, length)?).ok()?)
-            }
+        let is_refused = matches!(status, Status::Failed | Status::Unavailable);
+        let reason = if is_refused || byte & WITH_REASON != 0 {
+            let length = varint::take(rest)?;
+            Some(str::from_utf8(varint::take_bytes(rest, length)?).ok()?)
+        } else {
+            None
         };
         let length = varint::take(rest)?;
         Some(Self {

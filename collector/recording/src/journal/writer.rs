@@ -14,6 +14,7 @@ use super::MAGIC;
 use super::Stamp;
 use super::Status;
 use super::body::Encoder;
+use super::tick::WITH_REASON;
 use super::tick::put_stamp;
 use super::varint;
 use crate::At;
@@ -86,7 +87,7 @@ impl Writer {
 
     /// Appends the result of a read: `probe` is the index in the header.
     ///
-    /// `reason` is written if the status is failed or unavailable, `rows` if it is ok.
+    /// `reason` is written unless the status is skipped, `rows` if it is ok.
     pub fn probe(
         &mut self,
         probe: usize,
@@ -100,18 +101,18 @@ impl Writer {
         };
         let frame = &mut self.frame;
         varint::put(frame, probe as u64);
-        frame.push(status as u8);
+        let is_partial = status == Status::Ok && !reason.is_empty();
+        frame.push(status as u8 | if is_partial { WITH_REASON } else { 0 });
         varint::put_signed(frame, start_ns.wrapping_sub(self.end_before));
         varint::put(frame, end_ns.wrapping_sub(start_ns).cast_unsigned());
         self.end_before = end_ns;
         self.body.clear();
-        match status {
-            Status::Failed | Status::Unavailable => {
-                varint::put(frame, reason.len() as u64);
-                frame.extend_from_slice(reason.as_bytes());
-            }
-            Status::Skipped => {}
-            Status::Ok => encoder.encode(rows, *width, &mut self.body),
+        if is_partial || matches!(status, Status::Failed | Status::Unavailable) {
+            varint::put(frame, reason.len() as u64);
+            frame.extend_from_slice(reason.as_bytes());
+        }
+        if status == Status::Ok {
+            encoder.encode(rows, *width, &mut self.body);
         }
         varint::put(frame, self.body.len() as u64);
         frame.extend_from_slice(&self.body);
