@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +27,13 @@ def refused(made: series.Floats) -> float:
 @pytest.fixture
 def random() -> np.random.Generator:
     return np.random.default_rng(20240607)
+
+
+def named(value: Any) -> str:
+    """The function of a simulation and its parameters: the address of a function differs by process."""
+    if isinstance(value, partial):
+        return f"{value.func.__name__} {' '.join(f'{name}={each}' for name, each in value.keywords.items())}"
+    return str(value)
 
 
 @pytest.mark.parametrize("paired", [True, False])
@@ -77,7 +85,7 @@ STEADY: list[tuple[Make, float]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "most"), STEADY, ids=str)
+@pytest.mark.parametrize(("make", "most"), STEADY, ids=named)
 def test_what_is_steady_is_not_refused(random: np.random.Generator, make: Make, most: float) -> None:
     assert refused(make(random)) <= most
 
@@ -99,7 +107,7 @@ UNSETTLED: list[Make] = [
 ]
 
 
-@pytest.mark.parametrize("make", UNSETTLED, ids=str)
+@pytest.mark.parametrize("make", UNSETTLED, ids=named)
 def test_a_drift_of_ten_percent_and_a_warm_up_are_refused(random: np.random.Generator, make: Make) -> None:
     assert refused(make(random)) >= 0.95
 
