@@ -22,7 +22,8 @@ class Window:
     """The ticks of one role inside a phase.
 
     `failures` and `partial` have the reason by probe: of reads that failed, and of those that could not read
-    everything. `middle_ns[probe]` maps a tick to the middle of that probe's read, CLOCK_MONOTONIC ns of the recorder.
+    everything.
+    `middle_ns[probe]` maps a tick to the middle of that probe's read, CLOCK_MONOTONIC ns of the recorder.
     """
 
     role: str

@@ -74,8 +74,14 @@ fn random_recordings_round_trip() {
                 }
                 let start = stamp.start_ns + random.below(1000) as i64;
                 let times = (start, start + random.below(1000) as i64);
-                writer.probe(probe, status, times, "not found", &rows);
-                let reason = (status == Status::Failed).then(|| "not found".to_owned());
+                // A read can have a reason, too: what of it was not read.
+                let reason = match status {
+                    Status::Ok if random.below(2) == 0 => "",
+                    _ => "not found",
+                };
+                writer.probe(probe, status, times, reason, &rows);
+                let is_written = status != Status::Skipped && !reason.is_empty();
+                let reason = is_written.then(|| reason.to_owned());
                 sections.push((status, reason, common::row_texts(&rows, width)));
             }
             writer.commit().unwrap();
