@@ -341,9 +341,9 @@ def test_fixed_work_is_read_from_the_phases_and_all_blocks_can_be_excluded(
     rules = ("kind: effect, quantity: cpu, change: rises", ONE_FACTOR)
     for rule in rules:
         study.write_text(f"title: t\nsource: s\nclaims: [{claim % rule}]\n", encoding="utf-8")
-        told = ask("study", study, copy).out
-        assert told.count("not comparable") >= 1
-        assert "all 4 blocks of hidden-index are excluded" in " ".join(told.split())
+        output = ask("study", study, copy).out
+        assert output.count("not comparable") >= 1
+        assert "all 4 blocks of hidden-index are excluded" in " ".join(output.split())
 
 
 def test_a_directory_that_is_no_experiment_is_one_line() -> None:

@@ -81,8 +81,8 @@ def test_the_share_stands_below_its_row_and_in_the_files(execution: Path) -> Non
     assert lines[place + 2].split() == ["of", "the", "vendor's", "limit", "%", "10.0", "10.0"]
     assert max(map(len, lines)) <= render_text.WIDTH
     rows = list(csv.DictReader(io.StringIO(render_csv.render(table))))
-    told = [row["of_ceiling"] for row in rows if row["metric"] == "disk_vda_write_kb"]
-    assert [float(share) for share in told] == pytest.approx([0.2, 0.2])
+    shown = [row["of_ceiling"] for row in rows if row["metric"] == "disk_vda_write_kb"]
+    assert [float(share) for share in shown] == pytest.approx([0.2, 0.2])
     assert '"of_ceiling": 0.2' in render_json.render(table)
 
 

@@ -166,9 +166,9 @@ def test_settings_that_differ_are_told_material_or_harmless(tmp_path: Path) -> N
     a, b = make_run(tmp_path / "a"), make_run(tmp_path / "b", relaxed)
     table = table_of(a, b)
     assert table.verdicts[0].key == "comparable"
-    told = "durability: commit redo synced | redo written, synced every 1 s"
-    assert (table.verdicts[0].answer, table.verdicts[0].text) == ("no", told)
-    assert dict(table.facts)["differs"] == told
+    output = "durability: commit redo synced | redo written, synced every 1 s"
+    assert (table.verdicts[0].answer, table.verdicts[0].text) == ("no", output)
+    assert dict(table.facts)["differs"] == output
     assert dict(table.facts)["harmless"] == "differ without effect: port"
 
 

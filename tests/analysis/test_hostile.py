@@ -167,8 +167,8 @@ def test_values_at_the_ends_of_the_range_have_ratios_in_finite_numbers(
 ) -> None:
     spoiled = Path(shutil.copytree(pair, tmp_path / "x"))
     result = spoiled / "b2-b-r2" / "load" / "result.json"
-    told = json.loads(result.read_text()) | {"events": "EVENTS", "seconds": "SECONDS"}
-    result.write_text(json.dumps(told).replace('"EVENTS"', events).replace('"SECONDS"', seconds))
+    output = json.loads(result.read_text()) | {"events": "EVENTS", "seconds": "SECONDS"}
+    result.write_text(json.dumps(output).replace('"EVENTS"', events).replace('"SECONDS"', seconds))
     write_manifest(result.parents[1])
     for form in ("json", "text"):
         assert ask("compare", spoiled, "--format", form).status == 0
@@ -223,9 +223,9 @@ def test_a_spreadsheet_computes_nothing_of_a_csv(tmp_path: Path) -> None:
 def test_markup_of_a_recording_is_text_in_markdown(tmp_path: Path) -> None:
     names = ("<img src=x onerror=alert(1)>", "[x](http://example.com)")
     runs = [make_run(tmp_path / f"r{n}", RICH, side=name) for n, name in enumerate(names)]
-    told = ask("compare", *runs, "--format", "markdown").out
-    assert "<img" not in told.replace("\\<img", "")
-    assert "](http" not in told.replace("]\\(http", "")
+    output = ask("compare", *runs, "--format", "markdown").out
+    assert "<img" not in output.replace("\\<img", "")
+    assert "](http" not in output.replace("]\\(http", "")
 
 
 def test_a_stamp_far_from_the_run_is_refused(run: Path) -> None:

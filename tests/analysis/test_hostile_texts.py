@@ -446,6 +446,6 @@ def test_outputs_of_tools_name_no_file_elsewhere(tmp_path: Path) -> None:
     plan |= {"steps": [{"id": "../x", "measure": "read_iops", "tool": f"fio{OWNED}", "depth": 1, "argv": []}]}
     write_json(steps / "steps.json", plan)
     assert ask("ceilings", "--gather", steps, "-o", tmp_path / "out.json").status == 0
-    told = (tmp_path / "out.json").read_text(encoding="utf-8")
-    assert "secret" not in told
-    printable(told)
+    output = (tmp_path / "out.json").read_text(encoding="utf-8")
+    assert "secret" not in output
+    printable(output)

@@ -143,11 +143,11 @@ def test_a_recording_and_its_witness_lie_side_by_side(
         capture_output=True,
     )
     witness = tmp_path / "run" / "server" / "sysstat.sa"
-    told = [counters for _, counters in raw(witness, "-u", "ALL")]
+    shown = [counters for _, counters in raw(witness, "-u", "ALL")]
     table, columns = f"'{tmp_path}/run/server/cpu.parquet'", ", ".join(NAMES.values())
     query = f"SELECT {columns}, idle, iowait FROM {table} WHERE cpu = 'all' ORDER BY tick"
     read = [tuple(map(int, row)) for row in duckdb.execute(query).fetchall()]
-    seen = [tuple(int(counters[name][1]) for name in NAMES) for counters in told]
+    seen = [tuple(int(counters[name][1]) for name in NAMES) for counters in shown]
     assert len(seen) >= 2
     chain = sorted([*seen, *(row[: len(NAMES)] for row in read)], key=sum)
     # a CPU's counter may tick between the reading of one and of the next
@@ -162,8 +162,8 @@ def test_a_recording_and_its_witness_lie_side_by_side(
     # a mean is between its parts
     lowest, highest = ends(read, busy=slice(0, 5))
     assert lowest - 0.1 <= ours <= highest + 0.1
-    grown = [tuple(int(counters[name][1]) for name in (*NAMES, "%idle", "%iowait")) for counters in told]
-    began = tuple(int(told[0][name][0]) for name in (*NAMES, "%idle", "%iowait"))
+    grown = [tuple(int(counters[name][1]) for name in (*NAMES, "%idle", "%iowait")) for counters in shown]
+    began = tuple(int(shown[0][name][0]) for name in (*NAMES, "%idle", "%iowait"))
     lowest, highest = ends([began, *grown], busy=slice(0, 5))
     assert lowest - 0.1 <= theirs <= highest + 0.1
     for key in ("switches_host", "interrupts_host", "pressure_cpu"):
@@ -185,10 +185,10 @@ def ends(counters: list[tuple[int, ...]], busy: slice) -> tuple[float, float]:
 
 def test_a_restart_parts_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", "sar", str(RESTART), "--out", str(tmp_path / "run")]) == 0
-    told = capsys.readouterr().err
-    assert "index dropped" in told
-    assert "restarted at 2026-11-21 15:19:25 UTC" in told
-    assert "`compare` uses the longest one" in told
+    shown = capsys.readouterr().err
+    assert "index dropped" in shown
+    assert "restarted at 2026-11-21 15:19:25 UTC" in shown
+    assert "`compare` uses the longest one" in shown
     meta = json.loads((tmp_path / "run" / "run.json").read_text())
     assert meta["sar"]["comments"] == [{"at": "2026-11-21 15:19:25 UTC", "text": "index dropped"}]
     begin, end = [json.loads(line)["realtime_ns"] for line in (tmp_path / "run/load/phases.jsonl").open()]
@@ -231,8 +231,8 @@ def test_a_share_of_few_printed_steps_is_marked(tmp_path: Path, capsys: pytest.C
     assert main(["compare", str(RESTART), str(tmp_path / "few.json"), "--format", "json"]) == 0
     table = json.loads(capsys.readouterr().out)
     rows = {row["key"]: row for group in table["groups"] for row in group["rows"]}
-    told = [table["footnotes"][note - 1] for note in rows["cpu_server_iowait"]["cells"][1]["notes"]]
-    assert told == ["fewer than three steps of its counter: correct to a third at best"]
+    shown = [table["footnotes"][note - 1] for note in rows["cpu_server_iowait"]["cells"][1]["notes"]]
+    assert shown == ["fewer than three steps of its counter: correct to a third at best"]
     assert rows["cpu_server_user"]["cells"][1]["notes"] == []
 
 
@@ -397,16 +397,16 @@ def test_a_file_whose_recorder_was_killed_lacks_its_last_record(
     torn = tmp_path / "torn.sa"
     torn.write_bytes(sa.read_bytes()[:-1000])
     assert main(["import", "sar", str(torn), "--out", str(tmp_path / "run")]) == 0
-    told = capsys.readouterr()
-    assert "sadf: End of system activity file unexpected" in told.err
-    assert "6 points over 5.0 s" in told.out
+    shown = capsys.readouterr()
+    assert "sadf: End of system activity file unexpected" in shown.err
+    assert "6 points over 5.0 s" in shown.out
 
 
 def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     assert main(words) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    return told
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    return shown
 
 
 @pytest.mark.live
@@ -418,9 +418,9 @@ def test_files_that_cannot_be_read_are_one_line(
     data = bytearray(sa.read_bytes())
     data[2:4] = b"\x71\x21"  # the format's number in the file's head (struct file_magic of sysstat's sa.h)
     old.write_bytes(data)
-    told = refused(["import", "sar", str(old), *out], capsys)
-    assert "cannot read the format of this file (0x2171)" in told
-    assert "sadf -c FILE > NEW" in told
+    shown = refused(["import", "sar", str(old), *out], capsys)
+    assert "cannot read the format of this file (0x2171)" in shown
+    assert "sadf -c FILE > NEW" in shown
     torn = tmp_path / "torn.sa"
     torn.write_bytes(sa.read_bytes()[:3000])
     assert "End of system activity file unexpected" in refused(["import", "sar", str(torn), *out], capsys)

@@ -94,7 +94,9 @@ def test_the_layouts_are_the_recorders(tmp_path: Path) -> None:
     probes = {probe["name"]: probe for probe in json.loads(printed.stdout)}
     for name, layout in LAYOUTS.items():
         assert probes[name]["entity"] == list(layout.entity), name
-        columns = {column: (told["unit"], told["kind"]) for column, told in probes[name]["columns"].items()}
+        columns = {
+            column: (output["unit"], output["kind"]) for column, output in probes[name]["columns"].items()
+        }
         assert columns == dict(layout.columns), name
         assert list(columns) == list(layout.columns), name
 

@@ -62,9 +62,9 @@ def test_every_format_holds_the_ranges() -> None:
         (2_535_380, 2_535_389),
         (1_610_780, 1_610_789),
     ]
-    told = json.loads(RENDERERS["json"](result))
-    assert told["agreeing"] == 13
-    assert [each["low"] for each in told["misprints"]] == [2_535_380, 1_610_780]
+    output = json.loads(RENDERERS["json"](result))
+    assert output["agreeing"] == 13
+    assert [each["low"] for each in output["misprints"]] == [2_535_380, 1_610_780]
     assert "| %iowait | 36.51 | 0.04 | 912.75 |" in RENDERERS["markdown"](result)
 
 

@@ -378,13 +378,13 @@ def test_a_latency_log_is_read_as_its_generator_told_it() -> None:
     """Logs that loadprint-load wrote, against the quantiles that it computed itself."""
     for name in ("oltp", "insert"):
         folder = Path(__file__).parent.parent / "recordings" / "v1" / name / "load"
-        told = json.loads((folder / "result.json").read_text())["transactions"]
+        output = json.loads((folder / "result.json").read_text())["transactions"]
         actual = interval_log.read(folder / "latency.hlog")
-        assert actual.keys() == told.keys()
+        assert actual.keys() == output.keys()
         for kind, counted in actual.items():
-            assert counted.total == told[kind]["count"]
+            assert counted.total == output[kind]["count"]
             values = counted.quantiles(np.array([0.5, 0.95, 0.99, 1.0])) * 1e3
-            wanted = [told[kind]["latency_ms"][word] for word in ("p50", "p95", "p99", "max")]
+            wanted = [output[kind]["latency_ms"][word] for word in ("p50", "p95", "p99", "max")]
             assert values == pytest.approx(wanted, rel=1e-5)
 
 

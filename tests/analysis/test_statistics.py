@@ -314,10 +314,10 @@ def test_the_planned_repeats_decide(paired: bool) -> None:
     centre = float(np.mean(np.log(X)) - np.mean(np.log(NEAR)))
     spread = np.var(np.log(X) - np.log(NEAR), ddof=1)
     variance = spread if paired else np.var(np.log(X), ddof=1) + np.var(np.log(NEAR), ddof=1)
-    for repeats, told in ((len(X) + more, True), (len(X) + more - 1, False)):
+    for repeats, output in ((len(X) + more, True), (len(X) + more - 1, False)):
         freedom = repeats - 1 if paired else 2 * repeats - 2
         half = scipy.stats.t.ppf(0.975, freedom) * math.sqrt(variance / repeats)
-        assert (half < centre) == told
+        assert (half < centre) == output
 
 
 def test_a_decided_comparison_needs_none_and_an_equal_one_never_ends() -> None:

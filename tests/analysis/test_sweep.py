@@ -266,9 +266,9 @@ def test_an_order_that_turns_is_a_crossover_between_its_neighbours(tmp_path: Pat
     assert result.between == (("2", "32"),)
     assert result.at[0].ratio == pytest.approx(450 / 500, rel=2e-3)
     assert text.startswith("Crossover between 2 and 32 connections: new / old is 0.90")
-    told = json.loads(RENDERERS["json"](sweep(path)))
-    assert told["crossovers"][0]["verdict"] == "crossover"
-    beside = next(pivot for pivot in told["pivots"] if pivot["key"] == "beside")
+    output = json.loads(RENDERERS["json"](sweep(path)))
+    assert output["crossovers"][0]["verdict"] == "crossover"
+    beside = next(pivot for pivot in output["pivots"] if pivot["key"] == "beside")
     assert beside["cells"][2][0] == pytest.approx(1.1, rel=2e-3)
 
 

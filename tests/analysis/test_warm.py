@@ -114,8 +114,8 @@ def test_a_pool_that_is_filled_within_the_window_is_not_warm(tmp_path: Path) -> 
     assert cold("a", growing, {"promise": "none"}) == ""
 
 
-@pytest.mark.parametrize(("early", "told"), [(50, True), (11, False)])
-def test_misses_must_be_level_over_the_window(tmp_path: Path, early: int, told: bool) -> None:
+@pytest.mark.parametrize(("early", "output"), [(50, True), (11, False)])
+def test_misses_must_be_level_over_the_window(tmp_path: Path, early: int, output: bool) -> None:
     """A thousand requests a second; of these 10 miss from the window's middle on, `early` before it."""
 
     def probe(ticks: range) -> Tables:
@@ -132,7 +132,7 @@ def test_misses_must_be_level_over_the_window(tmp_path: Path, early: int, told: 
 
     runs = [measured(run_with(tmp_path / "run", {}, Host(more=probe)))]
     said = cold("a", runs, {"promise": "none"})
-    assert ("missed 5.0 % of its page requests" in said) == told
+    assert ("missed 5.0 % of its page requests" in said) == output
 
 
 def test_checkpoint_cycles_are_counted_by_their_falls() -> None:

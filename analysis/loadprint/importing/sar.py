@@ -149,7 +149,8 @@ def _printed(path: Path, sadf: str | None) -> tuple[str, str]:
     except OSError as error:
         raise InputError(path, error.strerror or "cannot be read", "give an sa file") from error
     if printed:
-        return bounds.read_text(path, bounds.IMPORTED, f"print it again: {PRINT}", errors="replace"), ""
+        fix = f"give an sa file, or a part of the output with -s FROM -e TO: {PRINT}"
+        return bounds.read_text(path, bounds.IMPORTED, fix, errors="replace"), ""
     program = sadf or shutil.which("sadf")
     if program is None:
         fix = f"install the package sysstat, or import the output of `{PRINT}` from another host"

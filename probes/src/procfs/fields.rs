@@ -90,15 +90,6 @@ impl<'a> Cursor<'a> {
         Some(word)
     }
 
-    /// [`Cursor::word`], for a format that always has a word.
-    ///
-    /// # Errors
-    /// When the line ends.
-    pub fn need_word(&mut self, item: &'static str) -> Result<&'a [u8], ParseError> {
-        let word = self.word();
-        word.ok_or_else(|| self.error(item, "the line ends before it"))
-    }
-
     /// The next key of this line: the bytes before a colon or blank; moves behind the colon.
     pub fn key(&mut self) -> Option<&'a [u8]> {
         self.skip_blanks();

@@ -45,14 +45,14 @@ def seconds_of(random: Random, trials: int, truth: Truth) -> tuple[Floats, Float
 def coverage(random: Random, trials: int, truth: Truth, *, paired: bool) -> tuple[float, float]:
     """Shares of trials whose interval holds the true ratio, and whose interval excludes 1."""
     side, reference = (result.mean(axis=2) for result in seconds_of(random, trials, truth))
-    held = told = 0
+    held = found = 0
     for x, y in zip(side.tolist(), reference.tolist(), strict=True):
         result = stats.ratio(x, y, paired=paired)
         assert result.low is not None
         assert result.high is not None
         held += result.low <= truth.ratio <= result.high
-        told += not result.low <= 1 <= result.high
-    return held / trials, told / trials
+        found += not result.low <= 1 <= result.high
+    return held / trials, found / trials
 
 
 def naive_alarms(random: Random, trials: int, truth: Truth) -> float:
