@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from loadprint.commands.ab.windows import windows
+from loadprint.commands.ab.windows import spans, windows
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.series.series import run_series
@@ -181,3 +181,16 @@ def test_a_window_of_an_experiment_with_a_restart_is_not_judged(tmp_path: Path) 
     assert [window for window in after if window is not restarted] == [
         window for window in before if window.number != restarted.number
     ]
+
+
+def test_a_cpu_that_comes_online_in_a_window_counts_from_its_first_reading(tmp_path: Path) -> None:
+    run = Path(shutil.copytree(KEPT / "hidden-index", tmp_path / "run"))
+    busy = {window.number: known(window.host_busy) for window in windows(open_run(run), Store(), (0, 1))}
+    span = spans(open_run(run))[3]
+    path, middle = run / "server/cpu.parquet", (span.begin_ns + span.end_ns) / 2
+    reads = pq.read_table(run / "server/ticks.parquet").to_pylist()
+    online = next(read["tick"] for read in reads if read["probe"] == "cpu" and read["start_ns"] > middle)
+    rows = pq.read_table(path)
+    pq.write_table(rows.filter([row["cpu"] != "1" or row["tick"] >= online for row in rows.to_pylist()]), path)
+    [after] = [each for each in windows(open_run(run), Store(), (0, 1)) if each.number == span.number]
+    assert after.host_busy == pytest.approx(busy[span.number], abs=0.1)

@@ -173,6 +173,7 @@ fn copy(to: &mut [c_char], from: &CStr) {
     to.fill(0);
     let room = to.len() - 1;
     for (to, from) in to[..room].iter_mut().zip(from.to_bytes()) {
-        *to = from.cast_signed();
+        // signed on x86-64, unsigned on AArch64
+        *to = c_char::from_ne_bytes([*from]);
     }
 }

@@ -19,7 +19,7 @@ use libbpf_rs::libbpf_sys;
 use super::map::unmapped;
 use super::prelude::*;
 use super::skeletons::sched::types::cpu_calls;
-use crate::host::fix_of;
+use crate::host::RAISE_OPEN_FILES;
 use crate::options::CpuSet;
 use crate::procfs::fields::Cursor;
 use crate::procfs::fields::empty;
@@ -138,9 +138,13 @@ fn measure(host: &Host) -> Result<Option<OwnedFd>, NotRunning> {
     let descriptor = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
     if descriptor < 0 {
         let error = io::Error::from_raw_os_error(-descriptor);
-        let fix =
-            "run as root, or with CAP_SYS_ADMIN and CAP_BPF, or set kernel.bpf_stats_enabled=1 with sysctl";
-        let fix = fix_of(&error, fix);
+        let fix = match error.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM) => {
+                "run as root, or with CAP_SYS_ADMIN and CAP_BPF, or set kernel.bpf_stats_enabled=1 with sysctl"
+            }
+            Some(libc::EMFILE) => RAISE_OPEN_FILES,
+            _ => "it needs Linux 5.8 or newer",
+        };
         return Err(NotRunning::Unavailable(format!(
             "ebpf programs: BPF_ENABLE_STATS: {error}; {fix}"
         )));

@@ -251,11 +251,15 @@ impl Statements {
             Answer::Later | Answer::Busy => return Ok(None),
             Answer::Ready(function, _) => Ok(function),
             Answer::Failed(reason) => {
-                let exe = self.exe(identity.pid);
-                Err(format!(
-                    "{}: {reason}; run as root, or with CAP_SYS_PTRACE",
-                    exe.display()
-                ))
+                let is_denied = ["(os error 1)", "(os error 13)"]
+                    .iter()
+                    .any(|number| reason.contains(number));
+                let fix = if is_denied {
+                    "run as root, or with CAP_SYS_PTRACE"
+                } else {
+                    "name a MySQL or MariaDB server with --process server=PID"
+                };
+                Err(format!("{}: {reason}; {fix}", self.exe(identity.pid).display()))
             }
         };
         // A binary that cannot be read is not tried again.

@@ -105,6 +105,12 @@ class Readings:
         grown = increase(inside[1]) if inside is not None else None
         return None if grown is None or grown.restarts else grown.amount
 
+    def total_growth(self, span: Span) -> float | None:
+        """Return the sum of the increases of the entities that were read; None if one is not known."""
+        grown = [self.growth(name, span) for name in self.series if self.inside(name, span)]
+        known = [each for each in grown if each is not None]
+        return sum(known) if known and len(known) == len(grown) else None
+
     def was_reset(self, name: str, span: Span) -> bool:
         """Whether a counter decreased within a window."""
         inside = self.inside(name, span)
@@ -166,7 +172,7 @@ def _window(span: Span, previous: str | None, zero: int, tables: _Tables) -> Win
     questions, recorder = mysql.rate("Questions", span), mysql.rate("loadprint.queries", span)
     queries = None if questions is None else max(0.0, questions - (recorder or 0.0))
     ticks = tables.process.rate("time", span)
-    busy, whole = tables.busy.growth("cpu", span), tables.whole.growth("cpu", span)
+    busy, whole = tables.busy.total_growth(span), tables.whole.total_growth(span)
     rows = [mysql.rate(name, span) for name in ROWS]
     note = ""
     if mysql.was_reset("Questions", span) or tables.process.was_reset("time", span):
@@ -222,14 +228,14 @@ def _stamps(run: Run, store: Store) -> dict[str, dict[int, tuple[float, float]]]
 def _cpu(
     run: Run, store: Store, stamps: dict[str, dict[int, tuple[float, float]]], cpus: Sequence[int] | None
 ) -> tuple[Readings, Readings]:
-    """Return the busy time and the total time of the CPUs, in clock ticks."""
+    """Return the busy time and the total time of each CPU, in clock ticks."""
     names = ["all"] if cpus is None else [str(cpu) for cpu in cpus]
 
     def query(states: Sequence[str]) -> str:
         each = " + ".join([states[0], *(f"coalesce({state}, 0)" for state in states[1:])])
         return (
-            f"SELECT 'cpu' AS name, tick::DOUBLE AS tick, sum({each})::DOUBLE AS value FROM t"
-            f" WHERE cpu IN {among(names)} GROUP BY ALL"
+            f"SELECT cpu AS name, tick::DOUBLE AS tick, ({each})::DOUBLE AS value FROM t"
+            f" WHERE cpu IN {among(names)}"
         )
 
     busy = [state for state in CPU_STATES if state not in NEVER_BUSY]
