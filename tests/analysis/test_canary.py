@@ -96,7 +96,7 @@ def test_a_part_that_does_not_repeat_itself_is_held_to_what_it_can(tmp_path: Pat
 def test_compare_says_it_at_the_head_and_at_the_side(tmp_path: Path) -> None:
     same = {"cpu": 1000.0, "syscall": 500.0, "fsync": 100.0}
     made = runs(tmp_path, (same, same), (same, {**same, "cpu": 1500.0}))
-    text = " ".join(ask("compare", *made).out.split())
+    text = " ".join(ask("compare", *made, "--all").out.split())
     assert "disturbed 1 of 2 runs: r1 cpu 1.50 × slower after the run (limit 1.03 ×)" in text
     assert "¹ disturbed, and kept: the canary of r1 cpu 1.50 × slower after the run (limit 1.03 ×)" in text
     steady = "syscall 1.00 × slower (limit 1.03 ×); fsync 1.00 × slower (no limit"
@@ -123,13 +123,13 @@ def test_runs_of_two_executions_that_share_their_id_are_told_apart(tmp_path: Pat
     same = {"cpu": 1000.0, "syscall": 500.0}
     [quiet] = runs(tmp_path / "old", (same, same))
     [shaken] = runs(tmp_path / "new", (same, {**same, "cpu": 1500.0}))
-    text = " ".join(ask("compare", quiet, shaken).out.split())
+    text = " ".join(ask("compare", quiet, shaken, "--all").out.split())
     assert "disturbed 1 of 2 runs: r0#2 r0 cpu 1.50 × slower after the run (limit 1.03 ×)" in text
     assert "largest changes from before to after a run, 2 runs" in text
     first, second = json.loads(ask("compare", quiet, shaken, "--format", "json").out)["sides"]
     assert [shift["disturbed"] for shift in first["canary"]] == [False, False]
     assert (first["notes"], len(second["notes"])) == ([], 1)
-    text = " ".join(ask("compare", shaken, shaken, quiet).out.split())
+    text = " ".join(ask("compare", shaken, shaken, quiet, "--verbose").out.split())
     assert "disturbed 1 of 2 runs: r0#1 r0 cpu 1.50 × slower after the run (limit 1.03 ×) " in text
     assert "largest changes from before to after a run, 2 runs" in text
 

@@ -39,9 +39,17 @@ def verdict(table: Table, key: str) -> Verdict:
 
 
 def test_text(execution: Path, golden: Golden) -> None:
-    text = render_text.render(views.usual(table_of(execution)))
+    text = render_text.render(views.all_of(table_of(execution)), reasons=True)
     assert max(map(len, text.splitlines())) <= render_text.WIDTH
     golden("three_repeats.txt", text)
+
+
+def test_the_first_screen(execution: Path, golden: Golden) -> None:
+    text = render_text.render(views.first(table_of(execution)))
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= render_text.WIDTH
+    assert len(lines) <= 40
+    golden("first_screen.txt", text)
 
 
 def test_markdown(execution: Path, golden: Golden) -> None:
@@ -67,7 +75,7 @@ def test_one_repeat_has_no_interval_and_no_verdict(tmp_path: Path, golden: Golde
     table = table_of(execution)
     compared = [v for group in table.groups for r in group.rows for v in r.versus if v]
     assert all(v.low is None and v.mark == "" for v in compared)
-    golden("few_repeats.txt", render_text.render(views.usual(table)))
+    golden("few_repeats.txt", render_text.render(views.first(table), reasons=True))
 
 
 def test_the_same_operation_carries_verdicts_and_ratios(tmp_path: Path, golden: Golden) -> None:

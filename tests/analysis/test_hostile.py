@@ -116,7 +116,7 @@ def test_a_cut_or_a_flipped_bit_is_refused_or_changes_no_figure(tmp_path: Path) 
 
 def test_without_a_manifest_the_table_reports_that_files_are_unverified(run: Path) -> None:
     (run / "manifest.json").unlink()
-    assert "manifest.json is missing" in ask("compare", KEPT / "insert", run).out
+    assert "manifest.json is missing" in ask("compare", KEPT / "insert", run, "--verbose").out
 
 
 @pytest.fixture(scope="module")

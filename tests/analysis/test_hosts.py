@@ -164,7 +164,7 @@ def test_without_a_measured_offset_the_header_and_the_comparability_report_it(tm
     )
     other = growing(tmp_path / "measured")
     measure_clock(other)
-    comparable = ask("compare", run, other, "--format", "text").out
+    comparable = ask("compare", run, other, "--verbose").out
     assert "run has no record of the offset between its hosts' clocks" in " ".join(comparable.split())
 
 
@@ -274,7 +274,7 @@ def test_every_command_accepts_such_runs(tmp_path: Path) -> None:
         ("sweep", path),
     ):
         assert main([str(word) for word in words]) == 0, words
-    text = " ".join(ask("compare", path, "--format", "text").out.split())
+    text = " ".join(ask("compare", path, "--verbose").out.split())
     assert "comparable yes" in text
     assert "load1 within 0.2 ms of db1, drift under 19 ppm; aligned" in text
     assert "client-bound no: busiest thread" in text
@@ -321,7 +321,7 @@ def test_missing_ebpf_is_one_line_of_the_header(tmp_path: Path) -> None:
     off = [{"name": name, "status": "unavailable", "reason": reason} for name in ("ebpf_sched", "ebpf_block")]
     change_metadata(run / "server/ticks.parquet", lambda described: described["probes"].extend(off))
 
-    text = " ".join(ask("compare", run, other, "--format", "text").out.split())
+    text = " ".join(ask("compare", run, other, "--verbose").out.split())
 
     assert f"no eBPF run: {reason}; other: " in text
-    assert "no eBPF" not in ask("compare", other, make_run(tmp_path / "third"), "--format", "text").out
+    assert "no eBPF" not in ask("compare", other, make_run(tmp_path / "third"), "--verbose").out

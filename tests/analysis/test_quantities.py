@@ -365,5 +365,7 @@ def test_what_a_read_left_out_is_a_warning(tmp_path: Path) -> None:
     reason = "not read: 1 cell (line 2: field: `x` is not its value)"
     path = run / "server/ticks.parquet"
     change_column(path, "reason", lambda row: reason if row["probe"] == "disk" else None)
-    warnings = [text for text in ask("compare", run, run).out.splitlines() if "probe disk" in text]
+    warnings = [
+        text for text in ask("compare", run, run, "--verbose").out.splitlines() if "probe disk" in text
+    ]
     assert "reads were incomplete (not read: 1 cell (line 2:" in warnings[0]

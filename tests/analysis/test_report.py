@@ -144,7 +144,7 @@ def test_one_run_alone_has_values_and_nothing_that_takes_two(execution: Path, tm
     report = report_of(run)
     table = report.table
     assert table is not None
-    assert [verdict.key for verdict in table.verdicts] == ["client-bound", "pinned", "observer", "disturbed"]
+    assert [verdict.key for verdict in table.verdicts] == ["client-bound", "pinned", "overhead", "disturbed"]
     assert {"Throughput over threads", "A/B blocks"}.isdisjoint(dict(report.absent))
     operations = table.row("operations")
     beside = report_of(execution).table

@@ -191,6 +191,8 @@ def test_a_cpu_that_comes_online_in_a_window_counts_from_its_first_reading(tmp_p
     reads = pq.read_table(run / "server/ticks.parquet").to_pylist()
     online = next(read["tick"] for read in reads if read["probe"] == "cpu" and read["start_ns"] > middle)
     rows = pq.read_table(path)
-    pq.write_table(rows.filter([row["cpu"] != "1" or row["tick"] >= online for row in rows.to_pylist()]), path)
+    pq.write_table(
+        rows.filter([row["cpu"] != "1" or row["tick"] >= online for row in rows.to_pylist()]), path
+    )
     [after] = [each for each in windows(open_run(run), Store(), (0, 1)) if each.number == span.number]
     assert after.host_busy == pytest.approx(busy[span.number], abs=0.1)

@@ -195,7 +195,7 @@ def test_verdicts_of_two_sides(tmp_path: Path) -> None:
     runs = [measured(tmp_path / "r", {"cpu.server.steal": 0.04}), measured(tmp_path / "calm")]
     sides = [Side("a", "a", (runs[0].run,)), Side("b", "b", (runs[1].run,))]
     result = verdicts(sides, [[run] for run in runs], COMPARABLE, {})
-    keys = ["comparable", "client-bound", "pinned", "observer", "disturbed"]
+    keys = ["comparable", "client-bound", "pinned", "overhead", "disturbed"]
     assert [each.key for each in result] == keys
     text = "r 4.0 % of the server's CPU time stolen"
     assert result[-1] == Verdict("disturbed", "1 of 2 runs", text)

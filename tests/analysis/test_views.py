@@ -21,7 +21,7 @@ from loadprint.tables import views
 from loadprint.tables.rows import NO_DEVICE
 from loadprint.tables.table import Table
 from reads import known, table_of
-from recordings import Host, change_json, make_execution, make_run, write_manifest
+from recordings import Host, change_json, change_rows, make_execution, make_run, write_manifest
 
 LABEL = 32
 
@@ -201,3 +201,57 @@ def test_a_run_without_recorder_has_one_reason_for_all_rows_of_the_host(tmp_path
         assert NO_RECORDER in other
         assert [text for text in other if "in the recording" in text] == []
         assert len(other) < 8, sorted(other)
+
+
+def test_the_first_screen_has_the_published_rows_and_the_whole_host_where_a_side_lacks_its_own(
+    tmp_path: Path, table: Table
+) -> None:
+    keys = [row.key for row in views.first(table).rows]
+    assert {
+        "operations",
+        "statements",
+        "cpu_server_user",
+        "switches_server",
+        "interrupts_server",
+        "server_cpu_per_operation",
+    } <= set(keys)
+    assert len(keys) + views.first(table).hidden == len(table.rows)
+    runs = [make_run(tmp_path / name, oltp()) for name in ("a", "b")]
+    for run in runs:
+        change_rows(run / "server/ticks.parquet", lambda row: None if row["probe"] == "threads" else row)
+    assert "switches_host" in [row.key for row in views.first(table_of(*runs)).rows]
+
+
+def test_the_first_screen_shows_the_loopback_interface_only_if_there_is_no_other(tmp_path: Path) -> None:
+    traffic = {"rx_bytes": 50_000, "tx_bytes": 50_000}
+    for name, nics in (("both", {"veth0": traffic, "lo": traffic}), ("lo", {"lo": traffic})):
+        paths = [make_run(tmp_path / f"{name}{k}", replace(oltp(), nics=nics)) for k in (0, 1)]
+        rows = [row.key for row in views.first(table_of(*paths)).rows if row.key.startswith("nic_")]
+        assert rows == [f"nic_{'veth0' if name == 'both' else 'lo'}_{way}" for way in ("rx", "tx")]
+
+
+def test_the_first_screen_has_six_notes_at_most_and_numbers_no_other(table: Table) -> None:
+    noted = replace(
+        table,
+        groups=tuple(
+            replace(group, rows=tuple(replace(row, notes=(f"of {row.key}",)) for row in group.rows))
+            for group in table.groups
+        ),
+    )
+    texts = Footnotes(views.first(noted)).texts
+    assert len(texts) == 6
+    text = render_text.render(views.first(noted))
+    assert all(note in text for note in texts)
+    assert layout.raised([7]) not in text
+
+
+def test_the_reasons_are_printed_on_request(tmp_path: Path) -> None:
+    runs = make_run(tmp_path / "a", oltp()), make_run(tmp_path / "b", insert())
+    brief, verbose, everything = (
+        ask("compare", *runs, *words).out for words in ((), ("--verbose",), ("--all",))
+    )
+    assert "reasons: --verbose" in brief.lower()
+    for line in ("pinned       yes: ", "value: arithmetic mean"):
+        assert [line in text for text in (brief, verbose, everything)] == [False, True, True]
+    assert len(brief.splitlines()) <= 40
+    assert len(brief.splitlines()) < len(verbose.splitlines()) < len(everything.splitlines())

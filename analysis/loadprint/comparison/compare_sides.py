@@ -14,10 +14,10 @@ from loadprint.reading.queries import Store
 from loadprint.reading.sides import Side
 from loadprint.sentences.sentences import sentences
 from loadprint.statistics.trend import Trend
-from loadprint.tables import ceilings, header, plans, warnings
+from loadprint.tables import ceilings, header, plans, title, warnings
 from loadprint.tables.groups import groups
 from loadprint.tables.marks import marked
-from loadprint.tables.method import method
+from loadprint.tables.method import legend, method
 from loadprint.tables.rows import Column, RowBuilder
 from loadprint.tables.table import NoiseFloor, SideHead, Table
 
@@ -73,7 +73,7 @@ def compare(
         *header.noise(names, noises),
     )
     heads = tuple(
-        _head(side, runs, shifts, trend, each, is_bound=column.client_bound)
+        _head(side, runs, shifts, trend, each, column, is_reference=side.name == reference)
         for side, runs, trend, each, column in zip(sides, measured, trends, noises, columns, strict=True)
     )
     table = Table(
@@ -86,6 +86,9 @@ def compare(
         verdicts=verdicts(sides, measured, comparable, shifts),
         method=method(columns, reference, rows, planned, noise),
         plans=planned,
+        title=title.title(measured),
+        legend=legend(columns),
+        page=title.page(sides, measured),
     )
     return replace(table, sentences=sentences(table))
 
@@ -99,14 +102,15 @@ def _column(
     return Column(name, blocks.ordered(runs), paired, cold or unsettled or bound, client_bound=bool(bound))
 
 
-def _head(  # noqa: PLR0913
+def _head(  # noqa: PLR0913, PLR0917
     side: Side,
     runs: Sequence[Measured],
     shifts: Shifts,
     trend: Trend | None,
     noise: float | None,
+    column: Column,
     *,
-    is_bound: bool,
+    is_reference: bool,
 ) -> SideHead:
     canaries = tuple(shift for run in runs for shift in shifts.get(run.run.path.resolve(), ()))
     return SideHead(
@@ -118,6 +122,7 @@ def _head(  # noqa: PLR0913
         canaries,
         tuple(canary.disturbed(canaries)),
         noise,
-        is_bound,
+        column.client_bound,
         trend,
+        title.description(side, runs, is_reference=is_reference),
     )

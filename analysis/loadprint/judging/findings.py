@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+SOUND = {"comparable": "yes", "client-bound": "no", "pinned": "yes", "overhead": "small", "disturbed": "no"}
+
 
 @dataclass(frozen=True)
 class Shift:
@@ -29,11 +31,20 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """A line above the table: `key` is the question, `answer` a word or two, `text` the numbers."""
+    """A question about the trust in a table: its `key`, the `answer` in a word or two, the numbers.
+
+    `short` is the answer for the line of all questions, if another, with its sides or the one number.
+    """
 
     key: str
     answer: str
     text: str
+    short: str = ""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the answer is the one that allows to trust the table."""
+        return SOUND[self.key] == self.answer
 
     def summary(self) -> str:
         """Answer and numbers in one text."""

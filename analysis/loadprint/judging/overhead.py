@@ -17,10 +17,11 @@ PROGRAMS = "ebpf_programs"  # the table of the programs' CPU time; it attaches n
 
 
 @dataclass(frozen=True)
-class Observer:
+class Overhead:
     """Overhead of the recorder on one side: `answer` is `small`, `matters` or `inconclusive`.
 
-    `reads` lists the probes that were read; `limit` is the limit of `cost`.
+    `reads` lists the probes that were read; `limit` is the limit of `cost`; `share` is the time of the
+    recorder and its programs in cores, None if it was not measured.
     """
 
     answer: str
@@ -28,6 +29,7 @@ class Observer:
     where: str
     reads: str = ""
     limit: str = ""
+    share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -43,25 +45,26 @@ class Programs:
     reason: str = ""
 
 
-def observed(runs: Sequence[Measured]) -> Observer:
+def observed(runs: Sequence[Measured]) -> Overhead:
     """Check all repeats of a side."""
     if not runs[0].run.roles:
-        return Observer("inconclusive", "no recorder ran", "")
+        return Overhead("inconclusive", "no recorder ran", "")
     share, cost = _cost(runs)
     cpus, on_server = _cpus(runs[0])
     journal, on_data = _journal(runs[0])
     where = ", ".join(part for part in (cpus, journal) if part)
     if share is None:
-        return Observer("inconclusive", cost, where)
+        return Overhead("inconclusive", cost, where)
     programs = _programs(runs)
     cores = min(len(run.server_cpus or (0,)) for run in runs)
+    both = None if programs.cores is None else share + programs.cores
     over = share + (programs.cores or 0.0) > LIMIT * cores
     if over or on_server or on_data:
         answer = "matters"
     else:
         answer = "inconclusive" if programs.cores is None else "small"
     text = f"{cost}{_programs_cost(programs, share, over=over)}"
-    return Observer(answer, text, where, _reads(runs[0]), _limit(cores))
+    return Overhead(answer, text, where, _reads(runs[0]), _limit(cores), both)
 
 
 def _limit(cores: int) -> str:

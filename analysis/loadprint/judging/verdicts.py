@@ -1,11 +1,11 @@
-"""Gives the verdicts above a table: comparable, client-bound, pinned, observer, disturbed."""
+"""Gives the verdicts above a table: comparable, client-bound, pinned, overhead, disturbed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from loadprint.judging import canary, client, observer, separation
+from loadprint.judging import canary, client, overhead, separation
 from loadprint.judging.comparability import Comparability
 from loadprint.judging.findings import Judgement, Shift, Verdict
 from loadprint.metrics.gather import Measured
@@ -28,7 +28,7 @@ def verdicts(
         *comparison,
         _per_side("client-bound", sides, measured, client.bound, ("yes", "inconclusive", "no")),
         _per_side("pinned", sides, measured, separation.pinned, ("not separated", "inconclusive", "yes")),
-        _observer(sides, measured),
+        _overhead(sides, measured),
         _disturbed(sides, measured, shifts),
     )
 
@@ -43,28 +43,31 @@ def _per_side(
     """One answer for all, the worst of any side; the texts by side, or one if they are equal."""
     judgements = [(side.name, *judged(runs)) for side, runs in zip(sides, measured, strict=True)]
     answer = min((each for _, each, _ in judgements), key=worst.index)
-    same = len({(each, text) for _, each, text in judgements}) == 1
-    if same:
-        return Verdict(key, answer, judgements[0][2])
     mixed = len({each for _, each, _ in judgements}) > 1
+    of = ", ".join(name for name, each, _ in judgements if each == answer)
+    short = f"{answer} ({of})" if mixed else ""
+    if len({(each, text) for _, each, text in judgements}) == 1:
+        return Verdict(key, answer, judgements[0][2], short)
     texts = [f"{name} {f'{each}: ' if mixed else ''}{text}" for name, each, text in judgements]
-    return Verdict(key, answer, "; ".join(texts))
+    return Verdict(key, answer, "; ".join(texts), short)
 
 
-def _observer(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Verdict:
+def _overhead(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Verdict:
     """CPU time of the recorder on each side, then its limit, probes and CPUs."""
-    observers = [observer.observed(runs) for runs in measured]
-    answer = min((each.answer for each in observers), key=("matters", "inconclusive", "small").index)
-    costs = {each.cost for each in observers}
+    overheads = [overhead.observed(runs) for runs in measured]
+    answer = min((each.answer for each in overheads), key=("matters", "inconclusive", "small").index)
+    costs = {each.cost for each in overheads}
     cost = [
         each.cost if len(costs) == 1 else f"{side.name} {each.cost}"
-        for side, each in zip(sides, observers, strict=True)
+        for side, each in zip(sides, overheads, strict=True)
     ]
     texts = [*dict.fromkeys(cost)]
-    texts += dict.fromkeys(each.limit for each in observers if each.limit and each.reads)
-    texts += dict.fromkeys(each.reads for each in observers if each.reads)
-    texts += dict.fromkeys(each.where for each in observers if each.where)
-    return Verdict("observer", answer, "; ".join(texts))
+    texts += dict.fromkeys(each.limit for each in overheads if each.limit and each.reads)
+    texts += dict.fromkeys(each.reads for each in overheads if each.reads)
+    texts += dict.fromkeys(each.where for each in overheads if each.where)
+    shares = [each.share for each in overheads if each.share is not None]
+    short = f"{100 * max(shares):.1f} %" if len(shares) == len(overheads) else "not measured"
+    return Verdict("overhead", answer, "; ".join(texts), short)
 
 
 def _disturbed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]], shifts: Shifts) -> Verdict:
@@ -95,7 +98,7 @@ def _disturbed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]], sh
             "no",
             f"by the fixed work before and after {watched}{of} run{'s' if len(places) > 1 else ''}",
         )
-    return Verdict("disturbed", "inconclusive", "no canary ran")
+    return Verdict("disturbed", "inconclusive", "no canary ran", "not checked")
 
 
 def _denied_cpu(run: Measured) -> list[str]:

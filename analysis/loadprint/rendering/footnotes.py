@@ -23,9 +23,4 @@ def _notes(table: Table) -> Iterator[str]:
     for side in table.sides:
         yield from side.notes
     for row in table.rows:
-        yield from row.notes
-        for cell in row.cells:
-            yield from cell.notes
-        for versus in row.versus:
-            if versus is not None:
-                yield from versus.notes
+        yield from row.all_notes

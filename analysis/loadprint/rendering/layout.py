@@ -95,6 +95,22 @@ def sentences(table: Table) -> list[str]:
     return [*texts, f"{more} more with --format json or in the report."] if more else texts
 
 
+def findings(table: Table) -> list[str]:
+    """The sentences that are shown without their values, a line each."""
+    return [sentence.brief for sentence in table.sentences if sentence.shown]
+
+
+def ending(table: Table, *, reasons: bool) -> str:
+    """The line below a table: the marks, and where the rest is."""
+    parts = (
+        table.legend,
+        f"{table.hidden} more row{'s' if table.hidden > 1 else ''}: --all" if table.hidden else "",
+        "" if reasons else "reasons: --verbose",
+        f"page: {table.page}" if table.page else "",
+    )
+    return ". ".join(part[0].upper() + part[1:] for part in parts if part) + "."
+
+
 def with_common_notes_at_heads(table: Table) -> Table:
     """Move notes that are on every value of a side to its head."""
     common = []

@@ -22,8 +22,11 @@ GAPS = (2, 1)  # blanks between columns: two if they fit
 STYLES = {"better": "green", "worse": "red", "~": "dim", "*": "bold"}
 
 
-def render(table: Table, width: int = WIDTH, *, colour: bool = False) -> str:
-    """Return the table as text, with terminal colours if `colour` is set."""
+def render(table: Table, width: int = WIDTH, *, colour: bool = False, reasons: bool = False) -> str:
+    """Return the table as text, with terminal colours if `colour` is set.
+
+    `reasons` are the facts behind the line of trust, the warnings, the values of the findings and the method.
+    """
     laid_out = Layout(table)
     console = Console(
         file=io.StringIO(),
@@ -32,18 +35,25 @@ def render(table: Table, width: int = WIDTH, *, colour: bool = False) -> str:
         color_system="standard" if colour else None,
         highlight=False,
     )
-    _facts(console, table)
-    for shown in _parts(laid_out, width):
+    _head(console, table)
+    console.print()
+    if reasons:
+        _facts(console, table)
+        console.print()
+    for sentence in layout.sentences(table) if reasons else layout.findings(table):
+        _hanging(console, " ", sentence, "bold")
+    if table.sentences:
+        console.print()
+    for place, shown in enumerate(_parts(laid_out, width)):
+        if place:
+            console.print()
         for line in _grid(laid_out, shown, width):
             console.print(line, soft_wrap=True)
-        console.print()
-    for sentence in layout.sentences(table):
-        console.print(Text(sentence, style="bold"))
-    if table.sentences:
+    if any(group.section for group in table.groups):
         console.print()
     for number, text in laid_out.numbered_footnotes():
         _hanging(console, number, text)
-    for text in table.method:
+    for text in (*(table.method if reasons else ()), layout.ending(table, reasons=reasons)):
         console.print(Text(text, style="dim"))
     output = console.file
     assert isinstance(output, io.StringIO)
@@ -80,11 +90,12 @@ def _grid(laid_out: Layout, shown: Sequence[int], width: int) -> Iterator[Text]:
     yield _line([layout.Text(head) for head in laid_out.heads(shown)], widths, gap, "bold")
     section = ""
     for group in laid_out.table.groups:
-        yield Text("")
+        if group.section:
+            yield Text("")
         if group.section != section:
             section = group.section
             yield Text(section, style="bold")
-        yield Text(f" {group.title}", style="bold")
+        yield Text(f" {group.title}" if section else group.title, style="bold")
         for row in group.rows:
             yield from (_line(line, widths, gap) for line in laid_out.lines(row, shown))
 
@@ -101,6 +112,21 @@ def _line(cells: Sequence[layout.Text], widths: Sequence[int], gap: int, style: 
     return line
 
 
+def _head(console: Console, table: Table) -> None:
+    """What was compared, and whether to trust it, in one line."""
+    console.print(Text(table.title, style="bold"))
+    width = max(map(len, [*(side.name for side in table.sides), "trust"]))
+    for side in table.sides:
+        _hanging(console, f"  {side.name:<{width}}", side.description)
+    answers = [
+        Text(f"{each.key} {each.short or each.answer}", style="" if each.is_sound else "yellow")
+        for each in table.verdicts
+    ]
+    if count := len(table.warnings):
+        answers.append(Text(f"{count} warning{'s' if count > 1 else ''}", style="yellow"))
+    _hanging(console, f"{'trust':<{width + 2}}", Text(" · ").join(answers))
+
+
 def _facts(console: Console, table: Table) -> None:
     labels = [verdict.key for verdict in table.verdicts] + [label for label, _ in table.facts]
     width = max(map(len, [*labels, "warning"]))
@@ -110,12 +136,11 @@ def _facts(console: Console, table: Table) -> None:
         _hanging(console, f"{label:<{width}}", text)
     for text in table.warnings:
         _hanging(console, f"{'warning':<{width}}", text, "yellow")
-    console.print()
 
 
-def _hanging(console: Console, label: str, text: str, style: str = "") -> None:
+def _hanging(console: Console, label: str, text: str | Text, style: str = "") -> None:
     grid = Grid.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
     grid.add_column()
-    grid.add_row(Text(label, style="bold"), Text(text, style=style))
+    grid.add_row(Text(label, style="bold"), Text(text, style=style) if isinstance(text, str) else text)
     console.print(grid)

@@ -13,6 +13,7 @@ from loadprint import numbers
 from loadprint.sentences.ratios import FAR, sure, times
 from loadprint.tables.table import Row, Sentence, Table
 
+BRIEF = 2  # phrases in one line
 SHARE = 1.1  # for shares of CPU time, which differ little between workloads
 
 
@@ -34,7 +35,7 @@ class Subject:
     """
 
     about: str
-    name: str
+    does: str
     signs: tuple[Sign, ...]
     parts: tuple[Subject, ...] = ()
 
@@ -43,7 +44,7 @@ SENT, RECEIVED = Sign("net_tx_per_{}", "bytes sent"), Sign("net_rx_per_{}", "byt
 SUBJECTS = (
     Subject(
         "engine",
-        "the engine",
+        "spends more of its CPU time in user mode",
         (
             Sign("cpu_server_kernel_share", "share of kernel mode", SHARE, less=True),
             Sign("server_user_per_statement", "CPU time in user mode a statement"),
@@ -51,7 +52,7 @@ SUBJECTS = (
     ),
     Subject(
         "storage",
-        "storage",
+        "uses storage more",
         (
             Sign("disk_reads_per_{}", "reads"),
             Sign("disk_writes_per_{}", "writes"),
@@ -62,16 +63,16 @@ SUBJECTS = (
     ),
     Subject(
         "network",
-        "the network",
+        "uses the network more",
         (SENT, RECEIVED),
         parts=(
-            Subject("network", "sending over the network", (SENT,)),
-            Subject("network", "receiving over the network", (RECEIVED,)),
+            Subject("network", "sends more over the network", (SENT,)),
+            Subject("network", "receives more over the network", (RECEIVED,)),
         ),
     ),
     Subject(
         "kernel",
-        "the kernel",
+        "uses the kernel more",
         (
             Sign("cpu_server_kernel_share", "share of kernel mode", SHARE),
             Sign("switches_per_{}", "context switches"),
@@ -109,9 +110,12 @@ def _of_subject(table: Table, subject: Subject, side: int, per: str) -> Iterator
     )
     counted = f" per {_unit(per)}" if any("{}" in sign.row for sign, *_ in votes) else ""
     names = [table.sides[place].name for place in (better, other)]
-    text = f"{names[0]} exercises {subject.name} more than {names[1]}: "
-    text += f"{', '.join(phrases)}{counted} [{values}]."
-    yield Sentence("exercises", text, tuple(row.key for _, row, _ in votes), names[0], subject.about)
+    text = f"{names[0]} {subject.does} than {names[1]}: {', '.join(phrases)}{counted} [{values}]."
+    brief = f"{names[0]} {subject.does}" + (f" than {names[1]}" if len(table.sides) > 2 else "")
+    if not votes[0][0].less:
+        brief += f": {' and '.join(phrases[:BRIEF])}{counted.removesuffix(' of the server')}"
+    keys = tuple(row.key for _, row, _ in votes)
+    yield Sentence("exercises", text, keys, names[0], subject.about, brief=brief)
 
 
 def _ratio(row: Row, side: int, *, of_side: bool) -> str:

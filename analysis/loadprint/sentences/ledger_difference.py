@@ -15,6 +15,7 @@ from loadprint.metrics.costs import unit_name
 from loadprint.tables.table import Group, Row, Sentence, Table, Versus
 
 NAMED = 5
+BRIEF = 3  # terms in one line
 LEAST = 0.02  # of the difference, for a row to be named
 ROUNDING = 1e-6  # of a value, or of the row's unit
 
@@ -89,8 +90,9 @@ def ledger_difference(table: Table, side: int, ledger: Ledger) -> Sentence | Non
     text = (
         f"{name} against {table.reference}: {signed(difference)} {whole.shown} of {ledger.measure} per {work}"
     )
+    brief = f"{text}: {', '.join(terms[:BRIEF])}{', …' if len(terms) > BRIEF else ''}"
     text += f"{', by single values' if single else ''}: {', '.join(terms)}."
-    return Sentence(ledger.id, text, tuple(row.key for row in (whole, *named)), name, "")
+    return Sentence(ledger.id, text, tuple(row.key for row in (whole, *named)), name, "", brief=brief)
 
 
 def _terms(group: Group, whole: Row, sides: tuple[int, int]) -> list[Row]:

@@ -126,7 +126,7 @@ LAST = (
     Rule(
         "engine",
         "engine",
-        "{side} spends its server's CPU time in user mode: it exercises the engine",
+        "{side} spends its server's CPU time in user mode",
         needs=(
             Condition(KERNEL_SHARE, at_most=30),
             Condition(UTILISATION, at_least=SOME_LOAD),

@@ -17,7 +17,7 @@ from loadprint.sentences.ratios import FAR, sure, times
 from loadprint.sentences.rules import FIRST, LAST, Condition, Rule
 from loadprint.tables.table import Row, Sentence, Table
 
-SHOWN = 6
+SHOWN = 5
 COSTS = (
     ("server_cpu_per_{}", "the server CPU"),
     ("switches_per_{}", "the context switches"),
@@ -65,9 +65,14 @@ def _of_side(table: Table, rule: Rule, side: int) -> Sentence | None:
     )
     rows = [row for row in dict.fromkeys(cited) if row.cells[side].value is not None]
     text = rule.text.format(side=table.sides[side].name)
-    values = "; ".join(f"{_label(table, row)} {_value(row, side)}" for row in rows)
+    values = [f"{_label(table, row)} {_value(row, side)}" for row in rows]
     return Sentence(
-        rule.id, f"{text} [{values}].", tuple(row.key for row in rows), table.sides[side].name, rule.exercises
+        rule.id,
+        f"{text} [{'; '.join(values)}].",
+        tuple(row.key for row in rows),
+        table.sides[side].name,
+        rule.exercises,
+        brief=f"{text} ({values[0]})" if values else text,
     )
 
 
@@ -151,22 +156,28 @@ def _costs(table: Table, side: int) -> Sentence | None:
         if not costs:
             continue
         phrases = [f"{times(ratio)} × {phrase}" for _, phrase, ratio, _ in costs]
+        changed = _rows(table, side, per)
         single = any(alone for *_, alone in costs)
         values = "; ".join(
             f"{row.label} {_value(row, side)} against {_value(row, table.base)}" for row, *_ in costs
         )
-        text = f"Per {unit}{_rows(table, side, per)}, {name} uses {_listed(phrases)} of {table.reference}"
+        rows = f" ({changed[0]} rows, in {table.reference} {changed[1]})" if changed else ""
+        text = f"Per {unit}{rows}, {name} uses {_listed(phrases)} of {table.reference}"
         text += f"{', by single values' if single else ''} [{values}]."
-        return Sentence("costs", text, tuple(row.key for row, *_ in costs), name, "")
+        brief = f"{name} uses {phrases[0]} of {table.reference} per {unit.partition(' (')[0]}"
+        brief += f" ({changed[0]} rows against {changed[1]})" if changed else ""
+        return Sentence("costs", text, tuple(row.key for row, *_ in costs), name, "", brief=brief)
     return None
 
 
-def _rows(table: Table, side: int, per: str) -> str:
+def _rows(table: Table, side: int, per: str) -> tuple[str, str] | None:
     """The rows that a commit contains, because commits of two workloads can differ by orders of magnitude."""
     row = table.row("rows_changed_per_commit") if per == "commit" else None
     if row is None or None in (row.cells[side].value, row.cells[table.base].value):
-        return ""
-    return f" ({_value(row, side)} rows, in {table.reference} {_value(row, table.base)})"
+        return None
+    both = (row.cells[place].value or 0.0 for place in (side, table.base))
+    changed, base = (numbers.brief(each, 4) for each in both)
+    return changed, base
 
 
 def _far_costs(table: Table, side: int, per: str) -> Iterator[tuple[Row, str, float, bool]]:

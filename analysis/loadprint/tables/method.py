@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from loadprint import numbers
+from loadprint.statistics import stats
 from loadprint.tables.plans import WITHIN
 from loadprint.tables.rows import Column
 from loadprint.tables.table import NoiseFloor, Plan, Row
@@ -18,6 +19,16 @@ LEGEND = (
     "no mark: the interval excludes 1, but not among this many rows; or no test",
     "– no ratio   inf the reference is 0   ? both are 0   points: difference in percentage points",
 )
+
+
+def legend(columns: Sequence[Column]) -> str:
+    """What the marks mean, in one line."""
+    fewest = min(len(column.runs) for column in columns)
+    if len(columns) == 1:
+        return ""
+    if fewest < stats.MIN_REPEATS:
+        return f"fewer than {stats.MIN_REPEATS} runs per side: no intervals, no marks"
+    return "* differs  ~ not distinguishable from 1  – no ratio"
 
 
 def method(

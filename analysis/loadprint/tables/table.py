@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from loadprint.judging.findings import Shift, Verdict
 from loadprint.statistics.trend import Trend
@@ -117,6 +117,25 @@ class Row:
     floor: Floor | None = None
     part: bool = False
 
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """Its notes and those of its cells and comparisons, in the order of reading."""
+        compared = (note for versus in self.versus if versus for note in versus.notes)
+        return (*self.notes, *(note for cell in self.cells for note in cell.notes), *compared)
+
+    def with_notes(self, kept: frozenset[str]) -> Row:
+        """The row with only these notes."""
+
+        def of(notes: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(note for note in notes if note in kept)
+
+        return replace(
+            self,
+            notes=of(self.notes),
+            cells=tuple(replace(cell, notes=of(cell.notes)) for cell in self.cells),
+            versus=tuple(versus and replace(versus, notes=of(versus.notes)) for versus in self.versus),
+        )
+
 
 @dataclass(frozen=True)
 class Group:
@@ -147,8 +166,9 @@ class Plan:
 class SideHead:
     """The head of a column; its notes name the repeats that were disturbed.
 
-    `noise` is the within-run noise of operations/s, half of a 95 % interval as a share of the mean (only for
-    planning); `drift` is their trend over the window, None if there is none to test.
+    `description` is what it ran. `noise` is the within-run noise of operations/s, half of a 95 % interval as
+    a share of the mean (only for planning); `drift` is their trend over the window, None if there is none to
+    test.
     """
 
     name: str
@@ -161,6 +181,7 @@ class SideHead:
     noise: float | None = None
     client_bound: bool = False
     drift: Trend | None = None
+    description: str = ""
 
 
 @dataclass(frozen=True)
@@ -169,7 +190,7 @@ class Sentence:
 
     `id` is the rule, `side` the side that it describes, `about` what that side exercises: engine, storage,
     network, kernel, locks, client, checkpoint, steal, cpu, or empty for costs. `shown`: whether text and
-    Markdown print it.
+    Markdown print it. `brief` is the first of it, for one line.
     """
 
     id: str
@@ -178,11 +199,16 @@ class Sentence:
     side: str
     about: str
     shown: bool = True
+    brief: str = ""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A whole comparison: `verdicts` come first, then `facts`, (label, text) lines, then the rows."""
+    """A whole comparison: `verdicts` come first, then `facts`, (label, text) lines, then the rows.
+
+    `legend` is what the marks mean, `hidden` the number of rows that a view leaves out, `page` the path of
+    the report that has them.
+    """
 
     sides: tuple[SideHead, ...]
     reference: str
@@ -193,6 +219,10 @@ class Table:
     method: tuple[str, ...] = field(default=())
     verdicts: tuple[Verdict, ...] = field(default=())
     plans: tuple[Plan, ...] = field(default=())
+    title: str = ""
+    legend: str = ""
+    page: str = ""
+    hidden: int = 0
 
     @property
     def rows(self) -> list[Row]:

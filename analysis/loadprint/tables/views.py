@@ -1,4 +1,4 @@
-"""Selects the rows of a comparison that are shown: the usual ones, all rows, or the costs.
+"""Selects the rows of a comparison that are shown: the first screen, the usual ones, all rows, or the costs.
 
 The usual view has the size of the published table, section by section. A line below the table counts the
 other rows. Marks are the same in every view, because they are set before.
@@ -10,12 +10,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
+from loadprint.metrics.costs import unit_name
 from loadprint.tables.groups import COSTS, CPU, DISK, NETWORK, OTHER
 from loadprint.tables.table import Cell, Group, Row, Table
 
 LEAST_PERCENT = 0.5  # a smaller share counts as zero in rows of the view `nonzero`
 MAX_NAMED = 4
+MAX_NOTES = 6  # of the first screen
 
+# the rows of the first screen: title of the group, keys; of alternatives the first that a side measured
+FIRST = (
+    ("throughput", "operations nopm statements commits errors latency_p99"),
+    ("CPU", "cpu_server_user cpu_server_system cpu_server_iowait"),
+    ("Disk", "disk_*_await disk_*_read_kb disk_*_write_kb"),
+    ("Network", "nic_*_rx nic_*_tx"),
+    ("kernel", "switches_server|switches_host interrupts_server|interrupts_host"),
+    ("server CPU", "server_cpu_per_operation server_cpu_per_statement server_cpu_per_commit"),
+)
+ONLY_JUDGED = ("operations", "latency_p99", "server_cpu_per_operation")  # only with a ratio or alone
 
 # the rows of the HammerDB blog's table, in its order
 SAR = (
@@ -33,6 +45,48 @@ def shown(table: Table, *, everything: bool = False, only_costs: bool = False, a
     if only_costs:
         return all_of(costs(table))
     return all_of(table) if everything else usual(table)
+
+
+def first(table: Table) -> Table:
+    """The rows of the first screen that a side measured, with short titles."""
+    groups = []
+    for title, keys in FIRST:
+        rows = [row for key in keys.split() if (row := _first_of(table, key.split("|")))]
+        if rows:
+            of = next(group for group in table.groups if rows[0] in group.rows)
+            heading = of.title if of.title.startswith(title) else title
+            groups.append(Group(of.key, heading, tuple(map(_named, rows))))
+    hidden = len(table.rows) - sum(len(group.rows) for group in groups)
+    notes = dict.fromkeys(note for group in groups for row in group.rows for note in row.all_notes)
+    kept = frozenset(list(notes)[:MAX_NOTES])
+    groups = [replace(group, rows=tuple(row.with_notes(kept) for row in group.rows)) for group in groups]
+    # the line of trust has the number of disturbed runs
+    sides = tuple(replace(side, notes=()) for side in table.sides)
+    return replace(table, sides=sides, groups=tuple(groups), hidden=hidden)
+
+
+def _first_of(table: Table, patterns: Sequence[str]) -> Row | None:
+    """The first row of these patterns that a side measured; `lo` only if it is the only interface."""
+    for pattern in patterns:
+        rows = [row for row in table.rows if fnmatchcase(row.key, pattern) and _is_first(table, row)]
+        if rows:
+            return next((row for row in rows if "nic_lo_" not in row.key), rows[0])
+    return None
+
+
+def _is_first(table: Table, row: Row) -> bool:
+    compared = [versus for versus in row.versus if versus]
+    if row.key in ONLY_JUDGED and compared and all(versus.kind == "none" for versus in compared):
+        return False
+    if row.key == "latency_p99":
+        return row.headline
+    return _has_values(row) if row.view == "nonzero" else any(cell.value is not None for cell in row.cells)
+
+
+def _named(row: Row) -> Row:
+    """Costs with their unit of work, because they share a group."""
+    _, separator, work = row.key.partition("server_cpu_per_")
+    return replace(row, label=f"per {unit_name(work)}") if separator else row
 
 
 def usual(table: Table) -> Table:
@@ -87,7 +141,7 @@ def _cut(table: Table, groups: Sequence[Group], empty: Sequence[str]) -> Table:
     before, after = (sum(len(group.rows) for group in each) for each in (table.groups, groups))
     line = _left_out(before - after, empty)
     method = (*table.method, line) if line else table.method
-    return replace(table, groups=tuple(groups), method=method)
+    return replace(table, groups=tuple(groups), method=method, hidden=before - after)
 
 
 def _left_out(rows: int, empty: Sequence[str]) -> str:

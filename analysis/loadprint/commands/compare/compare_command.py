@@ -17,6 +17,7 @@ examples:
   loadprint compare runs/quick/latest
   loadprint compare runs/quick/latest:oltp runs/quick/latest:insert --reference insert
   loadprint compare run-a run-b --per-op
+  loadprint compare runs/quick/latest --verbose
   loadprint compare runs/hammerdb-vs-sysbench/latest --view sar
   loadprint compare run-a run-b --all --ceilings host-ceilings.json
   loadprint compare /var/log/sysstat/sa20 /var/log/sysstat/sa21
@@ -38,13 +39,19 @@ def add_compare(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--view",
-        choices=("sar",),
-        help="sar: the 13 rows of the HammerDB blog's SAR table, in its order and with its definitions",
+        choices=("sar", "usual"),
+        help="sar: the 13 rows of the HammerDB blog's SAR table, in its order and with its definitions; "
+        "usual: the rows of the report (default of other formats than text)",
     )
     parser.add_argument(
         "--all",
         action="store_true",
-        help="print every row, also of sources that were not recorded (default: a selection)",
+        help="print every row, also of sources that were not recorded (default: a selection), with --verbose",
+    )
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="print the reasons for trust, the facts, the warnings and the method of the intervals",
     )
     parser.add_argument(
         "--ceilings",
@@ -79,9 +86,12 @@ def run_compare(arguments: argparse.Namespace) -> int:
         given_ceilings=read(arguments.ceilings) if arguments.ceilings else None,
         noise=noise_floor.measured(arguments.noise) if arguments.noise else None,
     )
-    table = views.shown(
-        table, everything=arguments.all, only_costs=arguments.per_op, as_sar=arguments.view == "sar"
-    )
+    if arguments.format == "text" and not (arguments.all or arguments.per_op or arguments.view):
+        table = views.first(table)
+    else:
+        table = views.shown(
+            table, everything=arguments.all, only_costs=arguments.per_op, as_sar=arguments.view == "sar"
+        )
     options.write(_rendered(table, arguments), arguments.output)
     return 0
 
@@ -92,7 +102,8 @@ def _rendered(table: Any, arguments: argparse.Namespace) -> str:
     if arguments.format == "text":
         terminal = arguments.output is None and sys.stdout.isatty()
         width = max(render_text.WIDTH, shutil.get_terminal_size().columns) if terminal else render_text.WIDTH
-        return render_text.render(table, width, colour=terminal)
+        reasons = arguments.verbose or arguments.all
+        return render_text.render(table, width, colour=terminal, reasons=reasons)
     if arguments.format == "html":
         from loadprint.commands.report.page import table_page
 

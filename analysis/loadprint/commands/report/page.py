@@ -26,7 +26,6 @@ FLAME_SCRIPTS = ("vendor/d3-selection.min.js", "vendor/d3-flamegraph.min.js", "f
 STYLES = ("vendor/uPlot.min.css", "page.css")
 FLAME_STYLES = ("vendor/d3-flamegraph.css",)
 UNITS = "kB is 1,024 B, as sar prints it, in charts and table; MiB is 1,024 kB."
-SOUND = {"comparable": "yes", "client-bound": "no", "pinned": "yes", "observer": "small", "disturbed": "no"}
 # characters that could end a script element, or a line in old JavaScript parsers
 ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
@@ -74,7 +73,7 @@ def page(report: Report) -> str:
         units=UNITS,
         verdicts=verdicts,
         # answers that make the comparison doubtful
-        doubted={verdict.key for verdict in verdicts if verdict.answer != SOUND.get(verdict.key)},
+        doubted={verdict.key for verdict in verdicts if not verdict.is_sound},
         spikes=[_spike(run, span) for run in report.runs for span in run.spikes],
         ab=_experiment(report),
         windows=windows,

@@ -1,0 +1,71 @@
+"""Writes the head of a table: what was compared, when, on which server and machine; a line for each side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from loadprint.judging.effective import Server
+from loadprint.metrics.gather import Measured
+from loadprint.reading.sides import Side
+
+SEPARATOR = " · "
+PAGE = "report.html"  # of an execution
+
+
+def title(measured: Sequence[Sequence[Measured]]) -> str:
+    """The campaign, the start of the first run, the server, and the server's host."""
+    runs = [run for of_side in measured for run in of_side]
+    campaigns = _joined(run.run.meta.get("campaign") for run in runs)
+    starts = [start for run in runs if isinstance(start := run.run.meta.get("started_realtime_ns"), int)]
+    profiles = _joined(run.run.meta.get("profile") for run in runs)
+    servers = _joined(Server.of(run.run.server).release() for run in runs if run.run.server)
+    parts = (
+        campaigns,
+        f"{datetime.fromtimestamp(min(starts) / 1e9, UTC):%Y-%m-%d %H:%M} UTC" if starts else "",
+        f"{servers}, {profiles}" if servers and profiles else servers,
+        _joined(_host(run.run.fingerprint("server")) for run in runs if run.run.roles),
+    )
+    return SEPARATOR.join(part for part in parts if part)
+
+
+def description(side: Side, runs: Sequence[Measured], *, is_reference: bool) -> str:
+    """What a side ran, with how many threads, and how often."""
+    result = runs[0].run.result or {}
+    scenario = (result.get("options") or {}).get("scenario")
+    workload = result.get("workload") or runs[0].run.meta.get("workload")
+    what = " ".join(str(word) for word in (workload, scenario) if word)
+    parts = [what] if what.startswith(side.label) else [side.label, *([what] if what else [])]
+    if threads := result.get("threads"):
+        parts.append(f"{threads} thread{'s' if threads != 1 else ''}")
+    planned = f" of {len(runs) + len(side.missing)}" if side.missing else ""
+    parts.append(f"{len(runs)}{planned} run{'s' if len(runs) > 1 or planned else ''}")
+    return ", ".join(parts) + ("; the reference" if is_reference else "")
+
+
+def page(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> str:
+    """Path of the report of the execution that all runs are of; empty without one."""
+    parents = {run.run.path.parent for runs in measured for run in runs}
+    if len(parents) != 1 or not all(side.execution for side in sides):
+        return ""
+    path = parents.pop() / PAGE
+    return str(path) if path.is_file() else ""
+
+
+def _host(fingerprint: dict[str, Any]) -> str:
+    cpus = fingerprint.get("cpus") or {}
+    kernel = fingerprint.get("kernel")
+    release = str(kernel.get("release") if isinstance(kernel, dict) else kernel or "")
+    count = len(cpus.get("list") or cpus.get("cpus") or [])
+    parts = (
+        str(cpus.get("model") or ""),
+        f"{count} CPU{'s' if count > 1 else ''}" if count else "",
+        "virtual" if (fingerprint.get("virtualisation") or {}).get("guest") is True else "",
+        f"Linux {'.'.join(release.split('.')[:2])}" if release else "",
+    )
+    return ", ".join(part for part in parts if part)
+
+
+def _joined(texts: Iterable[Any]) -> str:
+    return " | ".join(dict.fromkeys(str(text) for text in texts if text))
