@@ -37,6 +37,13 @@ KILLED = "host_that_dies or killed_playbook or second_playbook"
 DISKS = "full_disk or rebooted or costs_one_run"
 CLIENTS = Step("clients of Go and Java", 1800, "workloads/clients/build")
 
+# Spark has 300 MB, for one part.
+SPARK = "tests/engines/requirements.txt target/tools/spark/requirements.txt"
+INSTALL_SPARK = (
+    f"cmp -s {SPARK} || {{ .venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade"
+    f" --no-deps --target target/tools/spark -r {SPARK.split(maxsplit=1)[0]} && cp {SPARK}; }}"
+)
+
 Parts = dict[str, list[Step]]
 
 GATE: Parts = {
@@ -78,6 +85,10 @@ FULL: Parts = {
         Step("programs", 3000, f"{RUST} {IGNORED}"),
     ],
     "slow": [Step("simulations, damage", 3000, f"{PYTEST} -n auto -m 'slow and not browser' tests/analysis")],
+    "engines": [
+        Step("install Spark", 1800, INSTALL_SPARK),
+        Step("engines of a fleet", 3000, f"PYTHONPATH=target/tools/spark {PYTEST} tests/engines"),
+    ],
     "live": [Step("recordings", 1200, f"{PYTEST} -m live tests/analysis")],
     "server": [
         CLIENTS,

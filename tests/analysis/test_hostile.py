@@ -323,10 +323,3 @@ def test_many_rows_of_text_are_the_same_as_few(run: Path, monkeypatch: pytest.Mo
     few = fetched()
     monkeypatch.setattr(queries, "FEW", 30)
     assert fetched() == few
-
-
-def test_export_refuses_texts_beyond_memory(run: Path) -> None:
-    """A table that `compare` does not read."""
-    with_long_texts(run, "vmstat.parquet", "text", 200_000)
-    status, errors = bounded("export", run, "--to", run.parent / "fleet")
-    assert (status, errors.count("\n")) == (2, 0), errors

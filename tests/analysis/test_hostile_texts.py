@@ -408,33 +408,40 @@ def test_many_misprints_and_many_fits_are_limited(tmp_path: Path) -> None:
     assert "2,000 different N" in errors
 
 
-def test_a_terminated_command_leaves_no_directory(tmp_path: Path) -> None:
-    """SIGTERM while the imported run is read: its directory and DuckDB's are removed."""
-    (second,) = SADF["sysstat"]["hosts"][0]["statistics"][:1]
-    every = [
-        second
-        | {"timestamp": second["timestamp"] | {"time": f"{n // 3600:02}:{n // 60 % 60:02}:{n % 60:02}"}}
-        for n in range(1, 20_000)
-    ]
-    (tmp_path / "a.json").write_text(spoiled(SADF, (*HOST, "statistics"), json.dumps(every)))
+# ends the command as soon as it opens a file of the imported run
+TERMINATED = """
+import os, sys
+from loadprint.__main__ import main
+
+number = int(sys.argv.pop(1))
+
+def ended(event, arguments):
+    global number
+    if number and event == "open" and "loadprint-import-" in str(arguments[0]):
+        given, number = number, 0
+        os.kill(os.getpid(), given)
+
+sys.addaudithook(ended)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_terminated_command_leaves_no_directory(tmp_path: Path, number: signal.Signals) -> None:
+    """A signal while the imported run is written: its directory and DuckDB's are removed."""
+    (tmp_path / "a.json").write_text(json.dumps(SADF))
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with subprocess.Popen(
-            [sys.executable, "-m", "loadprint", "compare", *[str(tmp_path / "a.json")] * 2],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "TMPDIR": str(temporary)},
-        ) as process:
-            while not list(temporary.glob("loadprint-import-*")):
-                assert process.poll() is None
-                time.sleep(0.001)
-            process.send_signal(number)
-            _, errors = process.communicate()
-        assert process.returncode == 128 + number
-        assert errors == ""
-        assert list(temporary.iterdir()) == []
+    words = (str(int(number)), "compare", *[str(tmp_path / "a.json")] * 2)
+    ended = subprocess.run(
+        [sys.executable, "-c", TERMINATED, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+    assert (ended.returncode, ended.stderr) == (128 + number, "")
+    assert list(temporary.iterdir()) == []
 
 
 def test_outputs_of_tools_name_no_file_elsewhere(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
     .venv/bin/python tests/benches/analysis_speed.py [--keep DIR] compare | report | fleet RUN
 
 `compare` and `report`: one-hour recordings of a 64-CPU host at 1 Hz (large_runs.py), two sides; `report` also
-of three repeats a side. `fleet`: 1000 runs of 250 machines, which are one real recording's tables over and
-over, each with other counters: raw tables, none summed up.
+of three repeats a side. `fleet`: 10,000 runs of 2500 machines, which are one real recording's rows over and
+over, with other values.
 """
 
 from __future__ import annotations
@@ -14,28 +14,9 @@ import tempfile
 from pathlib import Path
 
 import large_runs
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from loadprint.commands.fleet import dataset
-from loadprint.commands.fleet.export import export
+from fleets import make_fleet
 from processes import described, timed
 from programs import ROOT
-
-RUNS_A_MACHINE = 4
-TABLES = ("cpu", "disk", "nic", "process")
-COUNTERS = (
-    "user",
-    "system",
-    "idle",
-    "iowait",
-    "reads",
-    "writes",
-    "write_sectors",
-    "tx_bytes",
-    "utime",
-    "stime",
-)
 
 
 def measure(times: int, bar: str, *words: object) -> None:
@@ -59,7 +40,7 @@ def main() -> None:
     parser.add_argument("run", type=Path, nargs="?", help="of `fleet`: a run to make the others from")
     parser.add_argument("--cpus", type=int, default=64)
     parser.add_argument("--seconds", type=int, default=3600)
-    parser.add_argument("--runs", type=int, default=1000, help="of `fleet`")
+    parser.add_argument("--runs", type=int, default=10_000, help="of `fleet`")
     parser.add_argument("--keep", type=Path, help="make the data here, or use those that are here")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -84,48 +65,6 @@ def main() -> None:
             files = list(place.rglob("*.parquet"))
             print(f"{given.runs} runs in {len(files)} files, {size_mb(files):.1f} MB")
             measure(5, "5 s", "fleet", place, "--everything")
-
-
-def make_fleet(place: Path, run: Path, count: int) -> None:
-    """A data set of `count` runs: an execution a machine, two types of machine."""
-    random = np.random.default_rng(1)
-    target = dataset.open_dataset(str(place))
-    with tempfile.TemporaryDirectory() as scratch:
-        export([run], scratch, TABLES)
-        one = dataset.open_dataset(scratch)
-        parts = {
-            name: pa.parquet.ParquetFile(next(Path(scratch).glob(f"{name}/*/*/*"))).read()
-            for name in one.tables()
-        }
-    dataset.mark_version(target)
-    for machine in range(count // RUNS_A_MACHINE):
-        for name, part in parts.items():
-            runs = [instance_part(part, name, machine, repeat, random) for repeat in range(RUNS_A_MACHINE)]
-            dataset.write_part(
-                target, target.path(name, "fleet", f"machine-{machine}"), pa.concat_tables(runs)
-            )
-
-
-def instance_part(
-    part: pa.Table, name: str, machine: int, repeat: int, random: np.random.Generator
-) -> pa.Table:
-    """One run's rows under its own name, what it counted scaled by a few per cent."""
-    columns = {"run": f"machine-{machine}/{repeat}", "instance": f"machine-{machine}"}
-    columns["instance_type"] = "m.small" if machine % 2 else "m.large"
-    for column, value in columns.items():
-        if column in part.column_names:
-            filled = pa.array([value] * len(part), pa.string())
-            part = part.set_column(part.column_names.index(column), column, filled)
-    if name == "runs":
-        scaled = pc.multiply(part["events"], random.lognormal(0.0, 0.03))
-        return part.set_column(part.column_names.index("events"), "events", scaled)
-    for column in COUNTERS:
-        if column in part.column_names:
-            place = part.column_names.index(column)
-            kind = part.schema.field(place).type
-            scaled = pc.floor(pc.multiply(pc.cast(part[column], pa.float64()), random.lognormal(0.0, 0.03)))
-            part = part.set_column(place, column, pc.cast(scaled, kind))
-    return part
 
 
 if __name__ == "__main__":

@@ -20,12 +20,12 @@ SAME_STEP = 1.1  # steps of series that differ by a smaller factor are the same
 CUT = 0.2  # share of a series that MSER-5 may cut without a warning
 
 
-def grows(run: Measured) -> bool:
-    """Whether a run is exempt from the trend test: its data grow, or its work is a fixed number of events."""
+def exempt(run: Measured) -> str:
+    """Why a run is exempt from the trend test; empty if it is not."""
     workload = str((run.run.result or {}).get("workload") or run.run.meta.get("workload") or "")
     options = (run.run.result or {}).get("options") or {}
     fixed = isinstance(options.get("events"), int) and options["events"] > 0
-    return workload.startswith(GROWING) or fixed
+    return "its tables grow" if workload.startswith(GROWING) else "its work is fixed" if fixed else ""
 
 
 def together(runs: Sequence[Measured]) -> Trend | None:
@@ -35,7 +35,7 @@ def together(runs: Sequence[Measured]) -> Trend | None:
     """
     series = [run.events_per_second for run in runs]
     length = min((len(each) for each in series), default=0)
-    if length < MIN_SAMPLES or any(grows(run) for run in runs):
+    if length < MIN_SAMPLES or any(exempt(run) for run in runs):
         return None
     if max(run.step_s for run in runs) > SAME_STEP * min(run.step_s for run in runs):
         return None
@@ -52,7 +52,7 @@ def unsettled(name: str, runs: Sequence[Measured], mean_trend: Trend | None) -> 
     drifting = [
         (run, own)
         for run in runs
-        if not grows(run) and (own := mean_trend if one else trend(run.events_per_second)) and own.drifts
+        if not exempt(run) and (own := mean_trend if one else trend(run.events_per_second)) and own.drifts
     ]
     mean_drifts = mean_trend is not None and mean_trend.drifts
     if len(drifting) * 2 <= len(runs) and not mean_drifts:
@@ -65,8 +65,8 @@ def unsettled(name: str, runs: Sequence[Measured], mean_trend: Trend | None) -> 
 
 def drift(runs: Sequence[Measured], mean_trend: Trend | None) -> str:
     """The drift of a side by `together`, settled or not; empty if there is no test."""
-    if runs and all(grows(run) for run in runs):
-        return "not tested: its tables grow, or its work is fixed"
+    if runs and all(exempt(run) for run in runs):
+        return f"not tested: {exempt(runs[0])}"
     if mean_trend is None:
         return ""
     low, high = mean_trend.worst[1:]
@@ -76,7 +76,7 @@ def drift(runs: Sequence[Measured], mean_trend: Trend | None) -> str:
 
 def transient(name: str, runs: Sequence[Measured]) -> str:
     """The part of a long series that MSER-5 would cut; empty if by MSER-5 the window is steady."""
-    cuts = [(run, mser5(run.events_per_second)) for run in runs if not grows(run)]
+    cuts = [(run, mser5(run.events_per_second)) for run in runs if not exempt(run)]
     late = [
         f"{run.run.id} {cut * run.step_s:.0f} s"
         for run, cut in cuts

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from loadprint import numbers
-from loadprint.judging.steady import grows
+from loadprint.judging.steady import exempt
 from loadprint.metrics.gather import Measured
 from loadprint.reading import redo_log
 from loadprint.reading.queries import Store
@@ -168,7 +168,7 @@ def _filling(runs: Sequence[Measured]) -> str:
     """The reason if the buffer pool filled up in the window, other than by growing data."""
     for run in runs:
         before, after = (free_buffer_share(run.run, when) for when in ("status_begin", "status_end"))
-        if before is not None and after is not None and not grows(run) and before - after > FILLED:
+        if before is not None and after is not None and not exempt(run) and before - after > FILLED:
             return f"{run.run.id} filled {100 * (before - after):.0f} % of its buffer pool in the window"
     return ""
 
@@ -177,7 +177,7 @@ def _missing(runs: Sequence[Measured]) -> str:
     """The reason if the miss ratio was still falling in the window: its first third over its last."""
     for run in runs:
         first, last = (run.quantities.get(f"mysql.miss_ratio.{third}") for third in ("first", "last"))
-        if first and last and not grows(run) and first.rate > max(MISSES, LEVEL * last.rate):
+        if first and last and not exempt(run) and first.rate > max(MISSES, LEVEL * last.rate):
             shares = [numbers.percent(third.rate) for third in (first, last)]
             return (
                 f"{run.run.id} missed {shares[0]} % of its page requests in the first third of "

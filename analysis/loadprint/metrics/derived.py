@@ -75,8 +75,8 @@ SERVER_SWITCHES = (
 )
 
 CLOSED_LOOP = (
-    "of one database transaction, which can contain many operations; in a closed loop it is threads / "
-    "transactions per second: no verdict"
+    "of one database transaction, which can contain many operations; closed loop: latency follows from "
+    "threads ÷ throughput; not judged"
 )
 
 

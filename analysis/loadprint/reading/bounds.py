@@ -38,7 +38,6 @@ TEXT = 4096  # characters of a text in a table; the rest is cut off
 ROWS = 200_000_000  # of a table: a day at 1 Hz with 256 CPUs has 22 million
 TICKS = 8_000_000  # rows of ticks.parquet: an hour at 100 Hz with 20 probes has 7 million
 CELLS = 64 * MIB  # values of a query, 8 bytes each: 16 counters of 10 disks for an hour at 100 Hz
-EXPORTED = 256 * MIB  # characters of a text column that `export` copies
 BUCKETS_IN_ROW = 1024  # of a histogram in a table: the server's histograms have 450
 POINTS = 1_000_000  # of a chart's time axis: a day at 10 Hz
 BUCKETS = 1 << 20  # of a histogram in latency.hlog

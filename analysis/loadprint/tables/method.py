@@ -12,11 +12,10 @@ from loadprint.tables.rows import Column
 from loadprint.tables.table import NoiseFloor, Plan, Row
 
 LEGEND = (
-    "value: arithmetic mean of the repeats; ratio: of geometric means, to {reference}, so not exactly "
-    "value ÷ value; "
-    "interval: 95 %, Student's t on the log of run means, unadjusted.",
+    "value: arithmetic mean of the runs; ratio: of geometric means, to {reference}; can differ from the "
+    "quotient of the printed means; interval: 95 %, Student's t on the log of run means, unadjusted.",
     "* differs from 1, tested among all rows (Benjamini–Hochberg, 5 %)   ~ the interval contains 1",
-    "no mark: the interval excludes 1, but not among this many rows; or no test",
+    "no mark: not significant after correction for the number of rows, or not tested",
     "– no ratio   inf the reference is 0   ? both are 0   points: difference in percentage points",
 )
 
@@ -50,7 +49,7 @@ def _legend(columns: Sequence[Column], reference: str) -> list[str]:
     fewest = min(len(column.runs) for column in columns)
     if fewest < 3:
         repeats = f"{fewest} repeat{'s' if fewest > 1 else ''}"
-        texts.append(f"{repeats} per side: no interval, no ~, no verdict; they need three or more repeats.")
+        texts.append(f"{repeats} per side: fewer than three have no intervals and no marks.")
     elif all(column.paired for column in columns):
         texts.append("each block ran every side once; the interval compares runs of the same block.")
     else:
@@ -61,9 +60,9 @@ def _legend(columns: Sequence[Column], reference: str) -> list[str]:
 def _plan(plan: Plan, rows: Sequence[Row]) -> str:
     label = next(row.label for row in rows if row.key == plan.row)
     return (
-        f"{plan.side}: {plan.more} more repeat{'s' if plan.more > 1 else ''} per side would detect "
-        f"{'at best ' if plan.basis == WITHIN else ''}a difference of {numbers.percent(plan.apart)} % in "
-        f"{label}, by the spread {plan.basis} (a plan, not a finding)."
+        f"{plan.side}: with {plan.more} more repeat{'s' if plan.more > 1 else ''} per side a difference of "
+        f"{numbers.percent(plan.apart)} % in {label} would be detectable "
+        f"(estimate by the spread {plan.basis}{', at best' if plan.basis == WITHIN else ''})."
     )
 
 

@@ -20,15 +20,14 @@ from loadprint.statistics import stats
 from loadprint.tables import ceilings
 from loadprint.tables.table import Cell, Row, Versus
 
-COARSE = "fewer than three steps of its counter: correct to a third at best"
+COARSE = "its counter moved by fewer than three steps: the error is a third or more"
 NO_DEVICE = "this side has no such device"
 OTHER_OPERATIONS = "the sides count different operations: no ratio"
 SAMPLED = "few samples: the interval is their sampling error, a longer measure phase narrows it"
 CLIENT_BOUND = "client-bound: the load generator was at its limit, the server may be able to do more"
 UTILISATION_GAP = 10.0  # points; beyond it CPU times per operation are not comparable
 UTILISATION = (
-    "the sides' utilisation differs by more than ten points: shared cores and clock frequency "
-    "affect their CPU times differently"
+    "utilisation differs by more than ten points: CPU times compare poorly (shared cores, clock frequency)"
 )
 CPU_COSTS = ("server_cpu_per_", "server_user_per_", "server_system_per_", derived_cpu_time.PREFIX)
 CPU_YIELDS = ("statements_per_CPU-second", "commits_per_CPU-second")
@@ -160,7 +159,7 @@ class RowBuilder:
             reason = "is below 0" if min(*side, *reference) < 0 else "is 0"
             kind, note = (
                 "difference",
-                f"a repeat {reason}: the difference, not a ratio (~: its interval contains 0)",
+                f"a run {reason}: difference shown (~: its interval contains 0)",
             )
         else:
             error = self._sampling(metric, position, side, reference)

@@ -1,8 +1,7 @@
-"""Reads and writes a fleet's files: a hive-partitioned Parquet data set, local or remote.
+"""Reads and writes a fleet's files: one table as a hive-partitioned Parquet data set, local or remote.
 
-`DATASET/<table>/campaign=<name>/execution=<id>/part.parquet`; the table `runs` has one row per run,
-every other table is a probe's as recorded, preceded by the columns `run` and `host_role`. Any
-engine that reads Parquet can read it; docs/fleet.md describes the columns.
+`DATASET/campaign=<name>/execution=<id>/part.parquet` has one line for each run and row. Any engine that
+reads Parquet can read it; docs/fleet.md describes the columns.
 """
 
 from __future__ import annotations
@@ -13,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import ibis
+import ibis.expr.types as ir
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from loadprint.errors import InputError
 from loadprint.safe_files import require_output
 
-FORMAT_VERSION = 1
-RUNS, SETS = "runs", "cpusets"
+FORMAT_VERSION = 2
 PART = "part.parquet"
 
 
@@ -32,22 +32,15 @@ class Dataset:
     filesystem: Any
     root: str
 
-    def path(self, table: str, campaign: str, execution: str) -> str:
+    def path(self, campaign: str, execution: str) -> str:
         """Return the path of one part within its file system."""
-        return f"{self.root}/{table}/campaign={_safe(campaign)}/execution={_safe(execution)}/{PART}"
+        return f"{self.root}/campaign={_safe(campaign)}/execution={_safe(execution)}/{PART}"
 
-    def tables(self) -> list[str]:
-        """Return the names of the existing tables."""
-        if not self.filesystem.isdir(self.root):
-            return []
-        entries = self.filesystem.ls(self.root, detail=True)
-        return sorted(each["name"].rpartition("/")[2] for each in entries if each["type"] == "directory")
-
-    def glob(self, table: str) -> str:
-        """Return the pattern of a table's parts, as DuckDB and ClickHouse read it."""
+    def glob(self) -> str:
+        """Return the pattern of the parts, as DuckDB and ClickHouse read it."""
         local = "file" in _protocols(self.filesystem)
         root = self.root if local else f"{_protocols(self.filesystem)[0]}://{self.root.lstrip('/')}"
-        return f"{root}/{table}/*/*/{PART}"
+        return f"{root}/*/*/{PART}"
 
 
 def open_dataset(url: str) -> Dataset:
@@ -60,15 +53,26 @@ def open_dataset(url: str) -> Dataset:
 
 
 def require_version(dataset: Dataset) -> None:
-    """Raise InputError if there is no data set, or one of a newer format."""
+    """Raise InputError if there is no data set, or one of another format."""
     marker = f"{dataset.root}/loadprint-fleet-version"
     try:
         version = int(dataset.filesystem.cat_file(marker))
     except (OSError, ValueError) as error:
         raise InputError(dataset.url, "not a fleet data set", "create one with `loadprint export`") from error
-    if version > FORMAT_VERSION:
+    if version != FORMAT_VERSION:
         what = f"format version {version}, this loadprint reads {FORMAT_VERSION}"
-        raise InputError(dataset.url, what, "update loadprint")
+        fix = "update loadprint" if version > FORMAT_VERSION else "export its runs again"
+        raise InputError(dataset.url, what, fix)
+
+
+def on_duckdb(dataset: Dataset) -> ir.Table:
+    """Open a data set with an embedded DuckDB; docs/fleet.md has other engines. Raises InputError."""
+    require_version(dataset)
+    backend = ibis.duckdb.connect()
+    if "file" not in dataset.filesystem.protocol:
+        backend.con.register_filesystem(dataset.filesystem)
+    # partitions are text, even that of a campaign named 2026
+    return backend.read_parquet(dataset.glob(), hive_partitioning=True, hive_types_autocast=False)
 
 
 def mark_version(dataset: Dataset) -> None:

@@ -13,7 +13,7 @@ from loadprint.printable import printable
 
 EXPORT_EXAMPLES = """examples:
   loadprint export runs/qualification/* --to fleet
-  loadprint export runs/quick/latest --to s3://bucket/fleet --tables cpu,disk,nic,process
+  loadprint export runs/quick/latest --to s3://bucket/fleet
 """
 FLEET_EXAMPLES = """examples:
   loadprint fleet fleet
@@ -26,7 +26,10 @@ FLEET_EXAMPLES = """examples:
 def add_export(subparsers: Any) -> None:
     """Register `export`."""
     parser = options.command(
-        subparsers, "export", "write recordings to one Parquet data set, for `fleet`", EXPORT_EXAMPLES
+        subparsers,
+        "export",
+        "write rows of recordings to one Parquet table, for `fleet`",
+        EXPORT_EXAMPLES,
     )
     parser.add_argument(
         "paths", nargs="+", type=Path, metavar="EXECUTION|RUN", help="execution or run directory"
@@ -34,7 +37,6 @@ def add_export(subparsers: Any) -> None:
     parser.add_argument(
         "--to", required=True, metavar="DATASET", help="directory, or URL that fsspec supports"
     )
-    parser.add_argument("--tables", metavar="PROBE,…", help="tables to export (default: all probes)")
     parser.set_defaults(run=run_export)
 
 
@@ -71,8 +73,7 @@ def run_export(arguments: argparse.Namespace) -> int:
     """Write a data set, and report excluded runs."""
     from loadprint.commands.fleet.export import export
 
-    tables = arguments.tables.split(",") if arguments.tables else None
-    done = export(arguments.paths, arguments.to, tables)
+    done = export(arguments.paths, arguments.to)
     for run, reason in done.left_out:
         print(printable(f"loadprint: excluded {run}: {reason}"), file=sys.stderr)
     place = printable(str(arguments.to))
@@ -82,7 +83,7 @@ def run_export(arguments: argparse.Namespace) -> int:
 
 def run_fleet(arguments: argparse.Namespace) -> int:
     """Print the table of a fleet."""
-    from loadprint.commands.fleet import dataset, expressions, fleet_pivots, fleet_table
+    from loadprint.commands.fleet import dataset, fleet_pivots, fleet_table
     from loadprint.rendering.render_pivot import RENDERERS
 
     query = fleet_table.Query(
@@ -92,8 +93,8 @@ def run_fleet(arguments: argparse.Namespace) -> int:
         reference=arguments.reference,
         everything=arguments.everything,
     )
-    tables = expressions.on_duckdb(dataset.open_dataset(arguments.dataset))
-    report = fleet_pivots.report(fleet_table.fleet(tables, query), arguments.dataset)
+    lines = dataset.on_duckdb(dataset.open_dataset(arguments.dataset))
+    report = fleet_pivots.report(fleet_table.fleet(lines, query), arguments.dataset)
     options.write(RENDERERS[arguments.format](report), arguments.output)
     return 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,10 +13,8 @@ import ibis.expr.types as ir
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.commands.fleet import expressions
-from loadprint.commands.fleet.expressions import DISK, NIC, Tables
+from loadprint.commands.fleet.run_rows import METRICS
 from loadprint.errors import InputError
-from loadprint.metrics import costs, derived, derived_cpu, derived_devices
 from loadprint.metrics.derived import Metric
 from loadprint.statistics import stats
 
@@ -28,19 +26,6 @@ GROUPABLE = _GROUPABLE.split()
 Row = dict[str, Any]
 OUTLIER = 3.5  # robust standard deviations (Iglewicz & Hoaglin 1993)
 MIN_FOR_OUTLIERS = 5
-_COSTS = costs.cost_metrics(costs.OPERATION, costs.CostScope(DISK, NIC, host_switches=True))
-METRICS: dict[str, Metric] = {
-    metric.key: metric
-    for metric in (
-        *derived.THROUGHPUT,
-        *derived.LATENCY,
-        *derived_cpu.cpu_metrics("server"),
-        *(metric.of(DISK) for metric in derived_devices.DISK),
-        *(metric.of(NIC) for metric in derived_devices.NETWORK),
-        *(metric for metric in derived.KERNEL if metric.key.endswith("_host")),
-        *_COSTS,
-    )
-}
 DEFAULT_METRICS = (
     "operations",
     "latency_p99",
@@ -111,23 +96,24 @@ class Query:
     everything: bool = False
 
 
-def fleet(tables: Tables, query: Query) -> Fleet:
-    """Compute the table of a fleet. Raises InputError for unknown columns, metrics or references."""
+def fleet(lines: ir.Table, query: Query) -> Fleet:
+    """Compute the table of a fleet from its data set, on the engine that has it.
+
+    Raises InputError for unknown columns, metrics or references.
+    """
     chosen, by = _chosen(query.metrics), query.by
     for name in (*by, *(name for name, _ in query.where)):
         if name not in GROUPABLE:
             raise InputError(
-                f"column `{name}`", "not a column of `runs`", f"name one of {', '.join(GROUPABLE)}"
+                f"column `{name}`", "not a column to group by", f"name one of {', '.join(GROUPABLE)}"
             )
-    runs = tables.runs
     for name, value in query.where:
-        runs = runs.filter(runs[name].cast("string") == value)
-    kept, left_out = _kept(runs, query.everything)
-    wide = expressions.quantities(Tables(kept, tables.sets, tables.ticks, tables.probes), chosen)
-    present = expressions.available(wide, chosen)
-    rows = _instances(expressions.with_metrics(wide, present), by, present)
+        lines = lines.filter(lines[name].cast("string") == value)
+    kept, left_out = _kept(lines, query.everything)
+    rows = _instances(kept, by, chosen)
     if not rows:
         raise InputError("the data set", "no run is left", "change --where, or add --everything")
+    present = [metric for metric in chosen if any(f"mean {metric.key}" in row for row in rows)]
     for row in rows:
         if row["operation"] != row["last_operation"]:
             what = f"mixes operations ({row['operation']}, {row['last_operation']})"
@@ -144,32 +130,43 @@ def _chosen(keys: Sequence[str]) -> list[Metric]:
     return [METRICS[key] for key in keys]
 
 
-def _kept(runs: ir.Table, everything: bool) -> tuple[ir.Table, tuple[tuple[str, int], ...]]:
+def _kept(lines: ir.Table, everything: bool) -> tuple[ir.Table, tuple[tuple[str, int], ...]]:
     """Select runs. Runs with a reset counter are always excluded: its increase is not known."""
-    reasons = {"a counter was reset or wrapped": runs.oddities > 0}
+    reasons = {"a counter was reset or wrapped": lines.oddities > 0}
     if not everything:
         reasons |= {
-            "never settled": ~runs.settled & (runs.oddities == 0),
-            "client-bound": runs.client_bound & runs.settled & (runs.oddities == 0),
+            "never settled": ~lines.settled & (lines.oddities == 0),
+            "client-bound": lines.client_bound & lines.settled & (lines.oddities == 0),
         }
-    [counted] = _fetch(runs.aggregate(**{why: chosen.sum() for why, chosen in reasons.items()}))
-    kept = runs.filter(runs.oddities == 0)
+    counts = {why: lines.run.nunique(where=chosen) for why, chosen in reasons.items()}
+    [counted] = _fetch(lines.aggregate(**counts))
+    kept = lines.filter(lines.oddities == 0)
     if not everything:
         kept = kept.filter(kept.settled & ~kept.client_bound)
     return kept, tuple((why, int(count)) for why, count in counted.items() if count)
 
 
-def _instances(rows: ir.Table, by: Sequence[str], metrics: Sequence[Metric]) -> list[Row]:
+def _instances(lines: ir.Table, by: Sequence[str], metrics: Sequence[Metric]) -> list[Row]:
     """Return runs, mean and standard deviation of each metric, per group and instance."""
-    keys = {f"by{place}": rows[name].cast("string") for place, name in enumerate(by)}
-    figures: dict[str, ir.Value] = {}
-    for metric in metrics:
-        figures[f"mean {metric.key}"] = rows[metric.key].mean()
-        figures[f"deviation {metric.key}"] = rows[metric.key].std(how="sample")
-    means = rows.group_by(**keys, instance=rows.instance).agg(
-        runs=rows.count(), operation=rows.operation.min(), last_operation=rows.operation.max(), **figures
+    keys = {f"by{place}": lines[name].cast("string") for place, name in enumerate(by)}
+    grouped = lines.group_by(**keys, instance=lines.instance).agg(
+        runs=lines.run.nunique(), operation=lines.operation.min(), last_operation=lines.operation.max()
     )
-    return _fetch(means.order_by([*keys, "instance"]))
+    rows = {_key(row, keys): row for row in _fetch(grouped.order_by([*keys, "instance"]))}
+    chosen = lines.filter(lines.row.isin([metric.key for metric in metrics]))
+    figures = chosen.group_by(**keys, instance=chosen.instance, row=chosen.row).agg(
+        mean=chosen.value.mean(), deviation=chosen.value.std(how="sample")
+    )
+    for row in _fetch(figures):
+        rows[_key(row, keys)] |= {
+            f"mean {row['row']}": row["mean"],
+            f"deviation {row['row']}": row["deviation"],
+        }
+    return list(rows.values())
+
+
+def _key(row: Row, keys: Iterable[str]) -> tuple[Any, ...]:
+    return (*(row[key] for key in keys), row["instance"])
 
 
 def _fetch(expression: ir.Table) -> list[Row]:
@@ -215,7 +212,7 @@ def _laid_out(
 
 
 def _values(rows: Sequence[Row], metric: Metric) -> NDArray[np.float64]:
-    values = [row[f"mean {metric.key}"] for row in rows]
+    values = [row.get(f"mean {metric.key}") for row in rows]
     return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
 
 
@@ -230,7 +227,7 @@ def _level(metric: Metric, rows: Sequence[Row], others: Sequence[Row]) -> Level:
     cv = float(known.std(ddof=1) / known.mean()) if len(known) > 1 and known.mean() else None
     compared = len(base) and positive and (base > 0).all()
     versus = stats.ratio(known.tolist(), base.tolist(), paired=False) if compared else None
-    runs = [(row[f"mean {metric.key}"], row[f"deviation {metric.key}"]) for row in rows]
+    runs = [(row.get(f"mean {metric.key}"), row.get(f"deviation {metric.key}")) for row in rows]
     spreads = [
         deviation / mean
         for mean, deviation in runs

@@ -119,9 +119,7 @@ def sentences(pairs: Sequence[Crossover]) -> tuple[str, ...]:
     if len(none) == 1:
         texts.append(_without(none[0]))
     elif none:
-        texts.append(
-            f"No change of sign against {none[0].against}: {', '.join(each.column for each in none)}."
-        )
+        texts.append(f"No crossover with {none[0].against}: {', '.join(each.column for each in none)}.")
     return tuple(texts)
 
 

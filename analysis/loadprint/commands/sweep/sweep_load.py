@@ -75,8 +75,8 @@ def _rates(group: list[Cell]) -> list[str]:
     drive = next((drive for drive in drives if drive.get("maximum")), None)
     if drive:
         texts.append(
-            f"Loads are shares of {drive['maximum']:,.0f} operations/s, the maximum of {drive['slowest']}, "
-            "the slowest side at saturation."
+            f"Loads are shares of {drive['maximum']:,.0f} operations/s, the maximum of the slowest side, "
+            f"{drive['slowest']}."
         )
     for cell in group:
         late = [run.run.id for run in cell.runs if (run.run.result or {}).get("rate_held") is False]
