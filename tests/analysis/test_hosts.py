@@ -15,9 +15,7 @@ from loadprint.__main__ import main
 from loadprint.errors import InputError
 from loadprint.judging import client, separation
 from loadprint.metrics.gather import Measured
-from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
-from loadprint.series.series import run_series
 from loadprint.tables.clocks_line import clocks_text
 from reads import measured
 from recordings import (
@@ -151,8 +149,8 @@ def test_a_wrong_clock_of_the_load_changes_nothing_if_the_offset_was_measured(
     assert clocks_text([result]) == (
         f"load1 {abs(seconds)},000 ms {way} db1 ± 0.2 ms, drift under 19 ppm; aligned"
     )
-    for key, series in run_series(open_run(wrong), Store()).items():
-        assert series.seconds == pytest.approx(run_series(open_run(right), Store(), [key])[key].seconds)
+    for key, series in result.quantities.series.items():
+        assert series.seconds == pytest.approx(expected.quantities.series[key].seconds)
 
 
 def test_without_a_measured_offset_the_header_and_the_comparability_report_it(tmp_path: Path) -> None:
@@ -220,9 +218,7 @@ def test_a_late_read_in_the_background_is_no_step(tmp_path: Path) -> None:
 
     change_rows(run / "server/ticks.parquet", late)
 
-    assert run_series(open_run(run), Store(), ["nic"])["nic.veth0.tx_bytes"].seconds[0] == pytest.approx(
-        0, abs=0.01
-    )
+    assert measured(run).quantities.series["nic.veth0.tx_bytes"].seconds[0] == pytest.approx(0, abs=0.01)
     assert "was set" not in clocks_text([measured(run)])
 
 
@@ -291,7 +287,7 @@ def test_hosts_without_cpu_sets_use_all_of_their_cpus(tmp_path: Path) -> None:
 
     assert result.server_cpus == result.load_cpus == (0, 1)
     assert rate(result, "interrupts.server") == 900
-    series = run_series(result.run, Store(), ["interrupts"])["interrupts.server"]
+    series = result.quantities.series["interrupts.server"]
     assert np.allclose(series.values, 900)
     assert client.bound([result]).answer == "no"
     pinned = separation.pinned([result])

@@ -172,6 +172,7 @@ def test_a_recording_and_its_witness_lie_side_by_side(
         "key": "comparable",
         "answer": "inconclusive",
         "text": "run has no record of its server; sysstat has no record of its server",
+        "short": "",
     }
     assert "differs" not in dict(table["facts"])
 
@@ -232,7 +233,7 @@ def test_a_share_of_few_printed_steps_is_marked(tmp_path: Path, capsys: pytest.C
     table = json.loads(capsys.readouterr().out)
     rows = {row["key"]: row for group in table["groups"] for row in group["rows"]}
     shown = [table["footnotes"][note - 1] for note in rows["cpu_server_iowait"]["cells"][1]["notes"]]
-    assert shown == ["fewer than three steps of its counter: correct to a third at best"]
+    assert shown == ["its counter moved by fewer than three steps: the error is a third or more"]
     assert rows["cpu_server_user"]["cells"][1]["notes"] == []
 
 

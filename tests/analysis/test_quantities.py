@@ -15,8 +15,6 @@ from loadprint.metrics.sources import SERVER_RESTARTED
 from loadprint.metrics.sources_hardware import siblings_of
 from loadprint.reading.cpusets import parse_cpus
 from loadprint.reading.queries import Store
-from loadprint.reading.recording import open_run
-from loadprint.series.series import run_series
 from reads import known, measured, quantities
 from recordings import (
     SECOND,
@@ -345,7 +343,7 @@ def test_cpus_that_are_never_online_together_have_no_times(tmp_path: Path) -> No
         lambda row: row if (row["tick"] < 12) == (row["cpu"] == "0") else None,
     )
     assert quantities(run).get("cpu.server.user") is None
-    assert "cpu.server.user" not in run_series(open_run(run), Store(), ["cpu"])
+    assert "cpu.server.user" not in quantities(run).series
 
 
 @pytest.mark.parametrize("bits", [None, 0, 2000, 64])

@@ -17,7 +17,6 @@ import pytest
 from loadprint.commands.ab.windows import spans, windows
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
-from loadprint.series.series import run_series
 from reads import known, measured, quantities
 from recordings import change_column, change_json
 
@@ -153,9 +152,9 @@ def test_a_thread_whose_number_is_used_again(real: Path) -> None:
 
 
 def test_a_chart_has_a_gap_only_in_the_interval_of_the_restart(real: Path) -> None:
-    before = run_series(open_run(KEPT / "oltp"), Store(), ["disk.vda"])["disk.vda.writes"]
+    before = quantities(KEPT / "oltp").series["disk.vda.writes"]
     set_back(real, "disk", "writes", {"device": "vda"})
-    after = run_series(open_run(real), Store(), ["disk.vda"])["disk.vda.writes"]
+    after = quantities(real).series["disk.vda.writes"]
     gap = np.isnan(after.values) & ~np.isnan(before.values)
     assert gap.sum() == 1
     assert after.values[~gap] == pytest.approx(before.values[~gap], nan_ok=True)

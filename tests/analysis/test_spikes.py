@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loadprint.reading.queries import Store
-from loadprint.reading.recording import open_run
+from loadprint.reading.grid import Series
 from loadprint.series import spikes
-from loadprint.series.series import Series, run_series
 from reads import quantities
 from recordings import Host, Tables, make_run, metrics
 
@@ -29,7 +27,7 @@ def _series(seconds: int = 120, **values: Any) -> dict[str, Series]:
         spikes.CAPACITY: (reads, np.full(seconds + 1, CAPACITY)),
         spikes.EVENTS: (middle, random.normal(1000, 50, seconds)),
     }
-    return {key: Series(key, key, "1", *values.get(key, both)) for key, both in made.items()}
+    return {key: Series(*values.get(key, both)) for key, both in made.items()}
 
 
 def _with(
@@ -171,6 +169,5 @@ def test_where_the_redo_capacity_is_a_setting_spikes_are_looked_for_too(tmp_path
         return {"mysql": metrics(ticks, {"Innodb_checkpoint_age": lambda tick: 300})}
 
     variables = {"innodb_log_file_size": "1000", "innodb_log_files_in_group": "2"}
-    run = open_run(make_run(tmp_path / "run", Host(variables=variables, more=probe)))
-    series = run_series(run, Store(), [spikes.CAPACITY])
+    series = quantities(make_run(tmp_path / "run", Host(variables=variables, more=probe))).series
     assert set(series[spikes.CAPACITY].values) == {2000.0}

@@ -14,9 +14,9 @@ import pytest
 import scipy.stats
 from arch.bootstrap import StationaryBootstrap, optimal_block_length
 from loadprint.commands.qualify.levels import Levels, levels
+from loadprint.reading.grid import Series
 from loadprint.rendering import render_json
 from loadprint.series import spikes
-from loadprint.series.series import Series
 from loadprint.statistics import bootstrap, gaps, stats
 from loadprint.statistics.bootstrap import bootstrap_noise
 from loadprint.statistics.trend import mser5, trend
@@ -173,10 +173,10 @@ def results(series: Floats) -> list[object]:
     middle, n = np.arange(0.5, len(series), dtype=np.float64), len(series)
     burst = np.where((middle > 10) & (middle < 16), 5000.0, 100.0)
     keys = {
-        spikes.FLUSHED: Series("f", "f", "1", middle, burst),
-        spikes.AGE: Series("a", "a", "1", middle, np.full(n, 9.0)),
-        spikes.CAPACITY: Series("c", "c", "1", middle, np.full(n, 10.0)),
-        spikes.EVENTS: Series("e", "e", "1", middle, series, np.full(n, 0.5)),
+        spikes.FLUSHED: Series(middle, burst),
+        spikes.AGE: Series(middle, np.full(n, 9.0)),
+        spikes.CAPACITY: Series(middle, np.full(n, 10.0)),
+        spikes.EVENTS: Series(middle, series, np.full(n, 0.5)),
     }
     return [
         bootstrap_noise(series, draws=50),
@@ -349,7 +349,7 @@ def test_an_undecided_ratio_says_how_many_more_repeats(tmp_path: Path) -> None:
     assert plan.more == stats.repeats_to_decide(b, a, paired=True)
     ratio = stats.ratio(b, a, paired=True).centre
     assert plan.apart == pytest.approx(ratio - 1)
-    assert any(line.startswith(f"b: {plan.more} more repeats per side would detect") for line in table.method)
+    assert any(line.startswith(f"b: with {plan.more} more repeats per side a diff") for line in table.method)
     assert json.loads(render_json.render(table))["plans"][0]["more"] == plan.more
 
 

@@ -14,9 +14,9 @@ from damage import ask
 from loadprint.__main__ import main
 from loadprint.judging import steady
 from loadprint.metrics.gather import Measured, gather
+from loadprint.reading.grid import Series
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
-from loadprint.series.series import Series, run_series
 from loadprint.statistics.bootstrap import bootstrap_noise
 from recordings import FIRST, REALTIME, SECOND, Host, change_rows, make_run, write_table
 
@@ -41,8 +41,8 @@ def recording(path: Path, rows: Sequence[Row | dict[str, Any]]) -> Path:
 
 def read(path: Path) -> tuple[Measured, Series]:
     """What a comparison and a chart see of a run's series."""
-    run, store = open_run(path), Store()
-    return gather(run, store, brief=True), run_series(run, store, ["load.events"])["load.events"]
+    measured = gather(open_run(path), Store(), brief=True)
+    return measured, measured.quantities.series["load.events"]
 
 
 def noisy(count: int) -> list[float]:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from loadprint.judging.warm import broken_promise, checkpoint_cycles, cold, reached, redo_capacities_written
-from loadprint.reading.recording import open_run
 from reads import measured
 from recordings import BOOT, FIRST, REALTIME, SECOND, Host, Rows, Tables, change_json, make_run, write_lines
 
@@ -43,7 +42,7 @@ BEFORE_8_0_30 = {
 
 @pytest.mark.parametrize("server", [MYSQL, MARIADB, BEFORE_8_0_30])
 def test_redo_is_counted_in_capacities(tmp_path: Path, server: Mapping[str, object]) -> None:
-    run = open_run(run_with(tmp_path / "run", server))
+    run = measured(run_with(tmp_path / "run", server))
     assert redo_capacities_written(run) == pytest.approx(0.25)
     assert broken_promise([run], 0.25) == ""
     assert "0.25" in broken_promise([run], 0.3)
@@ -71,16 +70,16 @@ def test_blocks_that_are_written_again_are_no_redo(tmp_path: Path) -> None:
     ]
     write_lines(path / "load" / "phases.jsonl", lines)
     (path / "manifest.json").unlink()
-    assert redo_capacities_written(open_run(path)) == pytest.approx(1000 / 800)
+    assert redo_capacities_written(measured(path)) == pytest.approx(1000 / 800)
 
 
 def test_what_was_reached_reads_well(tmp_path: Path) -> None:
-    run = open_run(run_with(tmp_path / "run", MYSQL))
+    run = measured(run_with(tmp_path / "run", MYSQL))
     assert reached([run, run]) == "wrote 0.25 / 0.25 × the redo capacity, buffer pool 75 % in use"
 
 
 def test_a_server_that_does_not_tell_breaks_no_promise(tmp_path: Path) -> None:
-    run = open_run(run_with(tmp_path / "run", {}))
+    run = measured(run_with(tmp_path / "run", {}))
     assert redo_capacities_written(run) is None
     assert reached([run]) == ""
     assert broken_promise([run], 0.3) == ""

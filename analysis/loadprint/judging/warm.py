@@ -16,9 +16,8 @@ from loadprint import numbers
 from loadprint.judging.steady import exempt
 from loadprint.metrics.gather import Measured
 from loadprint.reading import redo_log
-from loadprint.reading.queries import Store
+from loadprint.reading.grid import phases
 from loadprint.reading.recording import Run
-from loadprint.series.series import phases, run_series
 from loadprint.statistics.trend import Floats
 
 FULL_REDO, FULL_CYCLES = 2.0, 3  # required of a writing workload if its campaign promises nothing
@@ -27,32 +26,31 @@ MISSES = 1e-3  # of requests; fewer misses are irrelevant
 LEVEL = 1.5  # the first third may have this many times the misses of the last third
 
 
-def redo_capacities_written(run: Run) -> float | None:
+def redo_capacities_written(measured: Measured) -> float | None:
     """Redo written by the warm-up over the redo capacity; None if one of them is unknown.
 
     From LSNs in SHOW GLOBAL STATUS, else from those that the MySQL probe recorded, else an upper bound:
     Innodb_os_log_written.
     """
-    server = run.server or {}
+    server = measured.run.server or {}
     before, after = server.get("status_warmup") or {}, server.get("status_begin") or {}
     capacity = redo_log.capacity(server.get("variables") or {})
     if not capacity or not before or not after:
         return None
     written = redo_log.written(before, after)
     if written is None:
-        written = _redo_recorded(run)
+        written = _redo_recorded(measured)
     if written is None:
         written = redo_log.written(before, after, redo_log.UPPER_BOUND)
     return None if written is None else written / capacity
 
 
-def _redo_recorded(run: Run) -> float | None:
+def _redo_recorded(measured: Measured) -> float | None:
     """Bytes of redo between the start of the first phase and that of `measure`, by the MySQL probe.
 
     Intervals count if their middle is in between; None if the probe missed one of them.
     """
-    redo = run_series(run, Store(), ["mysql.redo"]).get("mysql.redo")
-    spans = phases(run)
+    redo, spans = measured.quantities.series.get("mysql.redo"), phases(measured.run)
     if redo is None or not spans:
         return None
     chosen = (redo.seconds > spans[0].begin_s) & (redo.seconds < 0)
@@ -68,10 +66,10 @@ def free_buffer_share(run: Run, when: str = "status_begin") -> float | None:
     return free / total if free is not None and total else None
 
 
-def reached(runs: Sequence[Run]) -> str:
+def reached(runs: Sequence[Measured]) -> str:
     """The state of a side's servers at the start of the windows; empty if not recorded."""
     written = [value for run in runs if (value := redo_capacities_written(run)) is not None]
-    free = [value for run in runs if (value := free_buffer_share(run)) is not None]
+    free = [value for run in runs if (value := free_buffer_share(run.run)) is not None]
     texts = []
     if written:
         texts.append(f"wrote {' / '.join(f'{value:.2f}' for value in written)} × the redo capacity")
@@ -85,9 +83,8 @@ def cold(name: str, runs: Sequence[Measured], promised: dict[str, Any]) -> str:
 
     `promised` is the campaign's `warm`, empty outside of campaigns: then the full rule applies.
     """
-    plain = [run.run for run in runs]
-    reasons = [broken_promise(plain, promised.get("redo_capacities_written"))]
-    reasons.append(_pool_above(plain, promised.get("free_buffer_pages")))
+    reasons = [broken_promise(runs, promised.get("redo_capacities_written"))]
+    reasons.append(_pool_above(runs, promised.get("free_buffer_pages")))
     if not promised:
         reasons.append(_under_full_rule(runs))
     reasons += [_filling(runs), _missing(runs)]
@@ -95,7 +92,7 @@ def cold(name: str, runs: Sequence[Measured], promised: dict[str, Any]) -> str:
     return f"{name} was not warm ({text}): no verdict; lengthen the warm-up" if text else ""
 
 
-def broken_promise(runs: Sequence[Run], promised: float | None) -> str:
+def broken_promise(runs: Sequence[Measured], promised: float | None) -> str:
     """The reason if a repeat wrote less redo than the campaign promised; empty if none did."""
     written = [value for run in runs if (value := redo_capacities_written(run)) is not None]
     if not promised or not written or min(written) >= promised:
@@ -126,8 +123,8 @@ def checkpoint_cycles(age: Floats, capacity: float) -> int:
     return cycles
 
 
-def _pool_above(runs: Sequence[Run], promised: float | None) -> str:
-    free = [value for run in runs if (value := free_buffer_share(run)) is not None]
+def _pool_above(runs: Sequence[Measured], promised: float | None) -> str:
+    free = [value for run in runs if (value := free_buffer_share(run.run)) is not None]
     if promised is None or not free or max(free) <= promised:
         return ""
     return f"{100 * max(free):.0f} % of the buffer pool was free, the campaign promises {100 * promised:g} %"
@@ -136,10 +133,10 @@ def _pool_above(runs: Sequence[Run], promised: float | None) -> str:
 def _under_full_rule(runs: Sequence[Measured]) -> str:
     """Two redo capacities or three checkpoint cycles, of every repeat that writes."""
     for run in runs:
-        written = redo_capacities_written(run.run)
+        written = redo_capacities_written(run)
         if written is None or written >= FULL_REDO or not _writes(run):
             continue
-        cycles = _cycles(run.run)
+        cycles = _cycles(run)
         if cycles < FULL_CYCLES:
             return (
                 f"{run.run.id} wrote {written:.2f} redo capacities and had {cycles} checkpoint cycles before "
@@ -155,10 +152,10 @@ def _writes(run: Measured) -> bool:
     return bool(counted) if counted is not None else changed is not None and changed.rate > 0
 
 
-def _cycles(run: Run) -> int:
+def _cycles(run: Measured) -> int:
     """Checkpoint cycles before the window, by the MySQL probe; 0 if it did not record."""
-    age = run_series(run, Store(), ["mysql.checkpoint_age"]).get("mysql.checkpoint_age")
-    capacity = redo_log.capacity((run.server or {}).get("variables") or {})
+    age = run.quantities.series.get("mysql.checkpoint_age")
+    capacity = redo_log.capacity((run.run.server or {}).get("variables") or {})
     if age is None or not capacity:
         return 0
     return checkpoint_cycles(age.values[age.seconds < 0], capacity)

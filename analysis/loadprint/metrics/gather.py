@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +24,11 @@ from loadprint.metrics.threads import threads
 from loadprint.numbers import brief
 from loadprint.reading.clocks import SAME_CLOCK, Clocks, clocks
 from loadprint.reading.cpusets import cpuset, user_hz
+from loadprint.reading.grid import Series
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import LOAD, Run
 from loadprint.reading.window import Window, measure_window
-from loadprint.series.series import Series
+from loadprint.series.intervals import Intervals
 from loadprint.series.throughput import intervals
 from loadprint.statistics import gaps
 
@@ -68,28 +69,27 @@ class Measured:
         return self.run.shares_host
 
 
-def gather(
-    run: Run, store: Store, *, brief: bool = False, series: Mapping[str, Series] | None = None
-) -> Measured:
+def gather(run: Run, store: Store, *, brief: bool = False) -> Measured:
     """Read the quantities of one run; `brief`: only CPU, processes, threads and scheduler, for sweeps.
 
-    `series` are the run's series, at least those of spikes.SERIES, if the caller has read them already.
     Raises InputError with the file that cannot be used.
     """
     out = Quantities()
     _generator(run, out)
+    reported = intervals(run, store)
+    if reported is not None:
+        _generator_series(reported, out)
     server_cpus = cpuset(run, "server")
     window, sampled = None, None
     if run.roles:
         window, sampled = _server_side(run, store, out, server_cpus, brief=brief)
         if not brief and run.table(run.roles[0], "mysql"):
-            spikes(run, store, out, series)
+            spikes(out)
     else:
         out.mark_missing("", NO_RECORDER)  # of all other names
     seconds = out.get("load.seconds")
     if not brief and seconds:
         without_probe(run, seconds.rate, out)
-    reported = intervals(run, store)
     rates = reported.samples("events") if reported and "events" in reported.totals else np.empty(0)
     step = reported.usual if reported else 1.0
     _steadiness(rates, step, out)
@@ -125,6 +125,7 @@ def _server_side(
     sources.nic(source)
     sources.tcp(source)
     sources.pressure(source)
+    sources.memory(source)
     sources_limits.sockets(source, ("server", "load") if run.shares_host else ("server",))
     sources_limits.cgroup(source, "server")
     sources_limits.allowances(source)
@@ -213,6 +214,16 @@ def _failures(result: dict[str, Any], seconds: float, out: Quantities) -> None:
         "the generator does not report retries",
         1 / seconds,
     )
+
+
+def _generator_series(reported: Intervals, out: Quantities) -> None:
+    """Series of the generator's intervals: `load.events` …, and the backlog of an open loop."""
+    middle, half = (reported.begins + reported.ends) / 2, reported.lengths / 2
+    for name in reported.totals:
+        out.add_series(f"load.{name}", Series(middle, reported.rates(name), half))
+    for name, values in reported.states.items():
+        unit = 1e-3 if name.endswith("_ms") else 1.0
+        out.add_series(f"load.{name.removesuffix('_ms')}", Series(middle, values * unit, half))
 
 
 def _steadiness(rates: NDArray[np.float64], step: float, out: Quantities) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from loadprint.reading.counters import SIZES, Floats, increase, steps
+from loadprint.reading.grid import Series
 from loadprint.reading.histograms import Histogram
 
 NOT_KNOWN = "it was not read twice in the window without a restart between"
@@ -37,6 +38,7 @@ class Quantity:
 class Quantities:
     """All quantities of one run; `histograms` by table and entity, of the values in the window.
 
+    `series` are over the whole recording, those of counters and gauges that charts and checks need.
     `absent` has the value of names that start with a prefix and are not in `values`, such as "no sample".
     """
 
@@ -46,6 +48,7 @@ class Quantities:
     notes: list[str] = field(default_factory=list)  # events without effect on the figures
     warnings: list[str] = field(default_factory=list)  # events that can affect the figures
     histograms: dict[tuple[str, ...], Histogram] = field(default_factory=dict)
+    series: dict[str, Series] = field(default_factory=dict)
     falls: int = 0  # of counters, apart from steps back, and changes of a set of CPUs
     unknown: str = ""  # reason why a counter that fell is not known: no sum has it as a part
 
@@ -55,6 +58,18 @@ class Quantities:
             self.mark_missing(name, "not a finite number in the recording")
             return
         self.values[name] = Quantity(rate, count, cut)
+
+    def add_series(self, name: str, series: Series) -> None:
+        """Add the course of a quantity, unless nothing of it is known; what is not finite is missing."""
+        known = np.isfinite(series.values)
+        if known.any():
+            self.series.setdefault(name, replace(series, values=np.where(known, series.values, np.nan)))
+
+    def sum_series(self, name: str, parts: Sequence[Series | None]) -> None:
+        """Add the sum of some courses of one probe, unless one is missing."""
+        known = [part for part in parts if part is not None]
+        if known and len(known) == len(parts):
+            self.add_series(name, replace(known[0], values=np.sum([part.values for part in known], axis=0)))
 
     def total(self, name: str, parts: Sequence[Quantity]) -> None:
         """Add the sum of some quantities."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.metrics.quantities import Quantities
+from loadprint.metrics.quantities import NOT_KNOWN, Quantities
 from loadprint.reading.columns import (
     CPU_FIELDS,
     CPU_HOST_FIELDS,
@@ -25,7 +25,7 @@ from loadprint.reading.columns import (
     page_size,
     stable_name,
 )
-from loadprint.reading.counters import Floats, size_of
+from loadprint.reading.counters import Floats, rises, size_of
 from loadprint.reading.cpusets import at_once, host_cpus
 from loadprint.reading.queries import (
     Columns,
@@ -36,12 +36,15 @@ from loadprint.reading.queries import (
     listed,
     metrics,
     quote,
+    sums,
     together,
 )
 from loadprint.reading.recording import Run
 from loadprint.reading.window import Window
 
 SERVER = "process.server."
+KIB = 1024.0  # kB in /proc/meminfo
+MEMORY = ("Dirty", "Writeback", "MemAvailable")
 TIME_LOST = 0.05  # of elapsed time: more is not rounding to ticks
 SERVER_ENDED = (
     "the server's process ended in the window and no later one was found; "
@@ -62,12 +65,22 @@ class Source:
     store: Store
     out: Quantities
 
-    def rows(self, probe: str, query: str) -> Columns | None:
-        """Rows of a SELECT from a probe's table `t`, inside the window, by tick; None without a table."""
+    def rows(self, probe: str, query: str, *, whole: bool = False) -> Columns | None:
+        """Rows of a SELECT from a probe's table `t`, inside the window, by tick; None without a table.
+
+        `whole`: of all ticks, for series too.
+        """
         path = self.run.table(self.window.role, probe)
         if path is None or probe not in self.window.middle_ns:
             return None
-        return self.store.fetch(path, f"{query} ORDER BY tick", between=self.window.ends(probe))
+        between = None if whole else self.window.ends(probe)
+        return self.store.fetch(path, f"{query} ORDER BY tick", between=between)
+
+    def inside(self, probe: str, rows: Columns) -> Columns:
+        """Those rows of all ticks that are inside the window."""
+        first, last = self.window.ends(probe)
+        chosen = (rows["tick"] >= first) & (rows["tick"] <= last)
+        return {name: values[chosen] for name, values in rows.items()}
 
     def seconds(self, probe: str, ticks: Floats) -> float:
         """Seconds between the reads of the first and the last of `ticks`."""
@@ -75,7 +88,23 @@ class Source:
         begin, end = stamps.get(int(ticks[0])), stamps.get(int(ticks[-1]))
         return 0.0 if begin is None or end is None else (end - begin) / 1e9
 
-    def counter(self, column: str, name: str, readings: Floats, ticks: Floats, unit: float) -> None:
+    def counter(self, column: str, name: str, rows: Columns, values: str, unit: float) -> None:
+        """Add a counter and its series from `column`, TABLE.COLUMN: `values` of rows of all ticks."""
+        probe = column.partition(".")[0]
+        self.course(column, name, rows[values], rows["tick"], unit)
+        inside = self.inside(probe, rows)
+        if len(inside["tick"]) > 1:
+            self.increase(column, name, inside[values], inside["tick"], unit)
+        else:
+            self.out.mark_missing(name, NOT_KNOWN)
+
+    def course(self, column: str, name: str, readings: Floats, ticks: Floats, unit: float) -> None:
+        """Add the series of a counter; `readings` at `ticks` as in `Grid.counter`."""
+        probe, _, column = column.partition(".")
+        size = size_of(self._described(probe, column))
+        self.out.add_series(name, self.window.grids[probe].counter(ticks, readings, unit, size))
+
+    def increase(self, column: str, name: str, readings: Floats, ticks: Floats, unit: float) -> None:
         """Add a counter from `column`, TABLE.COLUMN; `readings` at `ticks` as in `Quantities.counter`."""
         probe, _, column = column.partition(".")
         seconds, described = self.seconds(probe, ticks), self._described(probe, column)
@@ -106,21 +135,25 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> Non
     parts = []
     for some in at_once(cpus, len(source.window.middle_ns.get("cpu", ()))):
         query = f"SELECT tick, cpu, {listed(doubles(CPU_FIELDS))} FROM t WHERE cpu IN {among(some)}"
-        rows = source.rows("cpu", query)
-        ticks, readings, changed = together(rows, "cpu") if rows is not None else (np.empty(0), {}, False)
-        if len(ticks) < 2:
+        rows = source.rows("cpu", query, whole=True)
+        inside = source.inside("cpu", rows) if rows is not None else {}
+        ticks, readings, changed = together(inside, "cpu") if inside else (np.empty(0), {}, False)
+        if rows is None or len(ticks) < 2:
             source.out.mark_missing(f"cpu.{side}", source.window.why_missing("cpu"))
             return
         part = replace(source, out=Quantities())
+        everywhere, courses, _ = together(rows, "cpu")
         if changed:
             part.out.falls += 1
             part.out.warnings.append(f"a CPU of the {side} set went online or offline in the window")
         for name in CPU_FIELDS:
-            part.counter(f"cpu.{name}", f"cpu.{side}.{name}", readings[name], ticks, 1 / hz)
+            part.increase(f"cpu.{name}", f"cpu.{side}.{name}", readings[name], ticks, 1 / hz)
+            part.course(f"cpu.{name}", f"cpu.{side}.{name}", courses[name], everywhere, 1 / hz)
         part.out.put("cores", float(len(readings["idle"])))
         source.out.add_events(part.out)
         parts.append(part.out)
     for name in (f"cpu.{side}.{field}" for field in CPU_FIELDS):
+        source.out.sum_series(name, [part.series.get(name) for part in parts])
         known = [time for part in parts if (time := part.get(name))]
         if len(known) < len(parts):
             source.out.mark_missing(name, next(part.why(name) for part in parts if not part.get(name)))
@@ -145,12 +178,13 @@ def _host_cpus(source: Source) -> float:
 
 def host(source: Source) -> None:
     """Context switches, interrupts and forks of the whole host as `host.<field>`."""
-    rows = source.rows("cpu", f"SELECT tick, {listed(doubles(CPU_HOST_FIELDS))} FROM t WHERE cpu = 'all'")
+    query = f"SELECT tick, {listed(doubles(CPU_HOST_FIELDS))} FROM t WHERE cpu = 'all'"
+    rows = source.rows("cpu", query, whole=True)
     if rows is None or len(rows["tick"]) < 2:
         source.out.mark_missing("host", source.window.why_missing("cpu"))
         return
     for name in CPU_HOST_FIELDS:
-        source.counter(f"cpu.{name}", f"host.{name}", rows[name], rows["tick"], 1.0)
+        source.counter(f"cpu.{name}", f"host.{name}", rows, name, 1.0)
 
 
 def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
@@ -162,7 +196,7 @@ def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     else:
         wanted = [side, *map(str, cpus)]
     for probe, key in (("interrupts", "line"), ("softirqs", "kind")):
-        rows = source.rows(probe, _totals(key, side, wanted))
+        rows = source.rows(probe, _totals(key, side, wanted), whole=True)
         if rows is None or len(rows["tick"]) < 2:
             reason = (
                 source.window.why_missing(probe) if rows is None else f"{probe} has no rows of these CPUs"
@@ -170,8 +204,8 @@ def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
             source.out.mark_missing(f"{probe}.{side}", reason)
             continue
         # the sum that the source recorded, if it did
-        totals = rows["parts"] if np.isnan(rows["whole"]).any() else rows["whole"]
-        source.counter(f"{probe}.count", f"{probe}.{side}", totals, rows["tick"], 1.0)
+        totals = "parts" if np.isnan(source.inside(probe, rows)["whole"]).any() else "whole"
+        source.counter(f"{probe}.count", f"{probe}.{side}", rows, totals, 1.0)
 
 
 def _totals(key: str, side: str, wanted: Sequence[str] | None) -> str:
@@ -222,37 +256,47 @@ def nic(source: Source) -> None:
 def _fixed_table(
     source: Source, probe: str, key: str, units: dict[str, float], name_of: Callable[[str], str] = str
 ) -> None:
-    rows = source.rows(probe, f"SELECT tick, {key}, {listed(doubles(units))} FROM t")
+    rows = source.rows(probe, f"SELECT tick, {key}, {listed(doubles(units))} FROM t", whole=True)
     if rows is None:
         source.out.mark_missing(probe, source.window.why_missing(probe))
         return
     for entity, series in by_entity(rows, key):
-        if len(series["tick"]) < 2:
-            continue
-        for name, unit in units.items():
+        inside = source.inside(probe, series)
+        # a host has a dozen idle devices
+        busy = any(np.nanmin(series[n], initial=np.inf) < np.nanmax(series[n], initial=0) for n in units)
+        for name, unit in units.items() if len(inside["tick"]) > 1 else ():
             quantity = f"{probe}.{name_of(entity)}.{name}"
-            source.counter(f"{probe}.{name}", quantity, series[name], series["tick"], unit)
+            source.increase(f"{probe}.{name}", quantity, inside[name], inside["tick"], unit)
+            if busy:
+                source.course(f"{probe}.{name}", quantity, series[name], series["tick"], unit)
 
 
 def pressure(source: Source) -> None:
     """Stalled share of time as `pressure.<resource>_<severity>` (1 = always)."""
-    rows = source.rows("pressure", PRESSURE)
+    rows = source.rows("pressure", PRESSURE, whole=True)
     if rows is None:
         source.out.mark_missing("pressure", source.window.why_missing("pressure"))
         return
     for kind, series in by_entity(rows, "kind"):
-        source.counter("pressure.total_us", f"pressure.{kind}", series["total"], series["tick"], MICROSECOND)
+        source.counter("pressure.total_us", f"pressure.{kind}", series, "total", MICROSECOND)
 
 
 def tcp(source: Source) -> None:
     """TCP counters of the host as `tcp.<metric>`."""
-    rows = source.rows("tcp", metrics(TCP_METRICS))
+    rows = source.rows("tcp", metrics(TCP_METRICS), whole=True)
     if rows is None:
         source.out.mark_missing("tcp", source.window.why_missing("tcp"))
         return
     for metric, series in by_entity(rows, "metric"):
-        quantity = f"tcp.{metric.removeprefix('Tcp.')}"
-        source.counter(f"tcp.{metric}", quantity, series["value"], series["tick"], 1.0)
+        source.counter(f"tcp.{metric}", f"tcp.{metric.removeprefix('Tcp.')}", series, "value", 1.0)
+
+
+def memory(source: Source) -> None:
+    """Series of dirty, written-back and available memory of the host as `memory.<metric>`, in bytes."""
+    rows = source.rows("memory", metrics(MEMORY), whole=True)
+    for metric, series in by_entity(rows, "metric") if rows is not None else ():
+        grid = source.window.grids["memory"]
+        source.out.add_series(f"memory.{metric}", grid.gauge(series["tick"], series["value"] * KIB))
 
 
 def process(source: Source, hz: float) -> None:
@@ -266,11 +310,12 @@ def process(source: Source, hz: float) -> None:
         "majflt": 1.0,
     }
     values = listed({"starttime": _start_time(source)} | doubles(("pid", "rss", *units)))
-    rows = source.rows("process", f"SELECT tick, role, {values} FROM t")
+    rows = source.rows("process", f"SELECT tick, role, {values} FROM t", whole=True)
     if rows is None:
         source.out.mark_missing("process", source.window.why_missing("process"))
         return
-    for role, series in by_entity(rows, "role"):
+    _process_series(source, rows, units)
+    for role, series in by_entity(source.inside("process", rows), "role"):
         lives, seconds = _lives(series), source.seconds("process", series["tick"])
         if role == "server" and source.run.result and series["tick"][-1] < source.window.ends("process")[1]:
             source.out.mark_missing(SERVER, SERVER_ENDED)
@@ -286,6 +331,30 @@ def process(source: Source, hz: float) -> None:
         if not np.isnan(series["rss"]).all():
             unit = page_size(source.run, source.window.role)
             source.out.put(f"process.{role}.rss", float(np.nanmax(series["rss"])) * unit)
+
+
+def _process_series(source: Source, rows: Columns, units: Mapping[str, float]) -> None:
+    """CPU time, I/O and resident memory of each role's processes together."""
+    grid, page = source.window.grids.get("process"), page_size(source.run, source.window.role)
+    if grid is None:
+        return
+    entity = ["role", "pid", *(["starttime"] if source.has("process", "starttime") else [])]
+    courses = source.rows("process", summed_rises(tuple(units), entity, born_at_zero=False), whole=True)
+    for role, series in by_entity(courses, "role") if courses is not None else ():
+        for name, unit in units.items():
+            source.out.add_series(f"process.{role}.{name}", grid.rises(series["tick"], series[name], unit))
+        times = [source.out.series.get(f"process.{role}.{name}") for name in ("utime", "stime")]
+        source.out.sum_series(f"process.{role}.cpu", times)
+    for role, series in by_entity(rows, "role"):
+        ticks, at = np.unique(series["tick"], return_inverse=True)
+        resident: Floats = np.bincount(at, weights=series["rss"]).astype(np.float64)
+        source.out.add_series(f"process.{role}.rss", grid.gauge(ticks, resident * page))
+
+
+def summed_rises(columns: Sequence[str], entity: Sequence[str], *, born_at_zero: bool) -> str:
+    """SELECT of the increase of each column since the entity's previous reading, summed by role and tick."""
+    risen = rises("t", columns, entity, "(SELECT min(tick) FROM t)" if born_at_zero else None)
+    return f"SELECT role, tick, {listed(sums(columns))} FROM ({risen}) GROUP BY role, tick"
 
 
 def _start_time(source: Source) -> str:

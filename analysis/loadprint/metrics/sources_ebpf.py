@@ -81,10 +81,17 @@ def programs(source: Source) -> None:
             source.out.put(f"programs.{name}.server_cpu", cores * share)
 
 
-def ends(source: Source, probe: str, keys: Sequence[str], columns: Mapping[str, str]) -> Columns | None:
+def ends(
+    source: Source,
+    probe: str,
+    keys: Sequence[str],
+    columns: Mapping[str, str],
+    courses: Mapping[str, tuple[str, float]] | None = None,
+) -> Columns | None:
     """Rows of the probe's first and last reading in the window and around resets, ordered by tick.
 
-    `columns` are SQL expressions by name. None below two readings.
+    `columns` are SQL expressions by name; `courses` has the last word and the unit of those with a series.
+    None below two readings.
     """
     name = probe.removeprefix("ebpf_")
     path = source.run.table(source.window.role, probe)
@@ -92,11 +99,13 @@ def ends(source: Source, probe: str, keys: Sequence[str], columns: Mapping[str, 
     if path is None or len(ticks) < 2:
         source.out.mark_missing(f"{name}.", source.window.why_missing(probe))
         return None
+    window = ticks[0], ticks[-1]
     # the buckets of every reading would take longer than the rest of a comparison
     counts = {name: column for name, column in columns.items() if name != BUCKETS}
     counts = counts or {"sum": f"list_sum({BUCKETS})::DOUBLE"}
-    scanned = source.store.fetch(path, _selected(keys, counts), between=(ticks[0], ticks[-1]))
-    scanned = _named(scanned, name, keys, ticks[0])
+    scanned = source.store.fetch(path, _selected(keys, counts), between=None if courses else window)
+    _series(source, probe, _named(scanned, name, keys, ticks[0]), courses or {})
+    scanned = _named(source.inside(probe, scanned), name, keys, ticks[0])
     resets = _resets(scanned, tuple(counts))
     if resets:
         source.out.warnings.append(f"{probe} was reset {len(resets)}x; counted from zero after each reset")
@@ -105,6 +114,16 @@ def ends(source: Source, probe: str, keys: Sequence[str], columns: Mapping[str, 
     at = sorted({ticks[0], ticks[-1], *(tick for reset in resets for tick in reset)})
     rows = source.store.fetch(path, _selected(keys, columns), at=at)
     return _named(rows, name, keys, ticks[0])
+
+
+def _series(source: Source, probe: str, rows: Columns, courses: Mapping[str, tuple[str, float]]) -> None:
+    """Series of entities; before its first event an entity has no rows and counted 0."""
+    grid = source.window.grids[probe]
+    for name, places in grouped(rows["name"]) if courses else ():
+        for figure, (word, unit) in courses.items():
+            readings = grid.placed(rows["tick"][places], rows[figure][places])
+            readings[grid.ticks < rows["tick"][places[0]]] = 0.0
+            source.out.add_series(f"{name}.{word}", grid.counter(grid.ticks, readings, unit))
 
 
 def _selected(keys: Sequence[str], columns: Mapping[str, str]) -> str:
@@ -150,7 +169,8 @@ def _counted(rows: Columns, places: NDArray[np.intp], edges: NDArray[np.float64]
 
 def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | None, unit: float) -> None:
     summed = {"total": f"{total}::DOUBLE"} if total else {}
-    rows = ends(source, probe, keys, {**summed, BUCKETS: BUCKETS})
+    courses = {"total": ("sum", unit)} if total == "sum_ns" else None
+    rows = ends(source, probe, keys, {**summed, BUCKETS: BUCKETS}, courses)
     path = source.run.table(source.window.role, probe)
     if rows is None or path is None:
         return
@@ -216,7 +236,7 @@ def _round_trips(source: Source) -> None:
 
 def _counters(source: Source, probe: str) -> None:
     keys, fields = EBPF_COUNTERS[probe]
-    rows = ends(source, probe, keys, doubles(fields))
+    rows = ends(source, probe, keys, doubles(fields), {field: (field, 1.0) for field in fields})
     if rows is None:
         return
     seconds = seconds_between(source, probe)

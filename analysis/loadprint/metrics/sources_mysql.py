@@ -13,6 +13,7 @@ from loadprint.metrics.sources import Source
 from loadprint.reading import redo_log
 from loadprint.reading.columns import MILLISECOND
 from loadprint.reading.counters import Floats, increase
+from loadprint.reading.grid import Series
 from loadprint.reading.mysql_names import AGES, CAPACITY, COUNTERS, GAUGES, PROBE_TRAFFIC, SUMS
 from loadprint.reading.queries import Columns, by_entity, metrics
 
@@ -22,11 +23,12 @@ def mysql(source: Source) -> None:
     wanted = {name for names in (*COUNTERS.values(), *GAUGES.values()) for name in names}
     wanted |= {*PROBE_TRAFFIC.values(), *(name for pair in AGES for name in pair)}
     wanted |= {name for sums in SUMS.values() for names in sums for name in names}
-    rows = source.rows("mysql", metrics(sorted(wanted)))
+    rows = source.rows("mysql", metrics(sorted(wanted)), whole=True)
     if rows is None:
         source.out.mark_missing("mysql", source.window.why_missing("mysql"))
         return
-    series = dict(by_entity(rows, "metric"))
+    _series(source, dict(by_entity(rows, "metric")))
+    series = dict(by_entity(source.inside("mysql", rows), "metric"))
     for name, names in COUNTERS.items():
         recorded = next((series[one] for one in names if one in series), None)
         unit = MILLISECOND if name.endswith("_ms") else 1.0
@@ -45,6 +47,27 @@ def mysql(source: Source) -> None:
         _state(source, "redo_capacity", None if capacity is None else np.array([capacity]), CAPACITY)
     _subtract_probe(source, series)
     _misses(source, series)
+
+
+def _series(source: Source, recorded: dict[str, Columns]) -> None:
+    """Courses of counters, states, the checkpoint age and the redo capacity."""
+    grid = source.window.grids["mysql"]
+    for name, names in COUNTERS.items():
+        if rows := next((recorded[one] for one in names if one in recorded), None):
+            unit = MILLISECOND if name.endswith("_ms") else 1.0
+            source.out.add_series(f"mysql.{name}", grid.counter(rows["tick"], rows["value"], unit))
+    for name, names in GAUGES.items():
+        if rows := next((recorded[one] for one in names if one in recorded), None):
+            source.out.add_series(f"mysql.{name}", grid.gauge(rows["tick"], rows["value"]))
+    # before MySQL 8.0.30, and in MariaDB, the capacity is only a variable
+    capacity = redo_log.capacity((source.run.server or {}).get("variables") or {})
+    if capacity is not None:
+        constant = np.full(len(grid.seconds), capacity)
+        source.out.add_series("mysql.redo_capacity", Series(grid.seconds, constant))
+    for pair in AGES:
+        if set(pair) <= recorded.keys():
+            last, first = (grid.placed(recorded[one]["tick"], recorded[one]["value"]) for one in pair)
+            source.out.add_series("mysql.checkpoint_age", Series(grid.seconds, last - first))
 
 
 def _misses(source: Source, series: dict[str, Columns]) -> None:

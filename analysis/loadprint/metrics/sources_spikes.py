@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from loadprint.metrics.quantities import Quantities
-from loadprint.reading.queries import Store
-from loadprint.reading.recording import Run
-from loadprint.series.series import Series, run_series
-from loadprint.series.spikes import EVENTS, SERIES, STALL, find, flush_burst, why_no_burst, why_no_spikes
+from loadprint.series.spikes import EVENTS, STALL, find, flush_burst, why_no_burst, why_no_spikes
 
 
-def spikes(run: Run, store: Store, out: Quantities, known: Mapping[str, Series] | None = None) -> None:
-    """Add `mysql.flush_burst` and `mysql.checkpoint_spikes`, the number of spikes that stalled the load.
-
-    `known` are the run's series, at least SERIES, if the caller has read them already.
-    """
-    series = run_series(run, store, SERIES) if known is None else known
+def spikes(out: Quantities) -> None:
+    """Add `mysql.flush_burst` and `mysql.checkpoint_spikes`, the number of spikes that stalled the load."""
+    series = out.series
     burst = flush_burst(series)
     if burst is None:
         out.mark_missing("mysql.flush_burst", why_no_burst(series))

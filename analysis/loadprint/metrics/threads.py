@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from loadprint.metrics.sources import Source, reused_pids
+from loadprint.metrics.sources import Source, reused_pids, summed_rises
 from loadprint.reading.columns import THREAD_UNITS
 from loadprint.reading.counters import rises
-from loadprint.reading.queries import Columns, listed, sums
+from loadprint.reading.queries import Columns, by_entity, listed, sums
+
+SWITCHES = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
 
 
 def threads(source: Source) -> None:
@@ -19,6 +21,7 @@ def threads(source: Source) -> None:
     if path is None or "threads" not in source.window.middle_ns:
         source.out.mark_missing("threads", source.window.why_missing("threads"))
         return
+    _series(source)
     again = reused_pids(source)
     first, last = source.window.ends("threads")
     rows = source.store.fetch(path, _of_threads(again, first), between=(first, last))
@@ -29,6 +32,17 @@ def threads(source: Source) -> None:
     for role in sorted(set(rows["role"].tolist())):
         chosen = rows["role"] == role
         _sum_role(source, role, {name: values[chosen] for name, values in rows.items()}, seconds, end)
+
+
+def _series(source: Source) -> None:
+    """Courses of the role's threads together; `switches` are both kinds."""
+    query = summed_rises(tuple(THREAD_UNITS), ("role", "pid", "tid"), born_at_zero=True)
+    rows, grid = source.rows("threads", query, whole=True), source.window.grids["threads"]
+    for role, series in by_entity(rows, "role") if rows is not None else ():
+        for name, unit in THREAD_UNITS.items():
+            source.out.add_series(f"threads.{role}.{name}", grid.rises(series["tick"], series[name], unit))
+        switches = [source.out.series.get(f"threads.{role}.{name}") for name in SWITCHES]
+        source.out.sum_series(f"threads.{role}.switches", switches)
 
 
 def _of_threads(again: list[tuple[float, float]], first: int) -> str:

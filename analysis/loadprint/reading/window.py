@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from loadprint.errors import InputError
 from loadprint.reading.clocks import align
+from loadprint.reading.grid import Grid, grids
 from loadprint.reading.queries import Store, grouped
 from loadprint.reading.recording import LOAD, Run
 
@@ -22,7 +23,7 @@ class Window:
     """The ticks of one role inside a phase.
 
     `failures` and `partial` have the reason by probe: of reads that failed, and of those that could not read
-    everything.
+    everything. `grids[probe]` has all its reads, also outside of the phase.
     `middle_ns[probe]` maps a tick to the middle of that probe's read, CLOCK_MONOTONIC ns of the recorder.
     """
 
@@ -36,6 +37,7 @@ class Window:
     unavailable: dict[str, str]
     interval_ns: int
     partial: dict[str, str] = field(default_factory=dict)
+    grids: dict[str, Grid] = field(default_factory=dict)
 
     @property
     def ticks(self) -> int:
@@ -79,6 +81,7 @@ def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure
         unavailable=_unavailable(described),
         interval_ns=int(described.get("interval_ns", 0)),
         partial=_reasons(rows, taken & (rows["reason"] != None), "reads were incomplete"),  # noqa: E711
+        grids=grids(rows, begin),
     )
 
 
@@ -100,17 +103,6 @@ def _span(run: Run, role: str, store: Store, name: str) -> tuple[float, float]:
         raise InputError(run.path / LOAD / "phases.jsonl", what, "record the run again")
     clock = align(run, role, store)
     return clock.there(phase.begin_ns), clock.there(phase.end_ns)
-
-
-def measure_start(run: Run, role: str, store: Store) -> float | None:
-    """Start of phase `measure` on the clock of a role's recorder, in ns; None without the phase.
-
-    Raises InputError.
-    """
-    if not run.phases and not run.result:
-        return whole(run, role, store)[0]
-    phase = run.phase("measure")
-    return None if phase is None else align(run, role, store).there(phase.begin_ns)
 
 
 def _stamps(rows: dict[str, NDArray[Any]], taken: NDArray[np.bool_]) -> dict[str, dict[int, float]]:

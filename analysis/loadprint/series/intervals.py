@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadprint.reading import bounds
-from loadprint.series.axis import Floats
+from loadprint.reading.grid import Floats
 
 STATES = ("latency_p95_ms", "backlog", "concurrency")
 SHORT = 0.5  # of the usual length: a late report shortens the next interval; the last can be partial

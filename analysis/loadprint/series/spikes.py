@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.series.axis import Floats
-from loadprint.series.series import Series
+from loadprint.reading.grid import Floats, Series
 from loadprint.statistics import gaps
 
 AGE, CAPACITY, FLUSHED, EVENTS = (
@@ -22,7 +21,6 @@ AGE, CAPACITY, FLUSHED, EVENTS = (
     "mysql.pages_flushed",
     "load.events",
 )
-SERIES = (AGE, CAPACITY, FLUSHED, EVENTS)  # inputs of this module
 NEEDED = {FLUSHED: "pages flushed", AGE: "the checkpoint age", CAPACITY: "the redo capacity"}
 FULL = 0.75
 BURST = 3.0

@@ -85,7 +85,7 @@ def _warmed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> li
     return [
         f"{side.name} {text}"
         for side, runs in zip(sides, measured, strict=True)
-        if (text := warm.reached([run.run for run in runs]))
+        if (text := warm.reached(runs))
     ]
 
 

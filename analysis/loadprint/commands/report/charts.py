@@ -11,11 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadprint.metrics.devices import Device
-from loadprint.reading.queries import Store
-from loadprint.reading.recording import Run
+from loadprint.reading.grid import Series
 from loadprint.rendering.report_data import Course, Line
-from loadprint.series import spikes
-from loadprint.series.series import Series, run_series
 
 KB, MIB = 1024.0, 1048576.0  # bytes: kB as sar prints it, and as the table does
 FACTORS = {"kB/s": 1 / KB, "MiB": 1 / MIB, "ms": 1e3, "%": 1e2}  # from base units
@@ -105,26 +102,7 @@ MORE = (
     Wanted("mysql", "threads_running", "Threads running", "", ("mysql.threads_running",)),
     Wanted("mysql", "history", "History list", "", ("mysql.history",)),
 )
-NAMES = (
-    *dict.fromkeys(
-        need if "{" not in need else need.split(".", maxsplit=1)[0]
-        for chart in (*LINES, *DISK, *NETWORK, *MORE)
-        for need in chart.needs
-    ),
-    "cpu.server",
-    "cpu.load",
-    *spikes.SERIES,
-)
-
-
-Sampled = tuple[int, int, dict[str, Series]]  # a run's position in the report, that of its side, its series
-
-
-def sample(
-    runs: Sequence[tuple[int, int, Run]], store: Store, names: Sequence[str] = NAMES
-) -> tuple[Sampled, ...]:
-    """Read the series that charts need of `runs`, (place, side, run) each. Raises InputError."""
-    return tuple((place, side, run_series(run, store, names)) for place, side, run in runs)
+Sampled = tuple[int, int, Mapping[str, Series]]  # a run's position in the report, that of its side, series
 
 
 def courses(

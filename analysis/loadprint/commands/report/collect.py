@@ -15,11 +15,12 @@ from loadprint.judging import comparability
 from loadprint.metrics import devices
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading import cpusets
+from loadprint.reading.grid import phases
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.reading.sides import Side
 from loadprint.rendering.report_data import Report, RunOf, SideOf, Span
-from loadprint.series import series, spikes
+from loadprint.series import spikes
 from loadprint.tables.table import Table
 
 WHY = {
@@ -40,9 +41,9 @@ def collect(sides: Sequence[Side], reference: str | None) -> Report:
     """Report of a comparison. Raises InputError with the file that cannot be used."""
     store = Store()
     runs = placed(sides)
-    sampled = charts.sample(runs, store)
-    known = iter(sampled)
-    measured = [[gather(run, store, series=next(known)[2]) for run in side.runs] for side in sides]
+    measured = [[gather(run, store) for run in side.runs] for side in sides]
+    every = [run.quantities.series for of_side in measured for run in of_side]
+    sampled = [(place, side, every[place]) for place, side, _ in runs]
     table = compare(sides, reference, measured=measured)
     percentiles, by_type = distributions.latency(runs, len(sides))
     found = assembled(
@@ -116,13 +117,11 @@ def _runs(sides: Sequence[Side], sampled: Sequence[charts.Sampled]) -> tuple[Run
             repeat = run.meta.get("repeat")
             found = known.get(len(runs), ())
             spans = [Span(one.what, one.begin_s, one.end_s, one.throughput_drop) for one in found]
-            phases = [
-                Span(span.name, span.begin_s, span.end_s)
-                for span in series.phases(run)
-                if span.end_s is not None
+            stages = [
+                Span(span.name, span.begin_s, span.end_s) for span in phases(run) if span.end_s is not None
             ]
             repeat = repeat if isinstance(repeat, int) else number
-            runs.append(RunOf(run.id, side, repeat, tuple(phases), tuple(spans)))
+            runs.append(RunOf(run.id, side, repeat, tuple(stages), tuple(spans)))
     return tuple(runs)
 
 

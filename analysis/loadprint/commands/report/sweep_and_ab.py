@@ -8,7 +8,7 @@ from pathlib import Path
 
 from loadprint.commands.ab import show
 from loadprint.commands.operands import MAX_SIDES
-from loadprint.commands.report import charts, distributions
+from loadprint.commands.report import distributions
 from loadprint.commands.report.collect import assembled, placed, with_absent
 from loadprint.commands.report.scaling import scaled
 from loadprint.commands.sweep import cells, sweep_pivots
@@ -18,7 +18,6 @@ from loadprint.reading.recording import open_run, read_object
 from loadprint.reading.sides import Side, side_of
 from loadprint.rendering.report_data import Report
 
-CHARTED = ("load", "cpu.server", "cpu.load", "threads.server", "host", "pressure", "mysql")
 MOST_CHARTED = 6  # sides whose runs are drawn over time; more are unreadable
 
 
@@ -32,11 +31,12 @@ def collect_sweep(path: Path) -> Report:
     # evenly spread where there are many
     chosen = {round(place * (len(sides) - 1) / max(1, count - 1)) for place in range(count)}
     charted = [(place, side, run) for place, side, run in placed(sides) if side in chosen]
+    store = Store()
     report = assembled(
         pivots.title,
         sides,
         [list(cell.runs) for cell in known],
-        charts.sample(charted, Store(), CHARTED),
+        [(place, side, gather(run, store).quantities.series) for place, side, run in charted],
         pivots=pivots,
         percentiles=distributions.latency(charted, len(sides))[0],
         scaled=scaled(swept),
@@ -68,11 +68,11 @@ def collect_experiment(path: Path) -> Report:
     """Report of one experiment. Raises InputError with the file that cannot be used."""
     experiment = show.result(path)
     run = open_run(path)
-    store = Store()
+    measured = gather(run, Store())
     title = experiment.title or experiment.name
     sides = [Side(run.id, title, (run,))]
-    sampled = charts.sample([(0, 0, run)], store)
-    report = assembled(title, sides, [[gather(run, store)]], sampled, ab=experiment)
+    sampled = [(0, 0, measured.quantities.series)]
+    report = assembled(title, sides, [[measured]], sampled, ab=experiment)
     # statements are counted, not the operations of a generator
     report = replace(
         report,
