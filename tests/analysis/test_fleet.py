@@ -20,8 +20,8 @@ from damage import ask
 from loadprint.commands.fleet import dataset, export, fleet_table
 from loadprint.commands.fleet.fleet_pivots import report
 from loadprint.commands.fleet.fleet_table import DEFAULT_METRICS, Fleet, Query, fleet
-from loadprint.commands.fleet.run_rows import METRICS
 from loadprint.errors import InputError
+from loadprint.tables.run_metrics import METRICS
 from reads import known
 from recordings import Host, make_run
 

@@ -46,6 +46,7 @@ def external(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["compare", "{}", "--all"],
         ["report", "{}", "-o", "{}/report.html"],
         ["inspect", "{}/b1-oltp-r1"],
+        ["show", "{}/b1-oltp-r1"],
         ["inspect", "{}/b1-tproc_c-r1", "--format", "json"],
         ["export", "{}", "--to", "{}/fleet"],
         ["check", "{}/b1-oltp-r1"],

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from loadprint.reading.grid import Series, Span, phases
 from loadprint.reading.recording import open_run
+from loadprint.reading.time_series import Series, Span, phases
 from reads import quantities
 from recordings import (
     BOOT,

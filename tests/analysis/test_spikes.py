@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loadprint.reading.grid import Series
+from loadprint.reading.time_series import Series
 from loadprint.series import spikes
 from reads import quantities
 from recordings import Host, Tables, make_run, metrics

@@ -14,7 +14,7 @@ import pytest
 import scipy.stats
 from arch.bootstrap import StationaryBootstrap, optimal_block_length
 from loadprint.commands.qualify.levels import Levels, levels
-from loadprint.reading.grid import Series
+from loadprint.reading.time_series import Series
 from loadprint.rendering import render_json
 from loadprint.series import spikes
 from loadprint.statistics import bootstrap, gaps, stats

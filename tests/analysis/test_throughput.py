@@ -14,9 +14,9 @@ from damage import ask
 from loadprint.__main__ import main
 from loadprint.judging import steady
 from loadprint.metrics.gather import Measured, gather
-from loadprint.reading.grid import Series
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
+from loadprint.reading.time_series import Series
 from loadprint.statistics.bootstrap import bootstrap_noise
 from recordings import FIRST, REALTIME, SECOND, Host, change_rows, make_run, write_table
 

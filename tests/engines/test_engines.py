@@ -17,7 +17,7 @@ import pytest
 from fleets import make_fleet
 from loadprint.commands.fleet import dataset
 from loadprint.commands.fleet.fleet_table import Fleet, Query, fleet
-from loadprint.commands.fleet.run_rows import METRICS
+from loadprint.tables.run_metrics import METRICS
 from pyspark.sql import SparkSession
 
 RUNS = 10_000

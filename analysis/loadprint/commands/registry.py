@@ -12,6 +12,7 @@ from typing import Any
 
 COMMANDS: dict[str, str] = {
     "compare": "compare.compare_command:add_compare",
+    "show": "show.show_command:add_show",
     "inspect": "inspect.inspect_command:add_inspect",
     "stacks": "stacks.stacks_command:add_stacks",
     "report": "report.report_command:add_report",

@@ -16,8 +16,8 @@ from loadprint import numbers
 from loadprint.judging.steady import exempt
 from loadprint.metrics.gather import Measured
 from loadprint.reading import redo_log
-from loadprint.reading.grid import phases
 from loadprint.reading.recording import Run
+from loadprint.reading.time_series import phases
 from loadprint.statistics.trend import Floats
 
 FULL_REDO, FULL_CYCLES = 2.0, 3  # required of a writing workload if its campaign promises nothing

@@ -14,6 +14,7 @@ from loadprint.errors import InputError
 from loadprint.metrics import sources, sources_hardware, sources_limits
 from loadprint.metrics.connection_time import connection_time
 from loadprint.metrics.quantities import Quantities
+from loadprint.metrics.sources import Source
 from loadprint.metrics.sources_ebpf import ebpf, programs, scheduler
 from loadprint.metrics.sources_ledger import ledger
 from loadprint.metrics.sources_mysql import mysql
@@ -24,9 +25,9 @@ from loadprint.metrics.threads import threads
 from loadprint.numbers import brief
 from loadprint.reading.clocks import SAME_CLOCK, Clocks, clocks
 from loadprint.reading.cpusets import cpuset, user_hz
-from loadprint.reading.grid import Series
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import LOAD, Run
+from loadprint.reading.time_series import Series
 from loadprint.reading.window import Window, measure_window
 from loadprint.series.intervals import Intervals
 from loadprint.series.throughput import intervals
@@ -69,9 +70,12 @@ class Measured:
         return self.run.shares_host
 
 
-def gather(run: Run, store: Store, *, brief: bool = False) -> Measured:
+def gather(
+    run: Run, store: Store, *, brief: bool = False, part: tuple[float, float] | None = None
+) -> Measured:
     """Read the quantities of one run; `brief`: only CPU, processes, threads and scheduler, for sweeps.
 
+    `part`: the recorder's are of this part of the measure phase, in seconds from its start.
     Raises InputError with the file that cannot be used.
     """
     out = Quantities()
@@ -82,37 +86,38 @@ def gather(run: Run, store: Store, *, brief: bool = False) -> Measured:
     server_cpus = cpuset(run, "server")
     window, sampled = None, None
     if run.roles:
-        window, sampled = _server_side(run, store, out, server_cpus, brief=brief)
+        window = measure_window(run, run.roles[0], store, part)
+        sampled = _server_side(sources.Source(run, window, store, out), server_cpus, brief=brief)
         if not brief and run.table(run.roles[0], "mysql"):
             spikes(out)
     else:
         out.mark_missing("", NO_RECORDER)  # of all other names
     seconds = out.get("load.seconds")
-    if not brief and seconds:
+    if not brief and seconds and part is None:
         without_probe(run, seconds.rate, out)
     rates = reported.samples("events") if reported and "events" in reported.totals else np.empty(0)
     step = reported.usual if reported else 1.0
     _steadiness(rates, step, out)
     load_cpus = cpuset(run, LOAD)
-    _load_side(run, store, out, load_cpus, window)
+    if LOAD in run.roles:
+        apart = sources.Source(run, measure_window(run, LOAD, store, part), store, out)
+        _load_host(apart, load_cpus)
+    else:
+        _load_side(run, store, out, load_cpus, window)
     return Measured(run, out, server_cpus, load_cpus, window, rates, step, clocks(run, store), sampled)
 
 
-def _server_side(
-    run: Run, store: Store, out: Quantities, cpus: Sequence[int] | None, *, brief: bool
-) -> tuple[Window, Profile | None]:
-    role = run.roles[0]
-    window = measure_window(run, role, store)
+def _server_side(source: Source, cpus: Sequence[int] | None, *, brief: bool) -> Profile | None:
+    run, role, out = source.run, source.window.role, source.out
     out.mark_missing("nic.none", "only lo carried traffic: the connections use a unix socket, or loopback")
     out.mark_missing("disk.none", "no disk of the server was used")
-    source = sources.Source(run, window, store, out)
     sources.cpu(source, "server", cpus, user_hz(run, role))
     sources.process(source, user_hz(run, role))
     threads(source)
     programs(source)
     if brief:
         scheduler(source)
-        return window, None
+        return None
     sources.host(source)
     sources.cpu(source, "host", None, user_hz(run, role))
     sources_hardware.siblings(source, cpus, user_hz(run, role))
@@ -134,23 +139,25 @@ def _server_side(
     samples = profile(source)
     mysql(source)
     ledger(source)
-    return window, samples
+    return samples
+
+
+def _load_host(source: Source, cpus: tuple[int, ...] | None) -> None:
+    """Put the quantities of a load that has a recorder."""
+    sources.cpu(source, LOAD, cpus, user_hz(source.run, LOAD))
+    sources.process(source, user_hz(source.run, LOAD))
+    threads(source)
+    sources_limits.sockets(source, (LOAD,))
 
 
 def _load_side(
     run: Run, store: Store, out: Quantities, cpus: tuple[int, ...] | None, server_window: Window | None
 ) -> None:
-    """Put the quantities of the load; on a shared host they are in the server's tables.
+    """Put the CPU time of a load without a recorder; on a shared host it is in the server's tables.
 
     `server_window` is None if no recorder ran.
     """
-    if LOAD in run.roles:
-        source = sources.Source(run, measure_window(run, LOAD, store), store, out)
-        sources.cpu(source, LOAD, cpus, user_hz(run, LOAD))
-        sources.process(source, user_hz(run, LOAD))
-        threads(source)
-        sources_limits.sockets(source, (LOAD,))
-    elif server_window is None:
+    if server_window is None:
         return
     elif not run.shares_host:
         out.mark_missing(f"cpu.{LOAD}", "no recorder ran on the load's host")

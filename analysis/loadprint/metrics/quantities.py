@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from loadprint.reading.counters import SIZES, Floats, increase, steps
-from loadprint.reading.grid import Series
 from loadprint.reading.histograms import Histogram
+from loadprint.reading.time_series import Series
 
 NOT_KNOWN = "it was not read twice in the window without a restart between"
 STEPS = 3  # values from fewer steps of their source are flagged

@@ -13,9 +13,9 @@ from loadprint.metrics.sources import Source
 from loadprint.reading import redo_log
 from loadprint.reading.columns import MILLISECOND
 from loadprint.reading.counters import Floats, increase
-from loadprint.reading.grid import Series
 from loadprint.reading.mysql_names import AGES, CAPACITY, COUNTERS, GAUGES, PROBE_TRAFFIC, SUMS
 from loadprint.reading.queries import Columns, by_entity, metrics
+from loadprint.reading.time_series import Series
 
 
 def mysql(source: Source) -> None:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from loadprint.errors import InputError
 from loadprint.reading.clocks import align
-from loadprint.reading.grid import Grid, grids
 from loadprint.reading.queries import Store, grouped
 from loadprint.reading.recording import LOAD, Run
+from loadprint.reading.time_series import Grid, grids
 
 # columns of ticks.parquet with the time of a read, in ns
 STAMPS = 'tick::DOUBLE AS tick, start_ns::DOUBLE AS start, end_ns::DOUBLE AS "end"'
@@ -59,16 +59,22 @@ class Window:
         return f"probe {probe}: {reason}" if reason else f"probe {probe} was not recorded"
 
 
-def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure") -> Window:
-    """Window of one role's ticks over a phase. Raises InputError if phase or ticks are missing."""
-    begin, end = _span(run, role, store, phase_name)
+def measure_window(run: Run, role: str, store: Store, part: tuple[float, float] | None = None) -> Window:
+    """Window of one role's ticks over phase `measure`, or over a part of it, in seconds from its start.
+
+    Raises InputError if phase or ticks are missing.
+    """
+    zero, end = _span(run, role, store, "measure")
+    begin = zero
+    if part is not None:
+        begin, end = zero + part[0] * 1e9, zero + part[1] * 1e9
     path = run.path / role / "ticks.parquet"
     described = store.metadata(path)
     rows = store.fetch(path, f"SELECT probe, status, reason, {STAMPS}, missed::DOUBLE AS missed FROM t")
     inside = (rows["start"] >= begin) & (rows["end"] <= end)
     taken = inside & (rows["status"] == "ok")
     if len(set(rows["tick"][taken])) < 2:
-        what = f"fewer than two ticks are inside phase `{phase_name}`"
+        what = "fewer than two ticks are inside phase `measure`"
         raise InputError(path, what, "record a longer phase, or at a shorter interval")
     return Window(
         role=role,
@@ -81,7 +87,7 @@ def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure
         unavailable=_unavailable(described),
         interval_ns=int(described.get("interval_ns", 0)),
         partial=_reasons(rows, taken & (rows["reason"] != None), "reads were incomplete"),  # noqa: E711
-        grids=grids(rows, begin),
+        grids=grids(rows, zero),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 class Pivot:
     """One figure: a cell per row and column, in `unit`; None if there is no value.
 
-    `columns_differ`: the columns are different figures.
+    `columns_differ`: the columns are different figures; `rows_differ`: the rows are.
     """
 
     key: str
@@ -22,6 +22,7 @@ class Pivot:
     cells: tuple[tuple[float | None, ...], ...]
     note: str = ""
     columns_differ: bool = False
+    rows_differ: bool = False
 
 
 @dataclass(frozen=True)

@@ -85,16 +85,11 @@ def written(pivot: Pivot) -> tuple[list[str], list[list[str]]]:
     columns = list(zip(*pivot.cells, strict=True))
     values = [value for row in pivot.cells for value in row]
     places = [_places(column if pivot.columns_differ else values) for column in columns]
-    body = [
-        [
-            name,
-            *(
-                NOTHING if value is None else numbers.number(value, place)
-                for value, place in zip(row, places, strict=True)
-            ),
-        ]
-        for name, row in zip(pivot.rows, pivot.cells, strict=True)
-    ]
+    body = []
+    for name, row in zip(pivot.rows, pivot.cells, strict=True):
+        own = [_places(row)] * len(row) if pivot.rows_differ else places
+        cells = zip(row, own, strict=True)
+        body.append([name, *(NOTHING if each is None else numbers.number(each, at) for each, at in cells)])
     return [pivot.corner, *pivot.columns], body
 
 

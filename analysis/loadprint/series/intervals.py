@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadprint.reading import bounds
-from loadprint.reading.grid import Floats
+from loadprint.reading.time_series import Floats
 
 STATES = ("latency_p95_ms", "backlog", "concurrency")
 SHORT = 0.5  # of the usual length: a late report shortens the next interval; the last can be partial

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.reading.grid import Floats, Series
+from loadprint.reading.time_series import Floats, Series
 from loadprint.statistics import gaps
 
 AGE, CAPACITY, FLUSHED, EVENTS = (

@@ -13,10 +13,10 @@ import ibis.expr.types as ir
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.commands.fleet.run_rows import METRICS
 from loadprint.errors import InputError
 from loadprint.metrics.derived import Metric
 from loadprint.statistics import stats
+from loadprint.tables.run_metrics import METRICS
 
 DEFAULT_BY = ("instance_type", "workload", "side")
 _GROUPABLE = (

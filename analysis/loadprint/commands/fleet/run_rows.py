@@ -1,67 +1,29 @@
 """Builds the lines of a run in a fleet's data set: its facts, and one row with its value in each line.
 
 The judgements `settled` and `client_bound` are stored with the values because a fleet is filtered by them.
-Rows of a disk are of the one with the data, those of an interface of the busiest one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from loadprint.judging import client, steady
-from loadprint.metrics import (
-    costs,
-    derived,
-    derived_cpu,
-    derived_devices,
-    derived_ebpf,
-    derived_hardware,
-    derived_mysql,
-    devices,
-    generated,
-)
-from loadprint.metrics.derived import Metric
 from loadprint.metrics.gather import Measured
 from loadprint.reading.instances import identity, kind
 from loadprint.reading.recording import Run
+from loadprint.tables import run_metrics
 from loadprint.tables.header import kernel
 from loadprint.tables.rows import evaluate
 
-DISK, NIC = "data", "main"  # in the keys of rows, for any device
 TYPES: dict[pa.DataType, str] = {
     pa.int64(): "block threads oddities",
     pa.float64(): "rate_asked value",
     pa.bool_(): "settled client_bound",
     pa.timestamp("us", tz="UTC"): "time",
-}
-_SCOPE = costs.CostScope(DISK, NIC, host_switches=False)
-METRICS: dict[str, Metric] = {
-    metric.key: metric
-    for metric in (
-        *derived.THROUGHPUT,
-        *generated.NEW_ORDER_ROWS,
-        *generated.OPEN_LOOP,
-        *derived.STEADINESS,
-        *derived.LATENCY,
-        *derived_cpu.cpu_metrics("server"),
-        *derived_hardware.PROCESSOR,
-        *derived_cpu.cpu_metrics("load"),
-        *(metric.of(DISK) for metric in (*derived_devices.DISK, *derived_ebpf.DISK)),
-        *(metric.of(NIC) for metric in derived_devices.NETWORK),
-        *derived.KERNEL,
-        *derived_ebpf.EBPF,
-        *derived_hardware.LIMITS,
-        *derived_mysql.MYSQL,
-        *costs.cost_metrics(costs.OPERATION, _SCOPE),
-        *costs.cost_metrics(costs.STATEMENTS[0], _SCOPE),
-        *costs.cost_metrics(costs.COMMITS[0], _SCOPE),
-        *generated.PROTOCOL_ROWS,
-    )
 }
 
 
@@ -75,22 +37,10 @@ def table(lines: Sequence[Mapping[str, Any]]) -> pa.Table:
 def run_rows(key: str, measured: Measured) -> Iterator[dict[str, Any]]:
     """Yield a line for each row that the run measured; missing facts are None."""
     facts = _facts(key, measured)
-    disks, nics = devices.disks([[measured]]), devices.interfaces([[measured]])
-    names = {
-        f"disk.{DISK}.": f"disk.{disks[0].name if disks else 'none'}.",
-        f"nic.{NIC}.": f"nic.{next((nic.name for nic in nics if nic.name != 'lo'), 'none')}.",
-    }
-    for metric in METRICS.values():
-        value, _ = evaluate(_of_devices(metric, names), measured)
+    for _, metric in run_metrics.of_run(measured):
+        value, _ = evaluate(metric, measured)
         if value is not None:
             yield {**facts, "row": metric.key, "unit": metric.unit, "value": value}
-
-
-def _of_devices(metric: Metric, names: Mapping[str, str]) -> Metric:
-    needs = metric.needs
-    for general, own in names.items():
-        needs = tuple(need.replace(general, own) for need in needs)
-    return replace(metric, needs=needs)
 
 
 def _facts(key: str, measured: Measured) -> dict[str, Any]:

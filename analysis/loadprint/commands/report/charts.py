@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadprint.metrics.devices import Device
-from loadprint.reading.grid import Series
+from loadprint.reading.time_series import Series
 from loadprint.rendering.report_data import Course, Line
 
 KB, MIB = 1024.0, 1048576.0  # bytes: kB as sar prints it, and as the table does

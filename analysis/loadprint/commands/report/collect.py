@@ -15,10 +15,10 @@ from loadprint.judging import comparability
 from loadprint.metrics import devices
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading import cpusets
-from loadprint.reading.grid import phases
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.reading.sides import Side
+from loadprint.reading.time_series import phases
 from loadprint.rendering.report_data import Report, RunOf, SideOf, Span
 from loadprint.series import spikes
 from loadprint.tables.table import Table

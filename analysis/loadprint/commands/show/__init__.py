@@ -1,0 +1,1 @@
+"""`loadprint show`: one run as a table, with its course over time."""

@@ -1,0 +1,127 @@
+"""Computes the table of one run: each row's mean in the window, its p95 and maximum over time.
+
+A row has a course if all that it is computed from was read in every interval: the same formula is applied to
+each interval. Rates are also divided by the server's CPU time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadprint.errors import InputError
+from loadprint.metrics.derived import Metric
+from loadprint.metrics.gather import Measured, gather
+from loadprint.metrics.quantities import Quantities
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import Run
+from loadprint.reading.sides import single
+from loadprint.reading.time_series import Floats, Series
+from loadprint.rendering.pivot import Pivot, Report
+from loadprint.tables import run_metrics
+from loadprint.tables.rows import evaluate
+from loadprint.tables.title import description, title
+
+COLUMNS = ("mean", "p95", "max", "per CPU-s")
+WHOLE = ("load.", "latency.", "type.", "details.", "status.", "connections.")
+SHORT = 1e-3  # s
+OF_WHOLE = "it was counted only over the whole measure phase"
+RATES = {"1/s", "B/s"}
+NOTE = (
+    "p95 and max: over the intervals of the recorder, or of the generator; per CPU-s: of the server process"
+)
+
+
+def report(path: Path, begin: float | None, end: float | None, *, everything: bool = False) -> Report:
+    """Return the table of a run directory, or of the part from `begin` to `end` seconds of its window.
+
+    Raises InputError if the recording cannot be used or has no such part.
+    """
+    side = single(path)
+    (run,) = side.runs
+    whole = (0.0, _length(run))
+    part = (begin or 0.0, whole[1] if end is None else end)
+    if not 0 <= part[0] < part[1] <= whole[1]:
+        what = f"is not a part of a measure phase of {whole[1]:.1f} s"
+        raise InputError(f"--from {part[0]:g} --to {part[1]:g}", what, "give seconds from its start")
+    measured = gather(run, Store(), part=None if part == whole else part)
+    if part != whole:
+        _replace_totals(measured.quantities, part)
+    facts = [
+        ("run", title([[measured]])),
+        ("side", description(side, [measured], is_reference=False)),
+    ]
+    return Report(run.id, tuple(facts), tuple(_pivots(measured, part, everything=everything)), (NOTE,))
+
+
+def _length(run: Run) -> float:
+    """Seconds of the measure phase; infinite without a load, or an end."""
+    measure = run.phase("measure")
+    ended = measure is not None and measure.end_ns is not None
+    return (measure.end_ns - measure.begin_ns) / 1e9 if measure and measure.end_ns and ended else math.inf
+
+
+def _replace_totals(out: Quantities, part: tuple[float, float]) -> None:
+    """Replace what was counted over the whole phase by the generator's intervals inside a part of it."""
+    for name in [name for name in out.values if name.startswith(WHOLE)]:
+        del out.values[name]
+    out.missing |= dict.fromkeys(WHOLE, OF_WHOLE)
+    for name, series in out.series.items():
+        if name.startswith("load."):
+            inside = _inside(series, part) & np.isfinite(series.values)
+            lengths = 2 * np.broadcast_to(series.half, series.values.shape)[inside]
+            if (seconds := float(lengths.sum())) > 0:
+                out.put(name, math.fsum(series.values[inside] * lengths) / seconds)
+
+
+def _pivots(measured: Measured, part: tuple[float, float], *, everything: bool) -> Iterator[Pivot]:
+    sections: dict[str, list[tuple[Metric, tuple[float | None, ...]]]] = {}
+    for section, metric in run_metrics.of_run(measured):
+        value, _ = evaluate(metric, measured)
+        wanted = everything or metric.view in {"always", "measured"} or (metric.view == "nonzero" and value)
+        if value is not None and wanted:
+            figures = (value, *_over_time(metric, measured, part), _per_cpu_second(metric, value, measured))
+            sections.setdefault(section, []).append((metric, figures))
+    for section, rows in sections.items():
+        names = tuple(f"{metric.label} {metric.shown}".strip() for metric, _ in rows)
+        cells = tuple(
+            tuple(None if figure is None else figure * metric.factor for figure in figures)
+            for metric, figures in rows
+        )
+        key = section.lower().replace(" ", "_")
+        yield Pivot(key, section, "", "", names, COLUMNS, cells, rows_differ=True)
+
+
+def _over_time(
+    metric: Metric, measured: Measured, part: tuple[float, float]
+) -> tuple[float | None, float | None]:
+    """p95 and maximum of the row's value in the intervals of the window; None without a course."""
+    q, courses = measured.quantities, []
+    for name in metric.needs:
+        if name.endswith(".cores") and (cores := q.get(name)):
+            courses.append(np.array(cores.rate))
+        elif name in q.series:
+            courses.append(q.series[name].values[_inside(q.series[name], part)])
+        else:
+            return None, None
+    if len({len(each) for each in courses if each.ndim}) != 1:
+        return None, None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values: Floats = np.asarray(metric.compute(*courses), dtype=np.float64)
+    known = values[np.isfinite(values)]
+    return (float(np.quantile(known, 0.95)), float(known.max())) if len(known) > 1 else (None, None)
+
+
+def _inside(series: Series, part: tuple[float, float]) -> NDArray[np.bool_]:
+    """The intervals or readings that are entirely in a part of the measure phase, to a millisecond."""
+    begin, end = series.seconds - series.half, series.seconds + series.half
+    return (begin >= part[0] - SHORT) & (end <= part[1] + SHORT)
+
+
+def _per_cpu_second(metric: Metric, value: float, measured: Measured) -> float | None:
+    cpu = measured.quantities.get("process.server.cpu")
+    return value / cpu.rate if cpu and cpu.rate > 0 and metric.unit in RATES else None
