@@ -99,6 +99,11 @@ def rows(sql: str) -> list[Any]:
     return duckdb.execute(sql).fetchall()
 
 
+def reasons(runs: Path) -> str:
+    """The newest execution's table with the reasons for trust and the facts."""
+    return printed(LOADPRINT, "compare", newest(runs), "--verbose")
+
+
 def table_rows(runs: Path) -> dict[str, list[Any]]:
     """The values of all rows of the newest execution's table, by side; None where there is none."""
     groups = json.loads(printed(LOADPRINT, "compare", newest(runs), "--all", "--format", "json"))["groups"]
