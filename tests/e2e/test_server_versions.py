@@ -81,8 +81,8 @@ def findings(run: Path) -> Mapping[str, str]:
     reported = json.loads(done.stdout)["findings"]
     has = read(run / "load/server.json")["variables"]
     for each in reported:
-        assert set(VARIABLE.findall(each["mend"] + each["evidence"])) <= set(has), each
-    return {each["id"]: each["mend"] for each in reported}
+        assert set(VARIABLE.findall(each["fix"] + each["evidence"])) <= set(has), each
+    return {each["id"]: each["fix"] for each in reported}
 
 
 @pytest.mark.parametrize("side", EXPECTED)

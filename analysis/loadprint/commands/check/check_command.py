@@ -12,7 +12,7 @@ from loadprint.errors import InputError
 
 EXAMPLES = """Without a path, `check` reads this host through loadprint-collect.
 
-exit status: 0 no finding ruins results, 1 a finding ruins results, 2 unusable input
+exit status: 0 no error, 1 an error, 2 unusable input
 
 examples:
   loadprint check
@@ -65,7 +65,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the report. Returns 1 if a finding ruins results."""
+    """Print the report. Returns 1 if a finding is an error."""
     from loadprint.commands.check import check_text, subject_sources
     from loadprint.commands.check.check_report import judge
 
@@ -93,4 +93,4 @@ def run(arguments: argparse.Namespace) -> int:
     report = judge(subjects)
     render = check_text.as_json if arguments.format == "json" else check_text.text
     options.write(render(report), arguments.output)
-    return 1 if report.ruined else 0
+    return 1 if report.failed else 0

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from loadprint.commands.check import rules_host, rules_server, rules_storage
 from loadprint.commands.check.subject import Subject, Unknown
 
-SEVERITIES = ("ruins", "distorts", "note")
+SEVERITIES = ("error", "warning", "info")
 CONDITIONS = {**vars(rules_host), **vars(rules_storage), **vars(rules_server)}
 
 
@@ -66,8 +66,8 @@ class Report:
     passed: tuple[str, ...]
 
     @property
-    def ruined(self) -> bool:
-        """Whether a finding ruins the results."""
+    def failed(self) -> bool:
+        """Whether a finding is an error."""
         return any(finding.severity == SEVERITIES[0] for finding in self.findings)
 
 

@@ -62,15 +62,11 @@ def _named(names: tuple[str, ...]) -> str:
 def as_json(report: Report) -> str:
     """Return the JSON object that docs/recording-format.md describes."""
     document = {
-        "format_version": 1,
+        "format_version": 2,
         "subjects": report.subjects,
-        "ruined": report.ruined,
-        # `mend` is the name of the fix in version 1 of this format
-        "findings": [
-            {"mend" if name == "fix" else name: value for name, value in vars(finding).items()}
-            for finding in report.findings
-        ],
+        "failed": report.failed,
+        "findings": [vars(finding) for finding in report.findings],
         "unknown": [{"id": rule, "why": why} for rule, why in report.unknown],
-        "well": report.passed,
+        "passed": report.passed,
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
