@@ -410,10 +410,11 @@ def test_many_misprints_and_many_fits_are_limited(tmp_path: Path) -> None:
 
 # ends the command as soon as it opens a file of the imported run
 TERMINATED = """
-import os, sys
+import os, signal, sys
 from loadprint.__main__ import main
 
 number = int(sys.argv.pop(1))
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a command in the background ignores it
 
 def ended(event, arguments):
     global number

@@ -41,7 +41,7 @@ def resolve(words: Sequence[str], *, minimum: int = 2) -> tuple[list[Side], str 
         raise InputError(
             " ".join(words),
             "one side, two or more needed",
-            "`loadprint report` writes a page of one side, `loadprint inspect` prints the contents of a run",
+            "`loadprint show` prints a run, `loadprint report` writes a page of one side",
         )
     return _distinct(sides), declared
 
