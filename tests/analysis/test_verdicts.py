@@ -198,7 +198,7 @@ def test_verdicts_of_two_sides(tmp_path: Path) -> None:
     keys = ["comparable", "client-bound", "pinned", "overhead", "disturbed"]
     assert [each.key for each in result] == keys
     text = "r 4.0 % of the server's CPU time stolen"
-    assert result[-1] == Verdict("disturbed", "1 of 2 runs", text)
+    assert result[-1] == Verdict("disturbed", "1 of 2 runs", text, "1 of 2")
 
 
 VIRTIO = {

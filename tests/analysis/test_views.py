@@ -21,7 +21,7 @@ from loadprint.tables import views
 from loadprint.tables.rows import NO_DEVICE
 from loadprint.tables.table import Table
 from reads import known, table_of
-from recordings import Host, change_json, change_rows, make_execution, make_run, write_manifest
+from recordings import Host, change_column, change_json, change_rows, make_execution, make_run, write_manifest
 
 LABEL = 32
 
@@ -255,3 +255,15 @@ def test_the_reasons_are_printed_on_request(tmp_path: Path) -> None:
         assert [line in text for text in (brief, verbose, everything)] == [False, True, True]
     assert len(brief.splitlines()) <= 40
     assert len(brief.splitlines()) < len(verbose.splitlines()) < len(everything.splitlines())
+
+
+def test_a_warning_of_several_runs_of_a_side_is_printed_once(tmp_path: Path) -> None:
+    execution = make_execution(tmp_path / "x", {"a": [oltp()] * 3, "b": [oltp()] * 3}, "a")
+    for number, run in enumerate(sorted(execution.glob("*-a-*")), start=1):
+        reason = f"not read: {number} cells"
+        change_column(run / "server/ticks.parquet", "reason", lambda row, why=reason: why)
+        write_manifest(run)
+    found = [text for text in table_of(execution).warnings if "probe disk" in text]
+    assert len(found) == 1
+    assert found[0].startswith("a b1-a-r1: ")
+    assert found[0].endswith("; alike in 2 more runs")

@@ -84,7 +84,8 @@ def test_a_step_of_the_clock_changes_no_rate_and_is_reported(finished: Finished)
         result = read(run / "load/result.json")
         assert rate == pytest.approx(result["events"] / result["seconds"], rel=0.05)
     assert all(0 < value <= 100 for value in finished.values("cpu_server_utilisation"))
-    assert re.search(rf"machine's clock was set by \+{STEP_S}(\.\d)? s during b1-", finished.output)
+    reasons = campaigns.reasons(finished.campaign.runs)
+    assert re.search(rf"machine's clock was set by \+{STEP_S}(\.\d)? s during b1-", reasons)
 
 
 def test_the_rows_of_the_nvme_disk(finished: Finished) -> None:
@@ -119,7 +120,7 @@ def test_the_placement_is_by_socket(finished: Finished) -> None:
         nodes = placement["server"]["memory"]["nodes"]
         # pages of files that another process read first may be on its node
         assert nodes["0"] > 0.9 * sum(nodes.values()), nodes
-    assert re.search(r"server [\d.]+ % on node 0", finished.output)
+    assert re.search(r"server [\d.]+ % on node 0", campaigns.reasons(finished.campaign.runs))
 
 
 def test_nothing_is_left_on_the_host(finished: Finished) -> None:

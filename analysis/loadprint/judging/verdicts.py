@@ -89,7 +89,8 @@ def _disturbed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]], sh
             reasons[place] = texts
     if reasons:
         every = [text for texts in reasons.values() for text in texts]
-        return Verdict("disturbed", f"{len(reasons)} of {len(places)} runs", "; ".join(every))
+        count = f"{len(reasons)} of {len(places)}"
+        return Verdict("disturbed", f"{count} runs", "; ".join(every), count)
     watched = len(shifts)
     if watched:
         of = "" if watched == len(places) else f" of {len(places)}"

@@ -15,7 +15,7 @@ from loadprint.metrics.costs import unit_name
 from loadprint.tables.table import Group, Row, Sentence, Table, Versus
 
 NAMED = 5
-BRIEF = 3  # terms in one line
+BRIEF = 2  # terms in one line
 LEAST = 0.02  # of the difference, for a row to be named
 ROUNDING = 1e-6  # of a value, or of the row's unit
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +11,7 @@ from loadprint.judging.effective import Server
 from loadprint.metrics.gather import Measured
 from loadprint.reading.sides import Side
 
+NOISE = re.compile(r"\((R|TM)\)|\b(Processor|CPU)\b|@.*")  # in a processor's name
 SEPARATOR = " · "
 PAGE = "report.html"  # of an execution
 
@@ -59,7 +61,7 @@ def _host(fingerprint: dict[str, Any]) -> str:
     release = str(kernel.get("release") if isinstance(kernel, dict) else kernel or "")
     count = len(cpus.get("list") or cpus.get("cpus") or [])
     parts = (
-        str(cpus.get("model") or ""),
+        " ".join(NOISE.sub("", str(cpus.get("model") or "")).split()),
         f"{count} CPU{'s' if count > 1 else ''}" if count else "",
         "virtual" if (fingerprint.get("virtualisation") or {}).get("guest") is True else "",
         f"Linux {'.'.join(release.split('.')[:2])}" if release else "",

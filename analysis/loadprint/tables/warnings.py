@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from loadprint.judging import steady
 from loadprint.metrics.gather import Measured
 from loadprint.reading.sides import Side
+
+NUMBER = re.compile(r"\d[\d.,]*")
 
 
 def warnings(
@@ -19,8 +22,13 @@ def warnings(
     """All warnings, side by side; `cold` and `unsettled` are those of warm.py and steady.py."""
     for side, runs, *checks in zip(sides, measured, cold, unsettled, strict=True):
         yield from (text for text in (*checks, steady.transient(side.name, runs)) if text)
+        alike: dict[str, list[str]] = {}
         for run in runs:
-            yield from (f"{side.name} {run.run.id}: {text}" for text in _irregularities(run))
+            for text in _irregularities(run):
+                alike.setdefault(NUMBER.sub("#", text), []).append(f"{side.name} {run.run.id}: {text}")
+        for first, *others in alike.values():
+            more = f"{len(others)} more run{'s' if len(others) > 1 else ''}"
+            yield f"{first}; alike in {more}" if others else first
     yield from _repeated(sides)
 
 
