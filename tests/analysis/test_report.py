@@ -166,6 +166,14 @@ def test_one_side_of_an_execution_has_all_its_repeats(execution: Path) -> None:
     assert "facts differ." not in page(report)
 
 
+def test_a_row_that_no_side_measured_is_no_headline(report: Report) -> None:
+    assert report.table is not None
+    rows = [row for group in table_section.tabled(report.table)["groups"] for row in group["rows"]]
+    kinds = [(row["label"], row["kind"]) for row in rows]
+    assert ("NOPM", "further") in kinds
+    assert ("client statements", "headline") in kinds
+
+
 def test_charts_and_table_count_in_the_same_units(report: Report) -> None:
     table = report.table
     assert table is not None

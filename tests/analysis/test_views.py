@@ -8,6 +8,8 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from conftest import insert, oltp
 from damage import ask
@@ -21,7 +23,7 @@ from loadprint.tables import views
 from loadprint.tables.rows import NO_DEVICE
 from loadprint.tables.table import Table
 from reads import known, table_of
-from recordings import Host, change_column, change_json, change_rows, make_execution, make_run, write_manifest
+from recordings import Host, change_json, change_rows, make_execution, make_run, write_manifest
 
 LABEL = 32
 
@@ -261,7 +263,9 @@ def test_a_warning_of_several_runs_of_a_side_is_printed_once(tmp_path: Path) -> 
     execution = make_execution(tmp_path / "x", {"a": [oltp()] * 3, "b": [oltp()] * 3}, "a")
     for number, run in enumerate(sorted(execution.glob("*-a-*")), start=1):
         reason = f"not read: {number} cells"
-        change_column(run / "server/ticks.parquet", "reason", lambda row, why=reason: why)
+        path = run / "server/ticks.parquet"
+        rows = [row | {"reason": reason} for row in pq.read_table(path).to_pylist()]
+        pq.write_table(pa.Table.from_pylist(rows, pq.read_schema(path)), path)
         write_manifest(run)
     found = [text for text in table_of(execution).warnings if "probe disk" in text]
     assert len(found) == 1

@@ -74,7 +74,9 @@ def findings(table: Table) -> list[dict[str, Any]]:
 def _kind(row: Row, usual: set[str]) -> str:
     if row.view == "usual":
         return "sum"
-    return "headline" if row.headline else "usual" if row.key in usual else "further"
+    if row.key not in usual:
+        return "further"
+    return "headline" if row.headline else "usual"
 
 
 def _row(row: Row, compared: Sequence[int], scale: float, kind: str, footnotes: Footnotes) -> dict[str, Any]:
