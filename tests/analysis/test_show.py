@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import oltp
 from damage import ask
+from every_table import complete_host
 from reads import known, quantities
 from recordings import Host, change_column, make_run
 
@@ -86,3 +87,29 @@ def test_every_format_has_every_row(tmp_path: Path) -> None:
     assert len(csv.splitlines()) == 1 + 4 * len(cells(run))
     assert len(cells(run, "--all")) > len(cells(run))
     assert "| %usr % |" in ask("show", run, "--format", "markdown").out
+
+
+def test_what_is_of_the_whole_phase_only_is_not_in_a_part(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", complete_host(seconds=60))
+    whole, part = cells(run, "--all"), cells(run, "--all", "--from", 10, "--to", 50)
+    assert "Inside MySQL: flush burst, p99 / median" in whole
+    assert [name for name in part if "burst" in name or "latency p99 ms" in name] == []
+    assert {name for name in part if name.startswith("Inside MySQL")} < set(whole)
+    # states have a course too
+    assert None not in whole["Inside MySQL: threads running (mean)"][:3]
+
+
+def test_no_course_mixes_seconds_of_the_generator_and_of_the_recorder() -> None:
+    """Costs are of both: their seconds begin at different times."""
+    for words in ((), ("--from", 0, "--to", 9.5)):
+        _, high, most, _ = cells(KEPT, "--all", *words)["Cost per operation: server CPU µs"]
+        assert (high, most) == (None, None)
+
+
+def test_a_counter_that_restarted_is_a_warning(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", Host(seconds=20))
+    change_column(
+        run / "server/disk.parquet", "reads", lambda row: row["reads"] if row["tick"] < 9 else row["tick"]
+    )
+    shown = json.loads(ask("show", run, "--format", "json").out)
+    assert any("disk.vda.reads was reset 1x" in text for text in shown["warnings"])

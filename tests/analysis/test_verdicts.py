@@ -1,4 +1,4 @@
-"""The lines at the head of a table: was the load the limit, who strayed, what the observer took."""
+"""The verdicts on trust: was the load the limit, did threads stay on their CPUs, what the recorder cost."""
 
 from __future__ import annotations
 

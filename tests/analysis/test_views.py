@@ -224,12 +224,46 @@ def test_the_first_screen_has_the_published_rows_and_the_whole_host_where_a_side
     assert "switches_host" in [row.key for row in views.first(table_of(*runs)).rows]
 
 
-def test_the_first_screen_shows_the_loopback_interface_only_if_there_is_no_other(tmp_path: Path) -> None:
-    traffic = {"rx_bytes": 50_000, "tx_bytes": 50_000}
-    for name, nics in (("both", {"veth0": traffic, "lo": traffic}), ("lo", {"lo": traffic})):
+def test_the_first_screen_has_the_interface_of_the_load(tmp_path: Path) -> None:
+    """The loopback interface only if another one carried nothing but background traffic."""
+    some = {"rx_bytes": 50_000, "tx_bytes": 50_000}
+    cases = {
+        "veth0": {"veth0": some, "lo": some},
+        "lo": {"veth0": {"rx_bytes": 500, "tx_bytes": 400}, "lo": some},
+    }
+    for name, nics in cases.items():
         paths = [make_run(tmp_path / f"{name}{k}", replace(oltp(), nics=nics)) for k in (0, 1)]
         rows = [row.key for row in views.first(table_of(*paths)).rows if row.key.startswith("nic_")]
-        assert rows == [f"nic_{'veth0' if name == 'both' else 'lo'}_{way}" for way in ("rx", "tx")]
+        assert rows == [f"nic_{name}_{way}" for way in ("rx", "tx")]
+
+
+def test_the_first_screen_has_the_rows_of_one_disk_even_if_it_was_idle(tmp_path: Path) -> None:
+    """Nothing of another disk fills the n/a of the one with the data."""
+    busy = oltp().disks["vda"]
+    disks = {"vda": {"reads": 0}, "sda": busy}
+    rows = views.first(table_of(*(make_run(tmp_path / k, replace(oltp(), disks=disks)) for k in "ab"))).rows
+    assert [row.key for row in rows if row.key.startswith("disk_")] == [
+        "disk_vda_read_kb",
+        "disk_vda_write_kb",
+    ]
+
+
+def test_a_row_that_all_sides_have_is_shown_before_one_that_some_have(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / name, oltp()) for name in ("a", "b")]
+    change_rows(runs[1] / "server/ticks.parquet", lambda row: None if row["probe"] == "threads" else row)
+    keys = [row.key for row in views.first(table_of(*runs)).rows]
+    assert "switches_host" in keys
+    assert "switches_server" not in keys
+
+
+def test_sides_of_two_executions_have_their_own_dates(tmp_path: Path) -> None:
+    runs = [
+        make_run(tmp_path / name / "run", oltp(), started_realtime_ns=at * 10**18)
+        for name, at in (("x", 1), ("y", 2))
+    ]
+    text = render_text.render(views.first(table_of(*runs)))
+    assert "1 run, 2001-09-09 01:46 UTC" in text
+    assert "1 run, 2033-05-18 03:33 UTC" in text
 
 
 def test_the_first_screen_has_six_notes_at_most_and_numbers_no_other(table: Table) -> None:
@@ -261,8 +295,8 @@ def test_the_reasons_are_printed_on_request(tmp_path: Path) -> None:
 
 def test_a_warning_of_several_runs_of_a_side_is_printed_once(tmp_path: Path) -> None:
     execution = make_execution(tmp_path / "x", {"a": [oltp()] * 3, "b": [oltp()] * 3}, "a")
-    for number, run in enumerate(sorted(execution.glob("*-a-*")), start=1):
-        reason = f"not read: {number} cells"
+    reason = "not read: 3 cells"
+    for run in sorted(execution.glob("*-a-*")):
         path = run / "server/ticks.parquet"
         rows = [row | {"reason": reason} for row in pq.read_table(path).to_pylist()]
         pq.write_table(pa.Table.from_pylist(rows, pq.read_schema(path)), path)

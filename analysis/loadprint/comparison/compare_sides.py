@@ -72,8 +72,14 @@ def compare(
         *header.unused_ceilings(limits, rows),
         *header.noise(names, noises),
     )
+    executions = len({run.run.path.resolve().parent for run in everyone})
     heads = tuple(
-        _head(side, runs, shifts, trend, each, column, is_reference=side.name == reference)
+        replace(
+            _head(side, runs, shifts, trend, each, column),
+            description=title.description(
+                side, runs, is_reference=side.name == reference, is_apart=executions > 1
+            ),
+        )
         for side, runs, trend, each, column in zip(sides, measured, trends, noises, columns, strict=True)
     )
     table = Table(
@@ -87,7 +93,7 @@ def compare(
         method=method(columns, reference, rows, planned, noise),
         plans=planned,
         title=title.title(measured),
-        legend=legend(columns),
+        legend=legend(columns, reference),
         page=title.page(sides, measured),
     )
     return replace(table, sentences=sentences(table))
@@ -109,8 +115,6 @@ def _head(  # noqa: PLR0913, PLR0917
     trend: Trend | None,
     noise: float | None,
     column: Column,
-    *,
-    is_reference: bool,
 ) -> SideHead:
     canaries = tuple(shift for run in runs for shift in shifts.get(run.run.path.resolve(), ()))
     return SideHead(
@@ -124,5 +128,4 @@ def _head(  # noqa: PLR0913, PLR0917
         noise,
         column.client_bound,
         trend,
-        title.description(side, runs, is_reference=is_reference),
     )

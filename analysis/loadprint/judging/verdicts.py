@@ -66,7 +66,9 @@ def _overhead(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> 
     texts += dict.fromkeys(each.reads for each in overheads if each.reads)
     texts += dict.fromkeys(each.where for each in overheads if each.where)
     shares = [each.share for each in overheads if each.share is not None]
-    short = f"{100 * max(shares):.1f} %" if len(shares) == len(overheads) else "not measured"
+    size = f"{100 * max(shares):.1f} %" if shares else ""
+    doubt = "" if answer == "small" else "not measured" if answer == "inconclusive" else answer
+    short = f"{size} ({doubt})" if size and doubt else size or doubt
     return Verdict("overhead", answer, "; ".join(texts), short)
 
 

@@ -87,8 +87,9 @@ def gather(
     window, sampled = None, None
     if run.roles:
         window = measure_window(run, run.roles[0], store, part)
-        sampled = _server_side(sources.Source(run, window, store, out), server_cpus, brief=brief)
-        if not brief and run.table(run.roles[0], "mysql"):
+        source = sources.Source(run, window, store, out, brief)
+        sampled = _server_side(source, server_cpus, of_whole=part is None)
+        if not brief and part is None and run.table(run.roles[0], "mysql"):
             spikes(out)
     else:
         out.mark_missing("", NO_RECORDER)  # of all other names
@@ -100,14 +101,14 @@ def gather(
     _steadiness(rates, step, out)
     load_cpus = cpuset(run, LOAD)
     if LOAD in run.roles:
-        apart = sources.Source(run, measure_window(run, LOAD, store, part), store, out)
+        apart = sources.Source(run, measure_window(run, LOAD, store, part), store, out, brief)
         _load_host(apart, load_cpus)
     else:
         _load_side(run, store, out, load_cpus, window)
     return Measured(run, out, server_cpus, load_cpus, window, rates, step, clocks(run, store), sampled)
 
 
-def _server_side(source: Source, cpus: Sequence[int] | None, *, brief: bool) -> Profile | None:
+def _server_side(source: Source, cpus: Sequence[int] | None, *, of_whole: bool) -> Profile | None:
     run, role, out = source.run, source.window.role, source.out
     out.mark_missing("nic.none", "only lo carried traffic: the connections use a unix socket, or loopback")
     out.mark_missing("disk.none", "no disk of the server was used")
@@ -115,7 +116,7 @@ def _server_side(source: Source, cpus: Sequence[int] | None, *, brief: bool) -> 
     sources.process(source, user_hz(run, role))
     threads(source)
     programs(source)
-    if brief:
+    if source.brief:
         scheduler(source)
         return None
     sources.host(source)
@@ -138,7 +139,8 @@ def _server_side(source: Source, cpus: Sequence[int] | None, *, brief: bool) -> 
     ebpf(source)
     samples = profile(source)
     mysql(source)
-    ledger(source)
+    if of_whole:  # a part of the phase has no latency
+        ledger(source)
     return samples
 
 

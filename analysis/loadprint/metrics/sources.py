@@ -58,12 +58,16 @@ SERVER_RESTARTED = (
 
 @dataclass(frozen=True)
 class Source:
-    """The run and window that a probe's table is read from, and the quantities it is added to."""
+    """The run and window that a probe's table is read from, and the quantities it is added to.
+
+    `brief`: without series.
+    """
 
     run: Run
     window: Window
     store: Store
     out: Quantities
+    brief: bool = False
 
     def rows(self, probe: str, query: str, *, whole: bool = False) -> Columns | None:
         """Rows of a SELECT from a probe's table `t`, inside the window, by tick; None without a table.
@@ -73,14 +77,14 @@ class Source:
         path = self.run.table(self.window.role, probe)
         if path is None or probe not in self.window.middle_ns:
             return None
-        between = None if whole else self.window.ends(probe)
+        between = None if whole and not self.brief else self.window.ends(probe)
         return self.store.fetch(path, f"{query} ORDER BY tick", between=between)
 
     def inside(self, probe: str, rows: Columns) -> Columns:
         """Those rows of all ticks that are inside the window."""
         first, last = self.window.ends(probe)
-        chosen = (rows["tick"] >= first) & (rows["tick"] <= last)
-        return {name: values[chosen] for name, values in rows.items()}
+        begin, end = np.searchsorted(rows["tick"], first), np.searchsorted(rows["tick"], last, side="right")
+        return {name: values[begin:end] for name, values in rows.items()}
 
     def seconds(self, probe: str, ticks: Floats) -> float:
         """Seconds between the reads of the first and the last of `ticks`."""
@@ -100,6 +104,8 @@ class Source:
 
     def course(self, column: str, name: str, readings: Floats, ticks: Floats, unit: float) -> None:
         """Add the series of a counter; `readings` at `ticks` as in `Grid.counter`."""
+        if self.brief:
+            return
         probe, _, column = column.partition(".")
         size = size_of(self._described(probe, column))
         self.out.add_series(name, self.window.grids[probe].counter(ticks, readings, unit, size))
@@ -133,7 +139,8 @@ class Source:
 def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> None:
     """CPU time of a set of CPUs (None: the whole host) as `cpu.<side>.<field>`, in cores."""
     parts = []
-    for some in at_once(cpus, len(source.window.middle_ns.get("cpu", ()))):
+    grid = source.window.grids.get("cpu")
+    for some in at_once(cpus, len(grid.ticks) if grid else 0):
         query = f"SELECT tick, cpu, {listed(doubles(CPU_FIELDS))} FROM t WHERE cpu IN {among(some)}"
         rows = source.rows("cpu", query, whole=True)
         inside = source.inside("cpu", rows) if rows is not None else {}
@@ -335,9 +342,9 @@ def process(source: Source, hz: float) -> None:
 
 def _process_series(source: Source, rows: Columns, units: Mapping[str, float]) -> None:
     """CPU time, I/O and resident memory of each role's processes together."""
-    grid, page = source.window.grids.get("process"), page_size(source.run, source.window.role)
-    if grid is None:
+    if source.brief:
         return
+    grid, page = source.window.grids["process"], page_size(source.run, source.window.role)
     entity = ["role", "pid", *(["starttime"] if source.has("process", "starttime") else [])]
     courses = source.rows("process", summed_rises(tuple(units), entity, born_at_zero=False), whole=True)
     for role, series in by_entity(courses, "role") if courses is not None else ():
@@ -346,8 +353,9 @@ def _process_series(source: Source, rows: Columns, units: Mapping[str, float]) -
         times = [source.out.series.get(f"process.{role}.{name}") for name in ("utime", "stime")]
         source.out.sum_series(f"process.{role}.cpu", times)
     for role, series in by_entity(rows, "role"):
-        ticks, at = np.unique(series["tick"], return_inverse=True)
-        resident: Floats = np.bincount(at, weights=series["rss"]).astype(np.float64)
+        known = ~np.isnan(series["rss"])
+        ticks, at = np.unique(series["tick"][known], return_inverse=True)
+        resident: Floats = np.bincount(at, weights=series["rss"][known]).astype(np.float64)
         source.out.add_series(f"process.{role}.rss", grid.gauge(ticks, resident * page))
 
 

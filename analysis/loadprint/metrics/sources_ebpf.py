@@ -103,9 +103,11 @@ def ends(
     # the buckets of every reading would take longer than the rest of a comparison
     counts = {name: column for name, column in columns.items() if name != BUCKETS}
     counts = counts or {"sum": f"list_sum({BUCKETS})::DOUBLE"}
-    scanned = source.store.fetch(path, _selected(keys, counts), between=None if courses else window)
-    _series(source, probe, _named(scanned, name, keys, ticks[0]), courses or {})
-    scanned = _named(source.inside(probe, scanned), name, keys, ticks[0])
+    charted = courses if courses and not source.brief else {}
+    scanned = source.store.fetch(path, _selected(keys, counts), between=None if charted else window)
+    scanned = _named(scanned, name, keys, ticks[0])
+    _series(source, probe, scanned, charted)
+    scanned = source.inside(probe, scanned)
     resets = _resets(scanned, tuple(counts))
     if resets:
         source.out.warnings.append(f"{probe} was reset {len(resets)}x; counted from zero after each reset")

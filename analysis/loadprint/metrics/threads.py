@@ -36,6 +36,8 @@ def threads(source: Source) -> None:
 
 def _series(source: Source) -> None:
     """Courses of the role's threads together; `switches` are both kinds."""
+    if source.brief:
+        return
     query = summed_rises(tuple(THREAD_UNITS), ("role", "pid", "tid"), born_at_zero=True)
     rows, grid = source.rows("threads", query, whole=True), source.window.grids["threads"]
     for role, series in by_entity(rows, "role") if rows is not None else ():

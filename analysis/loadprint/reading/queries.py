@@ -142,11 +142,6 @@ class Store:
             self._shapes[version] = shape
         return self._shapes[version]
 
-    def kinds(self, path: Path) -> dict[str, str]:
-        """Kind of each column of a file: TEXT, LIST or OTHER. Raises InputError."""
-        self.columns(path)
-        return _kinds(self._shape(path))
-
     def columns(self, path: Path) -> tuple[str, ...]:
         """Names of a file's columns. Raises InputError."""
         try:

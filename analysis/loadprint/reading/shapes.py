@@ -82,6 +82,7 @@ FINGERPRINT: Shape = {
     "config_hz": NATURAL,
     "page_size": NATURAL,
     "cpu_accounting": OBJECT,
+    "virtualisation": OBJECT,
     "clocksource": TEXT,
     "cpus": {
         "model": TEXT,

@@ -7,6 +7,7 @@ the increase of a counter between neighbouring reads; an interval with a missing
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,18 @@ class Grid:
     seconds: Floats
     holes: NDArray[np.bool_]
 
+    @cached_property
+    def middle(self) -> Floats:
+        """Midpoints of the intervals, shape (reads - 1,); all series share them."""
+        middle: Floats = (self.seconds[1:] + self.seconds[:-1]) / 2
+        return middle
+
+    @cached_property
+    def half(self) -> Floats:
+        """Half the length of each interval in seconds, shape (reads - 1,)."""
+        half: Floats = np.diff(self.seconds) / 2
+        return half
+
     def placed(self, ticks: NDArray[Any], values: Floats) -> Floats:
         """Values at every read of the grid, NaN where one is missing; shape (reads,)."""
         out = np.full(len(self.ticks), np.nan)
@@ -75,10 +88,10 @@ class Grid:
 
     def _per_second(self, amounts: Floats) -> Series:
         """Amounts of each interval as rates; NaN in holes and between two reads at the same time."""
-        length = np.diff(self.seconds)
+        length = 2 * self.half
         usable = ~self.holes & (length > 0)
         rates = np.divide(amounts, length, out=np.full(len(amounts), np.nan), where=usable)
-        return Series((self.seconds[1:] + self.seconds[:-1]) / 2, rates, length / 2)
+        return Series(self.middle, rates, self.half)
 
 
 def grids(reads: dict[str, NDArray[Any]], begin_ns: float) -> dict[str, Grid]:

@@ -64,7 +64,7 @@ def measure_window(run: Run, role: str, store: Store, part: tuple[float, float] 
 
     Raises InputError if phase or ticks are missing.
     """
-    zero, end = _span(run, role, store, "measure")
+    zero, end = _span(run, role, store)
     begin = zero
     if part is not None:
         begin, end = zero + part[0] * 1e9, zero + part[1] * 1e9
@@ -74,7 +74,7 @@ def measure_window(run: Run, role: str, store: Store, part: tuple[float, float] 
     inside = (rows["start"] >= begin) & (rows["end"] <= end)
     taken = inside & (rows["status"] == "ok")
     if len(set(rows["tick"][taken])) < 2:
-        what = "fewer than two ticks are inside phase `measure`"
+        what = f"fewer than two ticks are inside {'this part of ' if part else ''}phase `measure`"
         raise InputError(path, what, "record a longer phase, or at a shorter interval")
     return Window(
         role=role,
@@ -99,13 +99,13 @@ def whole(run: Run, role: str, store: Store) -> tuple[float, float]:
     return float(rows["begin"][0]), float(rows["ended"][0])
 
 
-def _span(run: Run, role: str, store: Store, name: str) -> tuple[float, float]:
-    """Start and end of a phase on the clock of a role's recorder, in ns. Raises InputError."""
+def _span(run: Run, role: str, store: Store) -> tuple[float, float]:
+    """Start and end of phase `measure` on the clock of a role's recorder, in ns. Raises InputError."""
     if not run.phases and not run.result:
         return whole(run, role, store)
-    phase = run.phase(name)
+    phase = run.phase("measure")
     if phase is None or phase.end_ns is None:
-        what = f"phase `{name}` {'is missing' if phase is None else 'has no end'}"
+        what = f"phase `measure` {'is missing' if phase is None else 'has no end'}"
         raise InputError(run.path / LOAD / "phases.jsonl", what, "record the run again")
     clock = align(run, role, store)
     return clock.there(phase.begin_ns), clock.there(phase.end_ns)

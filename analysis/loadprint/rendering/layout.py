@@ -102,11 +102,11 @@ def findings(table: Table) -> list[str]:
 
 def ending(table: Table, *, reasons: bool) -> str:
     """The line below a table: the marks, and where the rest is."""
+    kinds = {versus.kind for row in table.rows for versus in row.versus if versus}
     parts = (
-        table.legend,
+        table.legend + ("  inf the reference is 0" * ("inf" in kinds)) + ("  ? both are 0" * ("?" in kinds)),
         f"{table.hidden} more row{'s' if table.hidden > 1 else ''}: --all" if table.hidden else "",
         "" if reasons else "reasons: --verbose",
-        f"page: {table.page}" if table.page else "",
     )
     return ". ".join(part[0].upper() + part[1:] for part in parts if part) + "."
 

@@ -18,6 +18,7 @@ from loadprint.rendering.layout import Layout
 from loadprint.tables.table import Table
 
 WIDTH = 100
+NAME = 24  # characters of a side's name in the head
 GAPS = (2, 1)  # blanks between columns: two if they fit
 STYLES = {"better": "green", "worse": "red", "~": "dim", "*": "bold"}
 
@@ -55,6 +56,8 @@ def render(table: Table, width: int = WIDTH, *, colour: bool = False, reasons: b
         _hanging(console, number, text)
     for text in (*(table.method if reasons else ()), layout.ending(table, reasons=reasons)):
         console.print(Text(text, style="dim"))
+    if table.page:
+        console.print(Text(f"page: {table.page}", style="dim"), soft_wrap=True)
     output = console.file
     assert isinstance(output, io.StringIO)
     return "\n".join(line.rstrip() for line in output.getvalue().splitlines()) + "\n"
@@ -115,9 +118,10 @@ def _line(cells: Sequence[layout.Text], widths: Sequence[int], gap: int, style: 
 def _head(console: Console, table: Table) -> None:
     """What was compared, and whether to trust it, in one line."""
     console.print(Text(table.title, style="bold"))
-    width = max(map(len, [*(side.name for side in table.sides), "trust"]))
-    for side in table.sides:
-        _hanging(console, f"  {side.name:<{width}}", side.description)
+    names = [side.name if len(side.name) <= NAME else f"{side.name[: NAME - 1]}…" for side in table.sides]
+    width = max(map(len, [*names, "trust"]))
+    for name, side in zip(names, table.sides, strict=True):
+        _hanging(console, f"  {name:<{width}}", side.description)
     answers = [
         Text(f"{each.key} {each.short or each.answer}", style="" if each.is_sound else "yellow")
         for each in table.verdicts

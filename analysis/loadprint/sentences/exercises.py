@@ -110,9 +110,11 @@ def _of_subject(table: Table, subject: Subject, side: int, per: str) -> Iterator
     )
     counted = f" per {_unit(per)}" if any("{}" in sign.row for sign, *_ in votes) else ""
     names = [table.sides[place].name for place in (better, other)]
-    text = f"{names[0]} {subject.does} than {names[1]}: {', '.join(phrases)}{counted} [{values}]."
-    brief = f"{names[0]} {subject.does}" + (f" than {names[1]}" if len(table.sides) > 2 else "")
-    if not votes[0][0].less:
+    of_share = votes[0][0].less
+    does = subject.does if of_share or subject.about != "engine" else "uses more CPU time in user mode"
+    text = f"{names[0]} {does} than {names[1]}: {', '.join(phrases)}{counted} [{values}]."
+    brief = f"{names[0]} {does}" + (f" than {names[1]}" if len(table.sides) > 2 else "")
+    if not of_share:
         brief += f": {' and '.join(phrases[:BRIEF])}{counted.removesuffix(' of the server')}"
     keys = tuple(row.key for _, row, _ in votes)
     yield Sentence("exercises", text, keys, names[0], subject.about, brief=brief)

@@ -90,8 +90,9 @@ def ledger_difference(table: Table, side: int, ledger: Ledger) -> Sentence | Non
     text = (
         f"{name} against {table.reference}: {signed(difference)} {whole.shown} of {ledger.measure} per {work}"
     )
+    text += ", by single values" if single else ""
     brief = f"{text}: {', '.join(terms[:BRIEF])}{', …' if len(terms) > BRIEF else ''}"
-    text += f"{', by single values' if single else ''}: {', '.join(terms)}."
+    text += f": {', '.join(terms)}."
     return Sentence(ledger.id, text, tuple(row.key for row in (whole, *named)), name, "", brief=brief)
 
 

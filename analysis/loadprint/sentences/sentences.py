@@ -166,6 +166,7 @@ def _costs(table: Table, side: int) -> Sentence | None:
         text += f"{', by single values' if single else ''} [{values}]."
         brief = f"{name} uses {phrases[0]} of {table.reference} per {unit.partition(' (')[0]}"
         brief += f" ({changed[0]} rows against {changed[1]})" if changed else ""
+        brief += ", by single values" if single else ""
         return Sentence("costs", text, tuple(row.key for row, *_ in costs), name, "", brief=brief)
     return None
 

@@ -1,1 +1,1 @@
-"""Time series of a run on one axis, and checkpoint spikes in them."""
+"""The intervals that a generator reports, and checkpoint spikes in series."""

@@ -20,12 +20,13 @@ LEGEND = (
 )
 
 
-def legend(columns: Sequence[Column]) -> str:
+def legend(columns: Sequence[Column], reference: str) -> str:
     """What the marks mean, in one line."""
-    fewest = min(len(column.runs) for column in columns)
     if len(columns) == 1:
         return ""
-    if fewest < stats.MIN_REPEATS:
+    base = next(len(column.runs) for column in columns if column.name == reference)
+    most = max(len(column.runs) for column in columns if column.name != reference)
+    if min(base, most) < stats.MIN_REPEATS:
         return f"fewer than {stats.MIN_REPEATS} runs per side: no intervals, no marks"
     return "* differs  ~ not distinguishable from 1  – no ratio"
 

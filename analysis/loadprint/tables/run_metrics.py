@@ -23,7 +23,8 @@ from loadprint.metrics.derived import Metric
 from loadprint.metrics.gather import Measured
 
 DISK, NIC = "data", "main"  # in the keys of rows, for any device
-_SCOPE = costs.CostScope(DISK, NIC, host_switches=False)
+_OPTIONAL = frozenset(row.source for row in (*costs.SYSTEM, *costs.SERVER))
+_SCOPE = costs.CostScope(DISK, NIC, host_switches=False, available=_OPTIONAL)
 SECTIONS: dict[str, tuple[Metric, ...]] = {
     "Throughput and latency": (
         *derived.THROUGHPUT,
@@ -56,9 +57,13 @@ def of_run(measured: Measured) -> Iterator[tuple[str, Metric]]:
         f"block_size.{DISK}.": f"block_size.{disks[0].name if disks else 'none'}.",
         f"nic.{NIC}.": f"nic.{next((nic.name for nic in nics if nic.name != 'lo'), 'none')}.",
     }
+    q = measured.quantities
+    whole_host = not measured.shared_host and not q.get(derived.SERVER_SWITCHES[0])
     for section, metrics in SECTIONS.items():
         for metric in metrics:
             needs = metric.needs
+            if whole_host and metric.key.startswith("switches_per_"):
+                needs = ("host.ctxt", needs[-1])
             for general, name in own.items():
                 needs = tuple(need.replace(general, name) for need in needs)
             yield section, replace(metric, needs=needs)

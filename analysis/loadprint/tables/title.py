@@ -20,20 +20,19 @@ def title(measured: Sequence[Sequence[Measured]]) -> str:
     """The campaign, the start of the first run, the server, and the server's host."""
     runs = [run for of_side in measured for run in of_side]
     campaigns = _joined(run.run.meta.get("campaign") for run in runs)
-    starts = [start for run in runs if isinstance(start := run.run.meta.get("started_realtime_ns"), int)]
     profiles = _joined(run.run.meta.get("profile") for run in runs)
     servers = _joined(Server.of(run.run.server).release() for run in runs if run.run.server)
     parts = (
         campaigns,
-        f"{datetime.fromtimestamp(min(starts) / 1e9, UTC):%Y-%m-%d %H:%M} UTC" if starts else "",
+        _start(runs),
         f"{servers}, {profiles}" if servers and profiles else servers,
         _joined(_host(run.run.fingerprint("server")) for run in runs if run.run.roles),
     )
     return SEPARATOR.join(part for part in parts if part)
 
 
-def description(side: Side, runs: Sequence[Measured], *, is_reference: bool) -> str:
-    """What a side ran, with how many threads, and how often."""
+def description(side: Side, runs: Sequence[Measured], *, is_reference: bool, is_apart: bool) -> str:
+    """What a side ran, with how many threads, and how often; `is_apart`: also when."""
     result = runs[0].run.result or {}
     scenario = (result.get("options") or {}).get("scenario")
     workload = result.get("workload") or runs[0].run.meta.get("workload")
@@ -43,7 +42,15 @@ def description(side: Side, runs: Sequence[Measured], *, is_reference: bool) -> 
         parts.append(f"{threads} thread{'s' if threads != 1 else ''}")
     planned = f" of {len(runs) + len(side.missing)}" if side.missing else ""
     parts.append(f"{len(runs)}{planned} run{'s' if len(runs) > 1 or planned else ''}")
+    if is_apart and (start := _start(runs)):
+        parts.append(start)
     return ", ".join(parts) + ("; the reference" if is_reference else "")
+
+
+def _start(runs: Sequence[Measured]) -> str:
+    """The start of the first run."""
+    starts = [start for run in runs if isinstance(start := run.run.meta.get("started_realtime_ns"), int)]
+    return f"{datetime.fromtimestamp(min(starts) / 1e9, UTC):%Y-%m-%d %H:%M} UTC" if starts else ""
 
 
 def page(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> str:

@@ -18,15 +18,18 @@ LEAST_PERCENT = 0.5  # a smaller share counts as zero in rows of the view `nonze
 MAX_NAMED = 4
 MAX_NOTES = 6  # of the first screen
 
-# the rows of the first screen: title of the group, keys; of alternatives the first that a side measured
+# the rows of the first screen: title of the group, keys; of alternatives the first that all sides measured,
+# or that one did; `{0}` is the group of one device
 FIRST = (
     ("throughput", "operations nopm statements commits errors latency_p99"),
     ("CPU", "cpu_server_user cpu_server_system cpu_server_iowait"),
-    ("Disk", "disk_*_await disk_*_read_kb disk_*_write_kb"),
-    ("Network", "nic_*_rx nic_*_tx"),
+    ("Disk", "{0}_await|{0}_transfer_await {0}_read_kb {0}_write_kb"),
+    ("Network", "{0}_rx {0}_tx"),
     ("kernel", "switches_server|switches_host interrupts_server|interrupts_host"),
     ("server CPU", "server_cpu_per_operation server_cpu_per_statement server_cpu_per_commit"),
 )
+DEVICES = {"Disk": ("disk_", ("await", "read_kb", "write_kb")), "Network": ("nic_", ("rx", "tx"))}
+LOOPBACK, BACKGROUND = "nic_lo", 0.01  # of its bytes: another interface with less did not carry the load
 ONLY_JUDGED = ("operations", "latency_p99", "server_cpu_per_operation")  # only with a ratio or alone
 
 # the rows of the HammerDB blog's table, in its order
@@ -47,40 +50,56 @@ def shown(table: Table, *, everything: bool = False, only_costs: bool = False, a
     return all_of(table) if everything else usual(table)
 
 
-def first(table: Table) -> Table:
+def first(table: Table, most_notes: int | None = MAX_NOTES) -> Table:
     """The rows of the first screen that a side measured, with short titles."""
     groups = []
     for title, keys in FIRST:
-        rows = [row for key in keys.split() if (row := _first_of(table, key.split("|")))]
+        device = _device(table, *DEVICES[title]) if title in DEVICES else ""
+        patterns = [key.format(device).split("|") for key in keys.split()]
+        rows = [row for alternatives in patterns if (row := _first_of(table, alternatives))]
         if rows:
             of = next(group for group in table.groups if rows[0] in group.rows)
             heading = of.title if of.title.startswith(title) else title
             groups.append(Group(of.key, heading, tuple(map(_named, rows))))
     hidden = len(table.rows) - sum(len(group.rows) for group in groups)
     notes = dict.fromkeys(note for group in groups for row in group.rows for note in row.all_notes)
-    kept = frozenset(list(notes)[:MAX_NOTES])
+    kept = frozenset(list(notes)[:most_notes])
     groups = [replace(group, rows=tuple(row.with_notes(kept) for row in group.rows)) for group in groups]
     # the line of trust has the number of disturbed runs
     sides = tuple(replace(side, notes=()) for side in table.sides)
     return replace(table, sides=sides, groups=tuple(groups), hidden=hidden)
 
 
-def _first_of(table: Table, patterns: Sequence[str]) -> Row | None:
-    """The first row of these patterns that a side measured; `lo` only if it is the only interface."""
-    for pattern in patterns:
-        rows = [row for row in table.rows if fnmatchcase(row.key, pattern) and _is_first(table, row)]
-        if rows:
-            return next((row for row in rows if "nic_lo_" not in row.key), rows[0])
-    return None
+def _device(table: Table, prefix: str, rows: Sequence[str]) -> str:
+    """Key of the group of a device: the first disk that a side measured, the interface of the load."""
+    keys = [group.key for group in table.groups if group.key.startswith(prefix)]
+    values = {
+        key: [cell.value for name in rows if (row := table.row(f"{key}_{name}")) for cell in row.cells]
+        for key in keys
+    }
+    measured = [key for key in keys if any(value is not None for value in values[key])]
+    if LOOPBACK in measured:
+        local = sum(value or 0.0 for value in values[LOOPBACK])
+        busy = [key for key in measured if sum(value or 0.0 for value in values[key]) >= BACKGROUND * local]
+        measured = [key for key in busy if key != LOOPBACK] or [LOOPBACK]
+    return measured[0] if measured else prefix
 
 
-def _is_first(table: Table, row: Row) -> bool:
+def _first_of(table: Table, alternatives: Sequence[str]) -> Row | None:
+    """The first of some rows that all sides measured, else that one did."""
+    rows = [row for key in alternatives if (row := table.row(key)) and _is_first(row)]
+    complete = (row for row in rows if all(cell.value is not None for cell in row.cells))
+    return next(complete, rows[0] if rows else None)
+
+
+def _is_first(row: Row) -> bool:
+    values = [cell.value for cell in row.cells if cell.value is not None]
     compared = [versus for versus in row.versus if versus]
-    if row.key in ONLY_JUDGED and compared and all(versus.kind == "none" for versus in compared):
+    if row.key in ONLY_JUDGED and len(values) > 1 and all(versus.kind == "none" for versus in compared):
         return False
     if row.key == "latency_p99":
         return row.headline
-    return _has_values(row) if row.view == "nonzero" else any(cell.value is not None for cell in row.cells)
+    return _has_values(row) if row.view == "nonzero" else bool(values)
 
 
 def _named(row: Row) -> Row:

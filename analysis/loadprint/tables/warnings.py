@@ -10,7 +10,7 @@ from loadprint.judging import steady
 from loadprint.metrics.gather import Measured
 from loadprint.reading.sides import Side
 
-NUMBER = re.compile(r"\d[\d.,]*")
+COUNT = re.compile(r"(?<![\w.])\d[\d.,]*(?= (?:%|ticks|reads))")
 
 
 def warnings(
@@ -24,8 +24,9 @@ def warnings(
         yield from (text for text in (*checks, steady.transient(side.name, runs)) if text)
         alike: dict[str, list[str]] = {}
         for run in runs:
-            for text in _irregularities(run):
-                alike.setdefault(NUMBER.sub("#", text), []).append(f"{side.name} {run.run.id}: {text}")
+            # two counters of one run that differ in their numbers only are two warnings
+            for text in dict.fromkeys(_irregularities(run)):
+                alike.setdefault(COUNT.sub("#", text), []).append(f"{side.name} {run.run.id}: {text}")
         for first, *others in alike.values():
             more = f"{len(others)} more run{'s' if len(others) > 1 else ''}"
             yield f"{first}; alike in {more}" if others else first

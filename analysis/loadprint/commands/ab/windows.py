@@ -16,7 +16,7 @@ from loadprint.commands.ab.result import BASELINE, TREATMENT, Window
 from loadprint.errors import InputError
 from loadprint.reading import bounds, documents
 from loadprint.reading.bounds import COPY_AGAIN
-from loadprint.reading.counters import increase, steps
+from loadprint.reading.counters import MANY, increase, steps
 from loadprint.reading.queries import Columns, Store, among, grouped
 from loadprint.reading.recording import Run
 from loadprint.reading.window import STAMPS
@@ -105,12 +105,6 @@ class Readings:
         grown = increase(inside[1]) if inside is not None else None
         return None if grown is None or grown.restarts else grown.amount
 
-    def total_growth(self, span: Span) -> float | None:
-        """Return the sum of the increases of the entities that were read; None if one is not known."""
-        grown = [self.growth(name, span) for name in self.series if self.inside(name, span)]
-        known = [each for each in grown if each is not None]
-        return sum(known) if known and len(known) == len(grown) else None
-
     def was_reset(self, name: str, span: Span) -> bool:
         """Whether a counter decreased within a window."""
         inside = self.inside(name, span)
@@ -172,7 +166,7 @@ def _window(span: Span, previous: str | None, zero: int, tables: _Tables) -> Win
     questions, recorder = mysql.rate("Questions", span), mysql.rate("loadprint.queries", span)
     queries = None if questions is None else max(0.0, questions - (recorder or 0.0))
     ticks = tables.process.rate("time", span)
-    busy, whole = tables.busy.total_growth(span), tables.whole.total_growth(span)
+    busy, whole = tables.busy.growth("cpu", span), tables.whole.growth("cpu", span)
     rows = [mysql.rate(name, span) for name in ROWS]
     note = ""
     if mysql.was_reset("Questions", span) or tables.process.was_reset("time", span):
@@ -228,14 +222,22 @@ def _stamps(run: Run, store: Store) -> dict[str, dict[int, tuple[float, float]]]
 def _cpu(
     run: Run, store: Store, stamps: dict[str, dict[int, tuple[float, float]]], cpus: Sequence[int] | None
 ) -> tuple[Readings, Readings]:
-    """Return the busy time and the total time of each CPU, in clock ticks."""
+    """Return the busy time and the total time of the CPUs, in clock ticks, since the first read.
+
+    Each CPU counts from its first read; a fall by more than kernels correct adds nothing.
+    """
     names = ["all"] if cpus is None else [str(cpu) for cpu in cpus]
 
     def query(states: Sequence[str]) -> str:
         each = " + ".join([states[0], *(f"coalesce({state}, 0)" for state in states[1:])])
+        read = f"SELECT tick, cpu, ({each})::DOUBLE AS ticks FROM t WHERE cpu IN {among(names)}"
+        risen = (
+            f"SELECT tick, ticks - lag(ticks) OVER (PARTITION BY cpu ORDER BY tick) AS risen FROM ({read})"
+        )
+        known = f"sum(risen) FILTER (risen >= -{MANY})"
         return (
-            f"SELECT cpu AS name, tick::DOUBLE AS tick, ({each})::DOUBLE AS value FROM t"
-            f" WHERE cpu IN {among(names)}"
+            f"SELECT 'cpu' AS name, tick::DOUBLE AS tick, sum({known}) OVER (ORDER BY tick)::DOUBLE AS value"
+            f" FROM ({risen}) GROUP BY tick"
         )
 
     busy = [state for state in CPU_STATES if state not in NEVER_BUSY]

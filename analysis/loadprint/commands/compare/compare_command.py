@@ -86,8 +86,9 @@ def run_compare(arguments: argparse.Namespace) -> int:
         given_ceilings=read(arguments.ceilings) if arguments.ceilings else None,
         noise=noise_floor.measured(arguments.noise) if arguments.noise else None,
     )
-    if arguments.format == "text" and not (arguments.all or arguments.per_op or arguments.view):
-        table = views.first(table)
+    chosen = arguments.all or arguments.per_op or arguments.view or arguments.ceilings
+    if arguments.format == "text" and not chosen:
+        table = views.first(table, None if arguments.verbose else views.MAX_NOTES)
     else:
         table = views.shown(
             table, everything=arguments.all, only_costs=arguments.per_op, as_sar=arguments.view == "sar"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import fsspec
 import ibis
 import ibis.expr.types as ir
@@ -52,16 +53,18 @@ def open_dataset(url: str) -> Dataset:
     return Dataset(url, filesystem, str(root).rstrip("/"))
 
 
-def require_version(dataset: Dataset) -> None:
-    """Raise InputError if there is no data set, or one of another format."""
+def require_version(dataset: Dataset, *, is_new: bool = False) -> None:
+    """Raise InputError if there is a data set of another format, or none unless `is_new`."""
     marker = f"{dataset.root}/loadprint-fleet-version"
+    if is_new and not dataset.filesystem.exists(marker):
+        return
     try:
         version = int(dataset.filesystem.cat_file(marker))
     except (OSError, ValueError) as error:
         raise InputError(dataset.url, "not a fleet data set", "create one with `loadprint export`") from error
     if version != FORMAT_VERSION:
         what = f"format version {version}, this loadprint reads {FORMAT_VERSION}"
-        fix = "update loadprint" if version > FORMAT_VERSION else "export its runs again"
+        fix = "update loadprint" if version > FORMAT_VERSION else "export its runs into another directory"
         raise InputError(dataset.url, what, fix)
 
 
@@ -71,8 +74,12 @@ def on_duckdb(dataset: Dataset) -> ir.Table:
     backend = ibis.duckdb.connect()
     if "file" not in dataset.filesystem.protocol:
         backend.con.register_filesystem(dataset.filesystem)
-    # partitions are text, even that of a campaign named 2026
-    return backend.read_parquet(dataset.glob(), hive_partitioning=True, hive_types_autocast=False)
+    try:
+        # partitions are text, even that of a campaign named 2026
+        return backend.read_parquet(dataset.glob(), hive_partitioning=True, hive_types_autocast=False)
+    except duckdb.Error as error:
+        what = str(error).strip().split("\n", maxsplit=1)[0]
+        raise InputError(dataset.url, f"cannot be read ({what})", "export its runs again") from error
 
 
 def mark_version(dataset: Dataset) -> None:

@@ -59,6 +59,7 @@ def export(words: Sequence[Path], url: str) -> Exported:
             if not lines:
                 continue
             if not files:
+                dataset.require_version(target, is_new=True)
                 dataset.mark_version(target)
             path = target.path(execution.campaign, execution.name)
             written += dataset.write_part(target, path, table(lines))

@@ -7,6 +7,7 @@ each interval. Rates are also divided by the server's CPU time.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,8 +28,9 @@ from loadprint.tables.rows import evaluate
 from loadprint.tables.title import description, title
 
 COLUMNS = ("mean", "p95", "max", "per CPU-s")
-WHOLE = ("load.", "latency.", "type.", "details.", "status.", "connections.")
-SHORT = 1e-3  # s
+WHOLE = ("load.", "latency.", "type.", "details.", "status.", "connections.", "sockets.load.time_wait")
+SHORT, NEAR = 1e-3, 0.05  # s
+GAUGE = re.compile(r"\.(mean|max)$")
 OF_WHOLE = "it was counted only over the whole measure phase"
 RATES = {"1/s", "B/s"}
 NOTE = (
@@ -53,9 +55,12 @@ def report(path: Path, begin: float | None, end: float | None, *, everything: bo
         _replace_totals(measured.quantities, part)
     facts = [
         ("run", title([[measured]])),
-        ("side", description(side, [measured], is_reference=False)),
+        ("side", description(side, [measured], is_reference=False, is_apart=False)),
     ]
-    return Report(run.id, tuple(facts), tuple(_pivots(measured, part, everything=everything)), (NOTE,))
+    if part != whole:
+        facts.append(("part", f"{part[0]:g} to {part[1]:g} s of the measure phase"))
+    found = tuple(dict.fromkeys(measured.quantities.warnings))
+    return Report(run.id, tuple(facts), tuple(_pivots(measured, part, everything=everything)), (NOTE,), found)
 
 
 def _length(run: Run) -> float:
@@ -100,15 +105,18 @@ def _over_time(
     metric: Metric, measured: Measured, part: tuple[float, float]
 ) -> tuple[float | None, float | None]:
     """p95 and maximum of the row's value in the intervals of the window; None without a course."""
-    q, courses = measured.quantities, []
+    q, courses, times = measured.quantities, [], []
     for name in metric.needs:
         if name.endswith(".cores") and (cores := q.get(name)):
             courses.append(np.array(cores.rate))
-        elif name in q.series:
-            courses.append(q.series[name].values[_inside(q.series[name], part)])
+        elif series := q.series.get(name) or q.series.get(GAUGE.sub("", name)):
+            inside = _inside(series, part)
+            courses.append(series.values[inside])
+            times.append(series.seconds[inside])
         else:
             return None, None
-    if len({len(each) for each in courses if each.ndim}) != 1:
+    # the generator's seconds and the recorder's are not the same
+    if not times or any(len(each) != len(times[0]) or np.abs(each - times[0]).max() > NEAR for each in times):
         return None, None
     with np.errstate(divide="ignore", invalid="ignore"):
         values: Floats = np.asarray(metric.compute(*courses), dtype=np.float64)
