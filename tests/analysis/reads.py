@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 def measured(run: Path) -> Measured:
     """The quantities of a run, with its window."""
-    return gather(open_run(run), Store())
+    return gather(open_run(run), Store(), charted=True)
 
 
 def quantities(run: Path) -> Quantities:

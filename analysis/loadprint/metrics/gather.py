@@ -71,10 +71,16 @@ class Measured:
 
 
 def gather(
-    run: Run, store: Store, *, brief: bool = False, part: tuple[float, float] | None = None
+    run: Run,
+    store: Store,
+    *,
+    brief: bool = False,
+    charted: bool = False,
+    part: tuple[float, float] | None = None,
 ) -> Measured:
     """Read the quantities of one run; `brief`: only CPU, processes, threads and scheduler, for sweeps.
 
+    `charted`: with all series, else only those of the load and of MySQL.
     `part`: the recorder's are of this part of the measure phase, in seconds from its start.
     Raises InputError with the file that cannot be used.
     """
@@ -84,11 +90,11 @@ def gather(
     if reported is not None:
         _generator_series(reported, out)
     server_cpus = cpuset(run, "server")
-    window, sampled = None, None
+    window, sampled, source = None, None, None
     if run.roles:
         window = measure_window(run, run.roles[0], store, part)
-        source = sources.Source(run, window, store, out, brief)
-        sampled = _server_side(source, server_cpus, of_whole=part is None)
+        source = sources.Source(run, window, store, out, charted)
+        sampled = _server_side(source, server_cpus, brief=brief, of_whole=part is None)
         if not brief and part is None and run.table(run.roles[0], "mysql"):
             spikes(out)
     else:
@@ -101,14 +107,16 @@ def gather(
     _steadiness(rates, step, out)
     load_cpus = cpuset(run, LOAD)
     if LOAD in run.roles:
-        apart = sources.Source(run, measure_window(run, LOAD, store, part), store, out, brief)
+        apart = sources.Source(run, measure_window(run, LOAD, store, part), store, out, charted)
         _load_host(apart, load_cpus)
     else:
-        _load_side(run, store, out, load_cpus, window)
+        _load_side(run, out, load_cpus, source)
     return Measured(run, out, server_cpus, load_cpus, window, rates, step, clocks(run, store), sampled)
 
 
-def _server_side(source: Source, cpus: Sequence[int] | None, *, of_whole: bool) -> Profile | None:
+def _server_side(
+    source: Source, cpus: Sequence[int] | None, *, brief: bool, of_whole: bool
+) -> Profile | None:
     run, role, out = source.run, source.window.role, source.out
     out.mark_missing("nic.none", "only lo carried traffic: the connections use a unix socket, or loopback")
     out.mark_missing("disk.none", "no disk of the server was used")
@@ -116,7 +124,7 @@ def _server_side(source: Source, cpus: Sequence[int] | None, *, of_whole: bool) 
     sources.process(source, user_hz(run, role))
     threads(source)
     programs(source)
-    if source.brief:
+    if brief:
         scheduler(source)
         return None
     sources.host(source)
@@ -152,21 +160,18 @@ def _load_host(source: Source, cpus: tuple[int, ...] | None) -> None:
     sources_limits.sockets(source, (LOAD,))
 
 
-def _load_side(
-    run: Run, store: Store, out: Quantities, cpus: tuple[int, ...] | None, server_window: Window | None
-) -> None:
+def _load_side(run: Run, out: Quantities, cpus: tuple[int, ...] | None, source: Source | None) -> None:
     """Put the CPU time of a load without a recorder; on a shared host it is in the server's tables.
 
-    `server_window` is None if no recorder ran.
+    `source` is that of the server, None if no recorder ran.
     """
-    if server_window is None:
+    if source is None:
         return
     elif not run.shares_host:
         out.mark_missing(f"cpu.{LOAD}", "no recorder ran on the load's host")
     elif cpus is None:
         out.mark_missing(f"cpu.{LOAD}", "the load has no CPU set and shares the server's host")
     else:
-        source = sources.Source(run, server_window, store, out)
         sources.cpu(source, LOAD, cpus, user_hz(run, "server"))
 
 

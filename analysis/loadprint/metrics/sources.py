@@ -60,24 +60,24 @@ SERVER_RESTARTED = (
 class Source:
     """The run and window that a probe's table is read from, and the quantities it is added to.
 
-    `brief`: without series.
+    `charted`: with series, over the whole recording.
     """
 
     run: Run
     window: Window
     store: Store
     out: Quantities
-    brief: bool = False
+    charted: bool = False
 
     def rows(self, probe: str, query: str, *, whole: bool = False) -> Columns | None:
         """Rows of a SELECT from a probe's table `t`, inside the window, by tick; None without a table.
 
-        `whole`: of all ticks, for series too.
+        `whole`: of all ticks if there are series, which need them.
         """
         path = self.run.table(self.window.role, probe)
         if path is None or probe not in self.window.middle_ns:
             return None
-        between = None if whole and not self.brief else self.window.ends(probe)
+        between = None if whole and self.charted else self.window.ends(probe)
         return self.store.fetch(path, f"{query} ORDER BY tick", between=between)
 
     def inside(self, probe: str, rows: Columns) -> Columns:
@@ -104,7 +104,7 @@ class Source:
 
     def course(self, column: str, name: str, readings: Floats, ticks: Floats, unit: float) -> None:
         """Add the series of a counter; `readings` at `ticks` as in `Grid.counter`."""
-        if self.brief:
+        if not self.charted:
             return
         probe, _, column = column.partition(".")
         size = size_of(self._described(probe, column))
@@ -139,8 +139,8 @@ class Source:
 def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> None:
     """CPU time of a set of CPUs (None: the whole host) as `cpu.<side>.<field>`, in cores."""
     parts = []
-    grid = source.window.grids.get("cpu")
-    for some in at_once(cpus, len(grid.ticks) if grid else 0):
+    reads = source.window.grids["cpu"].ticks if source.charted and "cpu" in source.window.grids else ()
+    for some in at_once(cpus, len(reads) or len(source.window.middle_ns.get("cpu", ()))):
         query = f"SELECT tick, cpu, {listed(doubles(CPU_FIELDS))} FROM t WHERE cpu IN {among(some)}"
         rows = source.rows("cpu", query, whole=True)
         inside = source.inside("cpu", rows) if rows is not None else {}
@@ -149,7 +149,7 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> Non
             source.out.mark_missing(f"cpu.{side}", source.window.why_missing("cpu"))
             return
         part = replace(source, out=Quantities())
-        everywhere, courses, _ = together(rows, "cpu")
+        everywhere, courses, _ = together(rows, "cpu") if source.charted else (ticks, readings, False)
         if changed:
             part.out.falls += 1
             part.out.warnings.append(f"a CPU of the {side} set went online or offline in the window")
@@ -300,7 +300,7 @@ def tcp(source: Source) -> None:
 
 def memory(source: Source) -> None:
     """Series of dirty, written-back and available memory of the host as `memory.<metric>`, in bytes."""
-    rows = source.rows("memory", metrics(MEMORY), whole=True)
+    rows = source.rows("memory", metrics(MEMORY), whole=True) if source.charted else None
     for metric, series in by_entity(rows, "metric") if rows is not None else ():
         grid = source.window.grids["memory"]
         source.out.add_series(f"memory.{metric}", grid.gauge(series["tick"], series["value"] * KIB))
@@ -317,12 +317,12 @@ def process(source: Source, hz: float) -> None:
         "majflt": 1.0,
     }
     values = listed({"starttime": _start_time(source)} | doubles(("pid", "rss", *units)))
-    rows = source.rows("process", f"SELECT tick, role, {values} FROM t", whole=True)
+    _process_series(source, units)  # first: its queries need memory, and have small results
+    rows = source.rows("process", f"SELECT tick, role, {values} FROM t")
     if rows is None:
         source.out.mark_missing("process", source.window.why_missing("process"))
         return
-    _process_series(source, rows, units)
-    for role, series in by_entity(source.inside("process", rows), "role"):
+    for role, series in by_entity(rows, "role"):
         lives, seconds = _lives(series), source.seconds("process", series["tick"])
         if role == "server" and source.run.result and series["tick"][-1] < source.window.ends("process")[1]:
             source.out.mark_missing(SERVER, SERVER_ENDED)
@@ -340,23 +340,25 @@ def process(source: Source, hz: float) -> None:
             source.out.put(f"process.{role}.rss", float(np.nanmax(series["rss"])) * unit)
 
 
-def _process_series(source: Source, rows: Columns, units: Mapping[str, float]) -> None:
+def _process_series(source: Source, units: Mapping[str, float]) -> None:
     """CPU time, I/O and resident memory of each role's processes together."""
-    if source.brief:
+    if not source.charted:
         return
-    grid, page = source.window.grids["process"], page_size(source.run, source.window.role)
     entity = ["role", "pid", *(["starttime"] if source.has("process", "starttime") else [])]
     courses = source.rows("process", summed_rises(tuple(units), entity, born_at_zero=False), whole=True)
-    for role, series in by_entity(courses, "role") if courses is not None else ():
+    resident = source.rows(
+        "process", "SELECT role, tick, sum(rss::DOUBLE) AS rss FROM t GROUP BY ALL", whole=True
+    )
+    if courses is None or resident is None:
+        return
+    grid, page = source.window.grids["process"], page_size(source.run, source.window.role)
+    for role, series in by_entity(courses, "role"):
         for name, unit in units.items():
             source.out.add_series(f"process.{role}.{name}", grid.rises(series["tick"], series[name], unit))
         times = [source.out.series.get(f"process.{role}.{name}") for name in ("utime", "stime")]
         source.out.sum_series(f"process.{role}.cpu", times)
-    for role, series in by_entity(rows, "role"):
-        known = ~np.isnan(series["rss"])
-        ticks, at = np.unique(series["tick"][known], return_inverse=True)
-        resident: Floats = np.bincount(at, weights=series["rss"][known]).astype(np.float64)
-        source.out.add_series(f"process.{role}.rss", grid.gauge(ticks, resident * page))
+    for role, series in by_entity(resident, "role"):
+        source.out.add_series(f"process.{role}.rss", grid.gauge(series["tick"], series["rss"] * page))
 
 
 def summed_rises(columns: Sequence[str], entity: Sequence[str], *, born_at_zero: bool) -> str:

@@ -103,7 +103,7 @@ def ends(
     # the buckets of every reading would take longer than the rest of a comparison
     counts = {name: column for name, column in columns.items() if name != BUCKETS}
     counts = counts or {"sum": f"list_sum({BUCKETS})::DOUBLE"}
-    charted = courses if courses and not source.brief else {}
+    charted = courses if courses and source.charted else {}
     scanned = source.store.fetch(path, _selected(keys, counts), between=None if charted else window)
     scanned = _named(scanned, name, keys, ticks[0])
     _series(source, probe, scanned, charted)

@@ -6,6 +6,8 @@ server's counters and are subtracted.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from loadprint.metrics.quantities import Quantities
@@ -23,7 +25,8 @@ def mysql(source: Source) -> None:
     wanted = {name for names in (*COUNTERS.values(), *GAUGES.values()) for name in names}
     wanted |= {*PROBE_TRAFFIC.values(), *(name for pair in AGES for name in pair)}
     wanted |= {name for sums in SUMS.values() for names in sums for name in names}
-    rows = source.rows("mysql", metrics(sorted(wanted)), whole=True)
+    # always of the whole recording: the warm-up and spikes are judged by series
+    rows = replace(source, charted=True).rows("mysql", metrics(sorted(wanted)), whole=True)
     if rows is None:
         source.out.mark_missing("mysql", source.window.why_missing("mysql"))
         return

@@ -36,7 +36,7 @@ def threads(source: Source) -> None:
 
 def _series(source: Source) -> None:
     """Courses of the role's threads together; `switches` are both kinds."""
-    if source.brief:
+    if not source.charted:
         return
     query = summed_rises(tuple(THREAD_UNITS), ("role", "pid", "tid"), born_at_zero=True)
     rows, grid = source.rows("threads", query, whole=True), source.window.grids["threads"]

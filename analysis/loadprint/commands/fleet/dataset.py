@@ -9,17 +9,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import fsspec
-import ibis
-import ibis.expr.types as ir
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from loadprint.errors import InputError
 from loadprint.safe_files import require_output
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 FORMAT_VERSION = 2
 PART = "part.parquet"
@@ -70,6 +71,8 @@ def require_version(dataset: Dataset, *, is_new: bool = False) -> None:
 
 def on_duckdb(dataset: Dataset) -> ir.Table:
     """Open a data set with an embedded DuckDB; docs/fleet.md has other engines. Raises InputError."""
+    import ibis  # noqa: PLC0415 - `export` does not need its memory
+
     require_version(dataset)
     backend = ibis.duckdb.connect()
     if "file" not in dataset.filesystem.protocol:

@@ -197,7 +197,7 @@ def _cost(
         int(described.get("interval_ns") or 0),
     )
     hz = run.fingerprint(role).get("user_hz") or 100
-    process(Source(run, window, store, out, brief=True), float(hz))
+    process(Source(run, window, store, out), float(hz))
     cost = {name: q.rate for name in ("cpu", "rss") if (q := out.get(f"process.recorder.{name}"))}
     cpu = out.get("process.recorder.cpu")
     if cpu and cpu.count is not None:

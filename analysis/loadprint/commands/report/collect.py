@@ -41,7 +41,7 @@ def collect(sides: Sequence[Side], reference: str | None) -> Report:
     """Report of a comparison. Raises InputError with the file that cannot be used."""
     store = Store()
     runs = placed(sides)
-    measured = [[gather(run, store) for run in side.runs] for side in sides]
+    measured = [[gather(run, store, charted=True) for run in side.runs] for side in sides]
     every = [run.quantities.series for of_side in measured for run in of_side]
     sampled = [(place, side, every[place]) for place, side, _ in runs]
     table = compare(sides, reference, measured=measured)

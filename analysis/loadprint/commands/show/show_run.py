@@ -50,7 +50,7 @@ def report(path: Path, begin: float | None, end: float | None, *, everything: bo
     if not 0 <= part[0] < part[1] <= whole[1]:
         what = f"is not a part of a measure phase of {whole[1]:.1f} s"
         raise InputError(f"--from {part[0]:g} --to {part[1]:g}", what, "give seconds from its start")
-    measured = gather(run, Store(), part=None if part == whole else part)
+    measured = gather(run, Store(), charted=True, part=None if part == whole else part)
     if part != whole:
         _replace_totals(measured.quantities, part)
     facts = [
