@@ -11,7 +11,7 @@ from loadprint.judging.effective import Server
 from loadprint.metrics.gather import Measured
 from loadprint.reading.sides import Side
 
-NOISE = re.compile(r"\((R|TM)\)|\b(Processor|CPU)\b|@.*")  # in a processor's name
+NOISE = re.compile(r"\((R|TM)\)|\bProcessor\b|@.*")  # in a processor's name
 SEPARATOR = " · "
 PAGE = "report.html"  # of an execution
 
