@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from loadprint.catalogue.formula import Formula
+from loadprint.catalogue.metric import Metric
 from loadprint.commands.operands import resolve
 from loadprint.comparison.compare_sides import compare
 from loadprint.metrics.gather import Measured, gather
@@ -50,3 +52,8 @@ def known(value: T | None) -> T:
     """The value, which must not be None."""
     assert value is not None
     return value
+
+
+def row_of(key: str, formula: str = "q") -> Metric:
+    """A row without a unit."""
+    return Metric(key, key, "", Formula.parse(formula))

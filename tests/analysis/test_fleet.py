@@ -21,11 +21,11 @@ from loadprint.commands.fleet import dataset, export, fleet_table
 from loadprint.commands.fleet.fleet_pivots import report
 from loadprint.commands.fleet.fleet_table import DEFAULT_METRICS, Fleet, Query, fleet
 from loadprint.errors import InputError
-from loadprint.tables.run_metrics import METRICS
+from loadprint.tables.run_metrics import metrics
 from reads import known
 from recordings import Host, make_run
 
-EVERYTHING = Query(metrics=tuple(METRICS), everything=True)
+EVERYTHING = Query(metrics=tuple(metrics()), everything=True)
 
 
 def on(path: Path, instance: str, kind: str, **host: Any) -> Path:

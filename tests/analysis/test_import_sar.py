@@ -15,7 +15,7 @@ from column_units import other_units
 from loadprint.__main__ import main
 from loadprint.importing import sar, sar_tables
 from loadprint.importing.writer import write_run
-from loadprint.metrics.derived_cpu import CPU_STATES
+from loadprint.reading.columns import CPU_FIELDS
 
 ROOT = Path(__file__).parents[2]
 SADC = "/usr/lib/sysstat/sadc"
@@ -160,7 +160,7 @@ def test_a_recording_and_its_witness_lie_side_by_side(
     table = json.loads(capsys.readouterr().out)
     rows = {row["key"]: row for group in table["groups"] for row in group["rows"]}
     # of all states: the rows are of elapsed time, to which the kernel's states do not add up exactly
-    states = [rows[f"cpu_server_{name}"]["cells"] for name in CPU_STATES]
+    states = [rows[f"cpu_server_{name}"]["cells"] for name in CPU_FIELDS]
     ours, theirs = (
         100 * cell["value"] / sum(of_state[side]["value"] or 0.0 for of_state in states)
         for side, cell in enumerate(rows["cpu_server_utilisation"]["cells"])

@@ -142,12 +142,12 @@ def kernel(ticks: range) -> Tables:
 def test_histograms_without_values_and_of_entities_that_appear_in_the_window(tmp_path: Path) -> None:
     found = quantities(make_run(tmp_path / "run", Host(seconds=20, more=kernel)))
     # beyond the last bound there is only a least value
-    assert found.values["sched.server.lock.p99"].rate == pytest.approx(4e-6)
-    assert found.values["sched.server.network.sum"].rate == 0
-    assert found.get("sched.server.network.p50") is None
-    assert "did not occur" in found.why("sched.server.network.p50")
+    assert found.values["p99(ebpf_sched.server.lock.buckets)"].rate == pytest.approx(4e-6)
+    assert found.values["ebpf_sched.server.network.sum_ns"].rate == 0
+    assert found.get("p50(ebpf_sched.server.network.buckets)") is None
+    assert "did not occur" in found.why("p50(ebpf_sched.server.network.buckets)")
     # cumulative counts of its last tick, over the whole window
-    assert found.values["syscall_latency.server.fsync.count"].count == 20 * 21
+    assert found.values["ebpf_syscall_latency.server.fsync.buckets"].count == 20 * 21
 
 
 def test_statements_and_bytes_of_the_probe_are_not_the_loads(tmp_path: Path) -> None:
@@ -218,8 +218,8 @@ def test_events_are_those_of_the_servers_set_scaled_to_all_of_the_time(tmp_path:
 
 def test_energy_is_whole_across_the_wraps_of_its_own_range(tmp_path: Path) -> None:
     actual = quantities(make_run(tmp_path / "run", Host(more=processor)))
-    assert actual.values["energy.package"].rate == pytest.approx(0.3)
-    assert actual.values["energy.dram"].rate == pytest.approx(0.05)
+    assert actual.values["energy.package.energy_uj"].rate == pytest.approx(0.3)
+    assert actual.values["energy.dram.energy_uj"].rate == pytest.approx(0.05)
     assert not actual.warnings
 
 

@@ -60,19 +60,19 @@ def real(tmp_path: Path) -> Path:
 OF_REAL = [
     ("cpu", "ctxt", {"cpu": "all"}, "host.ctxt", 1.0),
     ("disk", "write_sectors", {"device": "vda"}, "disk.vda.write_sectors", 512.0),
-    ("pressure", "total_us", {"resource": "cpu", "severity": "some"}, "pressure.cpu_some", 1e-6),
-    ("tcp", "value", {"metric": "Tcp.OutSegs"}, "tcp.OutSegs", 1.0),
+    ("pressure", "total_us", {"resource": "cpu", "severity": "some"}, "pressure.cpu.some.total_us", 1e-6),
+    ("tcp", "value", {"metric": "Tcp.RetransSegs"}, "tcp.Tcp.RetransSegs", 1.0),
     ("process", "utime", {"role": "server"}, "process.server.utime", 0.01),
 ]
 OF_COMPLETE = [
     ("mysql", "value", {"metric": "Innodb_data_fsyncs"}, "mysql.fsyncs", 1.0),
-    ("energy", "energy_uj", {"zone": "package-0"}, "energy.package", 1e-6),
+    ("energy", "energy_uj", {"zone": "package-0"}, "energy.package.energy_uj", 1e-6),
     ("sockets", "active_opens", {"role": "server"}, "sockets.server.active_opens", 1.0),
     ("ethtool", "value", {"metric": "eth0.pps_allowance_exceeded"}, "allowance.pps", 1.0),
     ("nvme", "volume_iops_exceeded_us", {}, "nvme.volume_iops", 1e-6),
-    ("ebpf_syscalls", "count", {"role": "server", "syscall": "read"}, "syscalls.server.read.count", 1.0),
-    ("ebpf_sched", "sum_ns", {"role": "server", "state": "lock"}, "sched.server.lock.sum", 1e-9),
-    ("ebpf_tcp", "opened", {"side": "accepted"}, "tcp_rtt.opened", 1.0),
+    ("ebpf_syscalls", "count", {"role": "server", "syscall": "read"}, "ebpf_syscalls.server.read.count", 1.0),
+    ("ebpf_sched", "sum_ns", {"role": "server", "state": "lock"}, "ebpf_sched.server.lock.sum_ns", 1e-9),
+    ("ebpf_tcp", "opened", {"side": "accepted"}, "ebpf_tcp.port.accepted.opened", 1.0),
     ("ebpf_programs", "run_time_ns", {"cpus": "all"}, "programs.x:x.cpu", 1e-9),
 ]
 
@@ -106,7 +106,7 @@ def test_a_counter_of_another_source_that_restarts(
 
 
 def test_a_histogram_that_restarts(complete: Path, tmp_path: Path) -> None:
-    run, name = Path(shutil.copytree(complete, tmp_path / "run")), "mysql_statements.all.count"
+    run, name = Path(shutil.copytree(complete, tmp_path / "run")), "mysql_statements.all.buckets"
     before = known(quantities(complete).values[name].count)
     lost, _ = set_back(run, "mysql_statements", "buckets", {"statements": "all"})
     after = quantities(run)

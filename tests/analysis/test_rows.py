@@ -11,16 +11,20 @@ import numpy as np
 import pytest
 import scipy.stats
 from conftest import insert, oltp
-from loadprint.metrics import derived, derived_cpu, derived_ebpf
+from loadprint.catalogue.files import catalogue
+from loadprint.catalogue.metric import Metric
+from loadprint.catalogue.model import BUCKET
 from loadprint.metrics.quantities import Quantities
+from loadprint.reading.columns import CPU_FIELDS
 from loadprint.statistics import stats
+from loadprint.tables.groups import cpu_metrics
 from loadprint.tables.marks import MAX_HEADLINES, marked_rows
 from loadprint.tables.rows import COARSE, Column, RowBuilder, evaluate
 from loadprint.tables.table import Row, Versus
-from reads import known, repeat_of, table_of
+from reads import known, repeat_of, row_of, table_of
 from recordings import make_execution
 
-PLAIN = derived.rate("row", "row", "1", "", "q")
+PLAIN = row_of("row")
 
 
 def column(
@@ -40,7 +44,7 @@ def column(
     return Column(name, tuple(runs), paired=False)
 
 
-def build(side: Column, base: Column, metric: derived.Metric = PLAIN) -> tuple[Row, Versus]:
+def build(side: Column, base: Column, metric: Metric = PLAIN) -> tuple[Row, Versus]:
     row = RowBuilder([base, side], 0).row(metric)
     versus = known(row.versus[1])
     return row, versus
@@ -121,12 +125,12 @@ def test_busy_rows_count_only_busy_steps() -> None:
     """Two busy ticks among a thousand idle ones are two; kernel mode uses its own ticks."""
     quantities = Quantities()
     ticks = {"user": 40, "system": 2, "idle": 1958}
-    for state in derived_cpu.CPU_STATES:
+    for state in CPU_FIELDS:
         steps = float(ticks.get(state, 0))
         quantities.put(f"cpu.server.{state}", steps / 2000, steps, cut=True)
     quantities.put("cpu.server.cores", 1)
     run = repeat_of(quantities)
-    result = {metric.label: evaluate(metric, run) for metric in derived_cpu.cpu_metrics("server")[:5]}
+    result = {metric.label: evaluate(metric, run) for metric in cpu_metrics("server")[:5]}
     assert {label: round(value or 0.0, 3) for label, (value, _) in result.items()} == {
         "utilisation": 2.1,
         "kernel mode, of busy": 4.762,
@@ -139,7 +143,7 @@ def test_busy_rows_count_only_busy_steps() -> None:
 
 def test_a_footnote_names_the_repeats_that_lack_a_value() -> None:
     """It counts the repeats if some have a value."""
-    wait = replace(PLAIN, needs=("q", "n"), compute=derived.quotient, formula="Δq / Δn")
+    wait = row_of("row", "q / n")
 
     def side(counts: Sequence[float]) -> Column:
         runs = column("b", [1.0] * len(counts)).runs
@@ -150,8 +154,8 @@ def test_a_footnote_names_the_repeats_that_lack_a_value() -> None:
     row, _ = build(side([1.0, 0.0, 2.0]), side([0.0, 0.0, 0.0]), wait)
     assert row.cells[1].value == pytest.approx(0.75)
     assert [cell.notes for cell in row.cells] == [
-        ("nothing to divide by: Δn is 0",),
-        ("missing in b, 1 of 3 repeats: nothing to divide by: Δn is 0",),
+        ("nothing to divide by: n is 0",),
+        ("missing in b, 1 of 3 repeats: nothing to divide by: n is 0",),
     ]
 
 
@@ -159,9 +163,10 @@ def test_quantiles_of_adjacent_buckets_are_not_distinguishable() -> None:
     """A quantile is the middle of its bucket: three equal ones have the error of one."""
     plain = build(column("b", [43.0] * 3), column("a", [38.9] * 3))[1]
     assert plain.mark == ""
-    rounded = [row for row in derived_ebpf.EBPF if row.footnote == derived_ebpf.BUCKETS]
-    assert {row.rounding for row in (*rounded, *derived_ebpf.DISK)} == {derived_ebpf.BUCKET}
-    bucket = replace(PLAIN, rounding=derived_ebpf.BUCKET)
+    groups = catalogue().groups
+    rounded = [row for row in (*groups["ebpf"], *groups["disk_histograms"]) if "(" in row.text]
+    assert len([row for row in rounded if row.rounding == BUCKET and "quantile" in row.footnote]) == 100
+    bucket = replace(PLAIN, rounding=BUCKET)
     assert build(column("b", [43.0] * 3), column("a", [38.9] * 3), bucket)[1].mark == "~"
     assert build(column("b", [86.0] * 3), column("a", [38.9] * 3), bucket)[1].mark == ""
 
@@ -179,14 +184,14 @@ def test_a_definitions_footnotes_are_on_rows_that_they_apply_to(
 ) -> None:
     """The second one only between flavours, none on a row without values."""
     metric = replace(
-        PLAIN, needs=(needed,), footnote="of the row", mixed_flavours_footnote="counted differently"
+        row_of("row", needed), footnote="of the row", between_flavours="counted differently"
     )
     row, _ = build(column("b", [1.0], version=version), column("a", [1.0]), metric)
     assert row.notes == notes
 
 
 def test_percentages_have_points_in_addition_to_their_ratio() -> None:
-    share = replace(PLAIN, unit="%", shown="%")
+    share = replace(PLAIN, shown="%")
     _, result = build(column("b", [60.0, 62.0, 61.0]), column("a", [30.0, 31.0, 29.0]), share)
     assert result.kind == "ratio"
     assert result.points == pytest.approx(31.0)
@@ -216,13 +221,13 @@ REPEATS = (0.995, 1.0, 1.005)
 
 def side_of(name: str, level: float, rows: int) -> Column:
     """A side that does `level` times as much in every row."""
-    runs = (repeat_of({f"q.{place}": level * repeat for place in range(rows)}, name) for repeat in REPEATS)
+    runs = (repeat_of({f"q.n{place}": level * repeat for place in range(rows)}, name) for repeat in REPEATS)
     return Column(name, tuple(runs), paired=False)
 
 
 def judged(columns: Sequence[Column], reference: int, headlines: int = 2, others: int = 3) -> list[Row]:
     builder = RowBuilder(columns, reference)
-    metrics = [derived.rate(f"row{n}", "", "1", "", f"q.{n}") for n in range(headlines + others)]
+    metrics = [row_of(f"row{n}", f"q.n{n}") for n in range(headlines + others)]
     rows = [
         replace(builder.row(metric), headline=n < headlines, better="higher")
         for n, metric in enumerate(metrics)
@@ -246,7 +251,7 @@ def test_every_side_is_judged_against_the_named_reference() -> None:
 def test_iowait_has_no_mark_of_a_difference() -> None:
     """A busy CPU hides it: no sentence, verdict or mark rests on it."""
     builder = RowBuilder([side_of(name, level, 5) for name, level in LEVELS.items()], 1)
-    metric = derived.rate("cpu_server_user", "", "1", "", "q.0")
+    metric = row_of("cpu_server_user", "q.n0")
     both = [builder.row(metric), builder.row(replace(metric, key="cpu_server_iowait"))]
     assert marks(marked_rows(both, [False, False], builder), 0) == ["*", ""]
 
@@ -273,7 +278,7 @@ def test_rows_without_a_verdict_share_one_false_discovery_rate_of_each_side() ->
         column_ = side_of(name, 1.0, 40)
         for run in column_.runs:
             for place in range(40):
-                run.quantities.put(f"q.{place}", math.exp(shift * (place % 2) + random.normal(0, 0.015)))
+                run.quantities.put(f"q.n{place}", math.exp(shift * (place % 2) + random.normal(0, 0.015)))
         columns.append(column_)
     rows = judged(columns, reference=0, headlines=8, others=32)
     for side in (1, 2):

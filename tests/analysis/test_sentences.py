@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from loadprint.metrics.derived_hardware import LIMITS
+from loadprint.catalogue.files import catalogue
 from loadprint.rendering import layout
 from loadprint.sentences.exercises import SUBJECTS
 from loadprint.sentences.rules import RULES
@@ -158,7 +158,7 @@ def test_every_rule_has_a_case() -> None:
 
 
 def test_the_rows_that_rules_name_exist(table: Table) -> None:
-    known = {row.key for group in table.groups for row in group.rows} | {metric.key for metric in LIMITS}
+    known = {row.key for group in table.groups for row in group.rows} | {metric.key for metric in catalogue().groups["limits"]}
     named = {condition.row for rule in RULES for condition in (*rule.needs, *rule.signs)}
     assert {key.format(disk="vda", nic="veth0") for key in named} <= known
 

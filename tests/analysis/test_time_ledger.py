@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loadprint.metrics.derived_ledger import BETWEEN, NOT_SUMMED, WAITING, name_of
+from loadprint.metrics.ledger_rows import BETWEEN, NOT_SUMMED, WAITING, name_of
 from loadprint.metrics.quantities import Quantities
 from loadprint.tables.table import Group, Row
 from reads import known, quantities, table_of

@@ -17,12 +17,12 @@ import pytest
 from fleets import make_fleet
 from loadprint.commands.fleet import dataset
 from loadprint.commands.fleet.fleet_table import Fleet, Query, fleet
-from loadprint.tables.run_metrics import METRICS
+from loadprint.tables.run_metrics import metrics
 from pyspark.sql import SparkSession
 
 RUNS = 10_000
 KEPT = Path(__file__).parents[1] / "recordings" / "v1" / "oltp"
-EVERYTHING = Query(metrics=tuple(METRICS), everything=True)
+EVERYTHING = Query(metrics=tuple(metrics()), everything=True)
 
 
 @pytest.fixture(scope="module")

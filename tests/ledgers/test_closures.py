@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from loadprint.metrics.derived_ledger import CLOSURE
+from loadprint.metrics.ledger_rows import CLOSURE
 from loadprint.metrics.gather import Measured
 from programs import commanded, printed
 

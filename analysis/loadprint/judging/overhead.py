@@ -132,7 +132,7 @@ def _programs_cost(programs: Programs, recorder: float, *, over: bool) -> str:
 def _cost(runs: Sequence[Measured]) -> tuple[float | None, str]:
     """Mean share of a core over the repeats, with the memory of the largest."""
     costs = [cost for run in runs if (cost := run.quantities.get("process.recorder.cpu"))]
-    memory = [rss.rate for run in runs if (rss := run.quantities.get("process.recorder.rss"))]
+    memory = [rss.rate for run in runs if (rss := run.quantities.get("max(process.recorder.rss)"))]
     resident = f" and {max(memory) / 1e6:.0f} MB" if memory else ""
     if not costs:
         return None, f"CPU not measured: {runs[0].quantities.why('process.recorder.cpu')}"

@@ -145,7 +145,7 @@ def _exchanges(source: Source) -> None:
     out = source.out
     names = ("exchanges", "network_ns", "overlap_ns")
     rows = ends(source, EXCHANGES, ("ends",), doubles(names))
-    statements = out.get("load.queries") or out.get("status.Questions")
+    statements = out.get("load.queries") or out.get("server.questions")
     # one row at a tick
     measured = next(increases(rows, ("ends",), names), None) if rows is not None else None
     (of_ends,), risen = measured or (("",), dict.fromkeys(names, 0.0))

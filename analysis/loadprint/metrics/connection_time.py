@@ -32,7 +32,7 @@ def connection_time(result: Mapping[str, Any], seconds: float, out: Quantities) 
             out.mark_missing(f"connections.{REST}", reason)
         else:
             shares[kind] = share
-            out.put(f"connections.in.{kind}", share)
+            out.put(f"connections.in.{kind}.share", share)
     out.mark_missing("connections.in.", "this side does not have this transaction type")
     if len(shares) == len(kinds):
         out.put(f"connections.{REST}", 1 - math.fsum(shares.values()))

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.errors import InputError
-from loadprint.metrics import sources, sources_hardware, sources_limits
+from loadprint.catalogue.files import Catalogue, catalogue
+from loadprint.metrics import sources, sources_hardware, sources_limits, sources_mysql
 from loadprint.metrics.connection_time import connection_time
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources import Source
 from loadprint.metrics.sources_ebpf import ebpf, programs, scheduler
 from loadprint.metrics.sources_ledger import ledger
-from loadprint.metrics.sources_mysql import mysql
+from loadprint.metrics.recorded import recorded
 from loadprint.metrics.sources_profile import Profile, profile
 from loadprint.metrics.sources_spikes import spikes
 from loadprint.metrics.status import status, without_probe
@@ -35,6 +36,15 @@ from loadprint.statistics import gaps
 
 MIN_FOR_P999 = 10_000
 MIN_SECONDS = 5  # for a coefficient of variation
+# read by a module of their own, because their quantities are not columns
+CODED = frozenset(
+    (
+        *("cpu", "host", "process", "threads", "interrupts", "softirqs", "storage", "perf", "energy", "frequency"),
+        *("cgroup", "allowance", "nvme", "mysql_statements", "load", "latency", "type", "details", "connections"),
+        *("status", "variables", "server"),
+    )
+)
+OF_LOAD = frozenset({"sockets"})  # on the load's host
 NO_RECORDER = "no recorder ran: <role>/ticks.parquet is missing"
 LATENCIES = ("min", "mean", "p50", "p95", "p99", "p999", "max")
 
@@ -77,15 +87,16 @@ def gather(
     brief: bool = False,
     charted: bool = False,
     part: tuple[float, float] | None = None,
+    rows: Catalogue | None = None,
 ) -> Measured:
     """Read the quantities of one run; `brief`: only CPU, processes, threads and scheduler, for sweeps.
 
     `charted`: with all series, else only those of the load and of MySQL.
-    `part`: the recorder's are of this part of the measure phase, in seconds from its start.
+    `rows` are those of the catalogue if none are given. `part`: the recorder's are of this part of the measure phase, in seconds from its start.
     Raises InputError with the file that cannot be used.
     """
-    out = Quantities()
-    _generator(run, out)
+    out, known = Quantities(), rows or catalogue()
+    _generator(run, out, known)
     reported = intervals(run, store)
     if reported is not None:
         _generator_series(reported, out)
@@ -94,28 +105,24 @@ def gather(
     if run.roles:
         window = measure_window(run, run.roles[0], store, part)
         source = sources.Source(run, window, store, out, charted)
-        sampled = _server_side(source, server_cpus, brief=brief, of_whole=part is None)
-        if not brief and part is None and run.table(run.roles[0], "mysql"):
-            spikes(out)
+        sampled = _server_side(source, known, server_cpus, brief=brief, of_whole=part is None)
     else:
         out.mark_missing("", NO_RECORDER)  # of all other names
-    seconds = out.get("load.seconds")
-    if not brief and seconds and part is None:
-        without_probe(run, seconds.rate, out)
+        _of_server(run, known, out, of_whole=part is None)
     rates = reported.samples("events") if reported and "events" in reported.totals else np.empty(0)
     step = reported.usual if reported else 1.0
     _steadiness(rates, step, out)
     load_cpus = cpuset(run, LOAD)
     if LOAD in run.roles:
         apart = sources.Source(run, measure_window(run, LOAD, store, part), store, out, charted)
-        _load_host(apart, load_cpus)
+        _load_host(apart, known, load_cpus)
     else:
         _load_side(run, out, load_cpus, source)
     return Measured(run, out, server_cpus, load_cpus, window, rates, step, clocks(run, store), sampled)
 
 
 def _server_side(
-    source: Source, cpus: Sequence[int] | None, *, brief: bool, of_whole: bool
+    source: Source, known: Catalogue, cpus: Sequence[int] | None, *, brief: bool, of_whole: bool
 ) -> Profile | None:
     run, role, out = source.run, source.window.role, source.out
     out.mark_missing("nic.none", "only lo carried traffic: the connections use a unix socket, or loopback")
@@ -134,30 +141,56 @@ def _server_side(
     sources_hardware.perf(source, "server", cpus)
     sources_hardware.energy(source)
     sources.interrupts(source, "server", cpus)
-    sources.disk(source)
-    sources.storage(source)
-    sources.nic(source)
-    sources.tcp(source)
-    sources.pressure(source)
-    sources.memory(source)
-    sources_limits.sockets(source, ("server", "load") if run.shares_host else ("server",))
+    recorded(source, known, frozenset(name for name in known.columns if not _is_coded(name)))
+    out.mark_missing("nic.", "this side does not have this interface")
+    sources.storage(source, known.columns["storage"])
     sources_limits.cgroup(source, "server")
     sources_limits.allowances(source)
     sources_limits.volumes(source)
     ebpf(source)
     samples = profile(source)
-    mysql(source)
+    sources_mysql.misses(source)
+    _of_server(run, known, out, of_whole=of_whole)
+    sources_mysql.constant_capacity(source)
     if of_whole:  # a part of the phase has no latency
+        if run.table(role, "mysql"):
+            spikes(out)
         ledger(source)
     return samples
 
 
-def _load_host(source: Source, cpus: tuple[int, ...] | None) -> None:
+def _is_coded(table: str) -> bool:
+    return table in CODED or table.startswith("ebpf_")
+
+
+def _of_server(run: Run, known: Catalogue, out: Quantities, *, of_whole: bool) -> None:
+    """Add the server's counters by its status, where no probe read them, and named formulas."""
+    seconds = out.get("load.seconds")
+    if of_whole and seconds:
+        names = {name for name in known.columns["mysql"] if f"mysql.{name}" in known.counted}
+        without_probe(run, names, seconds.rate, out)
+    _named(known, out)
+
+
+def _named(known: Catalogue, out: Quantities) -> None:
+    """Add the named formulas of the catalogue, and their courses."""
+    for name, formula in known.names.items():
+        value = formula.value(lambda each: quantity.rate if (quantity := out.get(each)) else None)
+        if value is not None:
+            out.put(name, float(value))
+        else:
+            out.mark_missing(name, out.why_not(formula))
+        if course := out.course(formula):
+            out.add_series(name, course)
+
+
+def _load_host(source: Source, known: Catalogue, cpus: tuple[int, ...] | None) -> None:
     """Put the quantities of a load that has a recorder."""
     sources.cpu(source, LOAD, cpus, user_hz(source.run, LOAD))
     sources.process(source, user_hz(source.run, LOAD))
     threads(source)
-    sources_limits.sockets(source, (LOAD,))
+    recorded(source, known, OF_LOAD)
+    _named(known, source.out)
 
 
 def _load_side(run: Run, out: Quantities, cpus: tuple[int, ...] | None, source: Source | None) -> None:
@@ -175,7 +208,7 @@ def _load_side(run: Run, out: Quantities, cpus: tuple[int, ...] | None, source: 
         sources.cpu(source, LOAD, cpus, user_hz(run, "server"))
 
 
-def _generator(run: Run, out: Quantities) -> None:
+def _generator(run: Run, out: Quantities, known: Catalogue) -> None:
     """Totals of result.json as rates, latencies in seconds."""
     if run.result is None:
         out.mark_missing("load", "load/result.json is missing")
@@ -210,14 +243,15 @@ def _generator(run: Run, out: Quantities) -> None:
     _failures(run.result, float(seconds), out)
     connection_time(run.result, float(seconds), out)
     _generator_specific(run.result, out)
-    status(run, float(seconds), out)
+    status(run, known.columns["status"], float(seconds), out)
+    sources_mysql.variables(run, known.columns["variables"], out)
 
 
 def _failures(result: dict[str, Any], seconds: float, out: Quantities) -> None:
     """Errors by number and retried events: `load.errors.<errno>`, `load.retries`."""
     for code, count in (result.get("errors_by_code") or {}).items():
         if isinstance(count, int | float):
-            out.put(f"load.errors.{code}", count / seconds, None)
+            out.put(f"load.errors.{code}.count", count / seconds, None)
     retries = result.get("retries")
     if retries is None and result.get("generator") == "native":
         retries = result.get("errors")  # each error that does not end the run is retried
@@ -274,9 +308,8 @@ def _generator_specific(result: dict[str, Any], out: Quantities) -> None:
             (result.get("details") or {}).get(name),
             f"the generator does not report {name}",
         )
-    # a probe that reads the sockets during the window overrides it
     if (waiting := time_wait_after(result)) is not None:
-        out.put("sockets.load.time_wait", waiting)
+        out.put("load.time_wait", waiting)
     out.mark_missing("type", "this side does not have this transaction type")
     for kind, reported in (result.get("transactions") or {}).items():
         for name, value in ((reported or {}).get("latency_ms") or {}).items():

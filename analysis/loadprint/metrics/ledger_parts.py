@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from loadprint.catalogue.formula import figure
 from loadprint.metrics.sources import Source
+from loadprint.metrics.sources_ebpf import ROUND_TRIPS
 from loadprint.reading.server_disks import namespace, server_disks
 
+TRIP = figure("mean", f"{ROUND_TRIPS}.buckets")
 # operations and stages of ebpf_block
 REQUESTS = {
     "disk_read_queue": ("read.queue",),
@@ -32,7 +35,7 @@ def _disks(source: Source) -> None:
     """The requests to all disks that have files of the server; a multipath disk's are those of its paths."""
     out = source.out
     wanted = server_disks(source.run.fingerprint(source.window.role))
-    recorded = out.entities("block")
+    recorded = out.entities("ebpf_block")
     devices = [name for name in recorded if (namespace(name) or name) in wanted]
     if not devices:
         unknown = "the fingerprint does not list the disks of the server's files"
@@ -40,7 +43,7 @@ def _disks(source: Source) -> None:
         out.mark_missing("ledger.disk_", reason if recorded else source.window.why_missing("ebpf_block"))
         return
     for word, requests in REQUESTS.items():
-        names = (f"block.{disk}.{each}.sum" for disk in devices for each in requests)
+        names = (f"ebpf_block.{disk}.{each}.sum_ns" for disk in devices for each in requests)
         out.put(f"ledger.{word}", _sum(source, names))
 
 
@@ -60,8 +63,8 @@ def _row_locks(source: Source) -> None:
 def _round_trips(source: Source) -> None:
     """Client statements × the mean round-trip time: each waits for one round trip."""
     out = source.out
-    trip, statements = out.get("tcp_rtt.mean"), out.get("load.queries") or out.get("status.Questions")
+    trip, statements = out.get(TRIP), out.get("load.queries") or out.get("server.questions")
     if trip is None or statements is None:
-        out.mark_missing("ledger.round_trip", out.why("load.queries" if trip else "tcp_rtt.mean"))
+        out.mark_missing("ledger.round_trip", out.why("load.queries" if trip else TRIP))
     else:
         out.put("ledger.round_trip", trip.rate * statements.rate)

@@ -7,16 +7,19 @@ per second. Quantities that were not measured are absent; `why` returns the reas
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from loadprint.catalogue.formula import Formula
 from loadprint.reading.counters import SIZES, Floats, increase, steps
 from loadprint.reading.histograms import Histogram
 from loadprint.reading.time_series import Series
 
 NOT_KNOWN = "it was not read twice in the window without a restart between"
+CONSTANT = ".cores"  # in the window
+NEAR = 0.05  # s: reads of one tick; the generator's seconds are others
 STEPS = 3  # values from fewer steps of their source are flagged
 
 
@@ -38,7 +41,8 @@ class Quantity:
 class Quantities:
     """All quantities of one run; `histograms` by table and entity, of the values in the window.
 
-    `series` are over the whole recording, those of counters and gauges that charts and checks need.
+    `series` are over the whole recording, those of counters that charts and checks need; `readings` those of
+    figures over readings.
     `absent` has the value of names that start with a prefix and are not in `values`, such as "no sample".
     """
 
@@ -49,6 +53,7 @@ class Quantities:
     warnings: list[str] = field(default_factory=list)  # events that can affect the figures
     histograms: dict[tuple[str, ...], Histogram] = field(default_factory=dict)
     series: dict[str, Series] = field(default_factory=dict)
+    readings: dict[str, Series] = field(default_factory=dict)
     falls: int = 0  # of counters, apart from steps back, and changes of a set of CPUs
     unknown: str = ""  # reason why a counter that fell is not known: no sum has it as a part
 
@@ -87,10 +92,36 @@ class Quantities:
             return next((zero for prefix, zero in self.absent.items() if name.startswith(prefix)), None)
         return quantity
 
+    def course(self, formula: Formula) -> Series | None:
+        """A formula over time; None without its series, or if they were not read at the same times."""
+        used: list[Series] = []
+
+        def read(name: str, of: Mapping[str, Series]) -> Floats | float | None:
+            if name.endswith(CONSTANT) or name.startswith("variables."):
+                return constant.rate if (constant := self.values.get(name)) else None
+            if name not in of:
+                return None
+            used.append(of[name])
+            return of[name].values if len(of[name].values) == len(used[0].values) else used[0].values * np.nan
+
+        values = formula.course(lambda name: read(name, self.series), lambda name: read(name, self.readings))
+        if values is None or not used:
+            return None
+        together = all(len(each.values) == len(used[0].values) for each in used)
+        if not together or any(np.abs(each.seconds - used[0].seconds).max(initial=0.0) > NEAR for each in used):
+            return None
+        return replace(used[0], values=np.where(np.isfinite(values), values, np.nan))
+
     def why(self, name: str) -> str:
-        """Reason why a name is missing: that of the longest prefix."""
-        prefixes = sorted((p for p in self.missing if name.startswith(p)), key=len)
+        """Reason why a name, or one in a figure, is missing: that of the longest prefix."""
+        inner = name.rpartition("(")[2].replace('"', "")
+        prefixes = sorted((p for p in self.missing if name.startswith(p) or inner.startswith(p)), key=len)
         return self.missing[prefixes[-1]] if prefixes else f"{name} is not in the recording"
+
+    def why_not(self, formula: Formula) -> str:
+        """Reason why a formula has no value; empty if nothing is missing."""
+        names = formula.recorded(self.get).names
+        return next((self.why(name) for name in names if self.get(name) is None), "")
 
     def entities(self, source: str) -> list[str]:
         """Names of the devices or interfaces of a source, in name order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,16 +14,8 @@ from loadprint.metrics.quantities import NOT_KNOWN, Quantities
 from loadprint.reading.columns import (
     CPU_FIELDS,
     CPU_HOST_FIELDS,
-    DISK_UNITS,
-    MICROSECOND,
-    NIC_FIELDS,
     NUMBER,
-    PRESSURE,
-    TCP_METRICS,
-    TRANSFER_UNITS,
-    TRANSFERS,
     page_size,
-    stable_name,
 )
 from loadprint.reading.counters import Floats, rises, size_of
 from loadprint.reading.cpusets import at_once, host_cpus
@@ -34,7 +26,6 @@ from loadprint.reading.queries import (
     by_entity,
     doubles,
     listed,
-    metrics,
     quote,
     sums,
     together,
@@ -43,8 +34,6 @@ from loadprint.reading.recording import Run
 from loadprint.reading.window import Window
 
 SERVER = "process.server."
-KIB = 1024.0  # kB in /proc/meminfo
-MEMORY = ("Dirty", "Writeback", "MemAvailable")
 TIME_LOST = 0.05  # of elapsed time: more is not rounding to ticks
 SERVER_ENDED = (
     "the server's process ended in the window and no later one was found; "
@@ -107,13 +96,13 @@ class Source:
         if not self.charted:
             return
         probe, _, column = column.partition(".")
-        size = size_of(self._described(probe, column))
+        size = size_of(self.described(probe, column))
         self.out.add_series(name, self.window.grids[probe].counter(ticks, readings, unit, size))
 
     def increase(self, column: str, name: str, readings: Floats, ticks: Floats, unit: float) -> None:
         """Add a counter from `column`, TABLE.COLUMN; `readings` at `ticks` as in `Quantities.counter`."""
         probe, _, column = column.partition(".")
-        seconds, described = self.seconds(probe, ticks), self._described(probe, column)
+        seconds, described = self.seconds(probe, ticks), self.described(probe, column)
         if "imported" in self.run.meta and np.isnan(readings).all():
             self.out.mark_missing(name, f"this file has no value of {column}")
         self.out.counter(name, readings, seconds, unit, size_of(described))
@@ -126,7 +115,7 @@ class Source:
             if step > 0:
                 self.out.set_resolution(name, step * seconds)
 
-    def _described(self, probe: str, column: str) -> Mapping[str, Any]:
+    def described(self, probe: str, column: str) -> Mapping[str, Any]:
         path = self.run.table(self.window.role, probe)
         return self.store.described(path, column) if path is not None else {}
 
@@ -227,83 +216,15 @@ def _totals(key: str, side: str, wanted: Sequence[str] | None) -> str:
     )
 
 
-def disk(source: Source) -> None:
-    """Block devices as `disk.<device>.<field>`: counts, bytes and seconds per second.
-
-    `transfers` and `transfer_ms` are reads, writes and discards together, as in sysstat's recordings.
-    """
-    if source.has("disk", "transfers"):
-        _fixed_table(source, "disk", "device", {**DISK_UNITS, **TRANSFER_UNITS})
-        return
-    _fixed_table(source, "disk", "device", DISK_UNITS)
-    for device in source.out.entities("disk"):
-        for name, parts in TRANSFERS.items():
-            quantities = [part for kind in parts if (part := source.out.get(f"disk.{device}.{kind}"))]
-            if quantities:
-                source.out.total(f"disk.{device}.{name}", quantities)
-
-
-def storage(source: Source) -> None:
-    """The disks of the server's files as `storage.<role>.<field>`, with role data, redo or binlog."""
+def storage(source: Source, columns: Collection[str]) -> None:
+    """The disks of the server's files as `storage.<role>.<column>`, with role data, redo or binlog."""
     for entry in source.run.fingerprint(source.window.role).get("storage") or []:
         disks = entry.get("disks") or []
-        for name in (*DISK_UNITS, *TRANSFER_UNITS):
+        for name in {each.rpartition(".")[2] for each in columns}:
             parts = [part for disk in disks if (part := source.out.get(f"disk.{disk}.{name}"))]
             if parts and len(parts) == len(disks):
                 source.out.total(f"storage.{entry.get('role')}.{name}", parts)
     source.out.mark_missing("storage", "the fingerprint does not list the disks of the server's files")
-
-
-def nic(source: Source) -> None:
-    """Interfaces as `nic.<interface>.<field>`; the veth pair of a run is always named `veth`."""
-    _fixed_table(source, "nic", "interface", dict.fromkeys(NIC_FIELDS, 1.0), stable_name)
-    source.out.mark_missing("nic.", "this side does not have this interface")
-
-
-def _fixed_table(
-    source: Source, probe: str, key: str, units: dict[str, float], name_of: Callable[[str], str] = str
-) -> None:
-    rows = source.rows(probe, f"SELECT tick, {key}, {listed(doubles(units))} FROM t", whole=True)
-    if rows is None:
-        source.out.mark_missing(probe, source.window.why_missing(probe))
-        return
-    for entity, series in by_entity(rows, key):
-        inside = source.inside(probe, series)
-        # a host has a dozen idle devices
-        busy = any(np.nanmin(series[n], initial=np.inf) < np.nanmax(series[n], initial=0) for n in units)
-        for name, unit in units.items() if len(inside["tick"]) > 1 else ():
-            quantity = f"{probe}.{name_of(entity)}.{name}"
-            source.increase(f"{probe}.{name}", quantity, inside[name], inside["tick"], unit)
-            if busy:
-                source.course(f"{probe}.{name}", quantity, series[name], series["tick"], unit)
-
-
-def pressure(source: Source) -> None:
-    """Stalled share of time as `pressure.<resource>_<severity>` (1 = always)."""
-    rows = source.rows("pressure", PRESSURE, whole=True)
-    if rows is None:
-        source.out.mark_missing("pressure", source.window.why_missing("pressure"))
-        return
-    for kind, series in by_entity(rows, "kind"):
-        source.counter("pressure.total_us", f"pressure.{kind}", series, "total", MICROSECOND)
-
-
-def tcp(source: Source) -> None:
-    """TCP counters of the host as `tcp.<metric>`."""
-    rows = source.rows("tcp", metrics(TCP_METRICS), whole=True)
-    if rows is None:
-        source.out.mark_missing("tcp", source.window.why_missing("tcp"))
-        return
-    for metric, series in by_entity(rows, "metric"):
-        source.counter(f"tcp.{metric}", f"tcp.{metric.removeprefix('Tcp.')}", series, "value", 1.0)
-
-
-def memory(source: Source) -> None:
-    """Series of dirty, written-back and available memory of the host as `memory.<metric>`, in bytes."""
-    rows = source.rows("memory", metrics(MEMORY), whole=True) if source.charted else None
-    for metric, series in by_entity(rows, "metric") if rows is not None else ():
-        grid = source.window.grids["memory"]
-        source.out.add_series(f"memory.{metric}", grid.gauge(series["tick"], series["value"] * KIB))
 
 
 def process(source: Source, hz: float) -> None:
@@ -337,7 +258,7 @@ def process(source: Source, hz: float) -> None:
             source.out.total(f"process.{role}.cpu", both)
         if not np.isnan(series["rss"]).all():
             unit = page_size(source.run, source.window.role)
-            source.out.put(f"process.{role}.rss", float(np.nanmax(series["rss"])) * unit)
+            source.out.put(f"max(process.{role}.rss)", float(np.nanmax(series["rss"])) * unit)
 
 
 def _process_series(source: Source, units: Mapping[str, float]) -> None:
@@ -358,7 +279,7 @@ def _process_series(source: Source, units: Mapping[str, float]) -> None:
         times = [source.out.series.get(f"process.{role}.{name}") for name in ("utime", "stime")]
         source.out.sum_series(f"process.{role}.cpu", times)
     for role, series in by_entity(resident, "role"):
-        source.out.add_series(f"process.{role}.rss", grid.gauge(series["tick"], series["rss"] * page))
+        source.out.readings[f"process.{role}.rss"] = grid.gauge(series["tick"], series["rss"] * page)
 
 
 def summed_rises(columns: Sequence[str], entity: Sequence[str], *, born_at_zero: bool) -> str:

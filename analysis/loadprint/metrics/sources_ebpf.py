@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from loadprint.catalogue.formula import figure
 from loadprint.metrics.quantities import NOT_KNOWN
 from loadprint.metrics.sources import Source
 from loadprint.reading.columns import EBPF_COUNTERS, EBPF_HISTOGRAMS, NANOSECOND
@@ -27,11 +28,12 @@ TOO_FEW = {
 }
 PICOSECOND = 1e-12
 BUCKETS = "buckets"
+ROUND_TRIPS = "ebpf_tcp.port.accepted"  # of the server's port, for all peers
 SYNCS = frozenset({"fsync", "fdatasync"})
 
 
 def ebpf(source: Source) -> None:
-    """All eBPF tables as `<table>.<entity>….<figure>`, with the table's name without `ebpf_`.
+    """All eBPF tables as `<table>.<entity>….<column>`, and the quantiles of their histograms.
 
     `mysql_statements` is the server's histogram of all statements; it has no sum.
     """
@@ -63,6 +65,7 @@ def programs(source: Source) -> None:
     keys = ("object", "program", "cpus")
     rows = ends(source, probe, keys, figures)
     if rows is None:
+        source.out.mark_missing("programs.", source.window.why_missing(probe))
         return
     seconds = seconds_between(source, probe)
     risen: dict[str, dict[str, tuple[float, float]]] = {}
@@ -93,11 +96,10 @@ def ends(
     `columns` are SQL expressions by name; `courses` has the last word and the unit of those with a series.
     None below two readings.
     """
-    name = probe.removeprefix("ebpf_")
     path = source.run.table(source.window.role, probe)
     ticks = sorted(source.window.middle_ns.get(probe, ()))
     if path is None or len(ticks) < 2:
-        source.out.mark_missing(f"{name}.", source.window.why_missing(probe))
+        source.out.mark_missing(f"{probe}.", source.window.why_missing(probe))
         return None
     window = ticks[0], ticks[-1]
     # the buckets of every reading would take longer than the rest of a comparison
@@ -105,7 +107,7 @@ def ends(
     counts = counts or {"sum": f"list_sum({BUCKETS})::DOUBLE"}
     charted = courses if courses and source.charted else {}
     scanned = source.store.fetch(path, _selected(keys, counts), between=None if charted else window)
-    scanned = _named(scanned, name, keys, ticks[0])
+    scanned = _named(scanned, probe, keys, ticks[0])
     _series(source, probe, scanned, charted)
     scanned = source.inside(probe, scanned)
     resets = _resets(scanned, tuple(counts))
@@ -115,15 +117,15 @@ def ends(
         return scanned
     at = sorted({ticks[0], ticks[-1], *(tick for reset in resets for tick in reset)})
     rows = source.store.fetch(path, _selected(keys, columns), at=at)
-    return _named(rows, name, keys, ticks[0])
+    return _named(rows, probe, keys, ticks[0])
 
 
 def _series(source: Source, probe: str, rows: Columns, courses: Mapping[str, tuple[str, float]]) -> None:
     """Series of entities; before its first event an entity has no rows and counted 0."""
     grid = source.window.grids[probe]
     for name, places in grouped(rows["name"]) if courses else ():
-        for figure, (word, unit) in courses.items():
-            readings = grid.placed(rows["tick"][places], rows[figure][places])
+        for column, (word, unit) in courses.items():
+            readings = grid.placed(rows["tick"][places], rows[column][places])
             readings[grid.ticks < rows["tick"][places[0]]] = 0.0
             source.out.add_series(f"{name}.{word}", grid.counter(grid.ticks, readings, unit))
 
@@ -171,7 +173,7 @@ def _counted(rows: Columns, places: NDArray[np.intp], edges: NDArray[np.float64]
 
 def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | None, unit: float) -> None:
     summed = {"total": f"{total}::DOUBLE"} if total else {}
-    courses = {"total": ("sum", unit)} if total == "sum_ns" else None
+    courses = {"total": ("sum_ns", unit)} if total == "sum_ns" else None
     rows = ends(source, probe, keys, {**summed, BUCKETS: BUCKETS}, courses)
     path = source.run.table(source.window.role, probe)
     if rows is None or path is None:
@@ -186,24 +188,24 @@ def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | No
             source.out.mark_missing(f"{name}.", f"{probe}: {reason}")
             continue
         source.out.histograms[probe, *(rows[key][places[0]] for key in keys)] = counted
-        source.out.put(f"{name}.count", counted.total / seconds, float(counted.total))
+        source.out.put(f"{name}.buckets", counted.total / seconds, float(counted.total))
         if total:
-            source.out.put(f"{name}.sum", sums[place] * unit / seconds)
+            source.out.put(f"{name}.{total}", sums[place] * unit / seconds)
         _quantiles(source, name, counted, unit)
 
 
 def _quantiles(source: Source, name: str, counted: Histogram, unit: float) -> None:
     for word, share in QUANTILES.items():
         if not counted.total:
-            source.out.mark_missing(f"{name}.{word}", "did not occur in the window")
+            source.out.mark_missing(figure(word, f"{name}.buckets"), "did not occur in the window")
         elif counted.total < MIN_VALUES.get(word, 1):
-            source.out.mark_missing(f"{name}.{word}", TOO_FEW[word])
+            source.out.mark_missing(figure(word, f"{name}.buckets"), TOO_FEW[word])
         else:
-            source.out.put(f"{name}.{word}", counted.quantile(share) * unit)
+            source.out.put(figure(word, f"{name}.buckets"), counted.quantile(share) * unit)
 
 
 def _round_trips(source: Source) -> None:
-    """TCP to the server's port: `tcp_rtt.p50` …, `tcp_rtt.mean` and `tcp_rtt.retransmits`.
+    """TCP to the server's port: `ROUND_TRIPS.retransmits`, and the figures of `ROUND_TRIPS.buckets`.
 
     Of the accepting side of the connections, for all peers; of all ports if the server's is unknown.
     """
@@ -212,28 +214,28 @@ def _round_trips(source: Source) -> None:
     rows = ends(source, probe, keys, {**doubles(counters), BUCKETS: BUCKETS})
     path = source.run.table(source.window.role, probe)
     if rows is None or path is None:
-        source.out.mark_missing("tcp_rtt", source.window.why_missing(probe))
+        source.out.mark_missing(probe, source.window.why_missing(probe))
         return
     port = str(((source.run.server or {}).get("variables") or {}).get("port") or "")
     chosen = rows["side"] == "accepted"
     if port in rows["port"]:
         chosen &= rows["port"] == port
     if not chosen.any():
-        source.out.mark_missing("tcp_rtt", "no TCP connection was accepted in the window")
+        source.out.mark_missing(probe, "no TCP connection was accepted in the window")
         return
     rows = {name: values[chosen] for name, values in rows.items()}
     edges = bounds(source.store.metadata(path), "buckets")
     parts = [_counted(rows, places, edges) for _, places in grouped(rows["name"])]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
-        source.out.mark_missing("tcp_rtt", f"{probe}: {NOT_KNOWN}")
+        source.out.mark_missing(probe, f"{probe}: {NOT_KNOWN}")
         return
     counted = Histogram(np.sum([part.counts for part in known], axis=0), edges)
-    _quantiles(source, "tcp_rtt", counted, NANOSECOND)
-    source.out.put("tcp_rtt.mean", counted.mean() * NANOSECOND)
+    _quantiles(source, ROUND_TRIPS, counted, NANOSECOND)
+    source.out.put(figure("mean", f"{ROUND_TRIPS}.buckets"), counted.mean() * NANOSECOND)
     for name in counters:
         risen = sum(each[name] for _, each in increases(rows, keys, counters))
-        source.out.put(f"tcp_rtt.{name}", risen / seconds_between(source, probe), risen)
+        source.out.put(f"{ROUND_TRIPS}.{name}", risen / seconds_between(source, probe), risen)
 
 
 def _counters(source: Source, probe: str) -> None:
@@ -243,7 +245,7 @@ def _counters(source: Source, probe: str) -> None:
         return
     seconds = seconds_between(source, probe)
     for entity, increased in increases(rows, keys, fields):
-        name = ".".join((probe.removeprefix("ebpf_"), *entity))
+        name = ".".join((probe, *entity))
         for field, risen in increased.items():
             if risen >= 0:
                 source.out.put(f"{name}.{field}", risen / seconds, risen)
@@ -252,18 +254,18 @@ def _counters(source: Source, probe: str) -> None:
 
 
 def _syscalls(source: Source) -> None:
-    """Sums over calls: `syscalls.<role>.all` and `syscalls.<role>.sync`."""
+    """Sums over calls: `ebpf_syscalls.<role>.syscalls` and `.syncs`."""
     counts = {
         tuple(name.split(".")[1:3]): quantity
         for name, quantity in source.out.values.items()
-        if name.startswith("syscalls.") and name.endswith(".count")
+        if name.startswith("ebpf_syscalls.") and name.endswith(".count")
     }
     for role in {role for role, _ in counts}:
-        for word, calls in (("all", None), ("sync", SYNCS)):
+        for word, calls in (("syscalls", None), ("syncs", SYNCS)):
             chosen = [
                 q for (of, call), q in counts.items() if of == role and (calls is None or call in calls)
             ]
-            source.out.total(f"syscalls.{role}.{word}", chosen)
+            source.out.total(f"ebpf_syscalls.{role}.{word}", chosen)
 
 
 def seconds_between(source: Source, probe: str) -> float:

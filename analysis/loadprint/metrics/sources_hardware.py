@@ -55,7 +55,7 @@ def _event(source: Source, name: str, rows: Columns) -> None:
 
 
 def energy(source: Source) -> None:
-    """Power of all packages as `energy.package` and of all memory as `energy.dram`, in W (J/s).
+    """Power of all packages as `energy.package.energy_uj` and of all memory as `energy.dram.…`, in W (J/s).
 
     A counter wraps at the range of its zone; the wraps are added back.
     """
@@ -78,7 +78,7 @@ def energy(source: Source) -> None:
             size = next(iter(series["range"][series["range"] > 0].tolist()), None)
             kinds[kind].counter(f"{kind}.{zone}", series["used"], seconds, MICROJOULE, size)
     for kind, parts in kinds.items():
-        source.out.sum_of(f"energy.{kind}", parts, f"RAPL has no {kind} zone")
+        source.out.sum_of(f"energy.{kind}.energy_uj", parts, f"RAPL has no {kind} zone")
 
 
 def frequency(source: Source, side: str, cpus: Sequence[int] | None) -> None:
@@ -91,8 +91,8 @@ def frequency(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     if rows is None or np.isnan(rows["mean"]).all():
         source.out.mark_missing(f"frequency.{side}", source.window.why_missing("frequency"))
         return
-    source.out.put(f"frequency.{side}.mean", float(np.nanmean(rows["mean"])) * KILOHERTZ)
-    source.out.put(f"frequency.{side}.least", float(np.nanmin(rows["least"])) * KILOHERTZ)
+    source.out.put(f"frequency.{side}.mean_khz", float(np.nanmean(rows["mean"])) * KILOHERTZ)
+    source.out.put(f"frequency.{side}.least_khz", float(np.nanmin(rows["least"])) * KILOHERTZ)
 
 
 def siblings(source: Source, cpus: Sequence[int] | None, hz: float) -> None:

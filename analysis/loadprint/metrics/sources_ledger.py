@@ -111,5 +111,5 @@ def _connections(source: Source) -> float | None:
     threads = (source.run.result or {}).get("threads")
     if isinstance(threads, int | float):
         return float(threads)
-    counted = source.out.get("mysql.threads_connected.mean")
+    counted = source.out.get("mysql.threads_connected")
     return None if counted is None else counted.rate - RECORDER

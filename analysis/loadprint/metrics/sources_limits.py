@@ -1,8 +1,6 @@
-"""Reads quantities of external limits: cgroup quotas, cloud allowances, ports in TIME_WAIT."""
+"""Reads quantities of external limits: cgroup quotas and cloud allowances."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,30 +8,11 @@ from loadprint.metrics.quantities import NOT_KNOWN, Quantities
 from loadprint.metrics.sources import Source
 from loadprint.reading.columns import MICROSECOND, NANOSECOND
 from loadprint.reading.counters import increase
-from loadprint.reading.queries import Columns, by_entity, doubles, listed, quote
+from loadprint.reading.queries import Columns, by_entity, listed, quote
 
-SOCKET_COUNTERS = ("active_opens", "passive_opens", "retrans_segs")
 EXCEEDED = "_allowance_exceeded"  # ENA: packets queued or dropped because an allowance was used up
 NVME = ("volume_iops", "volume_throughput", "instance_iops", "instance_throughput")
 NO_QUOTA = "its control groups have no CPU quota"
-
-
-def sockets(source: Source, roles: Sequence[str]) -> None:
-    """Sockets of each role's network namespace: `sockets.<role>.time_wait` (maximum), opens per second."""
-    values = listed({"time_wait": "tcp_tw::DOUBLE"} | doubles(SOCKET_COUNTERS))
-    rows = source.rows("sockets", f"SELECT tick, role, {values} FROM t")
-    if rows is None:
-        source.out.mark_missing("sockets", source.window.why_missing("sockets"))
-        return
-    for role, series in by_entity(rows, "role"):
-        if role not in roles:
-            continue
-        if not np.isnan(series["time_wait"]).all():
-            source.out.put(f"sockets.{role}.time_wait", float(np.nanmax(series["time_wait"])))
-        seconds = source.seconds("sockets", series["tick"])
-        for name in SOCKET_COUNTERS:
-            source.out.counter(f"sockets.{role}.{name}", series[name], seconds, 1.0)
-    source.out.mark_missing("sockets", "sockets were not read twice in the window")
 
 
 def cgroup(source: Source, role: str) -> None:

@@ -6,72 +6,52 @@ subtracted. Statements of other clients are included.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any
 
 from loadprint.metrics.quantities import Quantities
-from loadprint.reading.columns import MILLISECOND
-from loadprint.reading.mysql_names import COUNTERS, SUMS
 from loadprint.reading.recording import Run
+from loadprint.reading.units import FACTORS, unit_of
 
-# `Questions` leaves out COM_STMT_PREPARE, _CLOSE and _RESET; the Com_stmt_ counters show them
-COUNTED = (
-    "Questions",
-    "Queries",
-    "Com_commit",
-    "Com_stmt_prepare",
-    "Com_stmt_execute",
-    "Com_stmt_close",
-    "Com_prepare_sql",
-    "Bytes_received",
-    "Bytes_sent",
-)
 GENERATOR_QUERIES = {"Questions": 1, "Queries": 1}
+NOT_READ = "the server's status was not read at both ends of the measure phase"
 
 
-def status(run: Run, seconds: float, out: Quantities) -> None:
+def status(run: Run, names: Collection[str], seconds: float, out: Quantities) -> None:
     """Add `status.<name>` per second; counters that the server does not have are marked as missing."""
-    server = run.server or {}
-    begin, end = server.get("status_begin"), server.get("status_end")
-    if not isinstance(begin, dict) or not isinstance(end, dict):
-        out.mark_missing("status", "the server's status was not read at both ends of the measure phase")
+    begin, end = _ends(run)
+    if begin is None or end is None:
+        out.mark_missing("status", NOT_READ)
         return
-    for name in COUNTED:
-        try:
-            grown = int(end[name]) - int(begin[name])
-        except (KeyError, TypeError, ValueError):
+    for name in sorted(names):
+        grown = _grown(begin, end, name)
+        if grown is None:
             out.mark_missing(f"status.{name}", f"this server does not count {name}")
-            continue
-        if grown < 0:
+        elif grown < 0:
             out.mark_missing(f"status.{name}", "the server restarted in the measure phase")
         else:
-            out.put(f"status.{name}", max(0, grown - GENERATOR_QUERIES.get(name, 0)) / seconds, None)
+            out.put(f"status.{name}", max(0, grown - GENERATOR_QUERIES.get(name, 0)) / seconds)
 
 
-def without_probe(run: Run, seconds: float, out: Quantities) -> None:
+def without_probe(run: Run, names: Collection[str], seconds: float, out: Quantities) -> None:
     """Add `mysql.<name>` from SHOW GLOBAL STATUS where the MySQL probe did not record it."""
-    server = run.server or {}
-    begin, end = server.get("status_begin"), server.get("status_end")
-    if not isinstance(begin, dict) or not isinstance(end, dict):
-        return
-    spellings: dict[str, tuple[tuple[str, ...], ...]] = {
-        name: tuple((one,) for one in names) for name, names in COUNTERS.items()
-    }
-    for name, sums in SUMS.items():
-        spellings[name] = (*spellings.get(name, ()), *sums)
-    for name, choices in spellings.items():
-        if f"mysql.{name}" in out.values:
-            continue
-        grown = next((rise for names in choices if (rise := _grown(begin, end, names)) is not None), None)
-        if grown is not None:
-            unit = MILLISECOND if name.endswith("_ms") else 1.0
+    begin, end = _ends(run)
+    for name in names if begin is not None and end is not None else ():
+        grown = _grown(begin or {}, end or {}, name)
+        if f"mysql.{name}" not in out.values and grown is not None and grown >= 0:
+            unit = FACTORS.get(unit_of("mysql", name) or "1", 1.0)
             out.put(f"mysql.{name}", grown * unit / seconds, float(grown), cut=unit < 1)
 
 
-def _grown(begin: dict[str, Any], end: dict[str, Any], names: Sequence[str]) -> int | None:
-    """Increase of the sum of some counters; None if one is missing, or the server restarted."""
+def _ends(run: Run) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    server = run.server or {}
+    begin, end = server.get("status_begin"), server.get("status_end")
+    return begin if isinstance(begin, dict) else None, end if isinstance(end, dict) else None
+
+
+def _grown(begin: dict[str, Any], end: dict[str, Any], name: str) -> int | None:
+    """Increase of a counter; None if the server does not have it."""
     try:
-        steps = [int(end[name]) - int(begin[name]) for name in names]
+        return int(end[name]) - int(begin[name])
     except (KeyError, TypeError, ValueError):
         return None
-    return None if min(steps) < 0 else sum(steps)

@@ -12,8 +12,6 @@ from loadprint.reading.columns import THREAD_UNITS
 from loadprint.reading.counters import rises
 from loadprint.reading.queries import Columns, by_entity, listed, sums
 
-SWITCHES = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
-
 
 def threads(source: Source) -> None:
     """Switches, CPU time and run-queue delay as `threads.<role>.<field>`; `busiest` thread in cores."""
@@ -35,7 +33,7 @@ def threads(source: Source) -> None:
 
 
 def _series(source: Source) -> None:
-    """Courses of the role's threads together; `switches` are both kinds."""
+    """Courses of the role's threads together."""
     if not source.charted:
         return
     query = summed_rises(tuple(THREAD_UNITS), ("role", "pid", "tid"), born_at_zero=True)
@@ -43,8 +41,6 @@ def _series(source: Source) -> None:
     for role, series in by_entity(rows, "role") if rows is not None else ():
         for name, unit in THREAD_UNITS.items():
             source.out.add_series(f"threads.{role}.{name}", grid.rises(series["tick"], series[name], unit))
-        switches = [source.out.series.get(f"threads.{role}.{name}") for name in SWITCHES]
-        source.out.sum_series(f"threads.{role}.switches", switches)
 
 
 def _of_threads(again: list[tuple[float, float]], first: int) -> str:

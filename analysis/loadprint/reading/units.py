@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from loadprint.reading.columns import page_size
+from loadprint.reading.cpusets import user_hz
+from loadprint.reading.recording import Run
+
 _NAMES = {
     "1": """
         ctxt intr softirqs processes procs_running procs_blocked count description comm digest_text
@@ -81,6 +85,21 @@ _NAMES = {
     "uJ": "energy_uj max_energy_range_uj",
     "kHz": "khz",
 }
+# unit in base units; of a host's own units see `factor`
+FACTORS = {
+    "1": 1.0,
+    "B": 1.0,
+    "kB": 1024.0,
+    "sector": 512.0,  # for every block size of the device (Documentation/block/stat.rst)
+    "s": 1.0,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "ns": 1e-9,
+    "ps": 1e-12,
+    "uJ": 1e-6,
+    "kHz": 1e3,
+    "percent": 1.0,
+}
 _UNITS = {name: unit for unit, names in _NAMES.items() for name in names.split()}
 SCRAPED = "scrape"
 
@@ -88,6 +107,16 @@ SCRAPED = "scrape"
 def unit_of(table: str, name: str) -> str | None:
     """Unit of a column or metric as the recorder stores it; None for a name that it does not record."""
     return None if table == SCRAPED else _UNITS.get(f"{table}.{name}") or _UNITS.get(name)
+
+
+def factor(table: str, name: str, described: Mapping[str, Any], run: Run, role: str) -> float:
+    """The unit of a column or metric in base units, by its metadata, else by its name."""
+    unit = described.get("unit") or unit_of(table, name) or "1"
+    if unit == "tick":
+        return 1 / user_hz(run, role)
+    if unit == "page" and table != "mysql":  # whose pages are InnoDB's, and counted
+        return page_size(run, role)
+    return FACTORS.get(unit, 1.0)
 
 
 def unit_flaw(table: str, described: Mapping[str, Any]) -> str:

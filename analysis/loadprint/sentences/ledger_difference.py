@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 
 from loadprint import numbers
-from loadprint.metrics import cpu_groups, derived_cpu_time, derived_ledger
-from loadprint.metrics.costs import unit_name
+from loadprint.catalogue.files import unit_name
+from loadprint.metrics import cpu_groups, cpu_time_rows, ledger_rows
 from loadprint.tables.table import Group, Row, Sentence, Table, Versus
 
 NAMED = 5
@@ -35,17 +35,17 @@ TIME = Ledger(
     "time-difference",
     "latency",
     "time_",
-    f"time_{derived_ledger.LATENCY}_per_",
-    tuple(f"time_{name}_per_" for name in (derived_ledger.CLIENT_UNEXPLAINED, derived_ledger.UNEXPLAINED)),
+    f"time_{ledger_rows.LATENCY}_per_",
+    tuple(f"time_{name}_per_" for name in (ledger_rows.CLIENT_UNEXPLAINED, ledger_rows.UNEXPLAINED)),
 )
 CPU = Ledger(
     "cpu-difference",
     "server CPU",
-    f"{derived_cpu_time.PREFIX}server_",
-    f"{derived_cpu_time.PREFIX}server_{derived_cpu_time.ALL}_per_",
+    f"{cpu_time_rows.PREFIX}server_",
+    f"{cpu_time_rows.PREFIX}server_{cpu_time_rows.ALL}_per_",
     tuple(
-        f"{derived_cpu_time.PREFIX}server_{key}_per_"
-        for key in (*cpu_groups.UNDECIDED, derived_cpu_time.NOT_SAMPLED)
+        f"{cpu_time_rows.PREFIX}server_{key}_per_"
+        for key in (*cpu_groups.UNDECIDED, cpu_time_rows.NOT_SAMPLED)
     ),
 )
 LEDGERS = (TIME, CPU)
@@ -103,11 +103,11 @@ def _terms(group: Group, whole: Row, sides: tuple[int, int]) -> list[Row]:
     """
     rows = [row for row in group.rows if row.view != "usual" and not row.part and row is not whole]
     recorded = [row for row in rows if any(row.cells[place].value is not None for place in sides)]
-    complete = any(derived_ledger.name_of(row.key) == derived_ledger.UNEXPLAINED for row in recorded)
-    left_out = {derived_ledger.NOT_RECORDED} | (
-        {derived_ledger.WAITING} if complete else set(derived_ledger.BETWEEN)
+    complete = any(ledger_rows.name_of(row.key) == ledger_rows.UNEXPLAINED for row in recorded)
+    left_out = {ledger_rows.NOT_RECORDED} | (
+        {ledger_rows.WAITING} if complete else set(ledger_rows.BETWEEN)
     )
-    return [row for row in recorded if derived_ledger.name_of(row.key) not in left_out]
+    return [row for row in recorded if ledger_rows.name_of(row.key) not in left_out]
 
 
 def _row(group: Group | None, start: str) -> Row | None:

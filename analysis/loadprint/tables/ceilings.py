@@ -15,7 +15,7 @@ from typing import Any
 
 from loadprint import numbers
 from loadprint.errors import InputError
-from loadprint.metrics.derived import Metric, as_is
+from loadprint.catalogue.metric import Metric
 from loadprint.metrics.gather import Measured
 from loadprint.reading.documents import Each, Kind, ListOf, Shape, shape_error
 from loadprint.reading.recording import read_object
@@ -63,13 +63,13 @@ class Ceilings:
 
     def of(self, metric: Metric, runs: Sequence[Measured]) -> Ceiling | None:
         """Return the ceiling of the quantity that a metric shows, None unless all runs share one."""
-        if metric.compute is not as_is:
+        if metric.quantity is None:
             return None
         matching = {
             ceiling
             for run in runs
             for ceiling in self.by_run.get(run.run.path, ())
-            if matches(ceiling, metric.needs[0], run)
+            if matches(ceiling, metric.quantity, run)
         }
         return next(iter(matching)) if len(matching) == 1 else None
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loadprint import numbers
+from loadprint.catalogue.files import Work
+from loadprint.catalogue.metric import View
 from loadprint.metrics import cpu_groups
-from loadprint.metrics.costs import Denominator
-from loadprint.metrics.derived import View
-from loadprint.metrics.derived_cpu_time import NOT_SAMPLED, CpuTime
+from loadprint.metrics.cpu_time_rows import NOT_SAMPLED, CpuTime
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import Quantity
 from loadprint.tables.rows import RowBuilder
@@ -30,7 +30,7 @@ OPEN = "{:.0f} % of the CPU time in /proc: this ledger does not close"
 OTHERS = "others"
 
 
-def cpu_time(builder: RowBuilder, works: Sequence[Denominator], section: str) -> list[Group]:
+def cpu_time(builder: RowBuilder, works: Sequence[Work], section: str) -> list[Group]:
     """Groups of rows: the server's per unit of each work, those of other roles per unit of the first.
 
     The usual view has the server's, per unit of the first. Without samples there is one row with the reason.
@@ -46,7 +46,7 @@ def cpu_time(builder: RowBuilder, works: Sequence[Denominator], section: str) ->
     return listed
 
 
-def _group(builder: RowBuilder, role: str, work: Denominator, section: str, *, usual: bool) -> Group | None:
+def _group(builder: RowBuilder, role: str, work: Work, section: str, *, usual: bool) -> Group | None:
     prefix = f"profile.{role}."
     runs = [run for side in builder.sides for run in side]
     names = {

@@ -9,26 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadprint.metrics import (
-    costs,
-    derived,
-    derived_cpu,
-    derived_devices,
-    derived_ebpf,
-    derived_hardware,
-    derived_mysql,
-    devices,
-    generated,
-)
+from loadprint.catalogue.files import Work, catalogue
+from loadprint.catalogue.metric import Metric, with_view
+from loadprint.metrics import devices
 from loadprint.metrics.devices import Device
 from loadprint.metrics.gather import Measured
+from loadprint.tables.costs import CostScope, cost_metrics
 from loadprint.tables.cpu_time import cpu_time
 from loadprint.tables.rows import RowBuilder, cpu_sets
-from loadprint.tables.table import Group
+from loadprint.tables.table import Group, Row
 from loadprint.tables.time_ledger import time_ledger
 
 WORKLOAD, CPU, DISK, NETWORK = "WORKLOAD", "CPU METRICS", "DISK METRICS", "NETWORK METRICS"
 OTHER, COSTS = "OTHER METRICS", "COSTS"
+# the whole host's rows, in the usual view if a side lacks the quantity
+REPLACEMENTS = {
+    "switches_host": "threads.server.voluntary_ctxt_switches",
+    "interrupts_host": "interrupts.server",
+}
 Sides = Sequence[Sequence[Measured]]
 
 
@@ -46,45 +44,73 @@ def groups(builder: RowBuilder) -> list[Group]:
     ]
 
 
+def of_group(key: str) -> tuple[Metric, ...]:
+    """The rows of a group in tables."""
+    return tuple(metric for metric in catalogue().groups[key] if metric.view != "chart")
+
+
+def cpu_metrics(side: str) -> tuple[Metric, ...]:
+    """Rows of one CPU set, which has a verdict if it is the server's, and of the processes of its side.
+
+    Of the load's set only the utilisation is in every view, of the whole host nothing.
+    """
+    of_set, of_processes = ([row.of(side) for row in of_group(key)] for key in ("cpu", "process"))
+    if side == "server":
+        return (*of_set, *of_processes)
+    of_set = [replace(row, headline=False) for row in of_set]
+    if side == "load":
+        return of_set[0], *with_view("all", *of_set[1:]), of_processes[0], *with_view("all", *of_processes[1:])
+    return with_view("all", *of_set)
+
+
 def _throughput(builder: RowBuilder) -> list[Group]:
     sides = builder.sides
-    equal_load = _equal_load(sides)
-    optional = if_measured(sides, (*generated.NEW_ORDER_ROWS, *generated.OPEN_LOOP))
-    latency = derived.latency(equal_load=equal_load)
-    metrics = (*derived.THROUGHPUT, *optional, *if_measured(sides, derived.STEADINESS), *latency)
-    listed = [Group("throughput", "Throughput and latency", builder.rows(metrics), WORKLOAD)]
+    latency = of_group("latency")
+    is_equal = _equal_load(sides)
+    if is_equal:
+        latency = tuple(_at_equal_load(row, "latency_p99") for row in latency)
+    rows = builder.rows((*if_measured(sides, of_group("throughput")), *latency))
+    listed = [_group("throughput", rows, WORKLOAD)]
     kinds = list(dict.fromkeys(kind for runs in sides for kind in _types(runs)))
     if len(kinds) > 1:
         shared = [kind for kind in kinds if sum(kind in _types(runs) for runs in sides) > 1]
-        by_type = [
-            row if kind in shared else replace(row, view="all")
-            for kind in kinds
-            for row in generated.types((kind,), latency[derived.P99])
-        ]
-        listed.append(Group("latency_types", "Latency by transaction type", builder.rows(by_type), WORKLOAD))
-        times = derived.with_view("measured" if shared else "all", *generated.connection_time(kinds))
-        title = "Connection time by transaction type"
-        listed.append(Group("connection_time", title, builder.rows(times), WORKLOAD))
+        by_type = [row.of(kind) for kind in kinds for row in of_group("latency_types")]
+        if is_equal:
+            by_type = [_at_equal_load(row, "_p99") for row in by_type]
+        alone = tuple(f"latency_{kind}_" for kind in kinds if kind not in shared)
+        by_type = [replace(row, view="all") if row.key.startswith(alone) else row for row in by_type]
+        listed.append(_group("latency_types", builder.rows(by_type), WORKLOAD))
+        times = [row.of(kind) for kind in kinds for row in of_group("connection_time")]
+        shares = with_view("measured" if shared else "all", *times, *of_group("connection_time_rest"))
+        listed.append(_group("connection_time", builder.rows(shares), WORKLOAD))
     return listed
+
+
+def _at_equal_load(row: Metric, judged: str) -> Metric:
+    """A latency where all sides were driven at one rate: it can be compared, and p99 has a verdict."""
+    return replace(row, footnote="", headline=row.key.endswith(judged))
 
 
 def _cpu(builder: RowBuilder) -> list[Group]:
     sides = builder.sides
     listed = []
     for side in ("server", "load"):
-        metrics = derived_cpu.cpu_metrics(side)
+        metrics = cpu_metrics(side)
         if side == "server":
-            metrics = (*metrics, *if_measured(sides, derived_hardware.PROCESSOR))
+            metrics = (*metrics, *if_measured(sides, of_group("processor"), every=True))
         title = f"CPU, {side}'s set ({cpu_sets(sides, side)})"
         listed.append(Group(f"cpu_{side}", title, builder.rows(metrics), CPU))
-    whole = if_measured(sides, derived_cpu.cpu_metrics("host"))
-    return [*listed, Group("cpu_host", "CPU, whole host", builder.rows(whole), CPU)]
+    return [*listed, Group("cpu_host", "CPU, whole host", builder.rows(cpu_metrics("host")), CPU)]
 
 
 def _disks(builder: RowBuilder, shown: Sequence[Device]) -> list[Group]:
+    """Rows of the disks; with rows of all requests together if a side cannot distinguish them."""
+    runs = [run for runs in builder.sides for run in runs]
+    sysstat = any((run.run.meta.get("imported") or {}).get("kind") == "sar" for run in runs)
     listed = []
     for device in shown:
-        metrics = (*_disk_rows(builder.sides), *_disk_quantiles(builder.sides, device))
+        metrics = (*of_group("disk"), *(of_group("disk_together") if sysstat else ()))
+        metrics = (*metrics, *_disk_quantiles(builder.sides, device))
         listed.append(_device_group(builder, "disk", device, metrics, DISK))
     return listed
 
@@ -95,54 +121,35 @@ def _nic(builder: RowBuilder, device: Device) -> Group:
     names = [column.name for column, is_quiet in zip(builder.columns, quiet, strict=True) if is_quiet]
     note = f"no traffic of {' and '.join(names)} over {device.name} (under 1 kB/s): no ratio"
     incomparable = [note if each != quiet[builder.reference] else "" for each in quiet]
-    return _device_group(builder, "nic", device, derived_devices.NETWORK, NETWORK, incomparable)
+    return _device_group(builder, "nic", device, of_group("nic"), NETWORK, incomparable)
 
 
 def _other(builder: RowBuilder) -> list[Group]:
-    sides = builder.sides
-    optional = (
-        ("ebpf", "Kernel, by eBPF", derived_ebpf.EBPF),
-        ("limits", "Limits of cloud and cgroup", derived_hardware.LIMITS),
-        ("mysql", "Inside MySQL", derived_mysql.MYSQL),
-    )
-    return [
-        Group("kernel", "Kernel", builder.rows(_kernel_rows(sides)), OTHER),
-        *(
-            Group(key, title, builder.rows(if_measured(sides, metrics)), OTHER)
-            for key, title, metrics in optional
-        ),
+    optional = [
+        _group(key, builder.rows(if_measured(builder.sides, of_group(key), every=True)), OTHER)
+        for key in ("ebpf", "limits", "mysql")
     ]
+    return [_group("kernel", builder.rows(_kernel_rows(builder.sides)), OTHER), *optional]
 
 
-def _kernel_rows(sides: Sides) -> tuple[derived.Metric, ...]:
+def _kernel_rows(sides: Sides) -> tuple[Metric, ...]:
     """Kernel rows; the whole host's switches and interrupts replace the server's if a side lacks them."""
-    replacements = {
-        "switches_host": derived.SERVER_SWITCHES[0],
-        "interrupts_host": "interrupts.server",
-    }
     absent = {
         key
-        for key, quantity in replacements.items()
+        for key, quantity in REPLACEMENTS.items()
         if not all(run.quantities.get(quantity) for runs in sides for run in runs)
     }
     return tuple(
-        replace(metric, view="always") if metric.key in absent else metric for metric in derived.KERNEL
+        replace(metric, view="always") if metric.key in absent else metric for metric in of_group("kernel")
     )
 
 
-def _disk_rows(sides: Sides) -> tuple[derived.Metric, ...]:
-    """Rows of a disk; with rows of all requests together if a side cannot distinguish them."""
-    sysstat = any((run.run.meta.get("imported") or {}).get("kind") == "sar" for runs in sides for run in runs)
-    together = derived_devices.DISK_TOGETHER if sysstat else ()
-    return (*derived_devices.DISK, *together)
-
-
-def _disk_quantiles(sides: Sides, device: Device) -> tuple[derived.Metric, ...]:
+def _disk_quantiles(sides: Sides, device: Device) -> tuple[Metric, ...]:
     """Rows of the disk's eBPF histograms; the full view also has those that no side measured."""
     names = dict.fromkeys(name for name in device.per_side if name)
     return tuple(
         metric if any(_measured(sides, metric.of(name)) for name in names) else replace(metric, view="all")
-        for metric in derived_ebpf.DISK
+        for metric in of_group("disk_histograms")
     )
 
 
@@ -150,13 +157,13 @@ def _device_group(  # noqa: PLR0913, PLR0917
     builder: RowBuilder,
     kind: str,
     device: Device,
-    metrics: Sequence[derived.Metric],
+    metrics: Sequence[Metric],
     section: str,
     incomparable: Sequence[str] = (),
 ) -> Group:
     """Rows of one device; only the full view shows a minor device."""
     if not device.plain:
-        metrics = derived.with_view("all", *metrics)
+        metrics = with_view("all", *metrics)
     built = tuple(
         builder.aligned(
             metric.of(device.name),
@@ -178,31 +185,37 @@ def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device])
     disk = disks[0].per_side if disks else nothing
     nic = next((device.per_side for device in nics if device.name != "lo"), nothing)
     same = builder.same_operation
-    host_switches = not (shared or derived.SERVER_SWITCHES[0] in present)
-    statements, commits = _counted(runs, costs.STATEMENTS), _counted(runs, costs.COMMITS)
-    counted = (statements.quantity, commits.quantity)
+    host_switches = not (shared or REPLACEMENTS["switches_host"] in present)
+    works = {per: _counted(runs, ways) for per, ways in catalogue().works.items()}
+    counted = (works["statement"], works["commit"])
     where = [
-        costs.CostScope(d, n, host_switches, present, same, *counted) for d, n in zip(disk, nic, strict=True)
+        CostScope(d, n, host_switches, present, same, counted) for d, n in zip(disk, nic, strict=True)
     ]
     operations = " | ".join(dict.fromkeys(run.operation.partition(" (")[0] for run in runs))
-    operation = replace(costs.OPERATION, title=f"Cost per operation ({operations})")
-    others = [work for work in (statements, commits, *costs.OTHER_WORK) if work.quantity in present]
+    operation = replace(works["operation"], title=f"{works['operation'].title} ({operations})")
+    others = [work for per, work in works.items() if per != "operation" and work.quantity in present]
     listed = []
     for work in (operation,) if same else (operation, *others):
-        per_side = [costs.cost_metrics(work, place) for place in where]
+        per_side = [cost_metrics(work, place) for place in where]
         built = tuple(builder.aligned(metrics[0], metrics) for metrics in zip(*per_side, strict=True))
         listed.append(Group(f"cost_{work.per}", work.title, built, COSTS))
-    counted_works = [work for work in (statements, commits, operation) if work.quantity in present]
+    counted_works = [work for work in (*counted, operation) if work.quantity in present]
     listed += time_ledger(builder, counted_works or [operation], COSTS)
     listed += cpu_time(builder, counted_works or [operation], COSTS)
-    protocol = if_measured(sides, generated.PROTOCOL_ROWS)
-    failed = if_measured(sides, generated.errors(_error_codes(sides)))
-    listed.append(Group("protocol", generated.PROTOCOL, builder.rows(protocol), COSTS))
-    listed.append(Group("errors", "Errors per 1,000 operations", builder.rows(failed), COSTS))
+    errors, retries = of_group("errors")
+    by_code = (row.of(code) for code in _error_codes(sides) for row in of_group("error_codes"))
+    failed = (errors, *by_code, retries)
+    protocol = if_measured(sides, of_group("protocol"), every=True)
+    listed.append(_group("protocol", builder.rows(protocol), COSTS))
+    listed.append(_group("errors", builder.rows(if_measured(sides, failed, every=True)), COSTS))
     return listed
 
 
-def _counted(runs: Sequence[Measured], ways: Sequence[costs.Denominator]) -> costs.Denominator:
+def _group(key: str, rows: Sequence[Row], section: str) -> Group:
+    return Group(key, catalogue().titles[key], tuple(rows), section)
+
+
+def _counted(runs: Sequence[Measured], ways: Sequence[Work]) -> Work:
     """The first way to count a unit of work that all runs have, else the first; the same for all sides."""
     available = (work for work in ways if all(run.quantities.get(work.quantity) for run in runs))
     return next(available, ways[0])
@@ -219,15 +232,16 @@ def _equal_load(sides: Sides) -> bool:
     return None not in rates and len({rate.rate for rate in rates if rate}) == 1
 
 
-def if_measured(sides: Sides, metrics: Sequence[derived.Metric]) -> tuple[derived.Metric, ...]:
-    """The metrics; only the full view has those for which every run lacks an input."""
-    return tuple(metric if _measured(sides, metric) else replace(metric, view="all") for metric in metrics)
-
-
-def _measured(sides: Sides, metric: derived.Metric) -> bool:
-    return any(
-        all(run.quantities.get(name) is not None for name in metric.needs) for runs in sides for run in runs
+def if_measured(sides: Sides, metrics: Sequence[Metric], *, every: bool = False) -> tuple[Metric, ...]:
+    """The metrics; only the full view has optional ones, or all, for which every run lacks an input."""
+    return tuple(
+        metric if not (every or metric.optional) or _measured(sides, metric) else replace(metric, view="all")
+        for metric in metrics
     )
+
+
+def _measured(sides: Sides, metric: Metric) -> bool:
+    return any(not run.quantities.why_not(metric.formula) for runs in sides for run in runs)
 
 
 def _types(runs: Sequence[Measured]) -> list[str]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from loadprint.judging.effective import Server
-from loadprint.metrics import derived_cpu, derived_cpu_time, formulas
-from loadprint.metrics.derived import Metric
+from loadprint.catalogue.files import catalogue
+from loadprint.catalogue.metric import Metric
+from loadprint.metrics import cpu_time_rows
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import STEPS, Quantity
 from loadprint.reading import cpusets
@@ -29,7 +30,7 @@ UTILISATION_GAP = 10.0  # points; beyond it CPU times per operation are not comp
 UTILISATION = (
     "utilisation differs by more than ten points: CPU times compare poorly (shared cores, clock frequency)"
 )
-CPU_COSTS = ("server_cpu_per_", "server_user_per_", "server_system_per_", derived_cpu_time.PREFIX)
+CPU_COSTS = ("server_cpu_per_", "server_user_per_", "server_system_per_", cpu_time_rows.PREFIX)
 CPU_YIELDS = ("statements_per_CPU-second", "commits_per_CPU-second")
 ON_SERVER_CPUS = ("interrupts.server", "softirqs.server")  # counted on these CPUs, for all processes
 
@@ -59,7 +60,7 @@ class RowBuilder:
         servers = [Server.of(run.run.server) for run in runs if run.run.server]
         self._mixed_flavours = len({server.flavour for server in servers}) > 1
         self._server_cpus = cpu_sets(self.sides, "server")
-        self._utilisation_gaps = self._gaps(derived_cpu.cpu_metrics("server")[0])
+        self._utilisation_gaps = self._gaps(catalogue().groups["cpu"][0].of("server"))
 
     def counts_alike(self, column: Column) -> bool:
         """Whether a side counts the operations of the reference; of three sides, two may."""
@@ -101,7 +102,7 @@ class RowBuilder:
             metric.factor,
             metric.better,
             metric.headline,
-            formulas.written(metric.formula, metric.needs),
+            metric.text,
             cells,
             versus,
             self._notes(metric, cells),
@@ -114,8 +115,8 @@ class RowBuilder:
         notes: list[str] = []
         if any(cell.value is not None for cell in cells):
             notes += [metric.footnote]
-            notes += [metric.mixed_flavours_footnote] if self._mixed_flavours else []
-        if " | " in self._server_cpus and metric.needs[0] in ON_SERVER_CPUS:
+            notes += [metric.between_flavours] if self._mixed_flavours else []
+        if " | " in self._server_cpus and metric.formula.names[0] in ON_SERVER_CPUS:
             notes.append(f"on the CPUs of each side's set: {self._server_cpus}")
         notes += [ceilings.footnote(cell.ceiling, metric) for cell in cells if cell.ceiling]
         return tuple(dict.fromkeys(note for note in notes if note))
@@ -203,19 +204,17 @@ def _cpu_set(cpus: tuple[int, ...] | None) -> str:
 
 def evaluate(metric: Metric, run: Measured) -> tuple[float | None, str]:
     """Value of a metric in one run, and a note: why it is missing, or that it is coarse."""
-    inputs = [run.quantities.get(name) for name in metric.needs]
-    for name, quantity in zip(metric.needs, inputs, strict=True):
-        if quantity is None:
-            return None, run.quantities.why(name)
-    quantities = [quantity for quantity in inputs if quantity is not None]
+    q, formula = run.quantities, metric.formula
+    if reason := q.why_not(formula):
+        return None, reason
     try:
-        value = metric.compute(*(quantity.rate for quantity in quantities))
+        value = float(formula.value(lambda name: quantity.rate if (quantity := q.get(name)) else None))
     except ZeroDivisionError:
-        divisor = formulas.divisor(formulas.written(metric.formula, metric.needs))
-        return None, f"nothing to divide by: {divisor} is 0"
+        return None, f"nothing to divide by: {formula.recorded(q.get).divisor} is 0"
     if not math.isfinite(value):
-        return None, f"not finite: {formulas.written(metric.formula, metric.needs)}"
-    return value, COARSE if _coarse(quantities[: metric.coarse]) else ""
+        return None, f"not finite: {metric.text}"
+    counted = [quantity for name in formula.recorded(q.get).counted if (quantity := q.get(name))]
+    return value, COARSE if _coarse(counted) else ""
 
 
 def _sampling_error(metric: Metric, runs: Sequence[Measured], values: Sequence[float]) -> float:
@@ -223,10 +222,12 @@ def _sampling_error(metric: Metric, runs: Sequence[Measured], values: Sequence[f
     errors = []
     for run in runs:
         if evaluate(metric, run)[0] is not None:
-            inputs = [quantity for name in metric.needs if (quantity := run.quantities.get(name))]
-            together = math.hypot(*(quantity.error for quantity in inputs[: metric.sampled]))
-            others = [0.0] * (metric.sampled - 1), [quantity.rate for quantity in inputs[metric.sampled :]]
-            errors.append(metric.compute(together, *others[0], *others[1]))
+            q, names = run.quantities, metric.formula.names
+            inputs = {name: quantity for name in names if (quantity := q.get(name))}
+            parts = [inputs[name].error for name in names[: metric.sampled]]
+            rates = {name: quantity.rate for name, quantity in inputs.items()} | dict.fromkeys(names[: metric.sampled], 0.0)
+            rates[names[0]] = math.hypot(*parts)
+            errors.append(metric.formula.value(rates.get))
     relative = (error / value for error, value in zip(errors, values, strict=True))
     return math.hypot(*relative) / len(errors)
 

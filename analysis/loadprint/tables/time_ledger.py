@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadprint.metrics.costs import Denominator
-from loadprint.metrics.derived_ledger import (
+from loadprint.catalogue.files import Work
+from loadprint.catalogue.formula import Formula, Name
+from loadprint.metrics.ledger_rows import (
     CLIENT_UNEXPLAINED,
     CLOSURE,
     LATENCY,
@@ -29,11 +30,11 @@ NEGATIVE = "negative: what it is computed from does not fit together, this ledge
 MAY_BE_LARGE = (CLIENT_UNEXPLAINED, UNEXPLAINED)  # and are judged by their size
 
 
-def time_ledger(builder: RowBuilder, works: Sequence[Denominator], section: str) -> list[Group]:
+def time_ledger(builder: RowBuilder, works: Sequence[Work], section: str) -> list[Group]:
     """One group for each unit of work, the first in the usual view; without states one row has the reason."""
     known = ("ledger.server", f"ledger.{WAITING}")
     if not any(run.quantities.get(name) for side in builder.sides for run in side for name in known):
-        total = builder.row(replace(ledger_metrics(works[0])[0], needs=("ledger.server",)))
+        total = builder.row(replace(ledger_metrics(works[0])[0], formula=Formula(Name("ledger.server"))))
         return [_group(works[0], (replace(total, view="all"),), section)]
     listed = []
     for work in works:
@@ -47,11 +48,11 @@ def time_ledger(builder: RowBuilder, works: Sequence[Denominator], section: str)
     return listed
 
 
-def _group(work: Denominator, rows: tuple[Row, ...], section: str) -> Group:
+def _group(work: Work, rows: tuple[Row, ...], section: str) -> Group:
     return Group(f"time_{work.per}", f"{TITLE}, per {work.name}", rows, section)
 
 
-def _shown(rows: Sequence[Row], work: Denominator) -> set[str]:
+def _shown(rows: Sequence[Row], work: Work) -> set[str]:
     """Keys of the rows in the usual view: those with a noticeable share on any side; parts with their row."""
     total = rows[0]
     large = {
@@ -73,7 +74,7 @@ def _share(cell: Cell, total: Cell) -> float | None:
     return cell.value / total.value if cell.value is not None and total.value else None
 
 
-def _judged(row: Row, total: Row, work: Denominator) -> Row:
+def _judged(row: Row, total: Row, work: Work) -> Row:
     """The row with a note on each side where it shows that the ledger does not close."""
     size = row.key in {key(name, work) for name in MAY_BE_LARGE}
     if not size and row.key not in {key(name, work) for name in ROWS if name != OVERLAP}:

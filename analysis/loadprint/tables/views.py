@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from loadprint.metrics.costs import unit_name
+from loadprint.catalogue.files import unit_name
 from loadprint.tables.groups import COSTS, CPU, DISK, NETWORK, OTHER
 from loadprint.tables.table import Cell, Group, Row, Table
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.stats
-from loadprint.metrics.derived import rate
 from loadprint.statistics import stats
 from loadprint.tables.marks import marked_rows
 from loadprint.tables.rows import Column, RowBuilder
 from loadprint.tables.table import Row
-from reads import repeat_of
+from reads import repeat_of, row_of
 
 from simulations.series import Floats, Random, noise
 
@@ -81,12 +80,12 @@ def _judged(random: Random, rows: int, headlines: int, repeats: int) -> Sequence
         shared = random.normal(0, 0.02, (repeats, 1))
         values = np.exp(shared + random.normal(0, 0.02, (repeats, rows)))
         runs = tuple(
-            repeat_of({f"q.{place}": value for place, value in enumerate(each)}, name)
+            repeat_of({f"q.n{place}": value for place, value in enumerate(each)}, name)
             for each in values.tolist()
         )
         columns.append(Column(name, runs, paired=False))
     builder = RowBuilder(columns, 0)
-    metrics = [rate(f"row{place}", f"row {place}", "1", "", f"q.{place}") for place in range(rows)]
+    metrics = [row_of(f"row{place}", f"q.n{place}") for place in range(rows)]
     built = [
         replace(row, better="higher") if place < headlines else row
         for place, row in enumerate(builder.rows(metrics))

@@ -151,7 +151,7 @@ def ports(subject: Subject) -> str | None:
 
 def time_wait(subject: Subject) -> str | None:
     """Ports in TIME_WAIT."""
-    waiting = subject.rate("sockets.load.time_wait")
+    waiting = subject.rate("max(sockets.load.tcp_tw)")
     count = _ports(subject)
     return f"{waiting:,.0f} of {count:,} ports in TIME_WAIT" if waiting / count > MAX_PORTS_USED else None
 

@@ -132,8 +132,12 @@ def _of_run(run: Run, data: Mapping[str, Any]) -> Subject:
 
 def _measured(run: Run) -> Any:
     """Read the quantities that rules need, a tenth of those that a comparison reads."""
-    from loadprint.metrics import sources, sources_limits  # noqa: PLC0415  a live check does not need DuckDB
+    # a live check does not need DuckDB
+    from loadprint.catalogue.files import catalogue  # noqa: PLC0415
+    from loadprint.metrics import sources, sources_limits  # noqa: PLC0415
+    from loadprint.metrics.gather import OF_LOAD  # noqa: PLC0415
     from loadprint.metrics.quantities import Quantities  # noqa: PLC0415
+    from loadprint.metrics.recorded import recorded  # noqa: PLC0415
     from loadprint.reading.queries import Store  # noqa: PLC0415
     from loadprint.reading.window import measure_window  # noqa: PLC0415
 
@@ -143,5 +147,5 @@ def _measured(run: Run) -> Any:
         if role == run.roles[0]:
             sources.cpu(source, "server", cpuset(run, "server"), user_hz(run, role))
             sources_limits.cgroup(source, "server")
-        sources_limits.sockets(source, ("server", "load") if run.shares_host else ("load",))
+        recorded(source, catalogue(), OF_LOAD)
     return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loadprint.commands.fleet.fleet_table import Fleet, Level
-from loadprint.metrics.derived import Metric
+from loadprint.catalogue.metric import Metric
 from loadprint.numbers import ratio
 from loadprint.rendering.pivot import Pivot, Report
 

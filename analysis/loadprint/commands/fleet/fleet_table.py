@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.errors import InputError
-from loadprint.metrics.derived import Metric
+from loadprint.catalogue.metric import Metric
 from loadprint.statistics import stats
-from loadprint.tables.run_metrics import METRICS
+from loadprint.tables.run_metrics import metrics as known_rows
 
 DEFAULT_BY = ("instance_type", "workload", "side")
 _GROUPABLE = (
@@ -122,12 +122,13 @@ def fleet(lines: ir.Table, query: Query) -> Fleet:
 
 
 def _chosen(keys: Sequence[str]) -> list[Metric]:
-    unknown = [key for key in keys if key not in METRICS]
+    known = known_rows()
+    unknown = [key for key in keys if key not in known]
     if unknown:
         raise InputError(
-            f"--metrics {unknown[0]}", "no such row", f"name one or more of {', '.join(METRICS)}"
+            f"--metrics {unknown[0]}", "no such row", f"name one or more of {', '.join(known)}"
         )
-    return [METRICS[key] for key in keys]
+    return [known[key] for key in keys]
 
 
 def _kept(lines: ir.Table, everything: bool) -> tuple[ir.Table, tuple[tuple[str, int], ...]]:

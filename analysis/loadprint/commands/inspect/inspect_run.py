@@ -198,7 +198,8 @@ def _cost(
     )
     hz = run.fingerprint(role).get("user_hz") or 100
     process(Source(run, window, store, out), float(hz))
-    cost = {name: q.rate for name in ("cpu", "rss") if (q := out.get(f"process.recorder.{name}"))}
+    figures = {"cpu": "process.recorder.cpu", "rss": "max(process.recorder.rss)"}
+    cost = {name: q.rate for name, figure in figures.items() if (q := out.get(figure))}
     cpu = out.get("process.recorder.cpu")
     if cpu and cpu.count is not None:
         cost["steps"] = cpu.count

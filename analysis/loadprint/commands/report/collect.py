@@ -42,7 +42,7 @@ def collect(sides: Sequence[Side], reference: str | None) -> Report:
     store = Store()
     runs = placed(sides)
     measured = [[gather(run, store, charted=True) for run in side.runs] for side in sides]
-    every = [run.quantities.series for of_side in measured for run in of_side]
+    every = [run.quantities for of_side in measured for run in of_side]
     sampled = [(place, side, every[place]) for place, side, _ in runs]
     table = compare(sides, reference, measured=measured)
     percentiles, by_type = distributions.latency(runs, len(sides))
@@ -110,7 +110,7 @@ def with_absent(report: Report, sections: Sequence[str]) -> Report:
 
 def _runs(sides: Sequence[Side], sampled: Sequence[charts.Sampled]) -> tuple[RunOf, ...]:
     """All repeats, with the checkpoint spikes of those that were sampled."""
-    known = {place: spikes.find(found) for place, _, found in sampled}
+    known = {place: spikes.find(found.series) for place, _, found in sampled}
     runs: list[RunOf] = []
     for side, each in enumerate(sides):
         for number, run in enumerate(each.runs, start=1):

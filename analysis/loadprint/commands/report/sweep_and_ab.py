@@ -36,7 +36,7 @@ def collect_sweep(path: Path) -> Report:
         pivots.title,
         sides,
         [list(cell.runs) for cell in known],
-        [(place, side, gather(run, store, charted=True).quantities.series) for place, side, run in charted],
+        [(place, side, gather(run, store, charted=True).quantities) for place, side, run in charted],
         pivots=pivots,
         percentiles=distributions.latency(charted, len(sides))[0],
         scaled=scaled(swept),
@@ -71,7 +71,7 @@ def collect_experiment(path: Path) -> Report:
     measured = gather(run, Store(), charted=True)
     title = experiment.title or experiment.name
     sides = [Side(run.id, title, (run,))]
-    sampled = [(0, 0, measured.quantities.series)]
+    sampled = [(0, 0, measured.quantities)]
     report = assembled(title, sides, [[measured]], sampled, ab=experiment)
     # statements are counted, not the operations of a generator
     report = replace(

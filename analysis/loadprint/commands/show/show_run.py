@@ -7,7 +7,6 @@ each interval. Rates are also divided by the server's CPU time.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.errors import InputError
-from loadprint.metrics.derived import Metric
+from loadprint.catalogue.metric import Metric
 from loadprint.metrics.gather import Measured, gather
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.queries import Store
@@ -28,9 +27,8 @@ from loadprint.tables.rows import evaluate
 from loadprint.tables.title import description, title
 
 COLUMNS = ("mean", "p95", "max", "per CPU-s")
-WHOLE = ("load.", "latency.", "type.", "details.", "status.", "connections.", "sockets.load.time_wait")
+WHOLE = ("load.", "latency.", "type.", "details.", "status.", "connections.", "server.", "sockets.load.time_wait")
 SHORT, NEAR = 1e-3, 0.05  # s
-GAUGE = re.compile(r"\.(mean|max)$")
 OF_WHOLE = "it was counted only over the whole measure phase"
 RATES = {"1/s", "B/s"}
 NOTE = (
@@ -105,22 +103,10 @@ def _over_time(
     metric: Metric, measured: Measured, part: tuple[float, float]
 ) -> tuple[float | None, float | None]:
     """p95 and maximum of the row's value in the intervals of the window; None without a course."""
-    q, courses, times = measured.quantities, [], []
-    for name in metric.needs:
-        if name.endswith(".cores") and (cores := q.get(name)):
-            courses.append(np.array(cores.rate))
-        elif series := q.series.get(name) or q.series.get(GAUGE.sub("", name)):
-            inside = _inside(series, part)
-            courses.append(series.values[inside])
-            times.append(series.seconds[inside])
-        else:
-            return None, None
-    # the generator's seconds and the recorder's are not the same
-    if not times or any(len(each) != len(times[0]) or np.abs(each - times[0]).max() > NEAR for each in times):
+    course = measured.quantities.course(metric.formula)
+    if course is None:
         return None, None
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values: Floats = np.asarray(metric.compute(*courses), dtype=np.float64)
-    known = values[np.isfinite(values)]
+    known = course.values[_inside(course, part) & np.isfinite(course.values)]
     return (float(np.quantile(known, 0.95)), float(known.max())) if len(known) > 1 else (None, None)
 
 

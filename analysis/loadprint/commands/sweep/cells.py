@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.judging import client
-from loadprint.metrics.derived import SERVER_SWITCHES
-from loadprint.metrics.derived_cpu import KERNEL
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
 from loadprint.reading.sides import read_execution
+from loadprint.tables.rows import evaluate
+from loadprint.tables.run_metrics import metrics
 
-MICRO = 1e6
 Figure = Callable[[Measured], float | None]
 
 
@@ -90,36 +89,16 @@ def rate(name: str) -> Figure:
     return figure
 
 
-def per_operation(*names: str) -> Figure:
-    """Figure: the sum of some quantities per operation."""
+def row(key: str) -> Figure:
+    """Figure: the value of a row of the catalogue."""
 
     def figure(run: Measured) -> float | None:
-        quantities = [run.quantities.get(name) for name in names]
-        events = run.quantities.get("load.events")
-        if any(each is None for each in quantities) or events is None or events.rate <= 0:
-            return None
-        return math.fsum(each.rate for each in quantities if each) / events.rate
-
-    return figure
-
-
-def share(side: str, *states: str) -> Figure:
-    """Figure: the percentage of a CPU set's time in some states."""
-
-    def figure(run: Measured) -> float | None:
-        times = [run.quantities.get(f"cpu.{side}.{name}") for name in ("cores", *states)]
-        known = [each.rate for each in times if each]
-        if len(known) < len(times) or not known[0]:
-            return None
-        return 100 * math.fsum(known[1:]) / known[0]
+        return evaluate(metrics()[key], run)[0]
 
     return figure
 
 
 operations = rate("load.events")
-server_cpu = per_operation("process.server.utime", "process.server.stime")
-load_cpu = per_operation("process.load.utime", "process.load.stime")
-switches = per_operation(*SERVER_SWITCHES)
 
 
 @dataclass(frozen=True)
@@ -138,19 +117,25 @@ class Shown:
         return None if mean is None else mean * self.factor
 
 
-THROUGHPUT = Shown("throughput", "Throughput, operations", "/s", operations)
+def of_row(key: str, title: str, row_key: str) -> Shown:
+    """A row of the catalogue, in its unit."""
+    metric = metrics()[row_key]
+    return Shown(key, title, metric.shown, row(row_key), metric.factor)
+
+
+THROUGHPUT = of_row("throughput", "Throughput, operations", "operations")
 COSTS = (
-    Shown("server_cpu", "Server CPU per operation", "µs", server_cpu, MICRO),
-    Shown("load_cpu", "Load CPU per operation", "µs", load_cpu, MICRO),
-    Shown("switches", "Context switches of the server's threads per operation", "", switches),
+    of_row("server_cpu", "Server CPU per operation", "server_cpu_per_operation"),
+    of_row("load_cpu", "Load CPU per operation", "load_cpu_per_operation"),
+    of_row("switches", "Context switches of the server's threads per operation", "switches_per_operation"),
 )
 CPU_TIMES = tuple(
-    Shown(f"cpu_{side}_{name}", f"CPUs of the {side}, {title}", "%", share(side, *states))
+    of_row(f"cpu_{side}_{name}", f"CPUs of the {side}, {title}", f"cpu_{side}_{state}")
     for side in ("server", "load")
-    for name, title, states in (
-        ("user", "user", ("user", "nice")),
-        ("system", "system and interrupts", KERNEL),
-        ("iowait", "iowait", ("iowait",)),
+    for name, title, state in (
+        ("user", "user", "user"),
+        ("system", "system and interrupts", "kernel"),
+        ("iowait", "iowait", "iowait"),
     )
 )
 

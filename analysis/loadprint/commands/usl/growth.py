@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from loadprint.catalogue.formula import figure as figure_of
 from loadprint.commands.sweep import cells
 from loadprint.commands.sweep.cells import Cell
 from loadprint.commands.usl.conclusions import number
-from loadprint.metrics.derived_cpu import BUSY
 from loadprint.metrics.gather import Measured
 from loadprint.statistics.several import rank_correlation
 
@@ -48,16 +48,17 @@ class Growth:
     sentences: tuple[str, ...]
 
 
-RUNQ, DELAY, LOCK = "sched.server.run queue.p99", "threads.server.run_delay_ns", "sched.server.lock.sum"
+RUNQ = figure_of("p99", "ebpf_sched.server.run queue.buckets")
+DELAY, LOCK = "threads.server.run_delay_ns", "ebpf_sched.server.lock.sum_ns"
 SWITCHES = "switches of server threads per operation"
 # key, header, label, unit (seconds are printed in µs), value, quantity with the reason for a missing value
 FIGURES: tuple[tuple[str, str, str, str, Callable[[Measured], float | None], str], ...] = (
     ("runq_p99", "runq p99 µs", "run-queue latency p99 of server threads", "µs", cells.rate(RUNQ), RUNQ),
     ("runq", "in runq", "server threads waiting in the run queue", "threads", cells.rate(DELAY), DELAY),
     ("lock", "on a lock", "server threads off CPU for a lock", "threads", cells.rate(LOCK), LOCK),
-    ("switches", "switches/op", SWITCHES, "", cells.switches, "threads.server"),
-    ("cpu", "CPU/op µs", "server CPU per operation", "µs", cells.server_cpu, "process.server"),
-    ("busy", "CPUs busy %", "server's CPUs busy", "%", cells.share("server", *BUSY), "cpu.server"),
+    ("switches", "switches/op", SWITCHES, "", cells.row("switches_per_operation"), "threads.server"),
+    ("cpu", "CPU/op µs", "server CPU per operation", "µs", cells.row("server_cpu_per_operation"), "process.server"),
+    ("busy", "CPUs busy %", "server's CPUs busy", "%", cells.row("cpu_server_utilisation"), "cpu.server"),
 )
 
 

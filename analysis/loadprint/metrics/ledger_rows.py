@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loadprint.metrics.costs import Denominator
-from loadprint.metrics.derived import Metric
+from loadprint.catalogue.files import Work
+from loadprint.catalogue.formula import Formula, Name
+from loadprint.catalogue.metric import Metric
 
 CLOSURE = 0.05  # largest share of the latency that may be unexplained
 
@@ -98,7 +99,7 @@ NOTES = {
 }
 
 
-def key(name: str, work: Denominator) -> str:
+def key(name: str, work: Work) -> str:
     """Key of a row."""
     return f"time_{name}_per_{work.per}"
 
@@ -108,7 +109,7 @@ def name_of(row: str) -> str:
     return row.removeprefix("time_").partition("_per_")[0] if row.startswith("time_") else ""
 
 
-def ledger_metrics(work: Denominator) -> tuple[Metric, ...]:
+def ledger_metrics(work: Work) -> tuple[Metric, ...]:
     """Rows of one denominator; the first is the sum of the others but NOT_SUMMED and parts."""
     rows = []
     for name, label in ROWS.items():
@@ -121,16 +122,14 @@ def ledger_metrics(work: Denominator) -> tuple[Metric, ...]:
     return tuple(rows)
 
 
-def _row(work: Denominator, name: str, label: str) -> Metric:
+def _row(work: Work, name: str, label: str) -> Metric:
     row = Metric(
         key(name, work),
         label,
-        "s",
         "µs",
-        (f"ledger.{name}", work.quantity),
-        lambda threads, rate: threads / rate,
-        f"threads in this state / {work.quantity}",
+        Formula(Name(f"ledger.{name}")).per(work.formula),
         better="neither" if name in {UNEXPLAINED, CLIENT_UNEXPLAINED, NOT_RECORDED, OVERLAP} else "lower",
         per_operation=work.per == "operation",
+        computed=f"threads in this state / {work.quantity}",
     )
     return replace(row, footnote=NOTES.get(name, ""))

@@ -1,0 +1,1 @@
+"""The rows of all tables and charts: one entry each, in the TOML file of its subject."""

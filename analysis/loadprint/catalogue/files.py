@@ -1,0 +1,145 @@
+"""Reads the catalogue: every row, named formula and unit of work, from the TOML files next to this module."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from loadprint.catalogue.formula import Figure, Formula
+from loadprint.catalogue.metric import Metric
+from loadprint.catalogue.model import File, Row
+from loadprint.errors import InputError
+from loadprint.reading.bounds import DOCUMENT, read_text
+
+FIX = "correct it; docs/rows.md describes the form"
+
+
+@dataclass(frozen=True)
+class Work:
+    """A unit of work: `per` is its word in keys, `quantity` counts it, and costs are divided by `formula`."""
+
+    per: str
+    quantity: str
+    title: str
+    formula: Formula
+
+    @property
+    def name(self) -> str:
+        """Its name in text."""
+        return unit_name(self.per)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A row of costs and the units of work that it is divided by; `few`: shown for all of them."""
+
+    row: Row
+    metric: Metric
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The rows of each group by its key, the groups' titles, formulas by name, and costs."""
+
+    groups: Mapping[str, tuple[Metric, ...]]
+    titles: Mapping[str, str]
+    names: Mapping[str, Formula]
+    works: Mapping[str, tuple[Work, ...]]
+    costs: tuple[Cost, ...]
+
+    @cached_property
+    def formulas(self) -> tuple[Formula, ...]:
+        """Every formula."""
+        rows = [metric.formula for metrics in self.groups.values() for metric in metrics]
+        works = [work.formula for ways in self.works.values() for work in ways]
+        return (*rows, *(cost.metric.formula for cost in self.costs), *works, *self.names.values())
+
+    @cached_property
+    def figures(self) -> tuple[Figure, ...]:
+        """Every figure over readings."""
+        return tuple(dict.fromkeys(figure for each in self.formulas for figure in each.figures))
+
+    @cached_property
+    def counted(self) -> frozenset[str]:
+        """The names of which the increase is needed, and not only readings."""
+        return frozenset(name for formula in self.formulas for name in formula.columns)
+
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """The names of which the readings are needed."""
+        return frozenset(name for figure in self.figures for name in Formula(figure.of).columns)
+
+    @cached_property
+    def columns(self) -> Mapping[str, frozenset[str]]:
+        """What is read of each table: the names without the table, as ENTITY.COLUMN or METRIC."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for name in self.counted | self.read:
+            table, _, rest = name.partition(".")
+            found[table].add(rest)
+        return {table: frozenset(names) for table, names in found.items()}
+
+
+@cache
+def catalogue() -> Catalogue:
+    """The rows that come with Loadprint."""
+    files = [_parsed(path) for path in sorted(Path(__file__).parent.glob("*.toml"))]
+    notes = {key: text for file in files for key, text in file.notes.items()}
+    names: dict[str, Formula] = {}
+    for file in files:
+        for name, text in file.names.items():
+            names[name] = Formula.parse(text, known=names)
+    groups, titles = {}, {}
+    for file in files:
+        for group in file.groups:
+            groups[group.key] = tuple(metric for row in group.rows for metric in row.metrics(notes, names))
+            titles[group.key] = group.title
+    costs = [
+        Cost(row, metric)
+        for file in files
+        for row in file.costs
+        for metric in row.metrics(notes, names)
+    ]
+    works = {
+        work.per: tuple(
+            Work(work.per, quantity, title, Formula.parse(quantity, known=names))
+            for quantity, title in zip(work.formula, work.title, strict=True)
+        )
+        for file in files
+        for work in file.works
+    }
+    return Catalogue(groups, titles, names, works, tuple(costs))
+
+
+def read_rows(path: Path) -> tuple[Metric, ...]:
+    """Read a user's own rows. Raises InputError with the place and the fix."""
+    names = dict(catalogue().names)
+    file = _parsed(path)
+    try:
+        for name, text in file.names.items():
+            names[name] = Formula.parse(text, known=names)
+        return tuple(metric for row in file.rows for metric in row.metrics(file.notes, names))
+    except ValueError as error:
+        raise InputError(path, str(error), FIX) from None
+
+
+def _parsed(path: Path) -> File:
+    text = read_text(path, DOCUMENT, FIX)
+    try:
+        return File.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(path, f"not TOML: {error}", FIX) from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InputError(path, f"{where}: {first['msg']}".removeprefix(": "), FIX) from None
+
+
+def unit_name(per: str) -> str:
+    """The unit of work in text, by its word in keys: a statement is counted at the client."""
+    return "client statement" if per == "statement" else per

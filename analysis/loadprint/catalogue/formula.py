@@ -1,0 +1,268 @@
+"""Parses formulas of recorded columns and computes them, of numbers or of vectors over time.
+
+A name is TABLE.ENTITY.COLUMN or TABLE.METRIC; a counter is its increase per second, and all values are in base
+units (s, B, 1). `a | b` is b where a was not recorded. A figure is over the readings in the measure phase:
+`mean(a)`, `max(a)`, `min(a)`, or a quantile of a histogram, `p99(a)`; over time it is a itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+
+FIGURES = frozenset({"mean", "max", "min", "p50", "p90", "p99", "p999"})
+SIGNS: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "−",
+    ast.Mult: "×",
+    ast.Div: "/",
+    ast.BitOr: "|",
+}
+STRENGTH = {"|": 0, "+": 1, "−": 1, "×": 2, "/": 2}
+PLAIN = re.compile(r"[\w*{}-]+")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A constant."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Name:
+    """What a recording has under this name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure over the readings of an expression."""
+
+    word: str
+    of: Node
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One of SIGNS, or `max` of two numbers."""
+
+    sign: str
+    left: Node
+    right: Node
+
+
+Node = Number | Name | Figure | Operation
+Get = Callable[[str], Any]  # value of a name; None if it was not recorded
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula; `names` are those that its value is computed from, figures among them as they are printed."""
+
+    tree: Node
+
+    @staticmethod
+    def parse(text: str, source: str = "", known: dict[str, Formula] | None = None) -> Formula:
+        """Parse a formula; a name without a dot is a column of `source`, and `known` ones stand for others.
+
+        A name in quotes may have any character. Raises ValueError with the part that is not a formula.
+        """
+        try:
+            tree = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise ValueError(f"`{text}` is not a formula") from None
+        return Formula(_node(tree, source, known or {}))
+
+    @cached_property
+    def text(self) -> str:
+        """The formula as it is printed."""
+        return _text(self.tree)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names in the order of their first use."""
+        return tuple(dict.fromkeys(_leaves(self.tree)))
+
+    @cached_property
+    def counted(self) -> tuple[str, ...]:
+        """The names above the last fraction line, whose steps limit the resolution of the value."""
+        tree = self.tree
+        while isinstance(tree, Operation) and tree.sign == "/":
+            tree = tree.left
+        return tuple(dict.fromkeys(_leaves(tree)))
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names outside of figures."""
+        return tuple(dict.fromkeys(_leaves(self.tree, of_figures=False)))
+
+    @cached_property
+    def figures(self) -> tuple[Figure, ...]:
+        """Its figures."""
+        return tuple(_figures(self.tree))
+
+    @property
+    def divisor(self) -> str:
+        """What it divides by, as it is printed; the whole formula if nothing."""
+        is_fraction = isinstance(self.tree, Operation) and self.tree.sign == "/"
+        return _text(self.tree.right) if is_fraction and isinstance(self.tree, Operation) else self.text
+
+    def of(self, entity: str) -> Formula:
+        """The formula of one device: `{}` in names is replaced."""
+        return Formula(_renamed(self.tree, entity))
+
+    def per(self, other: Formula) -> Formula:
+        """This formula divided by another."""
+        return Formula(Operation("/", self.tree, other.tree))
+
+    def value(self, get: Get) -> Any:
+        """Compute it; `get` returns what + − × / can be applied to.
+
+        None if a name was not recorded. Raises ZeroDivisionError.
+        """
+        return _value(self.tree, get)
+
+    def course(self, get: Get, readings: Get) -> Any:
+        """Compute it over time, from vectors of rates: figures are of one of the `readings` each."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return _value(self.tree, get, readings)
+
+    def recorded(self, get: Get) -> Formula:
+        """The formula without the alternatives that were not recorded, nor those after the first that was."""
+        return Formula(_recorded(self.tree, get))
+
+
+def _node(tree: ast.expr, source: str, known: dict[str, Formula]) -> Node:
+    match tree:
+        case ast.Constant(value=bool()):
+            pass
+        case ast.Constant(value=int() | float() as value):
+            return Number(float(value))
+        case ast.Constant(value=str() as name):
+            return Name(name)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return Operation("−", Number(0.0), _node(operand, source, known))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in SIGNS:
+            return Operation(SIGNS[type(op)], _node(left, source, known), _node(right, source, known))
+        case ast.Call(func=ast.Name(id="max"), args=[first, second], keywords=[]):
+            return Operation("max", _node(first, source, known), _node(second, source, known))
+        case ast.Call(func=ast.Name(id=word), args=[of], keywords=[]) if word in FIGURES:
+            return Figure(word, _node(of, source, known))
+        case ast.Name() | ast.Attribute():
+            name = _dotted(tree)
+            name = name if "." in name or not source else f"{source}.{name}"
+            return known[name].tree if name in known else Name(name)
+    raise ValueError(f"`{ast.unparse(tree)}` is not allowed in a formula")
+
+
+def _dotted(tree: ast.expr) -> str:
+    match tree:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=name):
+            return f"{_dotted(value)}.{name}"
+    raise ValueError(f"`{ast.unparse(tree)}` is not a name")
+
+
+def _text(tree: Node, strength: int = -1) -> str:
+    """The text, in parentheses where the operation around it is stronger."""
+    match tree:
+        case Number(value):
+            return f"{value:g}"
+        case Name(name):
+            return ".".join(part if PLAIN.fullmatch(part) else f'"{part}"' for part in name.split("."))
+        case Figure(word, of):
+            return f"{word}({_text(of)})"
+        case Operation("max", left, right):
+            return f"max({_text(left)}, {_text(right)})"
+        case Operation(sign, left, right):
+            own = STRENGTH[sign]
+            text = f"{_text(left, own)} {sign} {_text(right, own + (sign in '−/'))}"
+            return f"({text})" if own < strength else text
+
+
+def _leaves(tree: Node, *, of_figures: bool = True) -> Iterator[str]:
+    match tree:
+        case Name(name):
+            yield name
+        case Figure() if of_figures:
+            yield _text(tree)
+        case Operation(_, left, right):
+            yield from _leaves(left, of_figures=of_figures)
+            yield from _leaves(right, of_figures=of_figures)
+
+
+def _figures(tree: Node) -> Iterator[Figure]:
+    match tree:
+        case Figure():
+            yield tree
+        case Operation(_, left, right):
+            yield from _figures(left)
+            yield from _figures(right)
+
+
+def _renamed(tree: Node, entity: str) -> Node:
+    match tree:
+        case Name(name):
+            return Name(name.replace("{}", entity))
+        case Figure(word, of):
+            return Figure(word, _renamed(of, entity))
+        case Operation(sign, left, right):
+            return Operation(sign, _renamed(left, entity), _renamed(right, entity))
+    return tree
+
+
+def _recorded(tree: Node, get: Get) -> Node:
+    if not isinstance(tree, Operation):
+        return tree
+    left, right = _recorded(tree.left, get), _recorded(tree.right, get)
+    if tree.sign != "|":
+        return Operation(tree.sign, left, right)
+    if all(get(name) is not None for name in _leaves(left)):
+        return left
+    return right if all(get(name) is not None for name in _leaves(right)) else Operation("|", left, right)
+
+
+def _value(tree: Node, get: Get, readings: Get | None = None) -> Any:
+    match tree:
+        case Number(value):
+            return value
+        case Name(name):
+            return get(name)
+        case Figure(_, of):
+            return _value(of, readings) if readings else get(_text(tree))
+        case Operation(sign, left, right):
+            first = _value(left, get, readings)
+            if sign == "|" and first is not None:
+                return first
+            second = _value(right, get, readings)
+            if sign == "|" or first is None or second is None:
+                return second if sign == "|" else None
+            return APPLY[sign](first, second)
+
+
+APPLY: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda left, right: left + right,
+    "−": lambda left, right: left - right,
+    "×": lambda left, right: left * right,
+    "/": lambda left, right: left / right,
+    "max": lambda left, right: max(left, right) if np.isscalar(right) else np.maximum(left, right),
+}
+
+
+def figure(word: str, name: str) -> str:
+    """The name of a figure over the readings of a column, as formulas have it."""
+    return _text(Figure(word, Name(name)))
+
+
+def total(formulas: list[Formula]) -> Formula:
+    """The sum of formulas."""
+    return Formula(reduce(lambda left, right: Operation("+", left, right), (each.tree for each in formulas)))

@@ -1,0 +1,106 @@
+"""Defines a row of a table or chart, as an entry of the catalogue or a ledger declares it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from loadprint.catalogue.formula import Formula, Name
+
+Better = Literal["higher", "lower", "neither"]
+# rows are shown in every view, only if there is a value, only if it is not 0, with --all, without it, or never:
+# they are only charts
+View = Literal["always", "measured", "nonzero", "all", "usual", "chart"]
+
+# shown unit: base unit, and printed value ÷ base value; a kB is 1024 B, as in the kernel, sar and iostat
+UNITS = {
+    "": ("1", 1.0),
+    "/s": ("1/s", 1.0),
+    "/min": ("1/min", 1.0),
+    "%": ("%", 1.0),
+    "cores": ("cores", 1.0),
+    "s": ("s", 1.0),
+    "ms": ("s", 1e3),
+    "µs": ("s", 1e6),
+    "B": ("B", 1.0),
+    "kB": ("B", 1 / 1024),
+    "MiB": ("B", 1 / 1048576),
+    "kB/s": ("B/s", 1 / 1024),
+    "MHz": ("Hz", 1e-6),
+    "mJ": ("J", 1e3),
+    "W": ("W", 1.0),
+}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One row; its value is in the base unit of `shown`.
+
+    `computed` is printed in place of a formula of quantities that code computes.
+    The inputs in `formula.counted` together must have three steps of their source, else the value is flagged.
+    `rounding` is the largest error from the source's resolution, as a share of the value (half a bucket).
+    The first `sampled` inputs have a sampling error, which is part of the interval.
+    `between_flavours` is a footnote where MySQL is compared with MariaDB.
+    `per_operation` rows depend on the workload's operation: no ratio between different operations.
+    `part` rows are parts of the row above them and not of a sum.
+    `chart` is the section of its chart, and the chart's title. `optional`: the usual view has it if a run has
+    all inputs. `named` is the named formula that it shows unchanged.
+    """
+
+    key: str
+    label: str
+    shown: str
+    formula: Formula
+    better: Better = "neither"
+    headline: bool = False
+    per_operation: bool = False
+    footnote: str = ""
+    between_flavours: str = ""
+    view: View = "always"
+    rounding: float = 0.0
+    sampled: int = 0
+    part: bool = False
+    computed: str = ""
+    chart: tuple[str, str] | None = None
+    optional: bool = False
+    named: str = ""
+
+    @property
+    def unit(self) -> str:
+        """The base unit of its value."""
+        return UNITS[self.shown][0]
+
+    @property
+    def factor(self) -> float:
+        """Factor from the base unit to the printed unit."""
+        return UNITS[self.shown][1]
+
+    @property
+    def percent(self) -> bool:
+        """Whether differences are also printed in percentage points."""
+        return self.shown == "%"
+
+    @property
+    def text(self) -> str:
+        """The formula as it is printed."""
+        return self.computed or self.formula.text
+
+    @property
+    def quantity(self) -> str | None:
+        """The quantity that it shows unchanged; None of a formula."""
+        return self.named or (self.formula.tree.name if isinstance(self.formula.tree, Name) else None)
+
+    def of(self, entity: str) -> Metric:
+        """The metric of one device, interface, role or CPU set: `{}` is replaced."""
+        return replace(
+            self,
+            key=self.key.replace("{}", entity),
+            label=self.label.replace("{}", entity),
+            formula=self.formula.of(entity),
+            computed=self.computed.replace("{}", entity),
+        )
+
+
+def with_view(view: View, *metrics: Metric) -> tuple[Metric, ...]:
+    """The same rows in another view."""
+    return tuple(replace(metric, view=view) for metric in metrics)

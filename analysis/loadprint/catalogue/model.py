@@ -1,0 +1,133 @@
+"""The form of the catalogue's files; pydantic reports a key that is unknown, missing or of another type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from loadprint.catalogue.formula import Formula
+from loadprint.catalogue.metric import UNITS, Better, Metric, View
+
+QUANTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9"}
+BUCKET = 0.0625  # largest distance of a value to the middle of its bucket
+Shown = Annotated[str, Field(json_schema_extra={"enum": list(UNITS)})]
+ByEach = str | dict[str, str]  # for all rows of an entry, or for some of its words
+
+
+class Part(BaseModel):
+    """A part of a file; an unknown key is a mistake."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Row(Part):
+    """One row, or one for each word of `each`, and one for each quantile of a histogram if `quantiles` is given.
+
+    `{}` stands for a device, CPU set, role or type; `{each}` and `{name}` for a word of `each` and its text,
+    `{Name}` with a capital; `{figure}` and `{quantile}` for the function of a quantile and its text. Only p99 of
+    the words in `quantiles` is in every view.
+    Costs: `few` rows are in the usual view also between different operations; `not_per` and `only_per` name a
+    unit of work.
+    """
+
+    key: str
+    label: str
+    formula: str
+    source: str = Field("", alias="from")
+    show: str = ""
+    better: Better | dict[str, Better] = "neither"
+    headline: bool = False
+    per_operation: bool = False
+    footnote: ByEach = ""
+    between_flavours: ByEach = ""
+    view: View | dict[str, View] = "always"
+    rounding: float | None = None
+    computed: ByEach = ""
+    chart: tuple[str, str] | None = None
+    optional: bool = False
+    each: dict[str, str] = {}
+    quantiles: list[str] | None = None
+    few: bool = False
+    not_per: str = ""
+    only_per: str = ""
+
+    @model_validator(mode="after")
+    def _known_unit(self) -> Row:
+        if self.show not in UNITS:
+            raise ValueError(f"`show` is none of {', '.join(filter(None, UNITS))}")
+        return self
+
+    def metrics(self, notes: dict[str, str], known: dict[str, Formula]) -> Iterator[Metric]:
+        """Its rows. Raises ValueError if a formula is none."""
+        for word, name in (self.each or {"": ""}).items():
+            for figure, quantile in QUANTILES.items() if self.quantiles is not None else (("", ""),):
+                fills = {
+                    "{each}": word,
+                    "{name}": name,
+                    "{Name}": name[:1].upper() + name[1:],
+                    "{figure}": figure,
+                    "{quantile}": quantile,
+                }
+                yield self._metric(word, figure, fills, notes, known)
+
+    def _metric(
+        self, word: str, figure: str, fills: dict[str, str], notes: dict[str, str], known: dict[str, Formula]
+    ) -> Metric:
+        def filled(text: str) -> str:
+            for place, fill in fills.items():
+                text = text.replace(place, fill)
+            return text
+
+        def of(given: ByEach) -> str:
+            return given if isinstance(given, str) else given.get(word, "")
+
+        view = self.view if isinstance(self.view, str) else self.view.get(word, "always")
+        if figure and not (figure == "p99" and word in (self.quantiles or ())):
+            view = "all"
+        footnote, between = of(self.footnote), of(self.between_flavours)
+        return Metric(
+            filled(self.key),
+            filled(self.label),
+            self.show,
+            Formula.parse(filled(self.formula), filled(self.source), known),
+            self.better if isinstance(self.better, str) else self.better.get(word, "neither"),
+            self.headline,
+            self.per_operation,
+            notes.get(footnote, footnote),
+            notes.get(between, between),
+            view,
+            (BUCKET if figure else 0.0) if self.rounding is None else self.rounding,
+            computed=filled(of(self.computed)),
+            chart=self.chart and (filled(self.chart[0]), filled(self.chart[1])),
+            optional=self.optional,
+            named=formula if (formula := filled(self.formula)) in known else "",
+        )
+
+
+class Group(Part):
+    """Rows under one heading."""
+
+    key: str
+    title: str = ""
+    rows: list[Row] = Field(alias="row")
+
+
+class Work(Part):
+    """A unit of work of the costs: of several ways to count it the first that all runs have, with its title."""
+
+    per: str
+    formula: list[str]
+    title: list[str]
+
+
+class File(Part):
+    """One file: `names` stand for formulas, `notes` for footnotes."""
+
+    names: dict[str, str] = {}
+    notes: dict[str, str] = {}
+    rows: list[Row] = Field([], alias="row")
+    groups: list[Group] = Field([], alias="group")
+    costs: list[Row] = Field([], alias="cost")
+    works: list[Work] = Field([], alias="work")
