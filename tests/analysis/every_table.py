@@ -70,7 +70,7 @@ def declared() -> tuple[Declared, ...]:
         name, match = section.partition("\n")[0], HEAD.search(section)
         if match is None:
             continue
-        rows = re.findall(r"^\| `([\w.]+)` \| (\w*) ?\| (\w+) \|", section, re.MULTILINE)
+        rows = re.findall(r"^\| `([\w.]+)` \| (\w*) ?\| (\w+)(?:, \d+ bits)? \|", section, re.MULTILINE)
         columns = {} if match[1] == "metrics" else {column: kind for column, _, kind in rows}
         units = {column: unit or "1" for column, unit, _ in rows}
         found.append(Declared(name, match[1], tuple(re.findall(r"`(\w+)`", match[2])), columns, units))

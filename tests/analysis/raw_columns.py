@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+from every_table import declared
 from numpy.typing import NDArray
 
 Rows = list[dict[str, Any]]
@@ -96,6 +97,57 @@ class Columns:
                 return None
             found, rest = found[key], rest.removeprefix(key).removeprefix(".")
         return None if found is None else float(found)
+
+    def rate(self, name: str) -> Any:
+        """A quantity in base units, that of a counter per second; None if it was not recorded."""
+        table, _, rest = name.partition(".")
+        seconds = self.result["seconds"]
+        if name == "load.seconds" or (table == "load" and rest.startswith(("transactions.", "threads"))):
+            number = self.number(name)
+            return number and number * (1e-3 if "_ms" in name else 1)
+        if table == "load":
+            place = re.sub(r"errors\.\"(.+)\"\.count", r"errors_by_code.\1", rest)
+            if place == "time_wait":
+                place = "details.sockets.after.tcp_time_wait"
+            number = self.number(f"load.{place}")
+            if number is None and rest == "retries":
+                number = self.number("load.errors")
+            as_it_is = rest in ("rate", "achieved_rate", "backlog_max", "backlog_end", "time_wait")
+            return number if number is None or as_it_is else number / seconds
+        if table in ("latency", "type", "details"):
+            kind, _, figure = rest.rpartition(".")
+            place = {"latency": f"latency_ms.{rest}", "details": f"details.{rest}"}.get(table)
+            number = self.number(f"load.{place or f'transactions.{kind}.latency_ms.{figure}'}")
+            return number and number * (1 if table == "details" else 1e-3)
+        if table == "variables" or name.endswith(".cores"):
+            return self.number(name.replace(".cores", ".CPUs"))
+        if table == "perf":
+            value, enabled, running = (
+                self.increase(f"{name}.{column}") for column in ("value", "enabled_ns", "running_ns")
+            )
+            if value is None or enabled is None or running is None:
+                return None
+            return value.values * enabled.values / running.values / value.seconds
+        if table == "process" and rest.endswith(".cpu"):
+            times = [self.rate(name.replace(".cpu", f".{part}")) for part in ("utime", "stime")]
+            return None if None in times else sum(times)
+        recorded = {"host": f"cpu.all.{rest}", "interrupts": f"{name}.count", "softirqs": f"{name}.count"}
+        risen = self.increase(recorded.get(table, name))
+        if risen is None:
+            return None
+        own = 1.0 if rest in ("Questions", "Queries") and table == "status" else 0.0
+        return (risen.values - own) * self.unit(recorded.get(table, name)) / risen.seconds
+
+    def unit(self, name: str) -> float:
+        """The declared unit of a column in base units."""
+        table, *parts = (part.strip('"') for part in re.findall(r'"[^"]*"|[^."]+', name))
+        places = ((SOURCES.get(table, table), column) for column in (parts[-1], ".".join(parts)))
+        unit = next((DECLARED[place] for place in places if place in DECLARED), "1")
+        if unit == "tick":
+            return 1 / float(self.fingerprint["user_hz"])
+        if unit == "page" and table != "mysql":
+            return float(self.fingerprint.get("page_size") or 4096)
+        return UNITS.get(unit, 1.0)
 
     def increase(self, name: str) -> Amount | None:
         """Increase of a counter: of each entity where the name has a `*`, of a CPU set or role their sum."""
@@ -209,6 +261,8 @@ class Columns:
         return {str(cpu) for cpu in sets[side]}
 
 
+DECLARED = {(probe.name, name): unit for probe in declared() for name, unit in probe.units.items()}
+UNITS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12, "sector": 512.0, "kB": 1024.0, "uJ": 1e-6, "kHz": 1e3}
 LISTED = frozenset({"cgroup", "nvme"})
 SOURCES = {"storage": "disk"}
 # of recordings without `entity` in their metadata

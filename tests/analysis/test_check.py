@@ -32,7 +32,7 @@ RATES = {
     "cgroup.server.throttled": 0.0,
     "cpu.server.steal": 0.0,
     "cpu.server.cores": 4.0,
-    "sockets.load.time_wait": 3.0,
+    "max(sockets.load.tcp_tw)": 3.0,
 }
 
 
@@ -112,7 +112,7 @@ MISTAKES: list[tuple[str, Subject]] = [
     ("prepared_statements", subject(variables={"max_prepared_stmt_count": "4000"})),
     ("throttled", subject(rates={"cgroup.server.throttled": 0.3})),
     ("steal", subject({"virtualisation/guest": True}, rates={"cpu.server.steal": 0.2})),
-    ("time_wait", subject(rates={"sockets.load.time_wait": 20_000.0})),
+    ("time_wait", subject(rates={"max(sockets.load.tcp_tw)": 20_000.0})),
     ("data_ratio", subject(data_bytes=8.0 * GIB)),
     # all data fit into the small pool
     (

@@ -204,7 +204,7 @@ def test_the_compare_path_imports_no_heavy_library(execution: Path) -> None:
     loaded = _loaded("compare", str(execution), "-o", str(execution / "out.txt"))
     assert (execution / "out.txt").stat().st_size
     assert {"numpy", "duckdb"} <= loaded
-    heavy = {"ibis", "pandas", "statsmodels", "arch", "lmfit", "matplotlib", "pydantic", "jinja2"}
+    heavy = {"ibis", "pandas", "statsmodels", "arch", "lmfit", "matplotlib", "jinja2"}
     assert not loaded & heavy
 
 

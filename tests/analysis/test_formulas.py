@@ -1,169 +1,106 @@
-"""Every printed formula, computed from the recorded columns, gives the printed value."""
+"""Every printed formula, computed from the recorded columns, gives the printed value; its unit is the shown one."""
 
 from __future__ import annotations
 
+import ast
 import json
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pint
 import pytest
 from damage import ask
 from loadprint.__main__ import main
-from loadprint.metrics.formulas import divisor
+from loadprint.catalogue.files import catalogue
+from loadprint.catalogue.formula import Figure, Formula, Name, Node, Number, Operation
+from loadprint.catalogue.metric import Metric
+from loadprint.reading.units import unit_of
 from raw_columns import Amount, Columns
 from recordings import make_run
 
 KEPT = Path(__file__).parents[1] / "recordings" / "v1"
-TOKENS = re.compile(
-    r"\s*((?:[A-Za-z_]\w*|\"[^\"]*\")(?:\.(?:[\w*]+|\"[^\"]*\"))*(?:\.(?=\())?|10[⁶⁹¹²]+|\d+|[-−+×/|()Δ])"
-)
-POWERS = {"10⁶": 1e6, "10⁹": 1e9, "10¹²": 1e12}
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 # tested with the series that it counts (test_spikes.py)
 NOT_COMPUTED = {"checkpoint_spikes"}
 LEDGERS = ("time_", "cputime_")  # tests of the ledgers compute them from their states and samples
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "max": np.max,
+    "min": np.min,
+    "mean": np.mean,
+    "median": np.median,
+    "sum": np.sum,
+    "sd": lambda values: np.std(values, ddof=1),
+    "p99": lambda values: np.quantile(values, 0.99),
+}
 
 
-class Formula:
-    """A formula that computes itself from the columns of a run, by recursive descent.
-
-    None is what was not recorded. Numbers with `seconds` are increases: only increases over the same seconds
-    may be added or divided, so that an expression without its `/ s` fails.
-    """
+class Printed:
+    """A printed formula that computes itself from the columns of a run; None is what was not recorded."""
 
     def __init__(self, text: str, columns: Columns, above: Sequence[float | None] = ()) -> None:
-        found = [match[1] for match in TOKENS.finditer(text)]
-        assert "".join(found).replace(" ", "") == text.replace(" ", ""), f"cannot be parsed: {text}"
-        self.tokens, self.columns, self.above = [*found, ""], columns, above
+        plain = text.replace("×", "*").replace("−", "-").replace(".*.", ".ANY.")
+        # a quoted part of a name becomes an identifier
+        pieces = plain.split('"')
+        self.quoted = {f"quoted{place}": piece for place, piece in enumerate(pieces) if place % 2}
+        names = dict(zip(self.quoted.values(), self.quoted, strict=True))
+        plain = "".join(names[piece] if place % 2 else piece for place, piece in enumerate(pieces))
+        self.tree, self.columns, self.above = ast.parse(plain, mode="eval").body, columns, above
 
     def value(self) -> float | None:
-        """Its value; None if something is not recorded."""
-        result = self._alternatives(increase=False)
-        assert self.tokens == [""], f"cannot be parsed from {self.tokens}"
-        assert result is None or not result.power, "an increase is not divided by its seconds"
-        return None if result is None else float(np.squeeze(result.values))
+        """Its value in the base unit of its row."""
+        found = self._value(self.tree)
+        return None if found is None else float(np.squeeze(found))
 
-    def _next(self, *expected: str) -> str:
-        if expected and self.tokens[0] not in expected:
-            return ""
-        return self.tokens.pop(0)
+    def _value(self, tree: ast.expr, *, of_readings: bool = False) -> Any:
+        match tree:
+            case ast.Constant(value=value):
+                return value
+            case ast.BinOp(left=left, op=op, right=right):
+                first, second = (self._value(side, of_readings=of_readings) for side in (left, right))
+                if isinstance(op, ast.BitOr):
+                    return second if first is None else first
+                if first is None or second is None or (isinstance(op, ast.Div) and not np.any(second)):
+                    return None
+                apply = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide}
+                return apply[type(op)](first, second)  # type: ignore[index]
+            case ast.Call(func=ast.Name(id="max"), args=[first, second]):
+                values = [self._value(each) for each in (first, second)]
+                return None if None in [None if each is None else 0 for each in values] else max(values)
+            case ast.Call(func=ast.Name(id=word), args=[of]):
+                return self._call(word, of)
+        return self._name(tree, of_readings=of_readings)
 
-    def _alternatives(self, *, increase: bool) -> Amount | None:
-        result = self._sum(increase=increase)
-        while self._next("|"):
-            other = self._sum(increase=increase)
-            result = other if result is None else result
-        return result
+    def _call(self, word: str, of: ast.expr) -> Any:
+        if ast.unparse(of) == "rows above":
+            return sum(value or 0.0 for value in self.above)
+        if word == "rates":
+            read = self.columns.rates(self._text(of))
+            return None if read is None else read.values
+        if word in SHARES and self._text(of).endswith(".buckets"):
+            counts = self.columns.increase(self._text(of))
+            return None if counts is None else _quantile(counts, SHARES[word]) * self.columns.unit(self._text(of))
+        values = self._value(of, of_readings=True)
+        return None if values is None else FUNCTIONS[word](values)
 
-    def _sum(self, *, increase: bool) -> Amount | None:
-        result = self._product(increase=increase)
-        while sign := self._next("+", "−"):
-            other = self._product(increase=increase)
-            if result is None or other is None:
-                result = None
-                continue
-            alike = (result.seconds, result.power) == (other.seconds, other.power)
-            assert alike or not other.power, "increases over other seconds are added"
-            values = result.values + other.values if sign == "+" else result.values - other.values
-            result = replace(result, values=values)
-        return result
+    def _text(self, tree: ast.expr) -> str:
+        text = ast.unparse(tree).replace(".ANY.", ".*.")
+        for name, quoted in self.quoted.items():
+            text = text.replace(name, f'"{quoted}"')
+        return text
 
-    def _product(self, *, increase: bool) -> Amount | None:
-        result = self._operand(increase=increase)
-        while sign := self._next("×", "/"):
-            if sign == "/" and (time := self._next("s", "load.seconds")):
-                result = self._per_second(result, time)
-            else:
-                result = self._apply(sign, result, self._operand(increase=increase))
-        return result
+    def _name(self, tree: ast.expr, *, of_readings: bool) -> Any:
+        if isinstance(tree, ast.Call):
+            return self._call(ast.unparse(tree.func), tree.args[0])
+        name = self._text(tree)
+        if of_readings and name.partition(".")[0] not in COUNTED_IN_FIGURES:
+            read = self.columns.readings(name)
+            return None if read is None else read.values * self.columns.unit(name)
+        return self.columns.rate(name)
 
-    def _per_second(self, left: Amount | None, time: str) -> Amount | None:
-        if left is None:
-            return None
-        if time == "s":
-            assert left.power == 1 or not left.values.any(), "only an increase is divided by s"
-            return Amount(left.values / (left.seconds or 1.0))
-        seconds = self.columns.result["seconds"]
-        assert left.seconds in (None, seconds), "an increase is divided by other seconds"
-        return Amount(left.values / seconds)
 
-    @staticmethod
-    def _apply(sign: str, left: Amount | None, right: Amount | None) -> Amount | None:
-        if left is None or right is None or (sign == "/" and not right.values.any()):
-            return None
-        seconds = {each.seconds for each in (left, right) if each.power}
-        assert len(seconds) <= 1, "increases over other seconds are multiplied"
-        power = left.power + right.power if sign == "×" else left.power - right.power
-        values = left.values * right.values if sign == "×" else left.values / right.values
-        return Amount(values, seconds.pop() if power else None, power=power)
-
-    def _operand(self, *, increase: bool) -> Amount | None:
-        if self._next("Δ"):
-            return self._operand(increase=True)
-        if self._next("("):
-            result = self._alternatives(increase=increase)
-            assert self._next(")")
-            return result
-        token = self._next()
-        if self.tokens[0] == "(" and not token.endswith("."):
-            return self._call(token)
-        if token in POWERS or token.isdigit():
-            return Amount(np.array([POWERS.get(token) or float(token)]))
-        if token.endswith("."):
-            return self._of_entity(token, increase=increase)
-        return self._column(token, increase=increase)
-
-    def _of_entity(self, head: str, *, increase: bool) -> Amount | None:
-        """`disk.vda.(reads + writes)`: names with the same start."""
-        assert self._next("(")
-        names = [head + self._next()]
-        while self._next("+"):
-            names.append(head + self._next())
-        assert self._next(")")
-        parts = [self._column(name, increase=increase) for name in names]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
-            return None
-        assert len({part.seconds for part in known}) == 1
-        return replace(known[0], values=np.sum([part.values for part in known], axis=0))
-
-    def _column(self, name: str, *, increase: bool) -> Amount | None:
-        if increase:
-            return self.columns.increase(name)
-        if name.partition(".")[0] in ("load", "variables", "HZ", "page_size") or name.endswith(".CPUs"):
-            number = self.columns.number(name)
-            return None if number is None else Amount(np.array([number]))
-        return self.columns.readings(name)
-
-    def _call(self, name: str) -> Amount | None:
-        assert self._next("(")
-        if name == "sum" and self.tokens[:3] == ["rows", "above", ")"]:
-            del self.tokens[:3]
-            return Amount(np.array([sum(value or 0.0 for value in self.above)]))
-        if name == "rates":
-            column = self._next()
-            assert self._next(")")
-            return self.columns.rates(column)
-        of = self._alternatives(increase=False)
-        assert self._next(")")
-        if of is None:
-            return None
-        if of.bounds is not None:
-            return Amount(np.array([_quantile(of, SHARES[name])]))
-        functions: dict[str, Any] = {
-            "max": np.max,
-            "min": np.min,
-            "mean": np.mean,
-            "median": np.median,
-            "sum": np.sum,
-            "sd": lambda values: np.std(values, ddof=1),
-            "p99": lambda values: np.quantile(values, 0.99),
-        }
-        return Amount(np.array([functions[name](of.values)]), of.seconds, power=of.power)
+COUNTED_IN_FIGURES = ("cgroup", "nvme", "ethtool", "ebpf_syscalls")
 
 
 def _quantile(histogram: Amount, share: float) -> float:
@@ -188,12 +125,15 @@ def checked(*runs: Path) -> tuple[set[str], set[str]]:
                 key, value = row["key"], row["cells"][place]["value"]
                 if key in NOT_COMPUTED or key.startswith(LEDGERS):
                     continue
-                by_formula = Formula(row["formula"], columns, above).value()
+                text = row["formula"]
+                by_formula = 100 - sum(each or 0.0 for each in above) if "rows above" in text else None
+                if by_formula is None:
+                    by_formula = Printed(text, columns, above).value()
                 above.append(value)
                 if value is None:
                     absent.add(key)
                     continue
-                assert by_formula == pytest.approx(value, rel=1e-9, abs=1e-12), f"{key}: {row['formula']}"
+                assert by_formula == pytest.approx(value, rel=1e-9, abs=1e-12), f"{key}: {text}"
                 agree.add(key)
     return agree, absent
 
@@ -214,28 +154,86 @@ def test_every_formula_gives_the_value_of_a_run_with_every_table(
     golden("rows.txt", "\n".join(sorted(agree)) + "\n")
 
 
-def test_the_page_names_the_unit_of_a_formula_where_the_column_has_another(tmp_path: Path) -> None:
+def test_another_formula_is_noticed(tmp_path: Path) -> None:
+    columns = Columns(make_run(tmp_path / "run"))
+    assert Printed("disk.vda.write_sectors", columns).value() == 512 * 1600
+    assert Printed("disk.vda.write_sectors / disk.vda.writes", columns).value() == 512 * 1600 / 40
+    assert Printed("disk.vda.read_sectors", columns).value() != 512 * 1600
+
+
+def test_the_page_prints_formulas_with_their_unit(tmp_path: Path) -> None:
     assert main(["report", str(KEPT / "oltp"), "-o", str(tmp_path / "page.html")]) == 0
     page = (tmp_path / "page.html").read_text()
-    assert 'data-tip="512 × Δdisk.vda.write_sectors / s, in B/s' in page
-    assert 'data-tip="Δdisk.vda.writes / s' in page
+    assert 'data-tip="disk.vda.write_sectors, in B/s' in page
+    assert 'data-tip="disk.vda.writes' in page
 
 
-def test_an_expression_without_its_unit_or_time_is_noticed(tmp_path: Path) -> None:
-    """The formulas of an older version: without 512 bytes a sector, 1000 ms a second, and seconds."""
-    columns = Columns(make_run(tmp_path / "run"))
-    assert Formula("512 × Δdisk.vda.write_sectors / s", columns).value() == 512 * 1600
-    assert Formula("Δdisk.vda.write_sectors / s", columns).value() == 1600
-    for wrong in (
-        "Δdisk.vda.write_sectors",
-        "Δdisk.vda.write_sectors / Δnic.veth0.tx_bytes / s",
-        "Δdisk.vda.write_sectors / load.events",
-        "written sectors / s",
-    ):
-        with pytest.raises((AssertionError, IndexError)):
-            Formula(wrong, columns).value()
+# units of what has no column of a table: quantities that code computes, and the generator's
+PLAIN = ("cgroup.", "nvme.", "connections.", "mysql.flush_burst", "mysql.checkpoint_spikes", "load.cv")
+PLAIN += ("load.worst", "load.backlog", "load.time_wait", "variables.innodb_log_files")
+SECONDS, BYTES = ("latency.", "type.", "load.latency"), ("variables.",)
+RATES = ("load.", "details.", "status.", "host.", "interrupts.", "softirqs.", "perf.", "allowance.")
+RATES += ("ebpf_syscalls.",)
+# of columns, and of rows, where the name is another or none of Pint's
+RECORDED = {"1": "", "kB": "kibibyte", "B": "byte", "sector": "byte", "us": "microsecond", "tick": "second"}
+RECORDED |= {"page": "byte", "uJ": "microjoule", "kHz": "kilohertz", "ps": "picosecond"}
+SHOWN = {"1": "", "%": "", "cores": "", "W": "watt", "B": "byte", "B/s": "byte / second", "1/min": "1 / minute"}
+REGISTRY = pint.UnitRegistry()
 
 
-def test_the_last_divisor_is_named() -> None:
-    assert divisor("Δdisk.vda.read_ms / 1000 / Δdisk.vda.reads") == "Δdisk.vda.reads"
-    assert divisor("512 × Δa.b / s / (load.events / load.seconds)") == "load.events / load.seconds"
+def unit_of_name(name: str, *, is_reading: bool) -> pint.Unit:
+    """The unit of a quantity, by the unit of its column; a counter is per second."""
+    table, _, rest = name.partition(".")
+    if name.startswith(PLAIN) or name.endswith(".cores"):
+        return REGISTRY.Unit("")
+    if name.startswith((*SECONDS, *BYTES)):
+        return REGISTRY.Unit("second" if name.startswith(SECONDS) else "byte")
+    if name.startswith(RATES):
+        return REGISTRY.Unit("1 / second")
+    recorded = unit_of(table, rest if table in ("mysql", "tcp", "memory") else rest.rpartition(".")[2])
+    if table in ("frequency", "storage"):
+        recorded = {"frequency": "kHz", "storage": "sector"}[table]
+    recorded = "1" if (table, recorded) == ("mysql", "page") else recorded or "1"  # InnoDB's, counted
+    unit = REGISTRY.Unit(RECORDED.get(recorded, recorded))
+    return unit if is_reading or table == "frequency" else unit / REGISTRY.second
+
+
+def unit_of_tree(tree: Node, *, is_reading: bool = False) -> pint.Unit:
+    """The unit of an expression; fails if terms or alternatives have different ones."""
+    match tree:
+        case Number():
+            return REGISTRY.Unit("")
+        case Name(name):
+            return unit_of_name(name, is_reading=is_reading)
+        case Figure(_, inside):
+            return unit_of_tree(inside, is_reading=True)
+        case Operation(sign, left, right):
+            first, second = (unit_of_tree(side, is_reading=is_reading) for side in (left, right))
+            if sign in "×/":
+                return first * second if sign == "×" else first / second
+            known = [unit for unit, side in ((first, left), (second, right)) if side != Number(0.0)]
+            alike = {str(unit.dimensionality) for unit in known}
+            assert len(alike) == 1, f"{first} {sign} {second} in {Formula(tree).text}"
+            return known[0]
+    raise AssertionError(tree)
+
+
+ROWS = [row for rows in catalogue().groups.values() for row in rows]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.key)
+def test_the_unit_of_a_row_is_that_of_its_formula(row: Metric) -> None:
+    found = unit_of_tree(row.formula.tree)
+    expected = REGISTRY.Unit(SHOWN.get(row.unit, row.unit))
+    assert found.dimensionality == expected.dimensionality, f"{row.text} is in {found}"
+    assert (row.shown == "%") == row.formula.text.startswith("100 ×")
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [("disk.vda.read_ms / disk.vda.writes", "byte"), ("disk.vda.read_sectors", "byte"), ("disk.vda.reads", "byte")],
+)
+def test_a_wrong_unit_is_noticed(text: str, unit: str) -> None:
+    assert unit_of_tree(Formula.parse(text).tree).dimensionality != REGISTRY.Unit(unit).dimensionality
+    with pytest.raises(AssertionError, match="in disk.vda.reads"):
+        unit_of_tree(Formula.parse("disk.vda.reads + disk.vda.read_ms").tree)

@@ -157,10 +157,10 @@ def test_statements_and_bytes_of_the_probe_are_not_the_loads(tmp_path: Path) -> 
     # the generator's window has 21 seconds: 300 questions and 9000 bytes a second, one question its own
     grown = {"Questions": 300 * 21 + 1, "Bytes_sent": 9000 * 21, "Bytes_received": 40 * 21}
     found = quantities(make_run(tmp_path / "run", Host(seconds=20, more=probe, grown=grown)))
-    assert found.values["status.Questions"].rate == pytest.approx(300 - 3)
-    assert found.values["status.Bytes_sent"].rate == pytest.approx(9000 - 700)
-    assert found.values["status.Bytes_received"].rate == pytest.approx(40)
-    assert "Qcache_hits" in found.why("mysql.qcache_hits")
+    assert found.values["server.questions"].rate == pytest.approx(300 - 3)
+    assert found.values["server.bytes_sent"].rate == pytest.approx(9000 - 700)
+    assert found.values["server.bytes_received"].rate == pytest.approx(40)
+    assert "Qcache_hits" in found.why("mysql.Qcache_hits")
 
 
 TABLE = {"shape": "table"}

@@ -164,8 +164,9 @@ def test_quantiles_of_adjacent_buckets_are_not_distinguishable() -> None:
     plain = build(column("b", [43.0] * 3), column("a", [38.9] * 3))[1]
     assert plain.mark == ""
     groups = catalogue().groups
-    rounded = [row for row in (*groups["ebpf"], *groups["disk_histograms"]) if "(" in row.text]
-    assert len([row for row in rounded if row.rounding == BUCKET and "quantile" in row.footnote]) == 100
+    rounded = [row for row in (*groups["ebpf"], *groups["disk_histograms"]) if ".buckets)" in row.text]
+    assert len(rounded) > 50
+    assert {(row.rounding, "quantile" in row.footnote) for row in rounded} == {(BUCKET, True)}
     bucket = replace(PLAIN, rounding=BUCKET)
     assert build(column("b", [43.0] * 3), column("a", [38.9] * 3), bucket)[1].mark == "~"
     assert build(column("b", [86.0] * 3), column("a", [38.9] * 3), bucket)[1].mark == ""

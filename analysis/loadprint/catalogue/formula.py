@@ -25,7 +25,7 @@ SIGNS: dict[type[ast.operator], str] = {
     ast.BitOr: "|",
 }
 STRENGTH = {"|": 0, "+": 1, "−": 1, "×": 2, "/": 2}
-PLAIN = re.compile(r"[\w*{}-]+")
+PLAIN = re.compile(r"[A-Za-z_*{][\w*{}]*")
 
 
 @dataclass(frozen=True)
