@@ -60,6 +60,12 @@ def add_sides(parser: argparse.ArgumentParser, metavar: str) -> None:
     )
 
 
+def add_rows(parser: argparse.ArgumentParser) -> None:
+    """Add the file of a user's own rows."""
+    help_text = "own rows, and patterns of scraped metrics (docs/rows.md describes the form)"
+    parser.add_argument("--rows", type=Path, metavar="FILE", help=help_text)
+
+
 def write(text: str, output: Path | None) -> None:
     """Print `text`, or write it to the file `output`. Raises InputError if the write fails.
 

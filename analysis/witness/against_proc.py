@@ -29,44 +29,49 @@ def lines(disk: str) -> Iterator[Line]:
     yield (
         "voluntary switches, server",
         "/s",
-        ["switches.server.voluntary"],
+        ["ebpf_switches.server.voluntary"],
         [("/proc/PID/task/*/status", [f"{server}.voluntary_ctxt_switches"])],
     )
     yield (
         "involuntary switches, server",
         "/s",
-        ["switches.server.involuntary"],
+        ["ebpf_switches.server.involuntary"],
         [("/proc/PID/task/*/status", [f"{server}.nonvoluntary_ctxt_switches"])],
     )
     yield (
         "waiting for a CPU, server",
         "threads",
-        ["sched.server.run queue.sum"],
+        ["ebpf_sched.server.run queue.sum_ns"],
         [("/proc/PID/task/*/schedstat", [f"{server}.run_delay_ns"])],
     )
     yield (
         "switches, whole host",
         "/s",
-        ["switches.all.voluntary", "switches.all.involuntary"],
+        ["ebpf_switches.all.voluntary", "ebpf_switches.all.involuntary"],
         [("/proc/stat ctxt (with idle tasks)", ["host.ctxt"])],
     )
-    yield ("disk reads", "/s", [f"block.{disk}.read.device.count"], [("diskstats", [f"disk.{disk}.reads"])])
-    writes = [f"block.{disk}.write.device.count", f"block.{disk}.write_fua.device.count"]
+    yield (
+        "disk reads",
+        "/s",
+        [f"ebpf_block.{disk}.read.device.buckets"],
+        [("diskstats", [f"disk.{disk}.reads"])],
+    )
+    writes = [f"ebpf_block.{disk}.write.device.buckets", f"ebpf_block.{disk}.write_fua.device.buckets"]
     yield ("disk writes", "/s", writes, [("diskstats", [f"disk.{disk}.writes"])])
-    flushes = f"block.{disk}.flush.device"
-    yield ("disk flushes", "/s", [f"{flushes}.count"], [("diskstats", [f"disk.{disk}.flushes"])])
-    yield ("time in flushes", "s/s", [f"{flushes}.sum"], [("diskstats", [f"disk.{disk}.flush_ms"])])
+    flushes = f"ebpf_block.{disk}.flush.device"
+    yield ("disk flushes", "/s", [f"{flushes}.buckets"], [("diskstats", [f"disk.{disk}.flushes"])])
+    yield ("time in flushes", "s/s", [f"{flushes}.sum_ns"], [("diskstats", [f"disk.{disk}.flush_ms"])])
     yield (
         "fsync and fdatasync, server",
         "/s",
-        ["syscalls.server.sync"],
+        ["ebpf_syscalls.server.syncs"],
         [("Innodb_data_fsyncs (no binlog)", ["mysql.fsyncs"])],
     )
     yield (
         "statements (uprobe, if recorded)",
         "/s",
-        ["statements.server.COM_QUERY.count", "statements.server.COM_STMT_EXECUTE.count"],
-        [("Questions, without the probe's", ["status.Questions"]), ("the client's", ["load.queries"])],
+        ["ebpf_statements.server.COM_QUERY.buckets", "ebpf_statements.server.COM_STMT_EXECUTE.buckets"],
+        [("Questions, without the probe's", ["server.questions"]), ("the client's", ["load.queries"])],
     )
 
 

@@ -98,7 +98,7 @@ class Columns:
             found, rest = found[key], rest.removeprefix(key).removeprefix(".")
         return None if found is None else float(found)
 
-    def rate(self, name: str) -> Any:
+    def rate(self, name: str) -> Any:  # noqa: PLR0911
         """A quantity in base units, that of a counter per second; None if it was not recorded."""
         table, _, rest = name.partition(".")
         seconds = self.result["seconds"]
@@ -106,7 +106,7 @@ class Columns:
             number = self.number(name)
             return number and number * (1e-3 if "_ms" in name else 1)
         if table == "load":
-            place = re.sub(r"errors\.\"(.+)\"\.count", r"errors_by_code.\1", rest)
+            place: str | None = re.sub(r"errors\.\"(.+)\"\.count", r"errors_by_code.\1", rest)
             if place == "time_wait":
                 place = "details.sockets.after.tcp_time_wait"
             number = self.number(f"load.{place}")
@@ -125,7 +125,7 @@ class Columns:
             value, enabled, running = (
                 self.increase(f"{name}.{column}") for column in ("value", "enabled_ns", "running_ns")
             )
-            if value is None or enabled is None or running is None:
+            if value is None or enabled is None or running is None or value.seconds is None:
                 return None
             return value.values * enabled.values / running.values / value.seconds
         if table == "process" and rest.endswith(".cpu"):
@@ -133,7 +133,7 @@ class Columns:
             return None if None in times else sum(times)
         recorded = {"host": f"cpu.all.{rest}", "interrupts": f"{name}.count", "softirqs": f"{name}.count"}
         risen = self.increase(recorded.get(table, name))
-        if risen is None:
+        if risen is None or risen.seconds is None:
             return None
         own = 1.0 if rest in ("Questions", "Queries") and table == "status" else 0.0
         return (risen.values - own) * self.unit(recorded.get(table, name)) / risen.seconds
@@ -262,7 +262,16 @@ class Columns:
 
 
 DECLARED = {(probe.name, name): unit for probe in declared() for name, unit in probe.units.items()}
-UNITS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12, "sector": 512.0, "kB": 1024.0, "uJ": 1e-6, "kHz": 1e3}
+UNITS = {
+    "ms": 1e-3,
+    "us": 1e-6,
+    "ns": 1e-9,
+    "ps": 1e-12,
+    "sector": 512.0,
+    "kB": 1024.0,
+    "uJ": 1e-6,
+    "kHz": 1e3,
+}
 LISTED = frozenset({"cgroup", "nvme"})
 SOURCES = {"storage": "disk"}
 # of recordings without `entity` in their metadata

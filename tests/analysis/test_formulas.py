@@ -1,4 +1,4 @@
-"""Every printed formula, computed from the recorded columns, gives the printed value; its unit is the shown one."""
+"""Every printed formula, computed from recorded columns, gives the printed value, in the shown unit."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Printed:
         found = self._value(self.tree)
         return None if found is None else float(np.squeeze(found))
 
-    def _value(self, tree: ast.expr, *, of_readings: bool = False) -> Any:
+    def _value(self, tree: ast.expr, *, of_readings: bool = False) -> Any:  # noqa: PLR0911
         match tree:
             case ast.Constant(value=value):
                 return value
@@ -64,7 +64,7 @@ class Printed:
                 if first is None or second is None or (isinstance(op, ast.Div) and not np.any(second)):
                     return None
                 apply = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide}
-                return apply[type(op)](first, second)  # type: ignore[index]
+                return apply[type(op)](first, second)
             case ast.Call(func=ast.Name(id="max"), args=[first, second]):
                 values = [self._value(each) for each in (first, second)]
                 return None if None in [None if each is None else 0 for each in values] else max(values)
@@ -80,7 +80,11 @@ class Printed:
             return None if read is None else read.values
         if word in SHARES and self._text(of).endswith(".buckets"):
             counts = self.columns.increase(self._text(of))
-            return None if counts is None else _quantile(counts, SHARES[word]) * self.columns.unit(self._text(of))
+            return (
+                None
+                if counts is None
+                else _quantile(counts, SHARES[word]) * self.columns.unit(self._text(of))
+            )
         values = self._value(of, of_readings=True)
         return None if values is None else FUNCTIONS[word](values)
 
@@ -169,16 +173,43 @@ def test_the_page_prints_formulas_with_their_unit(tmp_path: Path) -> None:
 
 
 # units of what has no column of a table: quantities that code computes, and the generator's
-PLAIN = ("cgroup.", "nvme.", "connections.", "mysql.flush_burst", "mysql.checkpoint_spikes", "load.cv")
-PLAIN += ("load.worst", "load.backlog", "load.time_wait", "variables.innodb_log_files")
+PLAIN = (
+    "cgroup.",
+    "nvme.",
+    "connections.",
+    "mysql.flush_burst",
+    "mysql.checkpoint_spikes",
+    "load.cv",
+    "load.worst",
+    "load.backlog",
+    "load.time_wait",
+    "variables.innodb_log_files",
+)
 SECONDS, BYTES = ("latency.", "type.", "load.latency"), ("variables.",)
-RATES = ("load.", "details.", "status.", "host.", "interrupts.", "softirqs.", "perf.", "allowance.")
-RATES += ("ebpf_syscalls.",)
+RATES = (
+    "load.",
+    "details.",
+    "status.",
+    "host.",
+    "interrupts.",
+    "softirqs.",
+    "perf.",
+    "allowance.",
+    "ebpf_syscalls.",
+)
 # of columns, and of rows, where the name is another or none of Pint's
 RECORDED = {"1": "", "kB": "kibibyte", "B": "byte", "sector": "byte", "us": "microsecond", "tick": "second"}
 RECORDED |= {"page": "byte", "uJ": "microjoule", "kHz": "kilohertz", "ps": "picosecond"}
-SHOWN = {"1": "", "%": "", "cores": "", "W": "watt", "B": "byte", "B/s": "byte / second", "1/min": "1 / minute"}
-REGISTRY = pint.UnitRegistry()
+SHOWN = {
+    "1": "",
+    "%": "",
+    "cores": "",
+    "W": "watt",
+    "B": "byte",
+    "B/s": "byte / second",
+    "1/min": "1 / minute",
+}
+REGISTRY: pint.UnitRegistry[float] = pint.UnitRegistry()
 
 
 def unit_of_name(name: str, *, is_reading: bool) -> pint.Unit:
@@ -210,9 +241,10 @@ def unit_of_tree(tree: Node, *, is_reading: bool = False) -> pint.Unit:
         case Operation(sign, left, right):
             first, second = (unit_of_tree(side, is_reading=is_reading) for side in (left, right))
             if sign in "×/":
-                return first * second if sign == "×" else first / second
-            known = [unit for unit, side in ((first, left), (second, right)) if side != Number(0.0)]
-            alike = {str(unit.dimensionality) for unit in known}
+                unit: pint.Unit = first * second if sign == "×" else first / second
+                return unit
+            known = [each for each, side in ((first, left), (second, right)) if side != Number(0.0)]
+            alike = {str(each.dimensionality) for each in known}
             assert len(alike) == 1, f"{first} {sign} {second} in {Formula(tree).text}"
             return known[0]
     raise AssertionError(tree)
@@ -231,9 +263,13 @@ def test_the_unit_of_a_row_is_that_of_its_formula(row: Metric) -> None:
 
 @pytest.mark.parametrize(
     ("text", "unit"),
-    [("disk.vda.read_ms / disk.vda.writes", "byte"), ("disk.vda.read_sectors", "byte"), ("disk.vda.reads", "byte")],
+    [
+        ("disk.vda.read_ms / disk.vda.writes", "byte"),
+        ("disk.vda.read_sectors", "byte"),
+        ("disk.vda.reads", "byte"),
+    ],
 )
 def test_a_wrong_unit_is_noticed(text: str, unit: str) -> None:
     assert unit_of_tree(Formula.parse(text).tree).dimensionality != REGISTRY.Unit(unit).dimensionality
-    with pytest.raises(AssertionError, match="in disk.vda.reads"):
+    with pytest.raises(AssertionError, match=r"in disk\.vda\.reads"):
         unit_of_tree(Formula.parse("disk.vda.reads + disk.vda.read_ms").tree)

@@ -184,9 +184,7 @@ def test_a_definitions_footnotes_are_on_rows_that_they_apply_to(
     version: str, needed: str, notes: tuple[str, ...]
 ) -> None:
     """The second one only between flavours, none on a row without values."""
-    metric = replace(
-        row_of("row", needed), footnote="of the row", between_flavours="counted differently"
-    )
+    metric = replace(row_of("row", needed), footnote="of the row", between_flavours="counted differently")
     row, _ = build(column("b", [1.0], version=version), column("a", [1.0]), metric)
     assert row.notes == notes
 

@@ -158,7 +158,9 @@ def test_every_rule_has_a_case() -> None:
 
 
 def test_the_rows_that_rules_name_exist(table: Table) -> None:
-    known = {row.key for group in table.groups for row in group.rows} | {metric.key for metric in catalogue().groups["limits"]}
+    known = {row.key for group in table.groups for row in group.rows} | {
+        metric.key for metric in catalogue().groups["limits"]
+    }
     named = {condition.row for rule in RULES for condition in (*rule.needs, *rule.signs)}
     assert {key.format(disk="vda", nic="veth0") for key in named} <= known
 

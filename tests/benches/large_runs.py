@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "analysis"))
 import recordings
-from loadprint.reading.mysql_names import COUNTERS, GAUGES
+from loadprint.catalogue.files import catalogue
 from processes import RELEASE
 from programs import ROOT
 
@@ -128,7 +128,7 @@ def histograms(server: Path, random: np.random.Generator, ticks: int) -> None:
 
 def mysql(server: Path, random: np.random.Generator, ticks: int) -> None:
     """The MySQL probe: 600 metrics at every tick, those of a current server among them."""
-    known = {one for names in (*COUNTERS.values(), *GAUGES.values()) for one in names}
+    known = catalogue().columns["mysql"]
     names = sorted({*known, *(f"Com_{number}" for number in range(600 - len(known)))})
     path = server / "mysql.parquet"
     save(path, {"metric": names}, ticks, {"value": counters(random, len(names), ticks, 50)})

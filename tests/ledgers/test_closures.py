@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from loadprint.metrics.ledger_rows import CLOSURE
 from loadprint.metrics.gather import Measured
+from loadprint.metrics.ledger_rows import CLOSURE
 from programs import commanded, printed
 
 from .server import ADDRESS, CLIENT, PASSWORD, Server, record

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -13,10 +13,11 @@ from pydantic import ValidationError
 
 from loadprint.catalogue.formula import Figure, Formula
 from loadprint.catalogue.metric import Metric
-from loadprint.catalogue.model import File, Row
+from loadprint.catalogue.model import File, Row, Scraped
 from loadprint.errors import InputError
 from loadprint.reading.bounds import DOCUMENT, read_text
 
+OWN = "own"
 FIX = "correct it; docs/rows.md describes the form"
 
 
@@ -45,13 +46,17 @@ class Cost:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The rows of each group by its key, the groups' titles, formulas by name, and costs."""
+    """The rows of each group by its key, the groups' titles, formulas by name, and costs.
+
+    `scraped` selects metrics of scraped endpoints, none of which has a row by default.
+    """
 
     groups: Mapping[str, tuple[Metric, ...]]
     titles: Mapping[str, str]
     names: Mapping[str, Formula]
     works: Mapping[str, tuple[Work, ...]]
     costs: tuple[Cost, ...]
+    scraped: tuple[Scraped, ...] = ()
 
     @cached_property
     def formulas(self) -> tuple[Formula, ...]:
@@ -100,10 +105,7 @@ def catalogue() -> Catalogue:
             groups[group.key] = tuple(metric for row in group.rows for metric in row.metrics(notes, names))
             titles[group.key] = group.title
     costs = [
-        Cost(row, metric)
-        for file in files
-        for row in file.costs
-        for metric in row.metrics(notes, names)
+        Cost(row, metric) for file in files for row in file.costs for metric in row.metrics(notes, names)
     ]
     works = {
         work.per: tuple(
@@ -116,16 +118,22 @@ def catalogue() -> Catalogue:
     return Catalogue(groups, titles, names, works, tuple(costs))
 
 
-def read_rows(path: Path) -> tuple[Metric, ...]:
-    """Read a user's own rows. Raises InputError with the place and the fix."""
-    names = dict(catalogue().names)
-    file = _parsed(path)
+def with_rows(path: Path | None) -> Catalogue:
+    """The catalogue, with a user's own rows if there is a file of them. Raises InputError."""
+    if path is None:
+        return catalogue()
+    names, file = dict(catalogue().names), _parsed(path)
     try:
         for name, text in file.names.items():
             names[name] = Formula.parse(text, known=names)
-        return tuple(metric for row in file.rows for metric in row.metrics(file.notes, names))
+        own = tuple(metric for row in file.rows for metric in row.metrics(file.notes, names))
     except ValueError as error:
         raise InputError(path, str(error), FIX) from None
+    taken = Counter(metric.key for metrics in (*catalogue().groups.values(), own) for metric in metrics)
+    if repeated := [metric.key for metric in own if taken[metric.key] > 1]:
+        raise InputError(path, f"another row has the key {repeated[0]}", "give each row a key of its own")
+    groups, titles = {**catalogue().groups, OWN: own}, {**catalogue().titles, OWN: "Own rows"}
+    return replace(catalogue(), groups=groups, titles=titles, names=names, scraped=tuple(file.scraped))
 
 
 def _parsed(path: Path) -> File:
@@ -137,7 +145,8 @@ def _parsed(path: Path) -> File:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise InputError(path, f"{where}: {first['msg']}".removeprefix(": "), FIX) from None
+        what = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
+        raise InputError(path, f"{where}: {what.removeprefix('Value error, ')}", FIX) from None
 
 
 def unit_name(per: str) -> str:

@@ -1,17 +1,17 @@
 """Parses formulas of recorded columns and computes them, of numbers or of vectors over time.
 
-A name is TABLE.ENTITY.COLUMN or TABLE.METRIC; a counter is its increase per second, and all values are in base
-units (s, B, 1). `a | b` is b where a was not recorded. A figure is over the readings in the measure phase:
-`mean(a)`, `max(a)`, `min(a)`, or a quantile of a histogram, `p99(a)`; over time it is a itself.
+A name is TABLE.ENTITY.COLUMN or TABLE.METRIC; a counter is its increase per second, and all values are in
+base units (s, B, 1). `a | b` is b where a was not recorded. A figure is over the readings in the measure
+phase: `mean(a)`, `max(a)`, `min(a)`, or a quantile of a histogram, `p99(a)`; over time it is a itself.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -65,12 +65,12 @@ Get = Callable[[str], Any]  # value of a name; None if it was not recorded
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula; `names` are those that its value is computed from, figures among them as they are printed."""
+    """A formula; its `names` are those that it is computed from, figures among them as they are printed."""
 
     tree: Node
 
     @staticmethod
-    def parse(text: str, source: str = "", known: dict[str, Formula] | None = None) -> Formula:
+    def parse(text: str, source: str = "", known: Mapping[str, Formula] | None = None) -> Formula:
         """Parse a formula; a name without a dot is a column of `source`, and `known` ones stand for others.
 
         A name in quotes may have any character. Raises ValueError with the part that is not a formula.
@@ -140,27 +140,27 @@ class Formula:
         return Formula(_recorded(self.tree, get))
 
 
-def _node(tree: ast.expr, source: str, known: dict[str, Formula]) -> Node:
+def _node(tree: ast.expr, source: str, known: Mapping[str, Formula]) -> Node:
+    parsed = partial(_node, source=source, known=known)
+    found: Node | None = None
     match tree:
-        case ast.Constant(value=bool()):
-            pass
-        case ast.Constant(value=int() | float() as value):
-            return Number(float(value))
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            found = Number(float(value))
         case ast.Constant(value=str() as name):
-            return Name(name)
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return Operation("−", Number(0.0), _node(operand, source, known))
+            found = Name(name)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in SIGNS:
-            return Operation(SIGNS[type(op)], _node(left, source, known), _node(right, source, known))
+            found = Operation(SIGNS[type(op)], parsed(left), parsed(right))
         case ast.Call(func=ast.Name(id="max"), args=[first, second], keywords=[]):
-            return Operation("max", _node(first, source, known), _node(second, source, known))
+            found = Operation("max", parsed(first), parsed(second))
         case ast.Call(func=ast.Name(id=word), args=[of], keywords=[]) if word in FIGURES:
-            return Figure(word, _node(of, source, known))
+            found = Figure(word, parsed(of))
         case ast.Name() | ast.Attribute():
             name = _dotted(tree)
             name = name if "." in name or not source else f"{source}.{name}"
-            return known[name].tree if name in known else Name(name)
-    raise ValueError(f"`{ast.unparse(tree)}` is not allowed in a formula")
+            found = known[name].tree if name in known else Name(name)
+    if found is None:
+        raise ValueError(f"`{ast.unparse(tree)}` is not allowed in a formula")
+    return found
 
 
 def _dotted(tree: ast.expr) -> str:

@@ -8,8 +8,8 @@ from typing import Literal
 from loadprint.catalogue.formula import Formula, Name
 
 Better = Literal["higher", "lower", "neither"]
-# rows are shown in every view, only if there is a value, only if it is not 0, with --all, without it, or never:
-# they are only charts
+# rows are shown in every view, only if there is a value, only if it is not 0, with --all, without it, or
+# never: they are only charts
 View = Literal["always", "measured", "nonzero", "all", "usual", "chart"]
 
 # shown unit: base unit, and printed value ÷ base value; a kB is 1024 B, as in the kernel, sar and iostat

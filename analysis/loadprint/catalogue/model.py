@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from loadprint.catalogue.formula import Formula
 from loadprint.catalogue.metric import UNITS, Better, Metric, View
 
 QUANTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9"}
 BUCKET = 0.0625  # largest distance of a value to the middle of its bucket
-Shown = Annotated[str, Field(json_schema_extra={"enum": list(UNITS)})]
+
+
+def _known(unit: str) -> str:
+    if unit not in UNITS:
+        raise ValueError(f"no such unit; use one of {', '.join(filter(None, UNITS))}")
+    return unit
+
+
+Shown = Annotated[str, AfterValidator(_known)]
 ByEach = str | dict[str, str]  # for all rows of an entry, or for some of its words
 
 
@@ -23,11 +31,11 @@ class Part(BaseModel):
 
 
 class Row(Part):
-    """One row, or one for each word of `each`, and one for each quantile of a histogram if `quantiles` is given.
+    """One row, or one for each word of `each`, and one for each quantile of a histogram with `quantiles`.
 
     `{}` stands for a device, CPU set, role or type; `{each}` and `{name}` for a word of `each` and its text,
-    `{Name}` with a capital; `{figure}` and `{quantile}` for the function of a quantile and its text. Only p99 of
-    the words in `quantiles` is in every view.
+    `{Name}` with a capital; `{figure}` and `{quantile}` for the function of a quantile and its text. Only p99
+    of the words in `quantiles` is in every view.
     Costs: `few` rows are in the usual view also between different operations; `not_per` and `only_per` name a
     unit of work.
     """
@@ -36,7 +44,7 @@ class Row(Part):
     label: str
     formula: str
     source: str = Field("", alias="from")
-    show: str = ""
+    show: Shown = ""
     better: Better | dict[str, Better] = "neither"
     headline: bool = False
     per_operation: bool = False
@@ -52,12 +60,6 @@ class Row(Part):
     few: bool = False
     not_per: str = ""
     only_per: str = ""
-
-    @model_validator(mode="after")
-    def _known_unit(self) -> Row:
-        if self.show not in UNITS:
-            raise ValueError(f"`show` is none of {', '.join(filter(None, UNITS))}")
-        return self
 
     def metrics(self, notes: dict[str, str], known: dict[str, Formula]) -> Iterator[Metric]:
         """Its rows. Raises ValueError if a formula is none."""
@@ -115,11 +117,19 @@ class Group(Part):
 
 
 class Work(Part):
-    """A unit of work of the costs: of several ways to count it the first that all runs have, with its title."""
+    """A unit of work of the costs: of several ways to count it the first that all runs have; titles."""
 
     per: str
     formula: list[str]
     title: list[str]
+
+
+class Scraped(Part):
+    """Metrics of scraped endpoints that match a pattern with `*` and `?`, each a row."""
+
+    metrics: str
+    show: Shown | None = None
+    better: Better = "neither"
 
 
 class File(Part):
@@ -128,6 +138,7 @@ class File(Part):
     names: dict[str, str] = {}
     notes: dict[str, str] = {}
     rows: list[Row] = Field([], alias="row")
+    scraped: list[Scraped] = []
     groups: list[Group] = Field([], alias="group")
     costs: list[Row] = Field([], alias="cost")
     works: list[Work] = Field([], alias="work")

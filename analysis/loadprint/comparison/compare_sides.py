@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from loadprint.catalogue.files import Catalogue
 from loadprint.errors import InputError
 from loadprint.judging import canary, client, comparability, steady, warm
 from loadprint.judging.verdicts import Shifts, verdicts
@@ -22,18 +23,20 @@ from loadprint.tables.rows import Column, RowBuilder
 from loadprint.tables.table import NoiseFloor, SideHead, Table
 
 
-def compare(
+def compare(  # noqa: PLR0913
     sides: Sequence[Side],
     reference: str | None,
     *,
     given_ceilings: tuple[ceilings.Ceiling, ...] | None = None,
     measured: Sequence[Sequence[Measured]] | None = None,
     noise: NoiseFloor | None = None,
+    rows: Catalogue | None = None,
 ) -> Table:
     """Compare sides with a reference (the first side by default), in all rows.
 
     `given_ceilings` replace those next to the runs; `measured` has what `gather` returned for every run, if
-    the caller has it; `noise` is the floor below which a ratio is marked `~`. Raises InputError.
+    the caller has it; `noise` is the floor below which a ratio is marked `~`, `rows` the catalogue with own
+    rows. Raises InputError.
     """
     names = [side.name for side in sides]
     reference = reference or names[0]
@@ -43,7 +46,7 @@ def compare(
         )
     if measured is None:
         store = Store()
-        measured = [[gather(run, store) for run in side.runs] for side in sides]
+        measured = [[gather(run, store, rows=rows) for run in side.runs] for side in sides]
     everyone = [run for runs in measured for run in runs]
     trends = [steady.together(runs) for runs in measured]
     comparable = comparability.judge(sides, measured)
@@ -61,15 +64,15 @@ def compare(
         _column(name, runs, measured[names.index(reference)], *reasons)
         for name, runs, *reasons in zip(names, measured, cold, unsettled, strict=True)
     ]
-    builder = RowBuilder(columns, names.index(reference), limits)
+    builder = RowBuilder(columns, names.index(reference), limits, rows)
     built = marked(groups(builder), builder, noise)
-    rows = [row for group in built for row in group.rows]
-    planned = plans.plans(rows, builder, noises)
+    every = [row for group in built for row in group.rows]
+    planned = plans.plans(every, builder, noises)
     facts = (
         *header.facts(sides, measured, comparable),
         *header.steadiness(names, measured, trends),
         *header.canaries(shifts),
-        *header.unused_ceilings(limits, rows),
+        *header.unused_ceilings(limits, every),
         *header.noise(names, noises),
     )
     executions = len({run.run.path.resolve().parent for run in everyone})
@@ -90,7 +93,7 @@ def compare(
         groups=built,
         sentences=(),
         verdicts=verdicts(sides, measured, comparable, shifts),
-        method=method(columns, reference, rows, planned, noise),
+        method=method(columns, reference, every, planned, noise),
         plans=planned,
         title=title.title(measured),
         legend=legend(columns, reference),

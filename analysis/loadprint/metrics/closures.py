@@ -156,7 +156,7 @@ def _exchanges(source: Source) -> None:
         for name in ("network", "overlap"):
             out.mark_missing(f"ledger.{name}", reason or out.why("load.queries"))
         return
-    scale = statements.rate * NANOSECOND / risen["exchanges"]
+    scale = statements.rate * source.unit(EXCHANGES, "network_ns") / risen["exchanges"]
     out.put("ledger.overlap", -risen["overlap_ns"] * scale)
     if of_ends == BOTH:
         out.put("ledger.network", risen["network_ns"] * scale)

@@ -61,7 +61,9 @@ class CpuTime:
             "all of it, by /proc",
             "µs",
             # 0 × the samples: it is missing without them
-            Formula.parse(f"process.{self.role}.cpu + 0 * profiled.{self.role}.samples").per(self.work.formula),
+            Formula.parse(f"process.{self.role}.cpu + 0 * profiled.{self.role}.samples").per(
+                self.work.formula
+            ),
             better="lower",
             per_operation=self.work.per == "operation",
             footnote=footnote,
@@ -75,4 +77,3 @@ class CpuTime:
     def key(self, group: str) -> str:
         """Key of the row of a group."""
         return f"{PREFIX}{self.role}_{group}_per_{self.work.per}"
-

@@ -10,22 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.errors import InputError
 from loadprint.catalogue.files import Catalogue, catalogue
+from loadprint.errors import InputError
 from loadprint.metrics import sources, sources_hardware, sources_limits, sources_mysql
 from loadprint.metrics.connection_time import connection_time
 from loadprint.metrics.quantities import Quantities
+from loadprint.metrics.recorded import recorded
+from loadprint.metrics.scraped import scraped
 from loadprint.metrics.sources import Source
 from loadprint.metrics.sources_ebpf import ebpf, programs, scheduler
 from loadprint.metrics.sources_ledger import ledger
-from loadprint.metrics.recorded import recorded
 from loadprint.metrics.sources_profile import Profile, profile
 from loadprint.metrics.sources_spikes import spikes
 from loadprint.metrics.status import status, without_probe
 from loadprint.metrics.threads import threads
 from loadprint.numbers import brief
 from loadprint.reading.clocks import SAME_CLOCK, Clocks, clocks
-from loadprint.reading.cpusets import cpuset, user_hz
+from loadprint.reading.cpusets import cpuset
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import LOAD, Run
 from loadprint.reading.time_series import Series
@@ -39,9 +40,30 @@ MIN_SECONDS = 5  # for a coefficient of variation
 # read by a module of their own, because their quantities are not columns
 CODED = frozenset(
     (
-        *("cpu", "host", "process", "threads", "interrupts", "softirqs", "storage", "perf", "energy", "frequency"),
-        *("cgroup", "allowance", "nvme", "mysql_statements", "load", "latency", "type", "details", "connections"),
-        *("status", "variables", "server"),
+        *(
+            "cpu",
+            "host",
+            "process",
+            "threads",
+            "interrupts",
+            "softirqs",
+            "storage",
+            "perf",
+            "energy",
+            "frequency",
+        ),
+        *(
+            "cgroup",
+            "allowance",
+            "nvme",
+            "mysql_statements",
+            "load",
+            "latency",
+            "type",
+            "details",
+            "connections",
+        ),
+        *("status", "variables", "server", "scrape"),
     )
 )
 OF_LOAD = frozenset({"sockets"})  # on the load's host
@@ -80,7 +102,7 @@ class Measured:
         return self.run.shares_host
 
 
-def gather(
+def gather(  # noqa: PLR0913
     run: Run,
     store: Store,
     *,
@@ -92,7 +114,8 @@ def gather(
     """Read the quantities of one run; `brief`: only CPU, processes, threads and scheduler, for sweeps.
 
     `charted`: with all series, else only those of the load and of MySQL.
-    `rows` are those of the catalogue if none are given. `part`: the recorder's are of this part of the measure phase, in seconds from its start.
+    `rows` are those of the catalogue if none are given.
+    `part`: the recorder's are of this part of the measure phase, in seconds from its start.
     Raises InputError with the file that cannot be used.
     """
     out, known = Quantities(), rows or catalogue()
@@ -127,22 +150,23 @@ def _server_side(
     run, role, out = source.run, source.window.role, source.out
     out.mark_missing("nic.none", "only lo carried traffic: the connections use a unix socket, or loopback")
     out.mark_missing("disk.none", "no disk of the server was used")
-    sources.cpu(source, "server", cpus, user_hz(run, role))
-    sources.process(source, user_hz(run, role))
+    sources.cpu(source, "server", cpus)
+    sources.process(source)
     threads(source)
     programs(source)
     if brief:
         scheduler(source)
         return None
     sources.host(source)
-    sources.cpu(source, "host", None, user_hz(run, role))
-    sources_hardware.siblings(source, cpus, user_hz(run, role))
+    sources.cpu(source, "host", None)
+    sources_hardware.siblings(source, cpus)
     sources_hardware.frequency(source, "server", cpus)
     sources_hardware.perf(source, "server", cpus)
     sources_hardware.energy(source)
     sources.interrupts(source, "server", cpus)
     recorded(source, known, frozenset(name for name in known.columns if not _is_coded(name)))
     out.mark_missing("nic.", "this side does not have this interface")
+    scraped(source, known.scraped)
     sources.storage(source, known.columns["storage"])
     sources_limits.cgroup(source, "server")
     sources_limits.allowances(source)
@@ -186,8 +210,8 @@ def _named(known: Catalogue, out: Quantities) -> None:
 
 def _load_host(source: Source, known: Catalogue, cpus: tuple[int, ...] | None) -> None:
     """Put the quantities of a load that has a recorder."""
-    sources.cpu(source, LOAD, cpus, user_hz(source.run, LOAD))
-    sources.process(source, user_hz(source.run, LOAD))
+    sources.cpu(source, LOAD, cpus)
+    sources.process(source)
     threads(source)
     recorded(source, known, OF_LOAD)
     _named(known, source.out)
@@ -205,7 +229,7 @@ def _load_side(run: Run, out: Quantities, cpus: tuple[int, ...] | None, source: 
     elif cpus is None:
         out.mark_missing(f"cpu.{LOAD}", "the load has no CPU set and shares the server's host")
     else:
-        sources.cpu(source, LOAD, cpus, user_hz(run, "server"))
+        sources.cpu(source, LOAD, cpus)
 
 
 def _generator(run: Run, out: Quantities, known: Catalogue) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from loadprint.catalogue.formula import Formula
+from loadprint.catalogue.metric import Metric
 from loadprint.reading.counters import SIZES, Floats, increase, steps
 from loadprint.reading.histograms import Histogram
 from loadprint.reading.time_series import Series
@@ -54,6 +55,7 @@ class Quantities:
     histograms: dict[tuple[str, ...], Histogram] = field(default_factory=dict)
     series: dict[str, Series] = field(default_factory=dict)
     readings: dict[str, Series] = field(default_factory=dict)
+    scraped: dict[str, Metric] = field(default_factory=dict)  # rows that patterns of the user select
     falls: int = 0  # of counters, apart from steps back, and changes of a set of CPUs
     unknown: str = ""  # reason why a counter that fell is not known: no sum has it as a part
 
@@ -108,7 +110,9 @@ class Quantities:
         if values is None or not used:
             return None
         together = all(len(each.values) == len(used[0].values) for each in used)
-        if not together or any(np.abs(each.seconds - used[0].seconds).max(initial=0.0) > NEAR for each in used):
+        if not together or any(
+            np.abs(each.seconds - used[0].seconds).max(initial=0.0) > NEAR for each in used
+        ):
             return None
         return replace(used[0], values=np.where(np.isfinite(values), values, np.nan))
 

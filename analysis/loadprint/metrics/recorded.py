@@ -18,8 +18,8 @@ from loadprint.reading.column_types import is_entity
 from loadprint.reading.columns import stable_name
 from loadprint.reading.queries import Columns, by_entity, doubles, identifier, listed, metrics
 from loadprint.reading.time_series import Floats
-from loadprint.reading.units import factor
 
+DEVICES = frozenset({"disk", "nic"})
 OF_RUN = frozenset({"namespace"})  # an entity with another name in each run: one for each role
 ALWAYS_WHOLE = frozenset({"mysql"})  # the warm-up and checkpoint spikes are judged over time
 FIGURES: dict[str, Callable[[Floats], float]] = {"mean": np.nanmean, "max": np.nanmax, "min": np.nanmin}
@@ -63,15 +63,18 @@ def _counters(source: Source, rows: Catalogue, table: str, entity: str, columns:
     """Add the increases of counters, and the readings of all columns."""
     ticks = columns.pop("tick")
     # a host has a dozen idle devices
-    busy = any(np.nanmin(read, initial=np.inf) < np.nanmax(read, initial=0) for read in columns.values())
+    busy = table not in DEVICES or any(
+        np.nanmin(read, initial=np.inf) < np.nanmax(read, initial=0) for read in columns.values()
+    )
     for column, values in columns.items():
         described, name = source.described(table, column), f"{entity}.{column}"
-        unit = factor(table, column, described, source.run, source.window.role)
         if name in rows.read:
-            source.out.readings[name] = source.window.grids[table].gauge(ticks, values * unit)
+            source.out.readings[name] = source.window.grids[table].gauge(
+                ticks, values * source.unit(table, column)
+            )
         if described.get("kind") != "gauge":
             of_one = source if busy else replace(source, charted=False)
-            of_one.counter(f"{table}.{column}", name, {"tick": ticks, column: values}, column, unit)
+            of_one.counter(f"{table}.{column}", name, {"tick": ticks, column: values}, column)
 
 
 def _figure(source: Source, table: str, figure: Figure) -> None:

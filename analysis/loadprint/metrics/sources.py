@@ -15,7 +15,6 @@ from loadprint.reading.columns import (
     CPU_FIELDS,
     CPU_HOST_FIELDS,
     NUMBER,
-    page_size,
 )
 from loadprint.reading.counters import Floats, rises, size_of
 from loadprint.reading.cpusets import at_once, host_cpus
@@ -31,9 +30,11 @@ from loadprint.reading.queries import (
     together,
 )
 from loadprint.reading.recording import Run
+from loadprint.reading.units import factor
 from loadprint.reading.window import Window
 
 SERVER = "process.server."
+PROCESS_FIELDS = ("utime", "stime", "read_bytes", "write_bytes", "minflt", "majflt")
 TIME_LOST = 0.05  # of elapsed time: more is not rounding to ticks
 SERVER_ENDED = (
     "the server's process ended in the window and no later one was found; "
@@ -81,31 +82,31 @@ class Source:
         begin, end = stamps.get(int(ticks[0])), stamps.get(int(ticks[-1]))
         return 0.0 if begin is None or end is None else (end - begin) / 1e9
 
-    def counter(self, column: str, name: str, rows: Columns, values: str, unit: float) -> None:
+    def counter(self, column: str, name: str, rows: Columns, values: str) -> None:
         """Add a counter and its series from `column`, TABLE.COLUMN: `values` of rows of all ticks."""
         probe = column.partition(".")[0]
-        self.course(column, name, rows[values], rows["tick"], unit)
+        self.course(column, name, rows[values], rows["tick"])
         inside = self.inside(probe, rows)
         if len(inside["tick"]) > 1:
-            self.increase(column, name, inside[values], inside["tick"], unit)
+            self.increase(column, name, inside[values], inside["tick"])
         else:
             self.out.mark_missing(name, NOT_KNOWN)
 
-    def course(self, column: str, name: str, readings: Floats, ticks: Floats, unit: float) -> None:
+    def course(self, column: str, name: str, readings: Floats, ticks: Floats) -> None:
         """Add the series of a counter; `readings` at `ticks` as in `Grid.counter`."""
         if not self.charted:
             return
         probe, _, column = column.partition(".")
-        size = size_of(self.described(probe, column))
+        size, unit = size_of(self.described(probe, column)), self.unit(probe, column)
         self.out.add_series(name, self.window.grids[probe].counter(ticks, readings, unit, size))
 
-    def increase(self, column: str, name: str, readings: Floats, ticks: Floats, unit: float) -> None:
+    def increase(self, column: str, name: str, readings: Floats, ticks: Floats) -> None:
         """Add a counter from `column`, TABLE.COLUMN; `readings` at `ticks` as in `Quantities.counter`."""
         probe, _, column = column.partition(".")
         seconds, described = self.seconds(probe, ticks), self.described(probe, column)
         if "imported" in self.run.meta and np.isnan(readings).all():
             self.out.mark_missing(name, f"this file has no value of {column}")
-        self.out.counter(name, readings, seconds, unit, size_of(described))
+        self.out.counter(name, readings, seconds, self.unit(probe, column), size_of(described))
         if "imported" in self.run.meta:
             # the last printed digit of a mean per second
             try:
@@ -116,8 +117,13 @@ class Source:
                 self.out.set_resolution(name, step * seconds)
 
     def described(self, probe: str, column: str) -> Mapping[str, Any]:
+        """The metadata of a column or metric; empty without."""
         path = self.run.table(self.window.role, probe)
         return self.store.described(path, column) if path is not None else {}
+
+    def unit(self, probe: str, column: str) -> float:
+        """The unit of a column in base units."""
+        return factor(probe, column, self.described(probe, column), self.run, self.window.role)
 
     def has(self, probe: str, column: str) -> bool:
         """Whether a probe's table has a column."""
@@ -125,7 +131,7 @@ class Source:
         return path is not None and column in self.store.columns(path)
 
 
-def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> None:
+def cpu(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     """CPU time of a set of CPUs (None: the whole host) as `cpu.<side>.<field>`, in cores."""
     parts = []
     reads = source.window.grids["cpu"].ticks if source.charted and "cpu" in source.window.grids else ()
@@ -143,8 +149,8 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> Non
             part.out.falls += 1
             part.out.warnings.append(f"a CPU of the {side} set went online or offline in the window")
         for name in CPU_FIELDS:
-            part.increase(f"cpu.{name}", f"cpu.{side}.{name}", readings[name], ticks, 1 / hz)
-            part.course(f"cpu.{name}", f"cpu.{side}.{name}", courses[name], everywhere, 1 / hz)
+            part.increase(f"cpu.{name}", f"cpu.{side}.{name}", readings[name], ticks)
+            part.course(f"cpu.{name}", f"cpu.{side}.{name}", courses[name], everywhere)
         part.out.put("cores", float(len(readings["idle"])))
         source.out.add_events(part.out)
         parts.append(part.out)
@@ -180,7 +186,7 @@ def host(source: Source) -> None:
         source.out.mark_missing("host", source.window.why_missing("cpu"))
         return
     for name in CPU_HOST_FIELDS:
-        source.counter(f"cpu.{name}", f"host.{name}", rows, name, 1.0)
+        source.counter(f"cpu.{name}", f"host.{name}", rows, name)
 
 
 def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
@@ -201,7 +207,7 @@ def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
             continue
         # the sum that the source recorded, if it did
         totals = "parts" if np.isnan(source.inside(probe, rows)["whole"]).any() else "whole"
-        source.counter(f"{probe}.count", f"{probe}.{side}", rows, totals, 1.0)
+        source.counter(f"{probe}.count", f"{probe}.{side}", rows, totals)
 
 
 def _totals(key: str, side: str, wanted: Sequence[str] | None) -> str:
@@ -227,16 +233,9 @@ def storage(source: Source, columns: Collection[str]) -> None:
     source.out.mark_missing("storage", "the fingerprint does not list the disks of the server's files")
 
 
-def process(source: Source, hz: float) -> None:
+def process(source: Source) -> None:
     """CPU, memory and I/O of each role's processes as `process.<role>.<field>`; CPU in cores, rss in B."""
-    units = {
-        "utime": 1 / hz,
-        "stime": 1 / hz,
-        "read_bytes": 1.0,
-        "write_bytes": 1.0,
-        "minflt": 1.0,
-        "majflt": 1.0,
-    }
+    units = {name: source.unit("process", name) for name in PROCESS_FIELDS}
     values = listed({"starttime": _start_time(source)} | doubles(("pid", "rss", *units)))
     _process_series(source, units)  # first: its queries need memory, and have small results
     rows = source.rows("process", f"SELECT tick, role, {values} FROM t")
@@ -257,7 +256,7 @@ def process(source: Source, hz: float) -> None:
         if len(both) == 2:
             source.out.total(f"process.{role}.cpu", both)
         if not np.isnan(series["rss"]).all():
-            unit = page_size(source.run, source.window.role)
+            unit = source.unit("process", "rss")
             source.out.put(f"max(process.{role}.rss)", float(np.nanmax(series["rss"])) * unit)
 
 
@@ -272,7 +271,7 @@ def _process_series(source: Source, units: Mapping[str, float]) -> None:
     )
     if courses is None or resident is None:
         return
-    grid, page = source.window.grids["process"], page_size(source.run, source.window.role)
+    grid, page = source.window.grids["process"], source.unit("process", "rss")
     for role, series in by_entity(courses, "role"):
         for name, unit in units.items():
             source.out.add_series(f"process.{role}.{name}", grid.rises(series["tick"], series[name], unit))

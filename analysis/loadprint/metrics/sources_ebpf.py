@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from loadprint.catalogue.formula import figure
 from loadprint.metrics.quantities import NOT_KNOWN
 from loadprint.metrics.sources import Source
-from loadprint.reading.columns import EBPF_COUNTERS, EBPF_HISTOGRAMS, NANOSECOND
+from loadprint.reading.columns import EBPF_COUNTERS, EBPF_HISTOGRAMS
 from loadprint.reading.counters import SIZES, increase
 from loadprint.reading.histograms import Histogram, bounds
 from loadprint.reading.histograms import increase as increase_of_counts
@@ -26,7 +26,6 @@ TOO_FEW = {
     "p99": f"p99 of fewer than {MIN_VALUES['p99']} values is their maximum",
     "p999": f"p99.9 of fewer than {MIN_VALUES['p999']:,} values depends on fewer than ten of them",
 }
-PICOSECOND = 1e-12
 BUCKETS = "buckets"
 ROUND_TRIPS = "ebpf_tcp.port.accepted"  # of the server's port, for all peers
 SYNCS = frozenset({"fsync", "fdatasync"})
@@ -38,9 +37,9 @@ def ebpf(source: Source) -> None:
     `mysql_statements` is the server's histogram of all statements; it has no sum.
     """
     for probe, keys in EBPF_HISTOGRAMS.items():
-        _histograms(source, probe, keys, "sum_ns", NANOSECOND)
-    _histograms(source, "ebpf_block_size", ("device", "operation"), "sum_bytes", 1.0)
-    _histograms(source, "mysql_statements", ("statements",), None, PICOSECOND)
+        _histograms(source, probe, keys, "sum_ns")
+    _histograms(source, "ebpf_block_size", ("device", "operation"), "sum_bytes")
+    _histograms(source, "mysql_statements", ("statements",), None)
     _round_trips(source)
     for probe in EBPF_COUNTERS:
         _counters(source, probe)
@@ -49,7 +48,7 @@ def ebpf(source: Source) -> None:
 
 def scheduler(source: Source) -> None:
     """Only the tables that grow with concurrency: run queue, off-CPU time by reason, switches."""
-    _histograms(source, "ebpf_sched", EBPF_HISTOGRAMS["ebpf_sched"], "sum_ns", NANOSECOND)
+    _histograms(source, "ebpf_sched", EBPF_HISTOGRAMS["ebpf_sched"], "sum_ns")
     _counters(source, "ebpf_switches")
 
 
@@ -76,7 +75,7 @@ def programs(source: Source) -> None:
         if not (time >= 0 and calls >= 0):
             source.out.mark_missing(f"programs.{name}.", f"{probe}: {NOT_KNOWN}")
             continue
-        cores = time * NANOSECOND / seconds
+        cores = time * source.unit(probe, "run_time_ns") / seconds
         source.out.put(f"programs.{name}.cpu", cores)
         if "server" in by_cpus:
             # it is read after the sum of all CPUs and can be a few calls ahead
@@ -171,7 +170,8 @@ def _counted(rows: Columns, places: NDArray[np.intp], edges: NDArray[np.float64]
     return increase_of_counts([*born, *readings], edges)
 
 
-def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | None, unit: float) -> None:
+def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | None) -> None:
+    unit = source.unit(probe, BUCKETS)
     summed = {"total": f"{total}::DOUBLE"} if total else {}
     courses = {"total": ("sum_ns", unit)} if total == "sum_ns" else None
     rows = ends(source, probe, keys, {**summed, BUCKETS: BUCKETS}, courses)
@@ -231,8 +231,9 @@ def _round_trips(source: Source) -> None:
         source.out.mark_missing(probe, f"{probe}: {NOT_KNOWN}")
         return
     counted = Histogram(np.sum([part.counts for part in known], axis=0), edges)
-    _quantiles(source, ROUND_TRIPS, counted, NANOSECOND)
-    source.out.put(figure("mean", f"{ROUND_TRIPS}.buckets"), counted.mean() * NANOSECOND)
+    unit = source.unit(probe, BUCKETS)
+    _quantiles(source, ROUND_TRIPS, counted, unit)
+    source.out.put(figure("mean", f"{ROUND_TRIPS}.buckets"), counted.mean() * unit)
     for name in counters:
         risen = sum(each[name] for _, each in increases(rows, keys, counters))
         source.out.put(f"{ROUND_TRIPS}.{name}", risen / seconds_between(source, probe), risen)

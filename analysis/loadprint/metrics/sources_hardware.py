@@ -12,7 +12,6 @@ from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources import Source, cpu
 from loadprint.reading.queries import Columns, among, by_entity, doubles, listed, quote
 
-KILOHERTZ, MICROJOULE = 1e3, 1e-6
 CONTROL = "intel-rapl"  # AMD's too; intel-rapl-mmio reads the same counters
 EVERYWHERE = "all"
 
@@ -76,7 +75,9 @@ def energy(source: Source) -> None:
         if len(series["tick"]) > 1:
             seconds = source.seconds("energy", series["tick"])
             size = next(iter(series["range"][series["range"] > 0].tolist()), None)
-            kinds[kind].counter(f"{kind}.{zone}", series["used"], seconds, MICROJOULE, size)
+            kinds[kind].counter(
+                f"{kind}.{zone}", series["used"], seconds, source.unit("energy", "energy_uj"), size
+            )
     for kind, parts in kinds.items():
         source.out.sum_of(f"energy.{kind}.energy_uj", parts, f"RAPL has no {kind} zone")
 
@@ -91,18 +92,19 @@ def frequency(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     if rows is None or np.isnan(rows["mean"]).all():
         source.out.mark_missing(f"frequency.{side}", source.window.why_missing("frequency"))
         return
-    source.out.put(f"frequency.{side}.mean_khz", float(np.nanmean(rows["mean"])) * KILOHERTZ)
-    source.out.put(f"frequency.{side}.least_khz", float(np.nanmin(rows["least"])) * KILOHERTZ)
+    unit = source.unit("frequency", "khz")
+    source.out.put(f"frequency.{side}.mean_khz", float(np.nanmean(rows["mean"])) * unit)
+    source.out.put(f"frequency.{side}.least_khz", float(np.nanmin(rows["least"])) * unit)
 
 
-def siblings(source: Source, cpus: Sequence[int] | None, hz: float) -> None:
+def siblings(source: Source, cpus: Sequence[int] | None) -> None:
     """CPU time of the hardware threads that share a core with one of the server's, as `cpu.siblings.<field>`.
 
     They include CPUs of the server's set if it has both threads of a core.
     """
     threads = siblings_of(source.run.fingerprint(source.window.role), cpus)
     if threads:
-        cpu(source, "siblings", threads, hz)
+        cpu(source, "siblings", threads)
     else:
         source.out.mark_missing(
             "cpu.siblings", "according to the fingerprint no CPU shares a core with a CPU of the server"

@@ -6,7 +6,6 @@ import numpy as np
 
 from loadprint.metrics.quantities import NOT_KNOWN, Quantities
 from loadprint.metrics.sources import Source
-from loadprint.reading.columns import MICROSECOND, NANOSECOND
 from loadprint.reading.counters import increase
 from loadprint.reading.queries import Columns, by_entity, listed, quote
 
@@ -50,8 +49,8 @@ def _throttled(source: Source, series: Columns) -> tuple[float, float] | None:
         return None
     seconds = source.seconds("cgroup", series["tick"])
     held = 0.0
-    for name, unit in (("us", MICROSECOND), ("ns", NANOSECOND)):
-        risen = increase(series[name])
+    for name in ("us", "ns"):
+        risen, unit = increase(series[name]), source.unit("cgroup", f"throttled_{name}")
         held = max(held, risen.amount * unit / seconds) if risen and seconds > 0 else held
     return throttled.amount / periods.amount, held
 
@@ -84,8 +83,8 @@ def volumes(source: Source) -> None:
     for name in NVME:
         parts = Quantities()
         for controller, series in by_entity(rows, "controller"):
-            seconds = source.seconds("nvme", series["tick"])
-            parts.counter(f"nvme.{controller}.{name}", series[name], seconds, MICROSECOND)
+            seconds, unit = source.seconds("nvme", series["tick"]), source.unit("nvme", f"{name}_exceeded_us")
+            parts.counter(f"nvme.{controller}.{name}", series[name], seconds, unit)
         source.out.add_events(parts)
         if parts.values and not parts.unknown:
             source.out.put(f"nvme.{name}", max(held.rate for held in parts.values.values()))

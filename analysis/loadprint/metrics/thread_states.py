@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from loadprint.metrics.sources import Source
 from loadprint.metrics.sources_ebpf import ends, increases, seconds_between
-from loadprint.reading.columns import NANOSECOND
 from loadprint.reading.queries import doubles
 
 PROBE = "ebpf_states"
@@ -30,7 +29,7 @@ def rates(source: Source, role: str) -> dict[str, float] | None:
     for (of_role, threads, state), risen in increases(rows, KEYS, FIGURES):
         if (of_role, threads) != (role, "connection"):
             continue
-        found[state] = risen["time_ns"] * NANOSECOND / seconds
+        found[state] = risen["time_ns"] * source.unit(PROBE, "time_ns") / seconds
         if state == ON_CPU:
             ticks = risen["user_ns"] + risen["system_ns"]
             found[USER] = found[state] * (risen["user_ns"] / ticks if ticks > 0 else 1.0)

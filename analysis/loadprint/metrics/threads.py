@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from loadprint.metrics.sources import Source, reused_pids, summed_rises
-from loadprint.reading.columns import THREAD_UNITS
+from loadprint.reading.columns import THREAD_FIELDS
 from loadprint.reading.counters import rises
 from loadprint.reading.queries import Columns, by_entity, listed, sums
 
@@ -36,10 +36,11 @@ def _series(source: Source) -> None:
     """Courses of the role's threads together."""
     if not source.charted:
         return
-    query = summed_rises(tuple(THREAD_UNITS), ("role", "pid", "tid"), born_at_zero=True)
+    query = summed_rises(THREAD_FIELDS, ("role", "pid", "tid"), born_at_zero=True)
     rows, grid = source.rows("threads", query, whole=True), source.window.grids["threads"]
     for role, series in by_entity(rows, "role") if rows is not None else ():
-        for name, unit in THREAD_UNITS.items():
+        for name in THREAD_FIELDS:
+            unit = source.unit("threads", name)
             source.out.add_series(f"threads.{role}.{name}", grid.rises(series["tick"], series[name], unit))
 
 
@@ -51,10 +52,10 @@ def _of_threads(again: list[tuple[float, float]], first: int) -> str:
     entity = ("role", "pid", "tid", "life")
     lives = [f"(pid = {pid:.0f} AND tick >= {tick:.0f})::INT" for pid, tick in again]
     table = f"(SELECT *, {' + '.join(['0', *lives])} AS life FROM t)"
-    keys, summed = ", ".join(entity), listed(sums(THREAD_UNITS))
+    keys, summed = ", ".join(entity), listed(sums(THREAD_FIELDS))
     return (
         f"SELECT {keys}, max(tick)::DOUBLE AS seen, {summed}"
-        f" FROM ({rises(table, tuple(THREAD_UNITS), entity, str(first))}) GROUP BY {keys} ORDER BY {keys}"
+        f" FROM ({rises(table, THREAD_FIELDS, entity, str(first))}) GROUP BY {keys} ORDER BY {keys}"
     )
 
 
@@ -62,8 +63,8 @@ def _sum_role(source: Source, role: str, rows: Columns, seconds: float, end: flo
     if seconds <= 0:
         source.out.mark_missing(f"threads.{role}", "threads were read only once in the window")
         return
-    for name, unit in THREAD_UNITS.items():
-        risen = rows[name]
+    for name in THREAD_FIELDS:
+        risen, unit = rows[name], source.unit("threads", name)
         if np.isnan(risen).all():
             source.out.mark_missing(
                 f"threads.{role}.{name}", "the kernel does not report this field for these threads"

@@ -1,4 +1,4 @@
-"""Lists the columns of the recorded tables and their factors to base units."""
+"""Lists columns of the recorded tables."""
 
 from __future__ import annotations
 
@@ -10,15 +10,10 @@ VETH = "veth"
 # the supervisor names its end of a veth pair after its process id, which differs in each run
 SUPERVISOR_VETH = re.compile(r"lp\d+n\d+")
 NUMBER = "^[0-9]+$"  # a CPU in a column `cpus`, not a set of CPUs
-MICROSECOND, NANOSECOND = 1e-6, 1e-9
+NANOSECOND = 1e-9
 CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 CPU_HOST_FIELDS = ("ctxt", "intr", "softirqs", "processes")
-THREAD_UNITS = {
-    "voluntary_ctxt_switches": 1.0,
-    "nonvoluntary_ctxt_switches": 1.0,
-    "on_cpu_ns": NANOSECOND,
-    "run_delay_ns": NANOSECOND,
-}
+THREAD_FIELDS = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches", "on_cpu_ns", "run_delay_ns")
 # entity columns of the tables with a histogram of times, and entity and counter columns of the others
 EBPF_HISTOGRAMS = {
     "ebpf_sched": ("role", "state"),
@@ -31,6 +26,7 @@ EBPF_COUNTERS = {
     "ebpf_switches": (("role",), ("voluntary", "involuntary", "migrations")),
     "ebpf_syscalls": (("role", "syscall"), ("count", "errors")),
 }
+
 
 def stable_name(interface: str) -> str:
     """Interface name that is the same in every run of a campaign."""

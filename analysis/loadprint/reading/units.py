@@ -100,6 +100,8 @@ FACTORS = {
     "kHz": 1e3,
     "percent": 1.0,
 }
+# units that are converted to each other
+KINDS = {"size": "B kB", "time": "s ms us ns ps"}
 _UNITS = {name: unit for unit, names in _NAMES.items() for name in names.split()}
 SCRAPED = "scrape"
 
@@ -120,10 +122,15 @@ def factor(table: str, name: str, described: Mapping[str, Any], run: Run, role: 
 
 
 def unit_flaw(table: str, described: Mapping[str, Any]) -> str:
-    """The first column or metric of a table's metadata with another unit; empty if there is none."""
+    """The first column or metric of a table's metadata in a unit of another kind; empty if there is none."""
     for kind in ("column", "metric"):
         for name, meaning in (described.get(f"{kind}s") or {}).items():
             found, expected = (meaning or {}).get("unit"), unit_of(table, name)
-            if found is not None and expected not in (None, found):
+            if found is not None and expected is not None and _kind(found) != _kind(expected):
                 return f"{kind} `{name}` has the unit `{found}`, expected `{expected}`"
     return ""
+
+
+def _kind(unit: str) -> str:
+    """What a unit measures."""
+    return next((kind for kind, units in KINDS.items() if unit in units.split()), unit)

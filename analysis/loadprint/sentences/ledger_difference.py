@@ -104,9 +104,7 @@ def _terms(group: Group, whole: Row, sides: tuple[int, int]) -> list[Row]:
     rows = [row for row in group.rows if row.view != "usual" and not row.part and row is not whole]
     recorded = [row for row in rows if any(row.cells[place].value is not None for place in sides)]
     complete = any(ledger_rows.name_of(row.key) == ledger_rows.UNEXPLAINED for row in recorded)
-    left_out = {ledger_rows.NOT_RECORDED} | (
-        {ledger_rows.WAITING} if complete else set(ledger_rows.BETWEEN)
-    )
+    left_out = {ledger_rows.NOT_RECORDED} | ({ledger_rows.WAITING} if complete else set(ledger_rows.BETWEEN))
     return [row for row in recorded if ledger_rows.name_of(row.key) not in left_out]
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from loadprint import numbers
-from loadprint.errors import InputError
 from loadprint.catalogue.metric import Metric
+from loadprint.errors import InputError
 from loadprint.metrics.gather import Measured
 from loadprint.reading.documents import Each, Kind, ListOf, Shape, shape_error
 from loadprint.reading.recording import read_object

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadprint.catalogue.files import Work, catalogue
+from loadprint.catalogue.files import OWN, Work, catalogue
 from loadprint.catalogue.metric import Metric, with_view
 from loadprint.metrics import devices
 from loadprint.metrics.devices import Device
@@ -40,6 +40,7 @@ def groups(builder: RowBuilder) -> list[Group]:
         *_disks(builder, shown_disks),
         *(_nic(builder, device) for device in shown_nics),
         *_other(builder),
+        *_own(builder),
         *_costs(builder, shown_disks, shown_nics),
     ]
 
@@ -59,7 +60,12 @@ def cpu_metrics(side: str) -> tuple[Metric, ...]:
         return (*of_set, *of_processes)
     of_set = [replace(row, headline=False) for row in of_set]
     if side == "load":
-        return of_set[0], *with_view("all", *of_set[1:]), of_processes[0], *with_view("all", *of_processes[1:])
+        return (
+            of_set[0],
+            *with_view("all", *of_set[1:]),
+            of_processes[0],
+            *with_view("all", *of_processes[1:]),
+        )
     return with_view("all", *of_set)
 
 
@@ -132,6 +138,18 @@ def _other(builder: RowBuilder) -> list[Group]:
     return [_group("kernel", builder.rows(_kernel_rows(builder.sides)), OTHER), *optional]
 
 
+def _own(builder: RowBuilder) -> list[Group]:
+    """The user's own rows, and series of scraped endpoints."""
+    scraped = {
+        label: row for runs in builder.sides for run in runs for label, row in run.quantities.scraped.items()
+    }
+    listed = (
+        (OWN, builder.catalogue.titles.get(OWN, ""), builder.catalogue.groups.get(OWN, ())),
+        ("scraped", "Scraped", [scraped[label] for label in sorted(scraped)]),
+    )
+    return [Group(key, title, builder.rows(rows), OTHER) for key, title, rows in listed if rows]
+
+
 def _kernel_rows(sides: Sides) -> tuple[Metric, ...]:
     """Kernel rows; the whole host's switches and interrupts replace the server's if a side lacks them."""
     absent = {
@@ -188,9 +206,7 @@ def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device])
     host_switches = not (shared or REPLACEMENTS["switches_host"] in present)
     works = {per: _counted(runs, ways) for per, ways in catalogue().works.items()}
     counted = (works["statement"], works["commit"])
-    where = [
-        CostScope(d, n, host_switches, present, same, counted) for d, n in zip(disk, nic, strict=True)
-    ]
+    where = [CostScope(d, n, host_switches, present, same, counted) for d, n in zip(disk, nic, strict=True)]
     operations = " | ".join(dict.fromkeys(run.operation.partition(" (")[0] for run in runs))
     operation = replace(works["operation"], title=f"{works['operation'].title} ({operations})")
     others = [work for per, work in works.items() if per != "operation" and work.quantity in present]

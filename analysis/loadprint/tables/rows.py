@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from loadprint.judging.effective import Server
-from loadprint.catalogue.files import catalogue
+from loadprint.catalogue.files import Catalogue, catalogue
 from loadprint.catalogue.metric import Metric
+from loadprint.judging.effective import Server
 from loadprint.metrics import cpu_time_rows
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import STEPS, Quantity
@@ -50,11 +50,16 @@ class RowBuilder:
     """Builds the rows of one comparison; `reference` is the position of the reference among the columns."""
 
     def __init__(
-        self, columns: Sequence[Column], reference: int, known: ceilings.Ceilings | None = None
+        self,
+        columns: Sequence[Column],
+        reference: int,
+        known: ceilings.Ceilings | None = None,
+        rows: Catalogue | None = None,
     ) -> None:
         self.columns, self.reference = tuple(columns), reference
         self.sides = [column.runs for column in columns]
         self.ceilings = known or ceilings.Ceilings()
+        self.catalogue = rows or catalogue()
         runs = [run for column in columns for run in column.runs]
         self.same_operation = len({run.operation for run in runs}) == 1
         servers = [Server.of(run.run.server) for run in runs if run.run.server]
@@ -225,7 +230,9 @@ def _sampling_error(metric: Metric, runs: Sequence[Measured], values: Sequence[f
             q, names = run.quantities, metric.formula.names
             inputs = {name: quantity for name in names if (quantity := q.get(name))}
             parts = [inputs[name].error for name in names[: metric.sampled]]
-            rates = {name: quantity.rate for name, quantity in inputs.items()} | dict.fromkeys(names[: metric.sampled], 0.0)
+            rates = {name: quantity.rate for name, quantity in inputs.items()} | dict.fromkeys(
+                names[: metric.sampled], 0.0
+            )
             rates[names[0]] = math.hypot(*parts)
             errors.append(metric.formula.value(rates.get))
     relative = (error / value for error, value in zip(errors, values, strict=True))

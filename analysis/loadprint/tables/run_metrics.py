@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
-from loadprint.catalogue.files import catalogue
+from loadprint.catalogue.files import OWN, Catalogue, catalogue
 from loadprint.catalogue.metric import Metric
 from loadprint.metrics import devices
 from loadprint.metrics.gather import Measured
@@ -47,8 +47,8 @@ def metrics() -> dict[str, Metric]:
     return {metric.key: metric for rows in sections(DISK, NIC).values() for metric in rows}
 
 
-def of_run(measured: Measured) -> Iterator[tuple[str, Metric]]:
-    """Section and row, with the names of the run's own disk and interface in its formula."""
+def of_run(measured: Measured, own: Catalogue | None = None) -> Iterator[tuple[str, Metric]]:
+    """Section and row, with the names of the run's own disk and interface; a user's `own` rows are last."""
     disks, nics = devices.disks([[measured]]), devices.interfaces([[measured]])
     disk = disks[0].name if disks else "none"
     nic = next((nic.name for nic in nics if nic.name != "lo"), "none")
@@ -57,6 +57,11 @@ def of_run(measured: Measured) -> Iterator[tuple[str, Metric]]:
     for section, rows in sections(disk, nic, host_switches=host_switches).items():
         for row in rows:
             yield section, row
+    wanted = own or catalogue()
+    for row in wanted.groups.get(OWN, ()):
+        yield wanted.titles[OWN], row
+    for label in sorted(measured.quantities.scraped):
+        yield "Scraped", measured.quantities.scraped[label]
 
 
 def _named(row: Metric, device: str, key: str) -> Metric:

@@ -12,7 +12,7 @@ from loadprint.configuration import collector_binary
 from loadprint.errors import InputError
 from loadprint.judging.effective import Server
 from loadprint.reading import bounds, documents
-from loadprint.reading.cpusets import cpuset, parse_cpus, user_hz
+from loadprint.reading.cpusets import cpuset, parse_cpus
 from loadprint.reading.recording import Run, open_run, read_object, require_intact
 
 
@@ -145,7 +145,7 @@ def _measured(run: Run) -> Any:
     for role in run.roles:
         source = sources.Source(run, measure_window(run, role, store), store, out)
         if role == run.roles[0]:
-            sources.cpu(source, "server", cpuset(run, "server"), user_hz(run, role))
+            sources.cpu(source, "server", cpuset(run, "server"))
             sources_limits.cgroup(source, "server")
         recorded(source, catalogue(), OF_LOAD)
     return out

@@ -23,6 +23,7 @@ examples:
   loadprint compare /var/log/sysstat/sa20 /var/log/sysstat/sa21
   loadprint compare runs/quick/latest --format csv -o table.csv
   loadprint compare run-a run-b --noise runs/aa/latest
+  loadprint compare run-a run-b --all --rows mine.toml
 """
 
 
@@ -65,12 +66,14 @@ def add_compare(subparsers: Any) -> None:
         metavar="EXECUTION",
         help="A/A execution: also mark a ratio with ~ if the sides of the A/A differ by as much",
     )
+    options.add_rows(parser)
     options.add_output(parser, (*options.FORMATS, "html"))
     parser.set_defaults(run=run_compare)
 
 
 def run_compare(arguments: argparse.Namespace) -> int:
     """Print a comparison."""
+    from loadprint.catalogue.files import with_rows
     from loadprint.commands.operands import resolve
     from loadprint.comparison import noise_floor
     from loadprint.comparison.compare_sides import compare
@@ -85,6 +88,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
         reference,
         given_ceilings=read(arguments.ceilings) if arguments.ceilings else None,
         noise=noise_floor.measured(arguments.noise) if arguments.noise else None,
+        rows=with_rows(arguments.rows),
     )
     chosen = arguments.all or arguments.per_op or arguments.view or arguments.ceilings
     if arguments.format == "text" and not chosen:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from loadprint.commands.fleet.fleet_table import Fleet, Level
 from loadprint.catalogue.metric import Metric
+from loadprint.commands.fleet.fleet_table import Fleet, Level
 from loadprint.numbers import ratio
 from loadprint.rendering.pivot import Pivot, Report
 

@@ -13,8 +13,8 @@ import ibis.expr.types as ir
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.errors import InputError
 from loadprint.catalogue.metric import Metric
+from loadprint.errors import InputError
 from loadprint.statistics import stats
 from loadprint.tables.run_metrics import metrics as known_rows
 
@@ -125,9 +125,7 @@ def _chosen(keys: Sequence[str]) -> list[Metric]:
     known = known_rows()
     unknown = [key for key in keys if key not in known]
     if unknown:
-        raise InputError(
-            f"--metrics {unknown[0]}", "no such row", f"name one or more of {', '.join(known)}"
-        )
+        raise InputError(f"--metrics {unknown[0]}", "no such row", f"name one or more of {', '.join(known)}")
     return [known[key] for key in keys]
 
 

@@ -196,8 +196,7 @@ def _cost(
         {},
         int(described.get("interval_ns") or 0),
     )
-    hz = run.fingerprint(role).get("user_hz") or 100
-    process(Source(run, window, store, out), float(hz))
+    process(Source(run, window, store, out))
     figures = {"cpu": "process.recorder.cpu", "rss": "max(process.recorder.rss)"}
     cost = {name: q.rate for name, figure in figures.items() if (q := out.get(figure))}
     cpu = out.get("process.recorder.cpu")

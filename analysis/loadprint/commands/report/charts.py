@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from loadprint.catalogue.files import catalogue
+from loadprint.catalogue.files import Catalogue
 from loadprint.catalogue.metric import Metric
 from loadprint.metrics.devices import Device
 from loadprint.metrics.quantities import Quantities
@@ -44,13 +44,14 @@ def courses(
     disks: Sequence[Device],
     nics: Sequence[Device],
     sets: Mapping[str, tuple[str, float | None]],
+    wanted: Catalogue,
 ) -> tuple[tuple[Course, ...], tuple[str, ...]]:
     """All charts with values, and the titles of those that are zero throughout.
 
     `sets` has the name and number of cores of the CPU sets `server` and `load`.
     """
     every = list(_stacks(sampled, sets))
-    for key, rows in catalogue().groups.items():
+    for key, rows in wanted.groups.items():
         for row in rows:
             every += _charts(row, sampled, {"disk": disks, "nic": nics}.get(key))
     known = [course for course in every if course.lines]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from loadprint.catalogue.files import Catalogue, catalogue
 from loadprint.commands.report import charts, distributions
 from loadprint.commands.report.flames import flames
 from loadprint.commands.report.scaling import scaled
@@ -37,14 +38,14 @@ OFF = "off"  # a probe that was not requested is not missing
 Nested = Sequence[Sequence[Measured]]
 
 
-def collect(sides: Sequence[Side], reference: str | None) -> Report:
+def collect(sides: Sequence[Side], reference: str | None, rows: Catalogue | None = None) -> Report:
     """Report of a comparison. Raises InputError with the file that cannot be used."""
     store = Store()
     runs = placed(sides)
-    measured = [[gather(run, store, charted=True) for run in side.runs] for side in sides]
+    measured = [[gather(run, store, charted=True, rows=rows) for run in side.runs] for side in sides]
     every = [run.quantities for of_side in measured for run in of_side]
     sampled = [(place, side, every[place]) for place, side, _ in runs]
-    table = compare(sides, reference, measured=measured)
+    table = compare(sides, reference, measured=measured, rows=rows)
     percentiles, by_type = distributions.latency(runs, len(sides))
     found = assembled(
         title_of(sides),
@@ -52,6 +53,7 @@ def collect(sides: Sequence[Side], reference: str | None) -> Report:
         measured,
         sampled,
         table,
+        rows,
         percentiles=percentiles,
         distributions=(*by_type, *distributions.of_ebpf(measured)),
         scaled=scaled(_swept(sides, measured)),
@@ -67,18 +69,19 @@ def placed(sides: Sequence[Side]) -> list[tuple[int, int, Run]]:
     return [(place, side, run) for place, (side, run) in enumerate(runs)]
 
 
-def assembled(
+def assembled(  # noqa: PLR0913, PLR0917
     title: str,
     sides: Sequence[Side],
     measured: Nested,
     sampled: Sequence[charts.Sampled],
     table: Table | None = None,
+    rows: Catalogue | None = None,
     **more: Any,
 ) -> Report:
     """The parts of a report that its runs give, and `more` parts."""
     # without a table, its devices are not known
     disks, nics = (devices.disks(measured), devices.interfaces(measured)) if table else ([], [])
-    drawn, still = charts.courses(sampled, disks, nics, _sets(measured))
+    drawn, still = charts.courses(sampled, disks, nics, _sets(measured), rows or catalogue())
     return Report(
         title,
         tuple(

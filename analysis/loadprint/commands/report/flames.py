@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from loadprint.metrics import blocks
 from loadprint.catalogue.files import unit_name
+from loadprint.metrics import blocks
 from loadprint.metrics.cpu_groups import function_name
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.sources_profile import Profile, share

@@ -35,12 +35,14 @@ def add_report(subparsers: Any) -> None:
         default=Path("report.html"),
         help="the page (default: report.html)",
     )
+    options.add_rows(parser)
     parser.add_argument("--plots", type=Path, metavar="DIR", help="also write its figures as SVG and PNG")
     parser.set_defaults(run=run_report)
 
 
 def run_report(arguments: argparse.Namespace) -> int:
     """Write the page and print its path."""
+    from loadprint.catalogue.files import with_rows
     from loadprint.commands.operands import resolve
     from loadprint.commands.report.collect import collect
     from loadprint.commands.report.page import page
@@ -58,7 +60,8 @@ def run_report(arguments: argparse.Namespace) -> int:
     else:
         sides, declared = resolve(arguments.sides, minimum=1)
         names = [side.name for side in sides]
-        report = collect(sides, arguments.reference or (declared if declared in names else None))
+        reference = arguments.reference or (declared if declared in names else None)
+        report = collect(sides, reference, with_rows(arguments.rows))
     text = page(report)
     options.write(text, arguments.output)
     print(f"{printable(str(arguments.output))}: {len(text.encode()) / 1e6:.2f} MB", file=sys.stderr)

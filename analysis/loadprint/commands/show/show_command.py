@@ -27,15 +27,23 @@ def add_show(subparsers: Any) -> None:
         "--to", dest="end", type=float, metavar="S", help="its end (default: that of the measure phase)"
     )
     parser.add_argument("--all", action="store_true", help="also print rows that are seldom needed, or 0")
+    options.add_rows(parser)
     options.add_output(parser)
     parser.set_defaults(run=run_show)
 
 
 def run_show(arguments: argparse.Namespace) -> int:
     """Print the table of a run."""
+    from loadprint.catalogue.files import with_rows
     from loadprint.commands.show.show_run import report
     from loadprint.rendering.render_pivot import RENDERERS
 
-    shown = report(arguments.path, arguments.begin, arguments.end, everything=arguments.all)
+    shown = report(
+        arguments.path,
+        arguments.begin,
+        arguments.end,
+        everything=arguments.all,
+        rows=with_rows(arguments.rows),
+    )
     options.write(RENDERERS[arguments.format](shown), arguments.output)
     return 0

@@ -13,21 +13,31 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.errors import InputError
+from loadprint.catalogue.files import Catalogue
 from loadprint.catalogue.metric import Metric
+from loadprint.errors import InputError
 from loadprint.metrics.gather import Measured, gather
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.reading.sides import single
-from loadprint.reading.time_series import Floats, Series
+from loadprint.reading.time_series import Series
 from loadprint.rendering.pivot import Pivot, Report
 from loadprint.tables import run_metrics
 from loadprint.tables.rows import evaluate
 from loadprint.tables.title import description, title
 
 COLUMNS = ("mean", "p95", "max", "per CPU-s")
-WHOLE = ("load.", "latency.", "type.", "details.", "status.", "connections.", "server.", "sockets.load.time_wait")
+WHOLE = (
+    "load.",
+    "latency.",
+    "type.",
+    "details.",
+    "status.",
+    "connections.",
+    "server.",
+    "sockets.load.time_wait",
+)
 SHORT, NEAR = 1e-3, 0.05  # s
 OF_WHOLE = "it was counted only over the whole measure phase"
 RATES = {"1/s", "B/s"}
@@ -36,7 +46,14 @@ NOTE = (
 )
 
 
-def report(path: Path, begin: float | None, end: float | None, *, everything: bool = False) -> Report:
+def report(
+    path: Path,
+    begin: float | None,
+    end: float | None,
+    *,
+    everything: bool = False,
+    rows: Catalogue | None = None,
+) -> Report:
     """Return the table of a run directory, or of the part from `begin` to `end` seconds of its window.
 
     Raises InputError if the recording cannot be used or has no such part.
@@ -48,7 +65,7 @@ def report(path: Path, begin: float | None, end: float | None, *, everything: bo
     if not 0 <= part[0] < part[1] <= whole[1]:
         what = f"is not a part of a measure phase of {whole[1]:.1f} s"
         raise InputError(f"--from {part[0]:g} --to {part[1]:g}", what, "give seconds from its start")
-    measured = gather(run, Store(), charted=True, part=None if part == whole else part)
+    measured = gather(run, Store(), charted=True, part=None if part == whole else part, rows=rows)
     if part != whole:
         _replace_totals(measured.quantities, part)
     facts = [
@@ -58,14 +75,17 @@ def report(path: Path, begin: float | None, end: float | None, *, everything: bo
     if part != whole:
         facts.append(("part", f"{part[0]:g} to {part[1]:g} s of the measure phase"))
     found = tuple(dict.fromkeys(measured.quantities.warnings))
-    return Report(run.id, tuple(facts), tuple(_pivots(measured, part, everything=everything)), (NOTE,), found)
+    return Report(
+        run.id, tuple(facts), tuple(_pivots(measured, part, rows, everything=everything)), (NOTE,), found
+    )
 
 
 def _length(run: Run) -> float:
     """Seconds of the measure phase; infinite without a load, or an end."""
     measure = run.phase("measure")
-    ended = measure is not None and measure.end_ns is not None
-    return (measure.end_ns - measure.begin_ns) / 1e9 if measure and measure.end_ns and ended else math.inf
+    if measure is None or measure.end_ns is None:
+        return math.inf
+    return (measure.end_ns - measure.begin_ns) / 1e9
 
 
 def _replace_totals(out: Quantities, part: tuple[float, float]) -> None:
@@ -81,19 +101,21 @@ def _replace_totals(out: Quantities, part: tuple[float, float]) -> None:
                 out.put(name, math.fsum(series.values[inside] * lengths) / seconds)
 
 
-def _pivots(measured: Measured, part: tuple[float, float], *, everything: bool) -> Iterator[Pivot]:
+def _pivots(
+    measured: Measured, part: tuple[float, float], rows: Catalogue | None, *, everything: bool
+) -> Iterator[Pivot]:
     sections: dict[str, list[tuple[Metric, tuple[float | None, ...]]]] = {}
-    for section, metric in run_metrics.of_run(measured):
+    for section, metric in run_metrics.of_run(measured, rows):
         value, _ = evaluate(metric, measured)
         wanted = everything or metric.view in {"always", "measured"} or (metric.view == "nonzero" and value)
         if value is not None and wanted:
             figures = (value, *_over_time(metric, measured, part), _per_cpu_second(metric, value, measured))
             sections.setdefault(section, []).append((metric, figures))
-    for section, rows in sections.items():
-        names = tuple(f"{metric.label} {metric.shown}".strip() for metric, _ in rows)
+    for section, listed in sections.items():
+        names = tuple(f"{metric.label} {metric.shown}".strip() for metric, _ in listed)
         cells = tuple(
             tuple(None if figure is None else figure * metric.factor for figure in figures)
-            for metric, figures in rows
+            for metric, figures in listed
         )
         key = section.lower().replace(" ", "_")
         yield Pivot(key, section, "", "", names, COLUMNS, cells, rows_differ=True)

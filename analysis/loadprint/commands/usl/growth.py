@@ -57,7 +57,14 @@ FIGURES: tuple[tuple[str, str, str, str, Callable[[Measured], float | None], str
     ("runq", "in runq", "server threads waiting in the run queue", "threads", cells.rate(DELAY), DELAY),
     ("lock", "on a lock", "server threads off CPU for a lock", "threads", cells.rate(LOCK), LOCK),
     ("switches", "switches/op", SWITCHES, "", cells.row("switches_per_operation"), "threads.server"),
-    ("cpu", "CPU/op µs", "server CPU per operation", "µs", cells.row("server_cpu_per_operation"), "process.server"),
+    (
+        "cpu",
+        "CPU/op µs",
+        "server CPU per operation",
+        "µs",
+        cells.row("server_cpu_per_operation"),
+        "process.server",
+    ),
     ("busy", "CPUs busy %", "server's CPUs busy", "%", cells.row("cpu_server_utilisation"), "cpu.server"),
 )
 

@@ -1,0 +1,150 @@
+"""A user's own rows, rows of scraped series, and units of the recording that are not the recorder's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from damage import ask
+from reads import quantities
+from recordings import Host, Rows, Tables, change_rows, make_run, metrics
+
+MINE = """
+[names]
+"own.bytes" = "nic.veth0.rx_bytes + nic.veth0.tx_bytes"
+
+[[row]]
+key = "major_faults"
+label = "major faults"
+from = "vmstat"
+formula = "pgmajfault"
+show = "/s"
+chart = ["memory", "Major faults"]
+
+[[row]]
+key = "free_mean"
+label = "free memory (mean)"
+formula = "mean(memory.MemFree)"
+show = "MiB"
+
+[[row]]
+key = "{each}_per_statement"
+each = { own = "own.bytes", absent = "vmstat.absent | 0" }
+label = "{each}, per statement"
+formula = "({name}) / load.queries"
+show = "B"
+
+[[scraped]]
+metrics = "app_*"
+"""
+TYPE = {"value": None, "endpoint": "app"}
+
+
+def scrape(ticks: range) -> Rows:
+    """Two series of one endpoint: 3 calls a second by its type, and a depth of 7 or 9."""
+    rows: Rows = [{"tick": ticks[0], "metric": "# TYPE app_calls", "text": "counter", **TYPE}]
+    for tick in ticks:
+        values = {'app_calls{path="/"}': 3.0 * tick, "app_depth": 7.0 + 2 * (tick % 2), "other": 1.0}
+        rows += [
+            {"tick": tick, "metric": name, "text": None, "value": value, "endpoint": "app"}
+            for name, value in values.items()
+        ]
+    return sorted(rows, key=lambda row: (row["metric"], row["tick"]))
+
+
+def more(ticks: range) -> Tables:
+    memory = metrics(ticks, {"MemFree": lambda tick: 2048 + 1024 * (tick % 2)})
+    described = {"shape": "metrics", "metrics": {"MemFree": {"unit": "kB", "kind": "gauge"}}}
+    return {
+        "vmstat": metrics(ticks, {"pgmajfault": 4}),
+        "memory": (memory[0], described),
+        "scrape": (scrape(ticks), {"shape": "metrics"}),
+    }
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    (tmp_path / "mine.toml").write_text(MINE, encoding="utf-8")
+    return make_run(tmp_path / "run", Host(seconds=20, more=more))
+
+
+def test_own_rows_are_in_the_table_the_page_and_the_table_of_one_run(run: Path) -> None:
+    mine = run.parent / "mine.toml"
+    cells = ask("compare", run, run, "--rows", mine, "--format", "json").cells
+    values = {key: cell[0]["value"] for (group, key), cell in cells.items() if group in ("own", "scraped")}
+    nic = quantities(run).values
+    bytes_ = nic["nic.veth0.rx_bytes"].rate + nic["nic.veth0.tx_bytes"].rate
+    assert values == pytest.approx(
+        {
+            "major_faults": 4.0,
+            "free_mean": 2560 * 1024.0,
+            "own_per_statement": bytes_ / nic["load.queries"].rate,
+            "absent_per_statement": 0.0,
+            'scrape_app_calls{path="/"} of app': 3.0,
+            "scrape_app_depth of app": 8.0,
+        },
+        rel=0.03,
+    )
+    assert "major faults /s" in ask("show", run, "--rows", mine).out
+    page = run.parent / "page.html"
+    assert ask("report", run, "--rows", mine, "-o", page).status == 0
+    assert "Major faults" in page.read_text(encoding="utf-8")
+    without = ask("compare", run, run, "--all", "--format", "json").cells
+    assert not {group for group, _ in without} & {"own", "scraped"}
+
+
+ROW = '[[row]]\nkey = "a"\nlabel = "a"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[[row", "not TOML: "),
+        ("x = 1", "x: unknown key"),
+        (ROW, "row.0.formula: Field required"),
+        (f'{ROW}formula = "1 +"', "`1 +` is not a formula"),
+        (
+            f'{ROW}formula = "__import__(load.events)"',
+            "`__import__(load.events)` is not allowed in a formula",
+        ),
+        (f'{ROW}formula = "load.events ** 9 ** 9"', "`load.events ** 9 ** 9` is not allowed in a formula"),
+        (f'{ROW}formula = "load.events"\nshow = "MB"', "row.0.show: no such unit; use one of /s, "),
+        (f'{ROW}formula = "{"(" * 500}1{")" * 500}"', "is not a formula"),
+        (
+            ROW.replace('"a"', '"statements"') + 'formula = "load.events"',
+            "another row has the key statements",
+        ),
+        ('[names]\na = "b +"', "`b +` is not a formula"),
+    ],
+)
+def test_a_file_that_is_none_is_refused_in_one_line(run: Path, text: str, reason: str) -> None:
+    mine = run.parent / "mine.toml"
+    mine.write_text(text, encoding="utf-8")
+    answer = ask("compare", run, run, "--rows", mine)
+    assert answer.status == 2
+    assert answer.line.startswith(f"loadprint: {mine}: ")
+    assert reason in answer.line
+
+
+def test_a_column_in_another_unit_of_its_kind_is_converted(tmp_path: Path) -> None:
+    """Of the same waits in milliseconds and, by the table's footer, in microseconds."""
+    run = make_run(tmp_path / "run")
+    plain = quantities(run).values["disk.vda.write_ms"].rate
+    (run / "manifest.json").unlink()
+    path = run / "server/disk.parquet"
+    change_rows(path, lambda row: row | {"write_ms": row["write_ms"] * 1000})
+    describe(path, write_ms={"unit": "us", "kind": "counter"})
+    assert quantities(run).values["disk.vda.write_ms"].rate == pytest.approx(plain)
+    describe(path, write_ms={"unit": "B", "kind": "counter"})
+    answer = ask("compare", run, run)
+    assert "column `write_ms` has the unit `B`, expected `ms`" in answer.line
+
+
+def describe(path: Path, **columns: dict[str, Any]) -> None:
+    """Write the metadata of a table's columns."""
+    table = pq.read_table(path)
+    known = json.loads(table.schema.metadata[b"loadprint"]) | {"columns": columns}
+    pq.write_table(table.replace_schema_metadata({b"loadprint": json.dumps(known).encode()}), path)
