@@ -166,6 +166,7 @@ def _first(expression: re.Pattern[str], name: str) -> str | None:
     return match.lastgroup if match else None
 
 
+@cache  # the runs of a server have the same symbols
 def function_name(symbol: str) -> str:
     """A demangled symbol without return type, template arguments, parameters and compiler's suffixes."""
     symbol = SUFFIX.sub("", symbol.replace("(anonymous namespace)", "{anonymous}"))

@@ -50,6 +50,7 @@ class Store:
         self._shapes: dict[Hashable, Shape] = {}
         self._lengths: dict[Hashable, int] = {}
         self._described: dict[Hashable, Mapping[str, Any] | None] = {}
+        self._columns: dict[Path, Mapping[str, Any]] = {}
 
     def fetch(
         self,
@@ -158,8 +159,10 @@ class Store:
 
     def described(self, path: Path, column: str) -> Mapping[str, Any]:
         """The metadata of a column or metric; empty without. Raises InputError."""
-        table = self._metadata(path) or {}
-        return (table.get("columns") or table.get("metrics") or {}).get(column) or {}
+        if path not in self._columns:
+            table = self._metadata(path) or {}
+            self._columns[path] = table.get("columns") or table.get("metrics") or {}
+        return self._columns[path].get(column) or {}
 
     def _metadata(self, path: Path) -> Mapping[str, Any] | None:
         """As `metadata`; None if the file has none."""
