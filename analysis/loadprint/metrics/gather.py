@@ -37,35 +37,12 @@ from loadprint.statistics import gaps
 
 MIN_FOR_P999 = 10_000
 MIN_SECONDS = 5  # for a coefficient of variation
-# read by a module of their own, because their quantities are not columns
-CODED = frozenset(
-    (
-        *(
-            "cpu",
-            "host",
-            "process",
-            "threads",
-            "interrupts",
-            "softirqs",
-            "storage",
-            "perf",
-            "energy",
-            "frequency",
-        ),
-        *(
-            "cgroup",
-            "allowance",
-            "nvme",
-            "mysql_statements",
-            "load",
-            "latency",
-            "type",
-            "details",
-            "connections",
-        ),
-        *("status", "variables", "server", "scrape"),
-    )
-)
+# starts of names that a module of its own delivers, because they are not columns of a table
+_CODED = """
+    cpu host process threads interrupts softirqs storage perf energy frequency cgroup allowance nvme
+    mysql_statements load latency type details connections status variables server scrape
+"""
+CODED = frozenset(_CODED.split())
 OF_LOAD = frozenset({"sockets"})  # on the load's host
 NO_RECORDER = "no recorder ran: <role>/ticks.parquet is missing"
 LATENCIES = ("min", "mean", "p50", "p95", "p99", "p999", "max")

@@ -28,17 +28,8 @@ from loadprint.tables.rows import evaluate
 from loadprint.tables.title import description, title
 
 COLUMNS = ("mean", "p95", "max", "per CPU-s")
-WHOLE = (
-    "load.",
-    "latency.",
-    "type.",
-    "details.",
-    "status.",
-    "connections.",
-    "server.",
-    "sockets.load.time_wait",
-)
-SHORT, NEAR = 1e-3, 0.05  # s
+WHOLE = ("load.", "latency.", "type.", "details.", "status.", "connections.")
+SHORT = 1e-3  # s
 OF_WHOLE = "it was counted only over the whole measure phase"
 RATES = {"1/s", "B/s"}
 NOTE = (
