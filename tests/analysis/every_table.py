@@ -85,7 +85,9 @@ def every_table(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
 
 def _table(probe: Declared, ticks: range) -> tuple[Rows, dict[str, Any]]:
     rows: Rows = []
-    listed = {**WORDS, "metric": (*probe.units, *SERVER)} if probe.name == "mysql" else WORDS
+    listed = WORDS
+    if probe.shape == "metrics" and probe.units:
+        listed = {**WORDS, "metric": (*probe.units, *(SERVER if probe.name == "mysql" else ()))}
     for words in itertools.product(*(listed.get(name, ("x",)) for name in probe.entities)):
         entity = dict(zip(probe.entities, words, strict=True))
         for tick in ticks:
