@@ -14,7 +14,7 @@ import pytest
 from damage import ask
 from loadprint.__main__ import main
 from loadprint.catalogue.files import catalogue
-from loadprint.catalogue.formula import Figure, Formula, Name, Node, Number, Operation
+from loadprint.catalogue.formula import Constant, Figure, Formula, Name, Node, Operation
 from loadprint.catalogue.metric import Metric
 from loadprint.reading.units import unit_of
 from raw_columns import Amount, Columns
@@ -232,7 +232,7 @@ def unit_of_name(name: str, *, is_reading: bool) -> pint.Unit:
 def unit_of_tree(tree: Node, *, is_reading: bool = False) -> pint.Unit:
     """The unit of an expression; fails if terms or alternatives have different ones."""
     match tree:
-        case Number():
+        case Constant():
             return REGISTRY.Unit("")
         case Name(name):
             return unit_of_name(name, is_reading=is_reading)
@@ -243,7 +243,7 @@ def unit_of_tree(tree: Node, *, is_reading: bool = False) -> pint.Unit:
             if sign in "×/":
                 unit: pint.Unit = first * second if sign == "×" else first / second
                 return unit
-            known = [each for each, side in ((first, left), (second, right)) if side != Number(0.0)]
+            known = [each for each, side in ((first, left), (second, right)) if side != Constant(0.0)]
             alike = {str(each.dimensionality) for each in known}
             assert len(alike) == 1, f"{first} {sign} {second} in {Formula(tree).text}"
             return known[0]

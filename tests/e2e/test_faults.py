@@ -38,7 +38,7 @@ def test_a_server_that_dies_fails_its_run_only(runs: Path) -> None:
     assert set(statuses.values()) == {"complete"}, output
     reason = campaigns.document(runs, broken)["reason"]
     assert "the server died (signal KILL)" in reason
-    table = output[output.index("\nsides ") :]
+    table = campaigns.reasons(runs)
     assert broken in table, table
 
 

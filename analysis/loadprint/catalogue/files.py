@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from loadprint.catalogue.formula import Figure, Formula
 from loadprint.catalogue.metric import Metric
-from loadprint.catalogue.model import File, Row, Scraped
+from loadprint.catalogue.model import File, RowEntry, ScrapedEntry
 from loadprint.errors import InputError
 from loadprint.reading.bounds import DOCUMENT, read_text
 
@@ -40,7 +40,7 @@ class Work:
 class Cost:
     """A row of costs and the units of work that it is divided by; `few`: shown for all of them."""
 
-    row: Row
+    row: RowEntry
     metric: Metric
 
 
@@ -56,7 +56,7 @@ class Catalogue:
     names: Mapping[str, Formula]
     works: Mapping[str, tuple[Work, ...]]
     costs: tuple[Cost, ...]
-    scraped: tuple[Scraped, ...] = ()
+    scraped: tuple[ScrapedEntry, ...] = ()
 
     @cached_property
     def formulas(self) -> tuple[Formula, ...]:

@@ -29,7 +29,7 @@ PLAIN = re.compile(r"[A-Za-z_*{][\w*{}]*")
 
 
 @dataclass(frozen=True)
-class Number:
+class Constant:
     """A constant."""
 
     value: float
@@ -59,7 +59,7 @@ class Operation:
     right: Node
 
 
-Node = Number | Name | Figure | Operation
+Node = Constant | Name | Figure | Operation
 Get = Callable[[str], Any]  # value of a name; None if it was not recorded
 
 
@@ -145,7 +145,7 @@ def _node(tree: ast.expr, source: str, known: Mapping[str, Formula]) -> Node:
     found: Node | None = None
     match tree:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-            found = Number(float(value))
+            found = Constant(float(value))
         case ast.Constant(value=str() as name):
             found = Name(name)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in SIGNS:
@@ -175,7 +175,7 @@ def _dotted(tree: ast.expr) -> str:
 def _text(tree: Node, strength: int = -1) -> str:
     """The text, in parentheses where the operation around it is stronger."""
     match tree:
-        case Number(value):
+        case Constant(value):
             return f"{value:g}"
         case Name(name):
             return ".".join(part if PLAIN.fullmatch(part) else f'"{part}"' for part in name.split("."))
@@ -233,7 +233,7 @@ def _recorded(tree: Node, get: Get) -> Node:
 
 def _value(tree: Node, get: Get, readings: Get | None = None) -> Any:
     match tree:
-        case Number(value):
+        case Constant(value):
             return value
         case Name(name):
             return get(name)

@@ -30,7 +30,7 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Row(Part):
+class RowEntry(Part):
     """One row, or one for each word of `each`, and one for each quantile of a histogram with `quantiles`.
 
     `{}` stands for a device, CPU set, role or type; `{each}` and `{name}` for a word of `each` and its text,
@@ -108,15 +108,15 @@ class Row(Part):
         )
 
 
-class Group(Part):
+class GroupEntry(Part):
     """Rows under one heading."""
 
     key: str
     title: str = ""
-    rows: list[Row] = Field(alias="row")
+    rows: list[RowEntry] = Field(alias="row")
 
 
-class Work(Part):
+class WorkEntry(Part):
     """A unit of work of the costs: of several ways to count it the first that all runs have; titles."""
 
     per: str
@@ -124,7 +124,7 @@ class Work(Part):
     title: list[str]
 
 
-class Scraped(Part):
+class ScrapedEntry(Part):
     """Metrics of scraped endpoints that match a pattern with `*` and `?`, each a row."""
 
     metrics: str
@@ -137,8 +137,8 @@ class File(Part):
 
     names: dict[str, str] = {}
     notes: dict[str, str] = {}
-    rows: list[Row] = Field([], alias="row")
-    scraped: list[Scraped] = []
-    groups: list[Group] = Field([], alias="group")
-    costs: list[Row] = Field([], alias="cost")
-    works: list[Work] = Field([], alias="work")
+    rows: list[RowEntry] = Field([], alias="row")
+    scraped: list[ScrapedEntry] = []
+    groups: list[GroupEntry] = Field([], alias="group")
+    costs: list[RowEntry] = Field([], alias="cost")
+    works: list[WorkEntry] = Field([], alias="work")

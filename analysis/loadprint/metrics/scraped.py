@@ -13,7 +13,7 @@ import numpy as np
 
 from loadprint.catalogue.formula import Figure, Formula, Name
 from loadprint.catalogue.metric import Metric
-from loadprint.catalogue.model import Scraped
+from loadprint.catalogue.model import ScrapedEntry
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources import Source
 from loadprint.reading.queries import among, by_entity
@@ -26,7 +26,7 @@ ENDINGS = ("_total", "_count", "_sum", "_bucket")  # of counters, and of the ser
 SEPARATOR = " of "
 
 
-def scraped(source: Source, wanted: Sequence[Scraped]) -> None:
+def scraped(source: Source, wanted: Sequence[ScrapedEntry]) -> None:
     """Add `scrape.<endpoint>.<series>` per second, or the mean of a gauge, each with a row."""
     path = source.run.table(source.window.role, TABLE)
     if not wanted or path is None or TABLE not in source.window.middle_ns:
@@ -59,7 +59,9 @@ def _is_counter(series: str, types: dict[str, str]) -> bool:
     return name.endswith(ENDINGS) if declared is None else declared in COUNTERS
 
 
-def _add(source: Source, label: str, wanted: Scraped, series: dict[str, Floats], *, is_counter: bool) -> None:
+def _add(
+    source: Source, label: str, wanted: ScrapedEntry, series: dict[str, Floats], *, is_counter: bool
+) -> None:
     name = Name(f"{TABLE}.{label}")
     formula = Formula(name if is_counter else Figure("mean", name))
     ticks, values = series["tick"], series["value"]
