@@ -24,6 +24,7 @@ OF_TYPES = "SELECT metric, max(text) AS text FROM t WHERE starts_with(metric, '#
 COUNTERS = {"counter", "histogram", "summary"}
 ENDINGS = ("_total", "_count", "_sum", "_bucket")  # of counters, and of the series of the other types
 SEPARATOR = " of "
+LONGEST = 48  # characters of a label
 
 
 def scraped(source: Source, wanted: Sequence[ScrapedEntry]) -> None:
@@ -74,4 +75,5 @@ def _add(
     elif not is_counter and np.isfinite(values).any():
         source.out.put(formula.names[0], float(np.nanmean(values)))
     shown = wanted.show if wanted.show is not None else "/s" if is_counter else ""
-    source.out.scraped[label] = Metric(f"scrape_{label}", label, shown, formula, wanted.better)
+    shortened = label if len(label) <= LONGEST else f"{label[:20]}…{label[21 - LONGEST :]}"
+    source.out.scraped[label] = Metric(f"scrape_{label}", shortened, shown, formula, wanted.better)
