@@ -106,7 +106,7 @@ class Columns:
             number = self.number(name)
             return number and number * (1e-3 if "_ms" in name else 1)
         if table == "load":
-            place: str | None = re.sub(r"errors\.\"(.+)\"\.count", r"errors_by_code.\1", rest)
+            place: str | None = re.sub(r"errors\.(.+)\.count", r"errors_by_code.\1", rest)
             if place == "time_wait":
                 place = "details.sockets.after.tcp_time_wait"
             number = self.number(f"load.{place}")
@@ -140,7 +140,7 @@ class Columns:
 
     def unit(self, name: str) -> float:
         """The declared unit of a column in base units."""
-        table, *parts = (part.strip('"') for part in re.findall(r'"[^"]*"|[^."]+', name))
+        table, *parts = name.split(".")
         places = ((SOURCES.get(table, table), column) for column in (parts[-1], ".".join(parts)))
         unit = next((DECLARED[place] for place in places if place in DECLARED), "1")
         if unit == "tick":
@@ -216,7 +216,7 @@ class Columns:
 
     def _entities(self, name: str) -> dict[Any, tuple[Rows, str]]:
         """The rows of each entity that a name means, and their column."""
-        table, *parts = (part.strip('"') for part in re.findall(r'"[^"]*"|[^."]+', name))
+        table, *parts = name.split(".")
         middle, column = parts[:-1], parts[-1]
         source = SOURCES.get(table, table)
         if not self._has(source):

@@ -91,7 +91,7 @@ class Printed:
     def _text(self, tree: ast.expr) -> str:
         text = ast.unparse(tree).replace(".ANY.", ".*.")
         for name, quoted in self.quoted.items():
-            text = text.replace(name, f'"{quoted}"')
+            text = text.replace(name, quoted)
         return text
 
     def _name(self, tree: ast.expr, *, of_readings: bool) -> Any:

@@ -23,6 +23,7 @@ from recordings import (
     REALTIME,
     SECOND,
     Host,
+    Rows,
     change_column,
     change_json,
     change_lines,
@@ -321,3 +322,37 @@ def test_missing_ebpf_is_one_line_of_the_header(tmp_path: Path) -> None:
 
     assert f"no eBPF run: {reason}; other: " in text
     assert "no eBPF" not in ask("compare", other, make_run(tmp_path / "third"), "--verbose").out
+
+
+def sockets(ticks: list[int], role: str, waiting: int) -> Rows:
+    return [
+        {
+            "tick": t,
+            "role": role,
+            "namespace": space,
+            "tcp_tw": (waiting + t) * (space == "1"),
+            "active_opens": 5 * t,
+        }
+        for t in ticks
+        for space in ("1", "2")
+    ]
+
+
+def test_the_sockets_of_both_hosts_are_read_over_their_own_ticks(tmp_path: Path) -> None:
+    """The load's host reads them at every second tick; a role has two network namespaces."""
+    columns = {"tcp_tw": {"unit": "1", "kind": "gauge"}, "active_opens": {"unit": "1", "kind": "counter"}}
+    described = {"shape": "table", "entity": ["role", "namespace"], "columns": columns}
+    host = Host(more=lambda ticks: {"sockets": (sockets(list(ticks), "server", 100), described)})
+    run = split(tmp_path / "run", host)
+    place = run / "load" / "ticks.parquet"
+    table = pq.read_table(place)
+    rows = table.to_pylist()
+    read = [row | {"probe": "sockets"} for row in rows if row["probe"] == "cpu" and row["tick"] % 2 == 0]
+    write_table(place, rows + read, json.loads(table.schema.metadata[b"loadprint"]))
+    of_load = sockets([row["tick"] for row in read], "load", 1000)
+    write_table(run / "load" / "sockets.parquet", of_load, described | {"role": "load", "probe": "sockets"})
+    write_manifest(run)
+    found = measured(run).quantities
+    assert found.values["sockets.server.time_wait"].rate == 100 + 21
+    assert found.values["sockets.load.time_wait"].rate == 1000 + 20
+    assert found.values["sockets.load.active_opens"].rate == pytest.approx(2 * 5)

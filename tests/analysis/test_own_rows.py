@@ -15,6 +15,7 @@ from recordings import Host, Rows, Tables, change_rows, make_run, metrics
 MINE = """
 [names]
 "own.bytes" = "nic.veth0.rx_bytes + nic.veth0.tx_bytes"
+"load.events" = "load.events + 1000"
 
 [[row]]
 key = "major_faults"
@@ -36,6 +37,20 @@ each = { own = "own.bytes", absent = "vmstat.absent | 0" }
 label = "{each}, per statement"
 formula = "({name}) / load.queries"
 show = "B"
+
+[[row]]
+key = "{each}"
+each = { no_divisor = "1 / (vmstat.pgmajfault - vmstat.pgmajfault)", gauge = "memory.MemFree" }
+label = "{each}"
+formula = "{name}"
+chart = ["memory", "{each}"]
+
+[[row]]
+key = "{each}"
+each = { positive = "max(vmstat.pgmajfault - 5, 0)", negative = "-vmstat.pgmajfault" }
+label = "{each}"
+formula = "{name}"
+chart = ["memory", "{each}"]
 
 [[scraped]]
 metrics = "app_*"
@@ -77,12 +92,15 @@ def test_own_rows_are_in_the_table_the_page_and_the_table_of_one_run(run: Path) 
     values = {key: cell[0]["value"] for (group, key), cell in cells.items() if group in ("own", "scraped")}
     nic = quantities(run).values
     bytes_ = nic["nic.veth0.rx_bytes"].rate + nic["nic.veth0.tx_bytes"].rate
+    assert [values.pop(key) for key in ("no_divisor", "gauge")] == [None, None]
     assert values == pytest.approx(
         {
             "major_faults": 4.0,
             "free_mean": 2560 * 1024.0,
             "own_per_statement": bytes_ / nic["load.queries"].rate,
             "absent_per_statement": 0.0,
+            "positive": 0.0,
+            "negative": -4.0,
             'scrape_app_calls{path="/"} of app': 3.0,
             "scrape_app_depth of app": 8.0,
         },
@@ -94,6 +112,33 @@ def test_own_rows_are_in_the_table_the_page_and_the_table_of_one_run(run: Path) 
     assert "Major faults" in page.read_text(encoding="utf-8")
     without = ask("compare", run, run, "--all", "--format", "json").cells
     assert not {group for group, _ in without} & {"own", "scraped"}
+
+
+def test_an_alternative_is_for_what_is_not_recorded_and_not_for_what_fell(tmp_path: Path) -> None:
+    """Rows_read of MariaDB does not stand in for an Innodb_rows_read that fell by half."""
+
+    def server(ticks: range) -> Tables:
+        return {
+            "mysql": metrics(
+                ticks, {"Innodb_rows_read": lambda t: 900_000 * t if t < 9 else 450_000 * t, "Rows_read": 7}
+            )
+        }
+
+    found = quantities(make_run(tmp_path / "run", Host(seconds=20, more=server)))
+    assert found.get("mysql.rows_read") is None
+    assert "it fell from 7,200,000 to 4,050,000" in found.why("mysql.rows_read")
+
+
+def test_what_is_subtracted_does_not_limit_the_resolution(tmp_path: Path) -> None:
+    """Of 300 questions a second, the recorder's one or two of the whole window are."""
+
+    def probe(ticks: range) -> Tables:
+        return {"mysql": metrics(ticks, {"loadprint.queries": lambda tick: int(tick > 9)})}
+
+    run = make_run(tmp_path / "run", Host(seconds=20, more=probe, grown={"Questions": 300 * 21 + 1}))
+    cells = ask("compare", run, run, "--all", "--format", "json").cells
+    assert cells["mysql", "questions"][0]["value"] == pytest.approx(300, rel=0.01)
+    assert cells["mysql", "questions"][0]["notes"] == []
 
 
 ROW = '[[row]]\nkey = "a"\nlabel = "a"\n'
@@ -118,6 +163,19 @@ ROW = '[[row]]\nkey = "a"\nlabel = "a"\n'
             "another row has the key statements",
         ),
         ('[names]\na = "b +"', "`b +` is not a formula"),
+        (f'{ROW}formula = "mean(3)"', "`mean(3)` is not a figure over columns of one table"),
+        (f'{ROW}formula = "mean(memory.Dirty + vmstat.x)"', "is not a figure over columns of one table"),
+        (f'{ROW}formula = "max(mean(memory.Dirty))"', "is not a figure over columns of one table"),
+        (f'{ROW}formula = "p99(memory.Dirty)"', "is not a quantile of a histogram"),
+        (f'{ROW}formula = "5"', "`5` has no name"),
+        (f'{ROW}formula = "{"9" * 400} * load.events"', "is not a formula"),
+        (f'{ROW}formula = "load.events{" + a.b" * 400}"', "has too many operations"),
+        (f'{ROW}formula = "load.events"\nchart = ["x", "y"]', "row.0.chart.0: no such section; use one of "),
+        (f'{ROW}formula = "load.events"\nrounding = 1.0', "row.0.rounding: "),
+        (f'{ROW}formula = "load.events"\nfew = true', "row.0.few: unknown key"),
+        ('[[group]]\nkey = "a"\nrow = []', "group: unknown key"),
+        (f"a = {'[' * 4000}", "not TOML: "),
+        (f"a = {'9' * 5000}", "not TOML: "),
     ],
 )
 def test_a_file_that_is_none_is_refused_in_one_line(run: Path, text: str, reason: str) -> None:

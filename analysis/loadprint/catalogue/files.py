@@ -8,15 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ValidationError
 
 from loadprint.catalogue.formula import Figure, Formula
 from loadprint.catalogue.metric import Metric
-from loadprint.catalogue.model import File, RowEntry, ScrapedEntry
+from loadprint.catalogue.model import CostRow, File, OwnFile, ScrapedEntry
 from loadprint.errors import InputError
 from loadprint.reading.bounds import DOCUMENT, read_text
 
+AnyFile = TypeVar("AnyFile", File, OwnFile)
 OWN = "own"
 FIX = "correct it; docs/rows.md describes the form"
 
@@ -38,9 +40,9 @@ class Work:
 
 @dataclass(frozen=True)
 class Cost:
-    """A row of costs and the units of work that it is divided by; `few`: shown for all of them."""
+    """A row of costs, before it is divided by a unit of work, and its entry."""
 
-    row: RowEntry
+    row: CostRow
     metric: Metric
 
 
@@ -93,7 +95,7 @@ class Catalogue:
 @cache
 def catalogue() -> Catalogue:
     """The rows that come with Loadprint."""
-    files = [_parsed(path) for path in sorted(Path(__file__).parent.glob("*.toml"))]
+    files = [_parsed(path, File) for path in sorted(Path(__file__).parent.glob("*.toml"))]
     notes = {key: text for file in files for key, text in file.notes.items()}
     names: dict[str, Formula] = {}
     for file in files:
@@ -122,7 +124,7 @@ def with_rows(path: Path | None) -> Catalogue:
     """The catalogue, with a user's own rows if there is a file of them. Raises InputError."""
     if path is None:
         return catalogue()
-    names, file = dict(catalogue().names), _parsed(path)
+    names, file = dict(catalogue().names), _parsed(path, OwnFile)
     try:
         for name, text in file.names.items():
             names[name] = Formula.parse(text, known=names)
@@ -136,17 +138,17 @@ def with_rows(path: Path | None) -> Catalogue:
     return replace(catalogue(), groups=groups, titles=titles, names=names, scraped=tuple(file.scraped))
 
 
-def _parsed(path: Path) -> File:
+def _parsed(path: Path, model: type[AnyFile]) -> AnyFile:
     text = read_text(path, DOCUMENT, FIX)
     try:
-        return File.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(path, f"not TOML: {error}", FIX) from None
+        return model.model_validate(tomllib.loads(text))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         what = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
         raise InputError(path, f"{where}: {what.removeprefix('Value error, ')}", FIX) from None
+    except (ValueError, RecursionError) as error:  # also an integer of too many digits
+        raise InputError(path, f"not TOML: {str(error)[:200]}", FIX) from None
 
 
 def unit_name(per: str) -> str:

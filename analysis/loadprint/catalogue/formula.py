@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
-FIGURES = frozenset({"mean", "max", "min", "p50", "p90", "p99", "p999"})
+QUANTILES = frozenset({"p50", "p90", "p99", "p999"})
+FIGURES = QUANTILES | {"mean", "max", "min"}
+LONGEST, MOST = 4000, 300  # characters of a formula, operations with those of the names in it
 SIGNS: dict[type[ast.operator], str] = {
     ast.Add: "+",
     ast.Sub: "−",
@@ -60,7 +62,7 @@ class Operation:
 
 
 Node = Constant | Name | Figure | Operation
-Get = Callable[[str], Any]  # value of a name; None if it was not recorded
+Get = Callable[[str], Any]  # value of a name; None if it is not known
 
 
 @dataclass(frozen=True)
@@ -76,10 +78,16 @@ class Formula:
         A name in quotes may have any character. Raises ValueError with the part that is not a formula.
         """
         try:
-            tree = ast.parse(text.strip(), mode="eval").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise ValueError(f"`{text}` is not a formula") from None
-        return Formula(_node(tree, source, known or {}))
+            if len(text) > LONGEST:
+                raise ValueError
+            tree = _node(ast.parse(text.strip(), mode="eval").body, source, known or {})
+        except (SyntaxError, OverflowError, RecursionError, MemoryError):
+            raise ValueError(f"`{text[:60]}` is not a formula") from None
+        if _size(tree) > MOST or not any(True for _ in _leaves(tree)):
+            raise ValueError(
+                f"`{text[:60]}` has {'too many operations' if _size(tree) > MOST else 'no name'}"
+            )
+        return Formula(tree)
 
     @cached_property
     def text(self) -> str:
@@ -93,11 +101,8 @@ class Formula:
 
     @cached_property
     def counted(self) -> tuple[str, ...]:
-        """The names above the last fraction line, whose steps limit the resolution of the value."""
-        tree = self.tree
-        while isinstance(tree, Operation) and tree.sign == "/":
-            tree = tree.left
-        return tuple(dict.fromkeys(_leaves(tree)))
+        """The names whose steps limit the resolution of the value: no divisors, nor what is subtracted."""
+        return tuple(dict.fromkeys(_counted(self.tree)))
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -112,8 +117,10 @@ class Formula:
     @property
     def divisor(self) -> str:
         """What it divides by, as it is printed; the whole formula if nothing."""
-        is_fraction = isinstance(self.tree, Operation) and self.tree.sign == "/"
-        return _text(self.tree.right) if is_fraction and isinstance(self.tree, Operation) else self.text
+        match self.tree:
+            case Operation("/", _, right):
+                return _text(right)
+        return self.text
 
     def of(self, entity: str) -> Formula:
         """The formula of one device: `{}` in names is replaced."""
@@ -126,18 +133,18 @@ class Formula:
     def value(self, get: Get) -> Any:
         """Compute it; `get` returns what + − × / can be applied to.
 
-        None if a name was not recorded. Raises ZeroDivisionError.
+        None if a name is not known. Raises ZeroDivisionError.
         """
         return _value(self.tree, get)
 
     def course(self, get: Get, readings: Get) -> Any:
         """Compute it over time, from vectors of rates: figures are of one of the `readings` each."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             return _value(self.tree, get, readings)
 
-    def recorded(self, get: Get) -> Formula:
-        """The formula without the alternatives that were not recorded, nor those after the first that was."""
-        return Formula(_recorded(self.tree, get))
+    def recorded(self, known: Callable[[str], bool]) -> Formula:
+        """The formula without alternatives that are not in a recording, nor those after the first that is."""
+        return Formula(_recorded(self.tree, known))
 
 
 def _node(tree: ast.expr, source: str, known: Mapping[str, Formula]) -> Node:
@@ -150,10 +157,12 @@ def _node(tree: ast.expr, source: str, known: Mapping[str, Formula]) -> Node:
             found = Name(name)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in SIGNS:
             found = Operation(SIGNS[type(op)], parsed(left), parsed(right))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            found = Operation("−", Constant(0.0), parsed(operand))
         case ast.Call(func=ast.Name(id="max"), args=[first, second], keywords=[]):
             found = Operation("max", parsed(first), parsed(second))
         case ast.Call(func=ast.Name(id=word), args=[of], keywords=[]) if word in FIGURES:
-            found = Figure(word, parsed(of))
+            found = _figure(word, parsed(of))
         case ast.Name() | ast.Attribute():
             name = _dotted(tree)
             name = name if "." in name or not source else f"{source}.{name}"
@@ -161,6 +170,28 @@ def _node(tree: ast.expr, source: str, known: Mapping[str, Formula]) -> Node:
     if found is None:
         raise ValueError(f"`{ast.unparse(tree)}` is not allowed in a formula")
     return found
+
+
+def _figure(word: str, of: Node) -> Figure:
+    """A figure: of the readings of one table, or of the buckets of one histogram. Raises ValueError."""
+    figure = Figure(word, of)
+    names = list(_leaves(of, of_figures=False))
+    if any(True for _ in _figures(of)) or len({name.partition(".")[0] for name in names}) != 1:
+        raise ValueError(f"`{_text(figure)}` is not a figure over columns of one table")
+    if word in QUANTILES and not (isinstance(of, Name) and of.name.endswith(".buckets")):
+        raise ValueError(f"`{_text(figure)}` is not a quantile of a histogram")
+    return figure
+
+
+def _size(tree: Node) -> int:
+    """Operations of a tree, MOST or a little more if there are more."""
+    match tree:
+        case Operation(_, left, right):
+            size = 1 + _size(left)
+            return size if size > MOST else size + _size(right)
+        case Figure(_, of):
+            return 1 + _size(of)
+    return 0
 
 
 def _dotted(tree: ast.expr) -> str:
@@ -176,9 +207,9 @@ def _text(tree: Node, strength: int = -1) -> str:
     """The text, in parentheses where the operation around it is stronger."""
     match tree:
         case Constant(value):
-            return f"{value:g}"
+            return f"{value:.15g}"
         case Name(name):
-            return ".".join(part if PLAIN.fullmatch(part) else f'"{part}"' for part in name.split("."))
+            return name if all(map(PLAIN.fullmatch, name.split("."))) else f'"{name}"'
         case Figure(word, of):
             return f"{word}({_text(of)})"
         case Operation("max", left, right):
@@ -220,21 +251,33 @@ def _renamed(tree: Node, entity: str) -> Node:
     return tree
 
 
-def _recorded(tree: Node, get: Get) -> Node:
+def _counted(tree: Node) -> Iterator[str]:
+    match tree:
+        case Operation("/" | "−", left, _) if left != Constant(0.0):
+            yield from _counted(left)
+        case Operation(_, left, right):
+            yield from _counted(left)
+            yield from _counted(right)
+        case _:
+            yield from _leaves(tree)
+
+
+def _recorded(tree: Node, known: Callable[[str], bool]) -> Node:
     if not isinstance(tree, Operation):
         return tree
-    left, right = _recorded(tree.left, get), _recorded(tree.right, get)
-    if tree.sign != "|":
-        return Operation(tree.sign, left, right)
-    if all(get(name) is not None for name in _leaves(left)):
+    left = _recorded(tree.left, known)
+    if tree.sign == "|" and all(map(known, _leaves(left))):
         return left
-    return right if all(get(name) is not None for name in _leaves(right)) else Operation("|", left, right)
+    right = _recorded(tree.right, known)
+    if tree.sign == "|" and all(map(known, _leaves(right))):
+        return right
+    return Operation(tree.sign, left, right)
 
 
 def _value(tree: Node, get: Get, readings: Get | None = None) -> Any:
     match tree:
         case Constant(value):
-            return value
+            return np.float64(value) if readings else value
         case Name(name):
             return get(name)
         case Figure(_, of):
@@ -254,7 +297,7 @@ APPLY: dict[str, Callable[[Any, Any], Any]] = {
     "−": lambda left, right: left - right,
     "×": lambda left, right: left * right,
     "/": lambda left, right: left / right,
-    "max": lambda left, right: max(left, right) if np.isscalar(right) else np.maximum(left, right),
+    "max": np.maximum,
 }
 
 

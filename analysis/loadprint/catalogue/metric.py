@@ -12,6 +12,18 @@ Better = Literal["higher", "lower", "neither"]
 # never: they are only charts
 View = Literal["always", "measured", "nonzero", "all", "usual", "chart"]
 
+# of charts over time, in the order of the page
+SECTIONS: dict[str, str] = {
+    "throughput": "Throughput and latency",
+    "cpu": "CPU",
+    "disk": "Disk",
+    "network": "Network",
+    "kernel": "Switches and interrupts",
+    "waiting": "Off-CPU and run queue, by eBPF",
+    "memory": "Memory",
+    "pressure": "Pressure stalls",
+    "mysql": "Inside MySQL",
+}
 # shown unit: base unit, and printed value ÷ base value; a kB is 1024 B, as in the kernel, sar and iostat
 UNITS = {
     "": ("1", 1.0),

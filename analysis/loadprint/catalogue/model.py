@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from loadprint.catalogue.formula import Formula
-from loadprint.catalogue.metric import UNITS, Better, Metric, View
+from loadprint.catalogue.metric import SECTIONS, UNITS, Better, Metric, View
 
 QUANTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9"}
 BUCKET = 0.0625  # largest distance of a value to the middle of its bucket
 
 
-def _known(unit: str) -> str:
-    if unit not in UNITS:
-        raise ValueError(f"no such unit; use one of {', '.join(filter(None, UNITS))}")
-    return unit
+def _one_of(given: str, known: Iterable[str], what: str) -> str:
+    if given not in known:
+        raise ValueError(f"no such {what}; use one of {', '.join(filter(None, known))}")
+    return given
 
 
-Shown = Annotated[str, AfterValidator(_known)]
+Shown = Annotated[str, AfterValidator(lambda given: _one_of(given, UNITS, "unit"))]
+Section = Annotated[str, AfterValidator(lambda given: _one_of(given, SECTIONS, "section"))]
 ByEach = str | dict[str, str]  # for all rows of an entry, or for some of its words
 
 
@@ -30,14 +31,12 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class RowEntry(Part):
+class OwnRow(Part):
     """One row, or one for each word of `each`, and one for each quantile of a histogram with `quantiles`.
 
     `{}` stands for a device, CPU set, role or type; `{each}` and `{name}` for a word of `each` and its text,
     `{Name}` with a capital; `{figure}` and `{quantile}` for the function of a quantile and its text. Only p99
     of the words in `quantiles` is in every view.
-    Costs: `few` rows are in the usual view also between different operations; `not_per` and `only_per` name a
-    unit of work.
     """
 
     key: str
@@ -51,15 +50,12 @@ class RowEntry(Part):
     footnote: ByEach = ""
     between_flavours: ByEach = ""
     view: View | dict[str, View] = "always"
-    rounding: float | None = None
+    rounding: float | None = Field(None, ge=0, lt=1)
     computed: ByEach = ""
-    chart: tuple[str, str] | None = None
+    chart: tuple[Section, str] | None = None
     optional: bool = False
     each: dict[str, str] = {}
     quantiles: list[str] | None = None
-    few: bool = False
-    not_per: str = ""
-    only_per: str = ""
 
     def metrics(self, notes: dict[str, str], known: dict[str, Formula]) -> Iterator[Metric]:
         """Its rows. Raises ValueError if a formula is none."""
@@ -108,12 +104,23 @@ class RowEntry(Part):
         )
 
 
+class CostRow(OwnRow):
+    """A row of costs: `few` are in the usual view also between different operations.
+
+    `not_per` and `only_per` name a unit of work.
+    """
+
+    few: bool = False
+    not_per: str = ""
+    only_per: str = ""
+
+
 class GroupEntry(Part):
     """Rows under one heading."""
 
     key: str
     title: str = ""
-    rows: list[RowEntry] = Field(alias="row")
+    rows: list[OwnRow] = Field(alias="row")
 
 
 class WorkEntry(Part):
@@ -132,13 +139,20 @@ class ScrapedEntry(Part):
     better: Better = "neither"
 
 
-class File(Part):
-    """One file: `names` stand for formulas, `notes` for footnotes."""
+class OwnFile(Part):
+    """A user's file: `names` stand for formulas, `notes` for footnotes."""
 
     names: dict[str, str] = {}
     notes: dict[str, str] = {}
-    rows: list[RowEntry] = Field([], alias="row")
+    rows: list[OwnRow] = Field([], alias="row")
     scraped: list[ScrapedEntry] = []
+
+
+class File(Part):
+    """A file of the catalogue, whose names and notes are those of all files."""
+
+    names: dict[str, str] = {}
+    notes: dict[str, str] = {}
     groups: list[GroupEntry] = Field([], alias="group")
-    costs: list[RowEntry] = Field([], alias="cost")
+    costs: list[CostRow] = Field([], alias="cost")
     works: list[WorkEntry] = Field([], alias="work")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -170,17 +171,17 @@ def _of_server(run: Run, known: Catalogue, out: Quantities, *, of_whole: bool) -
     if of_whole and seconds:
         names = {name for name in known.columns["mysql"] if f"mysql.{name}" in known.counted}
         without_probe(run, names, seconds.rate, out)
-    _named(known, out)
+    _named(out)
 
 
-def _named(known: Catalogue, out: Quantities) -> None:
+def _named(out: Quantities) -> None:
     """Add the named formulas of the catalogue, and their courses."""
-    for name, formula in known.names.items():
-        value = formula.value(lambda each: quantity.rate if (quantity := out.get(each)) else None)
-        if value is not None:
-            out.put(name, float(value))
-        else:
-            out.mark_missing(name, out.why_not(formula))
+    for name, formula in catalogue().names.items():
+        resolved = out.resolved(formula)
+        with contextlib.suppress(ZeroDivisionError):
+            if (value := out.value(resolved)) is not None:
+                out.put(name, value)
+        out.mark_missing(name, out.why_not(formula) or f"nothing to divide by: {resolved.divisor} is 0")
         if course := out.course(formula):
             out.add_series(name, course)
 
@@ -191,7 +192,7 @@ def _load_host(source: Source, known: Catalogue, cpus: tuple[int, ...] | None) -
     sources.process(source)
     threads(source)
     recorded(source, known, OF_LOAD)
-    _named(known, source.out)
+    _named(source.out)
 
 
 def _load_side(run: Run, out: Quantities, cpus: tuple[int, ...] | None, source: Source | None) -> None:

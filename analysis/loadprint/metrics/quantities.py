@@ -56,6 +56,7 @@ class Quantities:
     series: dict[str, Series] = field(default_factory=dict)
     readings: dict[str, Series] = field(default_factory=dict)
     scraped: dict[str, Metric] = field(default_factory=dict)  # rows that patterns of the user select
+    lost: set[str] = field(default_factory=set)  # counters that are recorded, and not known
     falls: int = 0  # of counters, apart from steps back, and changes of a set of CPUs
     unknown: str = ""  # reason why a counter that fell is not known: no sum has it as a part
 
@@ -94,25 +95,34 @@ class Quantities:
             return next((zero for prefix, zero in self.absent.items() if name.startswith(prefix)), None)
         return quantity
 
+    def resolved(self, formula: Formula) -> Formula:
+        """A formula without alternatives: those that are in the recording, even if they are not known."""
+        return formula.recorded(lambda name: name in self.lost or self.get(name) is not None)
+
+    def value(self, formula: Formula) -> float | None:
+        """Value of a formula without alternatives; None if a name is not known. Raises ZeroDivisionError."""
+        found = formula.value(lambda name: quantity.rate if (quantity := self.get(name)) else None)
+        return None if found is None else float(found)
+
     def course(self, formula: Formula) -> Series | None:
         """A formula over time; None without its series, or if they were not read at the same times."""
         used: list[Series] = []
 
-        def read(name: str, of: Mapping[str, Series]) -> Floats | float | None:
+        def read(name: str, of: Mapping[str, Series]) -> Floats | np.float64 | None:
             if name.endswith(CONSTANT) or name.startswith("variables."):
-                return constant.rate if (constant := self.values.get(name)) else None
+                return np.float64(constant.rate) if (constant := self.values.get(name)) else None
             if name not in of:
                 return None
             used.append(of[name])
-            return of[name].values if len(of[name].values) == len(used[0].values) else used[0].values * np.nan
+            is_alike = len(of[name].values) == len(used[0].values)
+            return of[name].values if is_alike else np.full(len(used[0].values), np.nan)
 
-        values = formula.course(lambda name: read(name, self.series), lambda name: read(name, self.readings))
-        if values is None or not used:
+        values = self.resolved(formula).course(
+            lambda name: read(name, self.series), lambda name: read(name, self.readings)
+        )
+        if values is None or not used or len({len(each.values) for each in used}) > 1:
             return None
-        together = all(len(each.values) == len(used[0].values) for each in used)
-        if not together or any(
-            np.abs(each.seconds - used[0].seconds).max(initial=0.0) > NEAR for each in used
-        ):
+        if max(np.abs(each.seconds - used[0].seconds).max(initial=0.0) for each in used) > NEAR:
             return None
         return replace(used[0], values=np.where(np.isfinite(values), values, np.nan))
 
@@ -120,11 +130,11 @@ class Quantities:
         """Reason why a name, or one in a figure, is missing: that of the longest prefix."""
         inner = name.rpartition("(")[2].replace('"', "")
         prefixes = sorted((p for p in self.missing if name.startswith(p) or inner.startswith(p)), key=len)
-        return self.missing[prefixes[-1]] if prefixes else f"{name} is not in the recording"
+        return self.missing[prefixes[-1]] if prefixes else f"{name} is not a recorded quantity"
 
     def why_not(self, formula: Formula) -> str:
         """Reason why a formula has no value; empty if nothing is missing."""
-        names = formula.recorded(self.get).names
+        names = self.resolved(formula).names
         return next((self.why(name) for name in names if self.get(name) is None), "")
 
     def entities(self, source: str) -> list[str]:
@@ -171,6 +181,7 @@ class Quantities:
                 reason = f"it fell from {before:,.0f} to {after:,.0f} between two readings"
                 self.warnings.append(f"{name} is not known: {reason}")
                 self.falls, self.unknown = self.falls + 1, self.unknown or reason
+                self.lost.add(name)
                 return reason
         return NOT_KNOWN
 

@@ -6,7 +6,7 @@ such as `mean(memory.Dirty)`. Units and kinds are those in the table's footer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,11 +16,12 @@ from loadprint.catalogue.formula import Figure, Formula
 from loadprint.metrics.sources import Source
 from loadprint.reading.column_types import is_entity
 from loadprint.reading.columns import stable_name
-from loadprint.reading.queries import Columns, by_entity, doubles, identifier, listed, metrics
-from loadprint.reading.time_series import Floats
+from loadprint.reading.queries import Columns, by_entity, doubles, identifier, listed, metrics, sums
+from loadprint.reading.time_series import Floats, Series
 
 DEVICES = frozenset({"disk", "nic"})
-OF_RUN = frozenset({"namespace"})  # an entity with another name in each run: one for each role
+OF_RUN = frozenset({"namespace"})  # of an entity, with another name in each run: they are added up
+GAUGE = "it is a gauge: use mean(), max() or min() of it"
 ALWAYS_WHOLE = frozenset({"mysql"})  # the warm-up and checkpoint spikes are judged over time
 FIGURES: dict[str, Callable[[Floats], float]] = {"mean": np.nanmean, "max": np.nanmax, "min": np.nanmin}
 
@@ -32,11 +33,13 @@ def recorded(source: Source, rows: Catalogue, tables: frozenset[str]) -> None:
         if source.run.table(source.window.role, table) is None or table not in source.window.middle_ns:
             source.out.mark_missing(table, source.window.why_missing(table))
             continue
+        read: dict[str, Series] = {}
         for entity, columns in _entities(of_table, table, rows.columns[table]):
-            _counters(of_table, rows, table, entity, columns)
+            _counters(of_table, rows, table, entity, columns, read)
         for figure in rows.figures:
-            if Formula(figure.of).columns[0].startswith(f"{table}."):
-                _figure(source, table, figure)
+            if not read.keys().isdisjoint(Formula(figure.of).columns):
+                _figure(source, table, figure, read)
+        source.out.readings |= read
 
 
 def _entities(source: Source, table: str, wanted: frozenset[str]) -> Iterator[tuple[str, Columns]]:
@@ -44,45 +47,53 @@ def _entities(source: Source, table: str, wanted: frozenset[str]) -> Iterator[tu
     path = source.run.table(source.window.role, table)
     assert path is not None
     described, stored = source.store.metadata(path), source.store.columns(path)
-    if described.get("shape") == "metrics":
+    if {"metric", "value"} <= set(stored):
         rows = source.rows(table, metrics(sorted(wanted)), whole=True)
         for metric, of_metric in by_entity(rows, "metric") if rows else ():
             yield table, {"tick": of_metric["tick"], metric: of_metric["value"]}
         return
     entity = described.get("entity") or [name for name in stored if is_entity(table, name)]
-    entity = [name for name in entity if name not in OF_RUN]
+    key = " || '.' || ".join(identifier(name) for name in entity if name and name not in OF_RUN)
     columns = sorted({name.rpartition(".")[2] for name in wanted} & set(stored))
-    key = " || '.' || ".join(map(identifier, entity))
-    rows = source.rows(table, f"SELECT tick, {key} AS entity, {listed(doubles(columns))} FROM t", whole=True)
+    if not columns or not key:
+        return
+    values = listed(doubles(columns))
+    query = f"SELECT tick, {key} AS entity, {values} FROM t"
+    if not OF_RUN.isdisjoint(entity):
+        query = f"SELECT tick, {key} AS entity, {listed(sums(columns))} FROM t GROUP BY ALL"
+    rows = source.rows(table, query, whole=True)
     for name, of_entity in by_entity(rows, "entity") if rows else ():
         del of_entity["entity"]
         yield f"{table}.{stable_name(name) if table == 'nic' else name}", of_entity
 
 
-def _counters(source: Source, rows: Catalogue, table: str, entity: str, columns: Columns) -> None:
-    """Add the increases of counters, and the readings of all columns."""
+def _counters(  # noqa: PLR0913, PLR0917
+    source: Source, rows: Catalogue, table: str, entity: str, columns: Columns, read: dict[str, Series]
+) -> None:
+    """Add the increases of counters, and the readings that figures need to `read`."""
     ticks = columns.pop("tick")
     # a host has a dozen idle devices
     busy = table not in DEVICES or any(
-        np.nanmin(read, initial=np.inf) < np.nanmax(read, initial=0) for read in columns.values()
+        np.nanmin(each, initial=np.inf) < np.nanmax(each, initial=0) for each in columns.values()
     )
     for column, values in columns.items():
         described, name = source.described(table, column), f"{entity}.{column}"
         if name in rows.read:
-            source.out.readings[name] = source.window.grids[table].gauge(
-                ticks, values * source.unit(table, column)
-            )
-        if described.get("kind") != "gauge":
+            read[name] = source.window.grids[table].gauge(ticks, values * source.unit(table, column))
+        is_gauge = described.get("kind") == "gauge"
+        if is_gauge:
+            source.out.mark_missing(name, GAUGE)
+        elif name not in rows.read or name in rows.counted:
             of_one = source if busy else replace(source, charted=False)
             of_one.counter(f"{table}.{column}", name, {"tick": ticks, column: values}, column)
 
 
-def _figure(source: Source, table: str, figure: Figure) -> None:
+def _figure(source: Source, table: str, figure: Figure, read: Mapping[str, Series]) -> None:
     """Add a figure over the readings in the window."""
     grid, (first, last) = source.window.grids[table], source.window.ends(table)
     inside = (grid.ticks >= first) & (grid.ticks <= last)
-    formula, readings = Formula(figure.of), source.out.readings
-    known = {name: readings[name].values[inside] for name in formula.columns if name in readings}
-    values = formula.value(known.get)
-    if values is not None and not np.isnan(values).all():
+    known = {name: series.values[inside] for name, series in read.items()}
+    values = Formula(figure.of).course(known.get, known.get)
+    if values is not None and np.isfinite(values).any():
+        values = np.where(np.isfinite(values), values, np.nan)
         source.out.put(Formula(figure).text, float(FIGURES[figure.word](values)))

@@ -70,6 +70,7 @@ def _add(
         parts = Quantities()  # its resolution is not known
         parts.counter(formula.names[0], values, source.seconds(TABLE, ticks), 1.0)
         source.out.add_events(parts)
+        source.out.missing |= parts.missing
         for name_of, risen in parts.values.items():
             source.out.put(name_of, risen.rate)
     elif not is_counter and np.isfinite(values).any():

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from loadprint.catalogue.formula import figure
 from loadprint.metrics.quantities import NOT_KNOWN, Quantities
 from loadprint.reading.columns import (
     CPU_FIELDS,
@@ -257,7 +258,7 @@ def process(source: Source) -> None:
             source.out.total(f"process.{role}.cpu", both)
         if not np.isnan(series["rss"]).all():
             unit = source.unit("process", "rss")
-            source.out.put(f"max(process.{role}.rss)", float(np.nanmax(series["rss"])) * unit)
+            source.out.put(figure("max", f"process.{role}.rss"), float(np.nanmax(series["rss"])) * unit)
 
 
 def _process_series(source: Source, units: Mapping[str, float]) -> None:

@@ -36,8 +36,10 @@ def status(run: Run, names: Collection[str], seconds: float, out: Quantities) ->
 def without_probe(run: Run, names: Collection[str], seconds: float, out: Quantities) -> None:
     """Add `mysql.<name>` from SHOW GLOBAL STATUS where the MySQL probe did not record it."""
     begin, end = _ends(run)
-    for name in names if begin is not None and end is not None else ():
-        grown = _grown(begin or {}, end or {}, name)
+    if begin is None or end is None:
+        return
+    for name in names:
+        grown = _grown(begin, end, name)
         if f"mysql.{name}" not in out.values and grown is not None and grown >= 0:
             unit = FACTORS.get(unit_of("mysql", name) or "1", 1.0)
             out.put(f"mysql.{name}", grown * unit / seconds, float(grown), cut=unit < 1)

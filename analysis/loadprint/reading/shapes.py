@@ -142,6 +142,8 @@ TABLE: Shape = {
     "format_version": NUMBER,
     "probe": TEXT,
     "role": TEXT,
+    "shape": TEXT,
+    "entity": ListOf(TEXT),
     "boot_id": TEXT,
     "interval_ns": NATURAL,
     "ticks": NATURAL,

@@ -41,7 +41,7 @@ def _has(cost: Cost, work: Work, scope: CostScope) -> bool:
     if not cost.row.optional or scope.available is None:
         return True
     present = scope.available
-    return present.issuperset(cost.metric.formula.recorded(lambda name: name in present or None).names)
+    return present.issuperset(cost.metric.formula.recorded(present.__contains__).names)
 
 
 def _metric(cost: Cost, work: Work, scope: CostScope) -> Metric:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadprint.catalogue.files import OWN, Work, catalogue
+from loadprint.catalogue.files import OWN, Catalogue, Work, catalogue
 from loadprint.catalogue.metric import Metric, with_view
 from loadprint.metrics import devices
 from loadprint.metrics.devices import Device
@@ -51,14 +51,13 @@ def of_group(key: str) -> tuple[Metric, ...]:
 
 
 def cpu_metrics(side: str) -> tuple[Metric, ...]:
-    """Rows of one CPU set, which has a verdict if it is the server's, and of the processes of its side.
+    """Rows of one CPU set, and of the processes of its side.
 
     Of the load's set only the utilisation is in every view, of the whole host nothing.
     """
     of_set, of_processes = ([row.of(side) for row in of_group(key)] for key in ("cpu", "process"))
     if side == "server":
         return (*of_set, *of_processes)
-    of_set = [replace(row, headline=False) for row in of_set]
     if side == "load":
         return (
             of_set[0],
@@ -144,10 +143,15 @@ def _own(builder: RowBuilder) -> list[Group]:
         label: row for runs in builder.sides for run in runs for label, row in run.quantities.scraped.items()
     }
     listed = (
-        (OWN, builder.catalogue.titles.get(OWN, ""), builder.catalogue.groups.get(OWN, ())),
+        (OWN, builder.catalogue.titles.get(OWN, ""), own_rows(builder.catalogue)),
         ("scraped", "Scraped", [scraped[label] for label in sorted(scraped)]),
     )
     return [Group(key, title, builder.rows(rows), OTHER) for key, title, rows in listed if rows]
+
+
+def own_rows(known: Catalogue) -> list[Metric]:
+    """The user's own rows in tables."""
+    return [row for row in known.groups.get(OWN, ()) if row.view != "chart"]
 
 
 def _kernel_rows(sides: Sides) -> tuple[Metric, ...]:

@@ -209,16 +209,16 @@ def _cpu_set(cpus: tuple[int, ...] | None) -> str:
 
 def evaluate(metric: Metric, run: Measured) -> tuple[float | None, str]:
     """Value of a metric in one run, and a note: why it is missing, or that it is coarse."""
-    q, formula = run.quantities, metric.formula
+    q, formula = run.quantities, run.quantities.resolved(metric.formula)
     if reason := q.why_not(formula):
         return None, reason
     try:
-        value = float(formula.value(lambda name: quantity.rate if (quantity := q.get(name)) else None))
+        value = q.value(formula)
     except ZeroDivisionError:
-        return None, f"nothing to divide by: {formula.recorded(q.get).divisor} is 0"
-    if not math.isfinite(value):
+        return None, f"nothing to divide by: {formula.divisor} is 0"
+    if value is None or not math.isfinite(value):
         return None, f"not finite: {metric.text}"
-    counted = [quantity for name in formula.recorded(q.get).counted if (quantity := q.get(name))]
+    counted = [quantity for name in formula.counted if (quantity := q.get(name))]
     return value, COARSE if _coarse(counted) else ""
 
 

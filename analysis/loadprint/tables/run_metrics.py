@@ -14,7 +14,7 @@ from loadprint.catalogue.metric import Metric
 from loadprint.metrics import devices
 from loadprint.metrics.gather import Measured
 from loadprint.tables.costs import CostScope, cost_metrics
-from loadprint.tables.groups import REPLACEMENTS, cpu_metrics, of_group
+from loadprint.tables.groups import REPLACEMENTS, cpu_metrics, of_group, own_rows
 
 DISK, NIC = "data", "main"  # in the keys of rows, for any device
 COSTS = ("operation", "statement", "commit")
@@ -58,7 +58,7 @@ def of_run(measured: Measured, own: Catalogue | None = None) -> Iterator[tuple[s
         for row in rows:
             yield section, row
     wanted = own or catalogue()
-    for row in wanted.groups.get(OWN, ()):
+    for row in own_rows(wanted):
         yield wanted.titles[OWN], row
     for label in sorted(measured.quantities.scraped):
         yield "Scraped", measured.quantities.scraped[label]

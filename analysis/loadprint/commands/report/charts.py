@@ -16,17 +16,6 @@ from loadprint.metrics.quantities import Quantities
 from loadprint.rendering.report_data import Course, Line
 
 KB, MIB = 1024.0, 1048576.0  # bytes: kB as sar prints it, and as the table does
-SECTIONS: dict[str, str] = {
-    "throughput": "Throughput and latency",
-    "cpu": "CPU",
-    "disk": "Disk",
-    "network": "Network",
-    "kernel": "Switches and interrupts",
-    "waiting": "Off-CPU and run queue, by eBPF",
-    "memory": "Memory",
-    "pressure": "Pressure stalls",
-    "mysql": "Inside MySQL",
-}
 # CPU time without idle; guest is part of user
 PARTS = {
     "user": ("user", "nice"),

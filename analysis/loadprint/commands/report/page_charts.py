@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from loadprint import numbers
+from loadprint.catalogue.metric import SECTIONS
 from loadprint.commands.ab.result import TREATMENT, Result
 from loadprint.commands.report import pack
-from loadprint.commands.report.charts import SECTIONS
 from loadprint.commands.report.distributions import SOURCES
 from loadprint.commands.report.pack import Grid, encoded
 from loadprint.rendering.report_data import Course, Distribution, Floats, Line, Panel, Percentiles, Report
