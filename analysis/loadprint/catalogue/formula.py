@@ -292,12 +292,17 @@ def _value(tree: Node, get: Get, readings: Get | None = None) -> Any:
             return APPLY[sign](first, second)
 
 
+def _larger(left: Any, right: Any) -> Any:
+    is_scalar = isinstance(left, float) and isinstance(right, float)
+    return max(left, right) if is_scalar else np.maximum(left, right)
+
+
 APPLY: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda left, right: left + right,
     "−": lambda left, right: left - right,
     "×": lambda left, right: left * right,
     "/": lambda left, right: left / right,
-    "max": np.maximum,
+    "max": _larger,
 }
 
 

@@ -101,7 +101,7 @@ class Quantities:
 
     def value(self, formula: Formula) -> float | None:
         """Value of a formula without alternatives; None if a name is not known. Raises ZeroDivisionError."""
-        found = formula.value(lambda name: quantity.rate if (quantity := self.get(name)) else None)
+        found = formula.value(lambda name: float(quantity.rate) if (quantity := self.get(name)) else None)
         return None if found is None else float(found)
 
     def course(self, formula: Formula) -> Series | None:
