@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +252,12 @@ def unit_of_tree(tree: Node, *, is_reading: bool = False) -> pint.Unit:
 
 
 ROWS = [row for rows in catalogue().groups.values() for row in rows]
+OPERATION = catalogue().works["operation"][0].formula
+ROWS += [
+    replace(cost.metric, formula=cost.metric.formula.per(OPERATION))
+    for cost in catalogue().costs
+    if not cost.row.only_per
+]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.key)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from damage import ask
+from loadprint.printable import UNSAFE
 from reads import quantities
 from recordings import Host, Rows, Tables, change_rows, make_run, metrics
 
-MINE = """
+MINE = r"""
 [names]
 "own.bytes" = "nic.veth0.rx_bytes + nic.veth0.tx_bytes"
 "load.events" = "load.events + 1000"
@@ -44,6 +46,11 @@ each = { no_divisor = "1 / (vmstat.pgmajfault - vmstat.pgmajfault)", gauge = "me
 label = "{each}"
 formula = "{name}"
 chart = ["memory", "{each}"]
+
+[[row]]
+key = "server_cpu_per_statement"
+label = "one\u001b[31m\nline"
+formula = "vmstat.pgmajfault × 2 − 1"
 
 [[row]]
 key = "{each}"
@@ -100,6 +107,7 @@ def test_own_rows_are_in_the_table_the_page_and_the_table_of_one_run(run: Path) 
             "own_per_statement": bytes_ / nic["load.queries"].rate,
             "absent_per_statement": 0.0,
             "positive": 0.0,
+            "server_cpu_per_statement": 7.0,
             "negative": -4.0,
             'scrape_app_calls{path="/"} of app': 3.0,
             "scrape_app_depth of app": 8.0,
@@ -107,6 +115,11 @@ def test_own_rows_are_in_the_table_the_page_and_the_table_of_one_run(run: Path) 
         rel=0.03,
     )
     assert "major faults /s" in ask("show", run, "--rows", mine).out
+    plain, own = (ask("compare", run, run, *more) for more in ([], ["--rows", mine]))
+    # a row with the key of one of the first screen does not replace it
+    assert len({re.sub(r"\d+ more", "", each.out) for each in (plain, own)}) == 1
+    assert UNSAFE.search(ask("compare", run, run, "--all", "--rows", mine).out.replace("\n", "")) is None
+    assert "one line" not in own.out
     page = run.parent / "page.html"
     assert ask("report", run, "--rows", mine, "-o", page).status == 0
     assert "Major faults" in page.read_text(encoding="utf-8")

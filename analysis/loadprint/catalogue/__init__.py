@@ -1,1 +1,1 @@
-"""The rows of all tables and charts: one entry each, in the TOML file of its subject."""
+"""The rows of tables and their charts: one entry each, in the TOML file of its subject."""

@@ -80,9 +80,12 @@ class Formula:
         try:
             if len(text) > LONGEST:
                 raise ValueError
-            tree = _node(ast.parse(text.strip(), mode="eval").body, source, known or {})
+            plain = text.strip().replace("×", "*").replace("−", "-")
+            tree = _node(ast.parse(plain, mode="eval").body, source, known or {})
         except (SyntaxError, OverflowError, RecursionError, MemoryError):
-            raise ValueError(f"`{text[:60]}` is not a formula") from None
+            raise ValueError(
+                f"`{text[:60]}` is not a formula (names with other signs than _ are in quotes)"
+            ) from None
         if _size(tree) > MOST or not any(True for _ in _leaves(tree)):
             raise ValueError(
                 f"`{text[:60]}` has {'too many operations' if _size(tree) > MOST else 'no name'}"
@@ -114,13 +117,9 @@ class Formula:
         """Its figures."""
         return tuple(_figures(self.tree))
 
-    @property
-    def divisor(self) -> str:
-        """What it divides by, as it is printed; the whole formula if nothing."""
-        match self.tree:
-            case Operation("/", _, right):
-                return _text(right)
-        return self.text
+    def divisor(self, get: Get) -> str:
+        """The divisor that is 0, as it is printed."""
+        return next(_zero_divisors(self.tree, get), self.text)
 
     def of(self, entity: str) -> Formula:
         """The formula of one device: `{}` in names is replaced."""
@@ -165,7 +164,8 @@ def _node(tree: ast.expr, source: str, known: Mapping[str, Formula]) -> Node:
             found = _figure(word, parsed(of))
         case ast.Name() | ast.Attribute():
             name = _dotted(tree)
-            name = name if "." in name or not source else f"{source}.{name}"
+            if name not in known and "." not in name and source:
+                name = f"{source}.{name}"
             found = known[name].tree if name in known else Name(name)
     if found is None:
         raise ValueError(f"`{ast.unparse(tree)}` is not allowed in a formula")
@@ -249,6 +249,14 @@ def _renamed(tree: Node, entity: str) -> Node:
         case Operation(sign, left, right):
             return Operation(sign, _renamed(left, entity), _renamed(right, entity))
     return tree
+
+
+def _zero_divisors(tree: Node, get: Get) -> Iterator[str]:
+    if isinstance(tree, Operation):
+        yield from _zero_divisors(tree.left, get)
+        yield from _zero_divisors(tree.right, get)
+        if tree.sign == "/" and not _value(tree.right, get):
+            yield _text(tree.right)
 
 
 def _counted(tree: Node) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from loadprint.catalogue.formula import Formula
 from loadprint.catalogue.metric import SECTIONS, UNITS, Better, Metric, View
+from loadprint.printable import printable
 
 QUANTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9"}
 BUCKET = 0.0625  # largest distance of a value to the middle of its bucket
@@ -22,7 +23,8 @@ def _one_of(given: str, known: Iterable[str], what: str) -> str:
 
 Shown = Annotated[str, AfterValidator(lambda given: _one_of(given, UNITS, "unit"))]
 Section = Annotated[str, AfterValidator(lambda given: _one_of(given, SECTIONS, "section"))]
-ByEach = str | dict[str, str]  # for all rows of an entry, or for some of its words
+Text = Annotated[str, AfterValidator(printable)]
+ByEach = Text | dict[str, Text]  # for all rows of an entry, or for some of its words
 
 
 class Part(BaseModel):
@@ -39,10 +41,10 @@ class OwnRow(Part):
     of the words in `quantiles` is in every view.
     """
 
-    key: str
-    label: str
-    formula: str
-    source: str = Field("", alias="from")
+    key: Text
+    label: Text
+    formula: Text
+    source: Text = Field("", alias="from")
     show: Shown = ""
     better: Better | dict[str, Better] = "neither"
     headline: bool = False
@@ -52,9 +54,9 @@ class OwnRow(Part):
     view: View | dict[str, View] = "always"
     rounding: float | None = Field(None, ge=0, lt=1)
     computed: ByEach = ""
-    chart: tuple[Section, str] | None = None
+    chart: tuple[Section, Text] | None = None
     optional: bool = False
-    each: dict[str, str] = {}
+    each: dict[Text, Text] = {}
     quantiles: list[str] | None = None
 
     def metrics(self, notes: dict[str, str], known: dict[str, Formula]) -> Iterator[Metric]:
@@ -142,8 +144,8 @@ class ScrapedEntry(Part):
 class OwnFile(Part):
     """A user's file: `names` stand for formulas, `notes` for footnotes."""
 
-    names: dict[str, str] = {}
-    notes: dict[str, str] = {}
+    names: dict[Text, Text] = {}
+    notes: dict[str, Text] = {}
     rows: list[OwnRow] = Field([], alias="row")
     scraped: list[ScrapedEntry] = []
 

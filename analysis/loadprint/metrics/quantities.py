@@ -1,4 +1,4 @@
-"""Stores the quantities of one run by name: the inputs of the derived metrics.
+"""Stores the quantities of one run by name: the inputs of the formulas of rows.
 
 Names are `source.entity.field`, e.g. `disk.vda.reads`, `cpu.server.user`; rates are in base units (s, B, 1)
 per second. Quantities that were not measured are absent; `why` returns the reason.
@@ -57,6 +57,7 @@ class Quantities:
     readings: dict[str, Series] = field(default_factory=dict)
     scraped: dict[str, Metric] = field(default_factory=dict)  # rows that patterns of the user select
     lost: set[str] = field(default_factory=set)  # counters that are recorded, and not known
+    gauges: set[str] = field(default_factory=set)  # that only have figures over their readings
     falls: int = 0  # of counters, apart from steps back, and changes of a set of CPUs
     unknown: str = ""  # reason why a counter that fell is not known: no sum has it as a part
 
@@ -101,8 +102,15 @@ class Quantities:
 
     def value(self, formula: Formula) -> float | None:
         """Value of a formula without alternatives; None if a name is not known. Raises ZeroDivisionError."""
-        found = formula.value(lambda name: float(quantity.rate) if (quantity := self.get(name)) else None)
+        found = formula.value(self._rate)
         return None if found is None else float(found)
+
+    def divisor(self, formula: Formula) -> str:
+        """The divisor of a formula that is 0."""
+        return formula.divisor(self._rate)
+
+    def _rate(self, name: str) -> float | None:
+        return float(quantity.rate) if (quantity := self.get(name)) else None
 
     def course(self, formula: Formula) -> Series | None:
         """A formula over time; None without its series, or if they were not read at the same times."""

@@ -51,6 +51,9 @@ def _entities(source: Source, table: str, wanted: frozenset[str]) -> Iterator[tu
         rows = source.rows(table, metrics(sorted(wanted)), whole=True)
         for metric, of_metric in by_entity(rows, "metric") if rows else ():
             yield table, {"tick": of_metric["tick"], metric: of_metric["value"]}
+        for metric in wanted.difference(rows["metric"].tolist() if rows else ()):
+            what = "this server does not report" if table == "mysql" else f"{table} has no metric"
+            source.out.mark_missing(f"{table}.{metric}", f"{what} {metric}")
         return
     entity = described.get("entity") or [name for name in stored if is_entity(table, name)]
     key = " || '.' || ".join(identifier(name) for name in entity if name and name not in OF_RUN)
@@ -82,6 +85,7 @@ def _counters(  # noqa: PLR0913, PLR0917
             read[name] = source.window.grids[table].gauge(ticks, values * source.unit(table, column))
         is_gauge = described.get("kind") == "gauge"
         if is_gauge:
+            source.out.gauges.add(name)
             source.out.mark_missing(name, GAUGE)
         elif name not in rows.read or name in rows.counted:
             of_one = source if busy else replace(source, charted=False)

@@ -24,13 +24,15 @@ OF_TYPES = "SELECT metric, max(text) AS text FROM t WHERE starts_with(metric, '#
 COUNTERS = {"counter", "histogram", "summary"}
 ENDINGS = ("_total", "_count", "_sum", "_bucket")  # of counters, and of the series of the other types
 SEPARATOR = " of "
-LONGEST = 48  # characters of a label
 
 
 def scraped(source: Source, wanted: Sequence[ScrapedEntry]) -> None:
     """Add `scrape.<endpoint>.<series>` per second, or the mean of a gauge, each with a row."""
     path = source.run.table(source.window.role, TABLE)
-    if not wanted or path is None or TABLE not in source.window.middle_ns:
+    if not wanted:
+        return
+    if path is None or TABLE not in source.window.middle_ns:
+        source.out.warnings.append(f"no scraped series: {source.window.why_missing(TABLE)}")
         return
     listed = source.store.fetch(path, "SELECT DISTINCT metric FROM t")["metric"].tolist()
     chosen = {
@@ -39,6 +41,8 @@ def scraped(source: Source, wanted: Sequence[ScrapedEntry]) -> None:
         for series in listed
         if fnmatchcase(series, each.metrics) and not series.startswith("#")
     }
+    for pattern in sorted({each.metrics for each in wanted} - {each.metrics for each in chosen.values()}):
+        source.out.warnings.append(f"no scraped series of its own matches {pattern}")
     types: dict[str, str] = {}
     if source.has(TABLE, "text"):  # not if it was imported
         rows = source.store.fetch(path, OF_TYPES)
@@ -76,5 +80,4 @@ def _add(
     elif not is_counter and np.isfinite(values).any():
         source.out.put(formula.names[0], float(np.nanmean(values)))
     shown = wanted.show if wanted.show is not None else "/s" if is_counter else ""
-    shortened = label if len(label) <= LONGEST else f"{label[:20]}…{label[21 - LONGEST :]}"
-    source.out.scraped[label] = Metric(f"scrape_{label}", shortened, shown, formula, wanted.better)
+    source.out.scraped[label] = Metric(f"scrape_{label}", label, shown, formula, wanted.better)

@@ -40,7 +40,8 @@ def without_probe(run: Run, names: Collection[str], seconds: float, out: Quantit
         return
     for name in names:
         grown = _grown(begin, end, name)
-        if f"mysql.{name}" not in out.values and grown is not None and grown >= 0:
+        is_known = f"mysql.{name}" in out.values or f"mysql.{name}" in out.lost
+        if not is_known and grown is not None and grown >= 0 and f"mysql.{name}" not in out.gauges:
             unit = FACTORS.get(unit_of("mysql", name) or "1", 1.0)
             out.put(f"mysql.{name}", grown * unit / seconds, float(grown), cut=unit < 1)
 

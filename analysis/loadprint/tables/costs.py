@@ -60,6 +60,7 @@ def _metric(cost: Cost, work: Work, scope: CostScope) -> Metric:
         per_operation=work.per == "operation",
         view=_view(cost, work, scope),
         optional=False,
+        named="",
     )
 
 

@@ -17,7 +17,7 @@ from loadprint.metrics.gather import Measured
 from loadprint.tables.costs import CostScope, cost_metrics
 from loadprint.tables.cpu_time import cpu_time
 from loadprint.tables.rows import RowBuilder, cpu_sets
-from loadprint.tables.table import Group, Row
+from loadprint.tables.table import OWN_ROWS, Group, Row
 from loadprint.tables.time_ledger import time_ledger
 
 WORKLOAD, CPU, DISK, NETWORK = "WORKLOAD", "CPU METRICS", "DISK METRICS", "NETWORK METRICS"
@@ -40,8 +40,8 @@ def groups(builder: RowBuilder) -> list[Group]:
         *_disks(builder, shown_disks),
         *(_nic(builder, device) for device in shown_nics),
         *_other(builder),
-        *_own(builder),
         *_costs(builder, shown_disks, shown_nics),
+        *_own(builder),
     ]
 
 
@@ -146,7 +146,7 @@ def _own(builder: RowBuilder) -> list[Group]:
         (OWN, builder.catalogue.titles.get(OWN, ""), own_rows(builder.catalogue)),
         ("scraped", "Scraped", [scraped[label] for label in sorted(scraped)]),
     )
-    return [Group(key, title, builder.rows(rows), OTHER) for key, title, rows in listed if rows]
+    return [Group(key, title, builder.rows(rows), OWN_ROWS) for key, title, rows in listed if rows]
 
 
 def own_rows(known: Catalogue) -> list[Metric]:

@@ -215,7 +215,7 @@ def evaluate(metric: Metric, run: Measured) -> tuple[float | None, str]:
     try:
         value = q.value(formula)
     except ZeroDivisionError:
-        return None, f"nothing to divide by: {formula.divisor} is 0"
+        return None, f"nothing to divide by: {q.divisor(formula)} is 0"
     if value is None or not math.isfinite(value):
         return None, f"not finite: {metric.text}"
     counted = [quantity for name in formula.counted if (quantity := q.get(name))]

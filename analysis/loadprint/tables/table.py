@@ -11,6 +11,8 @@ from loadprint.judging.findings import Shift, Verdict
 from loadprint.statistics.trend import Trend
 from loadprint.tables.ceilings import Ceiling
 
+OWN_ROWS = "OWN ROWS"  # section of the user's rows, whose keys can be those of others
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -235,5 +237,6 @@ class Table:
         return next(place for place, side in enumerate(self.sides) if side.name == self.reference)
 
     def row(self, key: str) -> Row | None:
-        """Return a row by key."""
-        return next((row for group in self.groups for row in group.rows if row.key == key), None)
+        """Return a row by key, not one of the user's."""
+        rows = (row for group in self.groups if group.section != OWN_ROWS for row in group.rows)
+        return next((row for row in rows if row.key == key), None)

@@ -117,10 +117,16 @@ class Shown:
         return None if mean is None else mean * self.factor
 
 
-def of_row(key: str, title: str, row_key: str) -> Shown:
-    """A row of the catalogue, in its unit."""
-    metric = metrics()[row_key]
-    return Shown(key, title, metric.shown, row(row_key), metric.factor)
+def of_row(key: str, title: str, *row_keys: str) -> Shown:
+    """A row of the catalogue, in its unit, or the sum of some."""
+    rows = [metrics()[each] for each in row_keys]
+
+    def figure(run: Measured) -> float | None:
+        values = [evaluate(metric, run)[0] for metric in rows]
+        known = [value for value in values if value is not None]
+        return math.fsum(known) if len(known) == len(values) else None
+
+    return Shown(key, title, rows[0].shown, figure, rows[0].factor)
 
 
 THROUGHPUT = of_row("throughput", "Throughput, operations", "operations")
@@ -130,12 +136,12 @@ COSTS = (
     of_row("switches", "Context switches of the server's threads per operation", "switches_per_operation"),
 )
 CPU_TIMES = tuple(
-    of_row(f"cpu_{side}_{name}", f"CPUs of the {side}, {title}", f"cpu_{side}_{state}")
+    of_row(f"cpu_{side}_{name}", f"CPUs of the {side}, {title}", *(f"cpu_{side}_{state}" for state in states))
     for side in ("server", "load")
-    for name, title, state in (
-        ("user", "user", "user"),
-        ("system", "system and interrupts", "kernel"),
-        ("iowait", "iowait", "iowait"),
+    for name, title, states in (
+        ("user", "user", ("user", "nice")),
+        ("system", "system and interrupts", ("kernel",)),
+        ("iowait", "iowait", ("iowait",)),
     )
 )
 
