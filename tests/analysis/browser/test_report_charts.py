@@ -46,7 +46,7 @@ def test_the_cursor_tells_values_in_all_charts_at_once(opened: Page) -> None:
 
 @pytest.mark.slow
 def test_dragging_zooms_all_charts_and_they_come_back(opened: Page) -> None:
-    wholes = {key: value(opened, key, 0.002) for key in ("operations", "psi_io")}
+    wholes = {key: value(opened, key, 0.002) for key in ("operations", "pressure_io")}
     box = area(opened, "operations")
     opened.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 40)
     opened.mouse.down()
@@ -61,7 +61,7 @@ def test_dragging_zooms_all_charts_and_they_come_back(opened: Page) -> None:
 
 @pytest.mark.slow
 def test_a_click_on_a_name_hides_its_run_in_all_charts(opened: Page) -> None:
-    before = {key: painted(opened, key) for key in ("operations", "psi_cpu")}
+    before = {key: painted(opened, key) for key in ("operations", "pressure_cpu")}
     chart(opened, "operations").locator(".u-legend th", has_text="insert").first.click()
     for key, pixels in before.items():
         eventually(opened, f"{key}: still drawn", lambda k=key, p=pixels: painted(opened, k) < p)  # type: ignore[misc]
