@@ -10,7 +10,7 @@ from typing import Any
 
 from loadprint.commands.qualify.measure import Reader
 from loadprint.commands.qualify.qualification import qualify
-from loadprint.commands.qualify.qualify_report import Report
+from loadprint.commands.qualify.qualify_report import Qualification
 from loadprint.commands.qualify.spec import Spec
 from recordings import Host, make_execution, write_json, write_manifest
 
@@ -72,12 +72,12 @@ class Base:
     path: Path
     reader: Reader
 
-    def against(self, path: Path, host: Host, given: Spec, **how: Any) -> Report:
+    def against(self, path: Path, host: Host, given: Spec, **how: Any) -> Qualification:
         """Judge three repeats of a candidate."""
         made = execution(path / "new", {"oltp": host}, **how)
         return self.judge([str(made)], given)
 
-    def judge(self, candidate: list[str], given: Spec) -> Report:
+    def judge(self, candidate: list[str], given: Spec) -> Qualification:
         return qualify([str(self.path)], candidate, given, self.reader)
 
 

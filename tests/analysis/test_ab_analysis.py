@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from damage import ask
-from loadprint.commands.ab import BASELINE, TREATMENT, Result, Window, ab_published, ab_text, conduct, show
+from loadprint.commands.ab import BASELINE, TREATMENT, AbWindow, Result, ab_published, ab_text, conduct, show
 from loadprint.commands.ab.analysis import analyse
 from loadprint.commands.ab.gates import Limits, mix_distance
 from loadprint.commands.ab.inference import carry_over, drift, sign_flip
@@ -31,12 +31,12 @@ ABBA = "BTTB"
 
 def windows(
     cpu: Sequence[float], order: str = ABBA, *, kinds: dict[str, float] | None = None, busy: float = 0.5
-) -> list[Window]:
+) -> list[AbWindow]:
     """Windows at 1000 queries/s that used `cpu` cores; letters of `order` repeat block by block."""
     variants = [TREATMENT if order[n % len(order)] == "T" else BASELINE for n in range(len(cpu))]
     before = [None, *variants]
     return [
-        Window(
+        AbWindow(
             n + 1,
             n // len(order) + 1,
             variants[n],
@@ -55,7 +55,7 @@ def windows(
     ]
 
 
-def analysed(given: Sequence[Window], limits: Limits | None = None, schedule: str = "ABBA") -> Result:
+def analysed(given: Sequence[AbWindow], limits: Limits | None = None, schedule: str = "ABBA") -> Result:
     return analyse(given, limits or Limits(), Result("x", "", schedule))
 
 
@@ -164,11 +164,11 @@ def test_tb_cannot_test_carry_over_and_says_so() -> None:
     assert any("carry-over cannot be tested" in warning for warning in result.warnings)
 
 
-def changed(given: list[Window], number: int, **values: object) -> list[Window]:
-    return [Window(**{**vars(w), **values}) if w.number == number else w for w in given]
+def changed(given: list[AbWindow], number: int, **values: object) -> list[AbWindow]:
+    return [AbWindow(**{**vars(w), **values}) if w.number == number else w for w in given]
 
 
-def with_fixed_work(given: list[Window], **other: float) -> list[Window]:
+def with_fixed_work(given: list[AbWindow], **other: float) -> list[AbWindow]:
     """Every gap takes 1 ms of CPU time, and those of the named windows (`w6`) another time."""
     return [replace(w, fixed_work_ns=other.get(f"w{w.number}", 1e6)) for w in given]
 

@@ -17,7 +17,7 @@ from loadprint.commands.ab import BASELINE, TREATMENT
 from loadprint.commands.ab.ab_plan_text import document
 from loadprint.commands.ab.experiment import Experiment, Guards, load
 from loadprint.commands.ab.guards import Guarding, parse
-from loadprint.commands.ab.schedule import Plan, plan
+from loadprint.commands.ab.schedule import WindowPlan, plan
 from loadprint.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +33,7 @@ def made(**schedule: object) -> Experiment:
     return Experiment.model_validate({"name": "x", "treatment": commands, "schedule": schedule})
 
 
-def order(planned: Plan) -> str:
+def order(planned: WindowPlan) -> str:
     return "".join(slot.variant[0].upper() for slot in planned.slots)
 
 

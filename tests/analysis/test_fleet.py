@@ -65,7 +65,7 @@ def opened(url: str) -> ir.Table:
     return dataset.on_duckdb(dataset.open_dataset(url))
 
 
-def by_group(result: Fleet, key: str) -> dict[str, fleet_table.Level]:
+def by_group(result: Fleet, key: str) -> dict[str, fleet_table.FleetLevel]:
     place = [metric.key for metric in result.metrics].index(key)
     return {group.name: group.levels[place] for group in result.groups}
 

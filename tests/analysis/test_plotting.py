@@ -20,7 +20,7 @@ from loadprint.commands.usl.usl_cells import panel
 from loadprint.comparison import compare_sides
 from loadprint.errors import InputError
 from loadprint.plotting import ratio_plot, report_plot, scaling_plot, style
-from loadprint.rendering.report_data import Course, Line, Panel, Report, SideOf, Span
+from loadprint.rendering.report_data import Course, Line, MarkedSpan, Panel, ReportPage, SideOf
 from loadprint.tables.table import Table
 from numpy.typing import NDArray
 from PIL import Image
@@ -97,7 +97,7 @@ def test_ratios_are_the_tables(table: Table) -> None:
     assert [row.label for _, row in few] == headlines
 
 
-def whole(table: Table) -> Report:
+def whole(table: Table) -> ReportPage:
     """A report of kept runs with one of every kind of chart, holes in its lines, and a spike."""
     kept = collect(*resolve([str(KEPT / name) for name in ("oltp", "insert")]))
     holed = [
@@ -105,9 +105,9 @@ def whole(table: Table) -> Report:
         for course in kept.courses
         if course.key in ("operations", "cpu_server")
     ]
-    phases = Span("warmup", 0, 3), Span("measure", 3, 20)
+    phases = MarkedSpan("warmup", 0, 3), MarkedSpan("measure", 3, 20)
     first, *others = (replace(run, phases=phases) for run in kept.runs)
-    spiked = replace(first, spikes=(Span("checkpoint", 5, 7, 0.4),))
+    spiked = replace(first, spikes=(MarkedSpan("checkpoint", 5, 7, 0.4),))
     n, x = (1, 2, 4, 8, 16, 32), (100.0, 190.0, 340.0, 560.0, 800.0, 900.0)
     scaled = (
         panel(fit(n, x), "text", "threads", "operations/s"),
@@ -194,7 +194,7 @@ def test_report_writes_its_figures(tmp_path: Path) -> None:
 
 
 def test_a_report_of_nothing_has_no_figures(tmp_path: Path) -> None:
-    empty = Report("A", (), ())
+    empty = ReportPage("A", (), ())
     assert report_plot.write(empty, tmp_path) == ()
 
 

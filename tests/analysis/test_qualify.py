@@ -11,7 +11,7 @@ import pytest
 from loadprint.commands.qualify import qualify_text
 from loadprint.commands.qualify.measure import Reader
 from loadprint.commands.qualify.qualification import qualify
-from loadprint.commands.qualify.qualify_report import Report
+from loadprint.commands.qualify.qualify_report import Qualification
 from loadprint.errors import InputError
 from qualifying import Base, asked, at, changed, execution, waiting
 from recordings import Host, write_manifest
@@ -25,7 +25,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
     return Base(execution(tmp_path_factory.mktemp("base") / "old", {"oltp": at(1000)}), Reader())
 
 
-def shown(name: str, report: Report) -> str:
+def shown(name: str, report: Qualification) -> str:
     """The text of a report without paths and method; its verdict is the exit status too."""
     assert report.status == ("pass", "fail", "inconclusive").index(report.verdict)
     parties = tuple((party, (), machines) for party, _, machines in report.parties)

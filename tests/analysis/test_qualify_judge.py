@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from loadprint.commands.qualify import non_inferiority, spec
-from loadprint.commands.qualify.non_inferiority import Judgement, Level
+from loadprint.commands.qualify.non_inferiority import PartyLevel, RowJudgement
 from loadprint.errors import InputError
 from numpy.typing import NDArray
 from scipy.stats import nct, t
@@ -23,14 +23,14 @@ def runs(random: np.random.Generator, level: float, shape: tuple[int, ...], cv: 
     return drawn
 
 
-def known(level: Level | None) -> Level:
+def known(level: PartyLevel | None) -> PartyLevel:
     assert level is not None
     return level
 
 
 def judged(
     baseline: NDArray[np.float64], candidate: NDArray[np.float64], better: str = "higher"
-) -> Judgement:
+) -> RowJudgement:
     sides = [known(non_inferiority.of_runs([list(values)])) for values in (baseline, candidate)]
     return non_inferiority.judge(sides[0], sides[1], TOLERANCE, better, 0.95)
 
@@ -112,7 +112,7 @@ def test_more_repeats_that_would_decide_do_decide() -> None:
         assert result.verdict == "inconclusive"
         assert result.ratio is not None
         longer = [
-            non_inferiority.Level(side.mean, side.variance * 3 / n, side.freedom + result.more, n)
+            non_inferiority.PartyLevel(side.mean, side.variance * 3 / n, side.freedom + result.more, n)
             for side in (known(non_inferiority.of_runs([list(values)])) for values in (old, new))
             for n in (side.units + result.more,)
         ]
@@ -170,6 +170,6 @@ def test_the_built_in_specification_is_a_file_that_can_be_read_back(tmp_path: Pa
 
 
 def test_latency_is_judged_at_equal_load_whatever_is_asked() -> None:
-    asked = spec.Row.model_validate({"tolerance": "5 %", "at": "saturation"})
+    asked = spec.RowSpec.model_validate({"tolerance": "5 %", "at": "saturation"})
     assert asked.judged_at("latency_p99") == "equal-load"
     assert asked.judged_at("disk_vda_await") == "saturation"

@@ -15,7 +15,7 @@ from loadprint.__main__ import main
 from loadprint.commands.qualify import junit, qualify_text, spec
 from loadprint.commands.qualify.measure import Reader
 from loadprint.commands.qualify.qualification import qualify
-from loadprint.commands.qualify.qualify_report import Report
+from loadprint.commands.qualify.qualify_report import Qualification
 from qualifying import Base, asked, at, changed, execution, waiting
 
 Golden = Callable[[str, str], None]
@@ -27,7 +27,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
 
 
 @pytest.fixture(scope="module")
-def mixed(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Qualification:
     """A pass, a fail and an inconclusive row, at two concurrencies and at equal load."""
     tmp_path = tmp_path_factory.mktemp("mixed")
     sides = {"oltp-t4": at(1000), "oltp-t16": at(2000), "oltp-t4@70": waiting(700, "db1", 10.0, 700)}
@@ -50,7 +50,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return replace(report, parties=parties)
 
 
-def test_text_fits_and_ends_with_the_verdict(mixed: Report, golden: Golden) -> None:
+def test_text_fits_and_ends_with_the_verdict(mixed: Qualification, golden: Golden) -> None:
     text = qualify_text.text(mixed)
     assert max(map(len, text.splitlines())) <= qualify_text.WIDTH
     assert text.splitlines()[-1] == "fail: beyond the tolerance: oltp-t16: operations, sustained (and 4 more)"
@@ -58,14 +58,14 @@ def test_text_fits_and_ends_with_the_verdict(mixed: Report, golden: Golden) -> N
     golden("qualify.md", qualify_text.markdown(mixed))
 
 
-def test_a_long_verdict_is_cut_between_words_and_whole_above(mixed: Report) -> None:
+def test_a_long_verdict_is_cut_between_words_and_whole_above(mixed: Qualification) -> None:
     reason = f"{'long-words ' * 9}with-hyphens"
     lines = qualify_text.text(replace(mixed, reasons=(reason,))).splitlines()
     assert lines[-1] == f"fail: {'long-words ' * 8}…"
     assert lines[-3:-1] == [f"- {'long-words ' * 8}long-words", "  with-hyphens"]
 
 
-def test_csv_and_json_hold_the_same_figures(mixed: Report) -> None:
+def test_csv_and_json_hold_the_same_figures(mixed: Qualification) -> None:
     rows = list(csv.DictReader(io.StringIO(qualify_text.comma_separated(mixed))))
     result = json.loads(qualify_text.as_json(mixed))
     assert (result["status"], result["verdict"]) == (1, "fail")
@@ -104,7 +104,7 @@ def against_schema(element: Xml.Element) -> None:
         against_schema(child)
 
 
-def test_junit_is_what_continuous_integration_reads(mixed: Report) -> None:
+def test_junit_is_what_continuous_integration_reads(mixed: Qualification) -> None:
     root = Xml.fromstring(junit.render(mixed).encode())
     against_schema(root)
     for suite in (root, *root):
@@ -118,7 +118,7 @@ def test_junit_is_what_continuous_integration_reads(mixed: Report) -> None:
     assert cases["qualify", "verdict"].find("failure") is not None
 
 
-def test_names_that_xml_cannot_hold_are_written_all_the_same(mixed: Report) -> None:
+def test_names_that_xml_cannot_hold_are_written_all_the_same(mixed: Qualification) -> None:
     odd = replace(mixed, cells=(replace(mixed.cells[0], title='<a> & "b" \x00\x1b'),))
     suite = Xml.fromstring(junit.render(odd).encode())[0]
     assert suite.attrib["name"] == '<a> & "b" \N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}'

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from conftest import insert, oltp
 from loadprint.__main__ import main
-from loadprint.commands.ab import BASELINE, TREATMENT, Result, Window
+from loadprint.commands.ab import BASELINE, TREATMENT, AbWindow, Result
 from loadprint.commands.ab.analysis import analyse
 from loadprint.commands.ab.gates import Limits
 from loadprint.commands.operands import resolve
@@ -27,7 +27,7 @@ from loadprint.commands.report.collect import collect
 from loadprint.commands.report.page import page
 from loadprint.commands.report.sweep_and_ab import collect_sweep
 from loadprint.reading import interval_log
-from loadprint.rendering.report_data import Course, Line, Report
+from loadprint.rendering.report_data import Course, Line, ReportPage
 from profiles import COMMAND, MYSQLD, SEARCH, make_profiled_run
 from recordings import Host, make_execution, write_json, write_manifest
 
@@ -56,18 +56,18 @@ class Reader(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def report(tmp_path_factory: pytest.TempPathFactory) -> ReportPage:
     """The report of three repeats of two workloads."""
     sides = {"oltp": [oltp(k) for k in (0, 1, 2)], "insert": [insert(k) for k in (0, 2, 1)]}
     return report_of(make_execution(tmp_path_factory.mktemp("x") / "execution", sides, "oltp"))
 
 
-def report_of(*words: Path | str) -> Report:
+def report_of(*words: Path | str) -> ReportPage:
     sides, declared = resolve([str(word) for word in words], minimum=1)
     return collect(sides, declared)
 
 
-def test_every_section_is_there_and_in_order(report: Report) -> None:
+def test_every_section_is_there_and_in_order(report: ReportPage) -> None:
     read = Reader(page(report))
     wanted = ["contents", "table", "sentences", "comparable", "probes", "time", "settings", "made", "absent"]
     assert [name for name in read.ids() if name in wanted] == wanted
@@ -82,7 +82,7 @@ def test_every_section_is_there_and_in_order(report: Report) -> None:
     assert set(scopes) == {"col", "row", "rowgroup"}
 
 
-def test_the_policy_allows_what_the_page_holds_and_nothing_else(report: Report) -> None:
+def test_the_policy_allows_what_the_page_holds_and_nothing_else(report: ReportPage) -> None:
     text = page(report)
     read = Reader(text)
     policy = next(
@@ -166,7 +166,7 @@ def test_one_side_of_an_execution_has_all_its_repeats(execution: Path) -> None:
     assert "facts differ." not in page(report)
 
 
-def test_a_row_that_no_side_measured_is_no_headline(report: Report) -> None:
+def test_a_row_that_no_side_measured_is_no_headline(report: ReportPage) -> None:
     assert report.table is not None
     rows = [row for group in table_section.tabled(report.table)["groups"] for row in group["rows"]]
     kinds = [(row["label"], row["kind"]) for row in rows]
@@ -174,7 +174,7 @@ def test_a_row_that_no_side_measured_is_no_headline(report: Report) -> None:
     assert ("client statements", "headline") in kinds
 
 
-def test_charts_and_table_count_in_the_same_units(report: Report) -> None:
+def test_charts_and_table_count_in_the_same_units(report: ReportPage) -> None:
     table = report.table
     assert table is not None
     row = table.row("disk_vda_write_kb")
@@ -207,7 +207,7 @@ def test_a_stack_is_the_mean_of_a_sides_repeats(execution: Path) -> None:
     assert system == pytest.approx([0.5, 0.5, 0.5])
 
 
-def test_a_chart_tells_of_its_window_what_was_counted_wholly_inside(report: Report) -> None:
+def test_a_chart_tells_of_its_window_what_was_counted_wholly_inside(report: ReportPage) -> None:
     window = report.runs[0].window
     assert window is not None
     assert window.end_s is not None
@@ -233,14 +233,14 @@ def test_missing_repeats_and_probes_are_said(execution: Path) -> None:
     assert "failed: the server died: signal 9" in page(report)
 
 
-def test_a_section_without_data_is_listed_with_its_reason(report: Report) -> None:
+def test_a_section_without_data_is_listed_with_its_reason(report: ReportPage) -> None:
     assert {"Latency", "Histograms by eBPF", "A/B blocks"} <= dict(report.absent).keys()
     text = page(report)
     assert 'id="ebpf"' not in text
     assert "no eBPF probe was recorded" in text
 
 
-def test_sentences_link_to_their_rows(report: Report) -> None:
+def test_sentences_link_to_their_rows(report: ReportPage) -> None:
     table = report.table
     assert table is not None
     said = table_section.findings(table)
@@ -252,7 +252,7 @@ def test_sentences_link_to_their_rows(report: Report) -> None:
         assert "[" not in sentence["text"]
 
 
-def test_bars_show_ratios_on_one_axis(report: Report) -> None:
+def test_bars_show_ratios_on_one_axis(report: ReportPage) -> None:
     table = report.table
     assert table is not None
     written = table_section.tabled(table)
@@ -396,9 +396,9 @@ def test_a_latency_log_is_read_as_its_generator_told_it() -> None:
             assert values == pytest.approx(wanted, rel=1e-5)
 
 
-def test_an_experiment_is_told_by_its_sentence_and_its_windows(report: Report) -> None:
+def test_an_experiment_is_told_by_its_sentence_and_its_windows(report: ReportPage) -> None:
     windows = [
-        Window(
+        AbWindow(
             number,
             (number + 1) // 2,
             variant,

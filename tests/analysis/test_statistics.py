@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.stats
 from arch.bootstrap import StationaryBootstrap, optimal_block_length
-from loadprint.commands.qualify.levels import Levels, levels
+from loadprint.commands.qualify.levels import BurstLevels, levels
 from loadprint.reading.time_series import Series
 from loadprint.rendering import render_json
 from loadprint.series import spikes
@@ -217,8 +217,8 @@ def test_the_unit_changes_nothing_but_levels(unit: float) -> None:
     series = np.random.default_rng(42).normal(1000, 100, 300) * np.where(np.arange(300) < 150, 1.0, 0.6)
     series[[7, 40]] = np.nan
     for one, two in zip(results(series), results(series * unit), strict=True):
-        if isinstance(one, Levels):
-            assert isinstance(two, Levels)
+        if isinstance(one, BurstLevels):
+            assert isinstance(two, BurstLevels)
             assert [two.burst, two.sustained] == pytest.approx([one.burst * unit, one.sustained * unit])
             assert [step.after for step in two.steps] == pytest.approx(
                 [step.after * unit for step in one.steps]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from loadprint.__main__ import main
 from loadprint.commands.study import computed, study_file, study_page, study_text
-from loadprint.commands.study.study import Report, judge
+from loadprint.commands.study.study import StudyReport, judge
 from loadprint.errors import InputError
 from published import arm_cells, inserts
 from recordings import Host, make_execution
@@ -18,7 +18,7 @@ MYARM = "myarm-inserts"
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "v1"
 
 
-def answers(report: Report) -> dict[str, str]:
+def answers(report: StudyReport) -> dict[str, str]:
     return {each.claim.id: each.judged.answer for each in report.findings}
 
 
@@ -47,7 +47,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def report(myarm: Path) -> Report:
+def report(myarm: Path) -> StudyReport:
     return judge(MYARM, [myarm])
 
 
@@ -70,7 +70,7 @@ def test_texts_of_a_study_are_one_line_each(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().out.splitlines()[0].endswith(": A B")
 
 
-def test_the_published_table_supports_its_own_claims(report: Report) -> None:
+def test_the_published_table_supports_its_own_claims(report: StudyReport) -> None:
     judged = answers(report)
     for claim in ("table-contradicts-text", "prefer-context-tables"):
         assert judged.pop(claim) == "differs"
@@ -232,7 +232,7 @@ def test_a_wrong_study_file_is_one_line(
     assert text in message
 
 
-def test_formats(report: Report) -> None:
+def test_formats(report: StudyReport) -> None:
     text = study_text.text(report)
     assert max(map(len, text.splitlines())) <= study_text.WIDTH
     assert text.endswith(

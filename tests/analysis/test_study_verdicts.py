@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from loadprint.__main__ import main
 from loadprint.commands.study import study_page, study_text
-from loadprint.commands.study.study import Report, judge
+from loadprint.commands.study.study import StudyReport, judge
 from loadprint.statistics.several import best_candidates, equivalence, holm, zero_bound
 from loadprint.statistics.stats import Estimate
 from recordings import Host, make_execution
@@ -27,7 +27,7 @@ def rates(**sides: list[int]) -> Sides:
     return {name: [Host(seconds=4, events=each) for each in events] for name, events in sides.items()}
 
 
-def judged(tmp_path: Path, sides: Sides, rule: str, claim: str = "") -> Report:
+def judged(tmp_path: Path, sides: Sides, rule: str, claim: str = "") -> StudyReport:
     """Judge one claim on an execution of these sides."""
     tmp_path.mkdir(exist_ok=True)
     study = study_of(tmp_path, f"campaign: two, {claim}judge: {{{rule}}}")

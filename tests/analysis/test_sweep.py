@@ -26,7 +26,7 @@ from loadprint.commands.sweep.sweep_pivots import sweep
 from loadprint.comparison.compare_sides import compare
 from loadprint.errors import InputError
 from loadprint.rendering import render_json
-from loadprint.rendering.pivot import Pivot, Report
+from loadprint.rendering.pivot import Pivot, PivotReport
 from loadprint.rendering.render_pivot import RENDERERS
 from loadprint.statistics import stats
 from loadprint.statistics.several import rank_correlation
@@ -38,11 +38,11 @@ Golden = Callable[[str, str], None]
 SECONDS = 4
 
 
-def pivot(report: Report, key: str) -> Pivot:
+def pivot(report: PivotReport, key: str) -> Pivot:
     return next(pivot for pivot in report.pivots if pivot.key == key)
 
 
-def value(report: Report, key: str, row: str, column: str) -> float | None:
+def value(report: PivotReport, key: str, row: str, column: str) -> float | None:
     actual = pivot(report, key)
     return actual.cells[actual.rows.index(row)][actual.columns.index(column)]
 

@@ -27,13 +27,13 @@ Text = Annotated[str, AfterValidator(printable)]
 ByEach = Text | dict[str, Text]  # for all rows of an entry, or for some of its words
 
 
-class Part(BaseModel):
+class FilePart(BaseModel):
     """A part of a file; an unknown key is a mistake."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class OwnRow(Part):
+class OwnRow(FilePart):
     """One row, or one for each word of `each`, and one for each quantile of a histogram with `quantiles`.
 
     `{}` stands for a device, CPU set, role or type; `{each}` and `{name}` for a word of `each` and its text,
@@ -117,7 +117,7 @@ class CostRow(OwnRow):
     only_per: str = ""
 
 
-class GroupEntry(Part):
+class GroupEntry(FilePart):
     """Rows under one heading."""
 
     key: str
@@ -125,7 +125,7 @@ class GroupEntry(Part):
     rows: list[OwnRow] = Field(alias="row")
 
 
-class WorkEntry(Part):
+class WorkEntry(FilePart):
     """A unit of work of the costs: of several ways to count it the first that all runs have; titles."""
 
     per: str
@@ -133,7 +133,7 @@ class WorkEntry(Part):
     title: list[str]
 
 
-class ScrapedEntry(Part):
+class ScrapedEntry(FilePart):
     """Metrics of scraped endpoints that match a pattern with `*` and `?`, each a row."""
 
     metrics: str
@@ -141,7 +141,7 @@ class ScrapedEntry(Part):
     better: Better = "neither"
 
 
-class OwnFile(Part):
+class OwnFile(FilePart):
     """A user's file: `names` stand for formulas, `notes` for footnotes."""
 
     names: dict[Text, Text] = {}
@@ -150,7 +150,7 @@ class OwnFile(Part):
     scraped: list[ScrapedEntry] = []
 
 
-class File(Part):
+class File(FilePart):
     """A file of the catalogue, whose names and notes are those of all files."""
 
     names: dict[str, str] = {}

@@ -20,7 +20,7 @@ GAUGES = ("procs_running", "procs_blocked", "in_flight")
 KINDS = {**dict.fromkeys(GAUGES, "gauge"), "description": "info"}
 
 
-class Layout(NamedTuple):
+class TableLayout(NamedTuple):
     """One table: its entity columns, and each value column's unit and kind."""
 
     entity: tuple[str, ...]
@@ -42,8 +42,8 @@ _TABLES = {
         tx_bytes tx_packets tx_errors tx_drops tx_fifo tx_collisions tx_carrier tx_compressed""",
     "pressure resource severity": "total_us",
 }
-LAYOUTS: Mapping[str, Layout] = {
-    table: Layout(
+LAYOUTS: Mapping[str, TableLayout] = {
+    table: TableLayout(
         tuple(entity),
         {name: (unit_of(table, name) or "1", KINDS.get(name, "counter")) for name in names.split()},
     )

@@ -25,7 +25,7 @@ WRITE = "write it as section,metric,SIDE,SIDE[,printed_ratio]"
 
 
 @dataclass(frozen=True)
-class Ratio:
+class PrintedRatio:
     """Ratio of a side to the reference: of the printed values, and of all values that round to them."""
 
     value: float | None
@@ -39,7 +39,7 @@ class PrintedRow:
     section: str
     metric: str
     cells: tuple[Number | None, ...]
-    ratios: tuple[Ratio | None, ...]
+    ratios: tuple[PrintedRatio | None, ...]
     printed: Number | None = None
     verdict: str = ""
 
@@ -210,14 +210,14 @@ def _whole(span: Interval | None) -> Interval | None:
     return Interval(float(math.ceil(span.low)), float(math.floor(span.high)))
 
 
-def _ratio(cell: Number | None, base: Number | None) -> Ratio | None:
+def _ratio(cell: Number | None, base: Number | None) -> PrintedRatio | None:
     if cell is None or base is None or cell.span is None or base.span is None:
         return None
     span = cell.span.over(base.span)
     if span is None:
         return None
     exact = cell.value / base.value if cell.value is not None and base.value else None
-    return Ratio(exact, span)
+    return PrintedRatio(exact, span)
 
 
 def _misprints(rows: Sequence[PrintedRow], sides: Sequence[str]) -> tuple[Misprint, ...]:

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 
 from loadprint import numbers
 from loadprint.importing.printed_number import Interval, Number
-from loadprint.importing.printed_table import Misprint, PrintedRow, PrintedTable, Ratio
+from loadprint.importing.printed_table import Misprint, PrintedRatio, PrintedRow, PrintedTable
 from loadprint.rendering import escape
 from loadprint.rendering.layout import raised
 
@@ -125,7 +125,7 @@ def _cells(table: PrintedTable, row: PrintedRow, shown: Sequence[str]) -> list[s
     return cells
 
 
-def _ratio(ratio: Ratio | None, places: int | None) -> list[str]:
+def _ratio(ratio: PrintedRatio | None, places: int | None) -> list[str]:
     if ratio is None:
         return ["–", ""]
     # one digit more than the ratio, unless it has three

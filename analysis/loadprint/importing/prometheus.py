@@ -23,7 +23,7 @@ NAMED = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_ ]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)|(
 Rows = dict[tuple[Entity, int], dict[str, int | float]]
 
 
-class Series(NamedTuple):
+class PrometheusSeries(NamedTuple):
     """One series with its values by time (ns since 1970)."""
 
     name: str
@@ -47,8 +47,8 @@ def read(arguments: argparse.Namespace) -> Imported:
     times = sorted({at for one in series for at in one.points})
     ticks = {at: tick for tick, at in enumerate(times)}
     instance = _instance(series, arguments.instance)
-    of_host: list[tuple[node.Cell, Series]] = []
-    others: list[Series] = []
+    of_host: list[tuple[node.Cell, PrometheusSeries]] = []
+    others: list[PrometheusSeries] = []
     for one in series:
         place = node.cell(one.name, one.labels) if one.labels.get("instance") == instance else None
         if place:
@@ -65,9 +65,9 @@ def read(arguments: argparse.Namespace) -> Imported:
     )
 
 
-def _all(paths: Sequence[Path]) -> list[Series]:
+def _all(paths: Sequence[Path]) -> list[PrometheusSeries]:
     """Series of all files. Raises InputError, also above the limits of their number."""
-    series: list[Series] = []
+    series: list[PrometheusSeries] = []
     samples = 0
     for path in paths:
         for one in _series(path):
@@ -79,7 +79,7 @@ def _all(paths: Sequence[Path]) -> list[Series]:
     return series
 
 
-def _series(path: Path) -> Iterator[Series]:
+def _series(path: Path) -> Iterator[PrometheusSeries]:
     text = bounds.read_text(path, bounds.IMPORTED, SAVE)
     start = text.lstrip()[:9]
     if start[:1] in ("{", "["):
@@ -95,10 +95,10 @@ def _series(path: Path) -> Iterator[Series]:
     at = _time(path)
     # not the timestamp of a sample, which is the time of the exporter's measurement
     found = exposition.samples(path, text)
-    return (Series(sample.name, sample.labels, {at: sample.value}) for sample in found)
+    return (PrometheusSeries(sample.name, sample.labels, {at: sample.value}) for sample in found)
 
 
-def _matrix(path: Path, answer: Any) -> Iterator[Series]:
+def _matrix(path: Path, answer: Any) -> Iterator[PrometheusSeries]:
     """Series of a response of the HTTP API, or of `promtool query range -o json`, its result alone."""
     result = answer
     if isinstance(answer, dict):
@@ -120,7 +120,7 @@ def _matrix(path: Path, answer: Any) -> Iterator[Series]:
             points = {round(float(at) * 1000) * 1_000_000: float(value) for at, value in one["values"]}
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(place, f"is not a series of a matrix ({error!r})", SAVE) from error
-        yield Series(labels.pop("__name__", ""), labels, points)
+        yield PrometheusSeries(labels.pop("__name__", ""), labels, points)
 
 
 def _time(path: Path) -> int:
@@ -139,7 +139,7 @@ def _time(path: Path) -> int:
     return int(named.timestamp()) * 1_000_000_000
 
 
-def _instance(series: Iterable[Series], asked: str | None) -> str | None:
+def _instance(series: Iterable[PrometheusSeries], asked: str | None) -> str | None:
     """Return the host's instance label; None without one. Raises InputError for several."""
     hosts = {one.labels.get("instance") for one in series if one.name == "node_cpu_seconds_total"}
     if asked is not None:
@@ -153,7 +153,9 @@ def _instance(series: Iterable[Series], asked: str | None) -> str | None:
     return next(iter(hosts), None)
 
 
-def _tables(of_host: Sequence[tuple[node.Cell, Series]], ticks: Mapping[int, int]) -> Iterator[ImportedTable]:
+def _tables(
+    of_host: Sequence[tuple[node.Cell, PrometheusSeries]], ticks: Mapping[int, int]
+) -> Iterator[ImportedTable]:
     cells: dict[str, Rows] = defaultdict(dict)
     for (table, entity, column, factor), one in of_host:
         for at, value in one.points.items():
@@ -182,7 +184,7 @@ def _sum_cpus(rows: Rows) -> None:
                 whole[mode] = node.whole(sum(values), 1) if all(map(math.isfinite, values)) else math.nan
 
 
-def _scrape(others: Sequence[Series], ticks: Mapping[int, int]) -> ImportedTable:
+def _scrape(others: Sequence[PrometheusSeries], ticks: Mapping[int, int]) -> ImportedTable:
     columns: dict[str, list[Any]] = {"tick": [], "endpoint": [], "metric": [], "value": []}
     for one in others:
         columns["tick"] += [ticks[at] for at in one.points]
@@ -192,7 +194,7 @@ def _scrape(others: Sequence[Series], ticks: Mapping[int, int]) -> ImportedTable
     return ImportedTable("scrape", columns.pop("tick"), columns, source="prometheus")
 
 
-def _facts(series: Iterable[Series], instance: str | None) -> dict[str, Any]:
+def _facts(series: Iterable[PrometheusSeries], instance: str | None) -> dict[str, Any]:
     """Facts of the host from node_exporter's info metrics."""
     facts: dict[str, Any] = {"host": instance, "user_hz": node.USER_HZ}
     for one in series:

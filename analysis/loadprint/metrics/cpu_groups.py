@@ -54,16 +54,6 @@ class Patterns:
             None,
         )
 
-    def group(self, frame: Frame) -> str | None:
-        """Key of the group that a frame belongs to by itself."""
-        name = function_name(frame.symbol or "")
-        if frame.in_kernel:
-            return _first(self.symbols["kernel"], name)
-        if family := self.family(frame.file):
-            return _first(self.symbols[family], name)
-        whole = next((key for file, key in self.modules if fnmatchcase(frame.file, file)), None)
-        return whole or _first(self.symbols["library"], name)
-
 
 @dataclass(frozen=True)
 class Grouped:
@@ -112,8 +102,8 @@ def ordered(keys: Iterable[str]) -> list[str]:
 def group_nodes(tree: CallTree) -> Grouped:
     """Group every node of a call tree."""
     known = patterns()
-    own = [known.group(frame) for frame in tree.frames]
-    starts = [_is_start(known, frame) for frame in tree.frames]
+    own = list(map(_group, tree.frames))
+    starts = list(map(_is_start, tree.frames))
     libraries = [_is_start_library(frame) for frame in tree.frames]
     matched: list[str | None] = []
     whole: list[bool] = []
@@ -145,8 +135,21 @@ def _unmatched(known: Patterns, frame: Frame, is_whole: bool) -> str:
     return UNKNOWN if is_whole else TRUNCATED
 
 
-def _is_start(known: Patterns, frame: Frame) -> bool:
-    return known.starts.fullmatch(function_name(frame.symbol or "")) is not None
+@cache  # the runs of a server have the same frames
+def _group(frame: Frame) -> str | None:
+    """Key of the group that a frame belongs to by itself."""
+    known, name = patterns(), function_name(frame.symbol or "")
+    if frame.in_kernel:
+        return _first(known.symbols["kernel"], name)
+    if family := known.family(frame.file):
+        return _first(known.symbols[family], name)
+    whole = next((key for file, key in known.modules if fnmatchcase(frame.file, file)), None)
+    return whole or _first(known.symbols["library"], name)
+
+
+@cache
+def _is_start(frame: Frame) -> bool:
+    return patterns().starts.fullmatch(function_name(frame.symbol or "")) is not None
 
 
 def _is_start_library(frame: Frame) -> bool:
@@ -166,7 +169,7 @@ def _first(expression: re.Pattern[str], name: str) -> str | None:
     return match.lastgroup if match else None
 
 
-@cache  # the runs of a server have the same symbols
+@cache
 def function_name(symbol: str) -> str:
     """A demangled symbol without return type, template arguments, parameters and compiler's suffixes."""
     symbol = SUFFIX.sub("", symbol.replace("(anonymous namespace)", "{anonymous}"))

@@ -181,7 +181,7 @@ def _named(out: Quantities) -> None:
         with contextlib.suppress(ZeroDivisionError):
             if (value := out.value(resolved)) is not None:
                 out.put(name, value)
-        out.mark_missing(name, out.why_not(formula) or f"nothing to divide by: {out.divisor(resolved)} is 0")
+        out.mark_missing(name, out.why_not(resolved) or f"nothing to divide by: {out.divisor(resolved)} is 0")
         if course := out.course(formula):
             out.add_series(name, course)
 

@@ -137,13 +137,15 @@ class Quantities:
     def why(self, name: str) -> str:
         """Reason why a name, or one in a figure, is missing: that of the longest prefix."""
         inner = name.rpartition("(")[2].replace('"', "")
-        prefixes = sorted((p for p in self.missing if name.startswith(p) or inner.startswith(p)), key=len)
-        return self.missing[prefixes[-1]] if prefixes else f"{name} is not a recorded quantity"
+        starts = (each[:end] for end in range(max(len(name), len(inner)), -1, -1) for each in (name, inner))
+        return next(
+            (self.missing[start] for start in starts if start in self.missing),
+            f"{name} is not a recorded quantity",
+        )
 
     def why_not(self, formula: Formula) -> str:
-        """Reason why a formula has no value; empty if nothing is missing."""
-        names = self.resolved(formula).names
-        return next((self.why(name) for name in names if self.get(name) is None), "")
+        """Reason why a formula without alternatives has no value; empty if nothing is missing."""
+        return next((self.why(name) for name in formula.names if self.get(name) is None), "")
 
     def entities(self, source: str) -> list[str]:
         """Names of the devices or interfaces of a source, in name order."""

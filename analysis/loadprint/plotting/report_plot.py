@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from loadprint.rendering.report_data import Course, Distribution, Line, Percentiles, Report
+    from loadprint.rendering.report_data import Course, Distribution, Line, Percentiles, ReportPage
 
 FORMATS = ("svg", "png")
 MAX_COURSES, MAX_CHARTS, MAX_PANELS = 7, 8, 4  # per page
@@ -33,7 +33,7 @@ Colours = Mapping[int, str]
 Each = TypeVar("Each")
 
 
-def write(report: Report, directory: Path, formats: tuple[str, ...] = FORMATS) -> tuple[Path, ...]:
+def write(report: ReportPage, directory: Path, formats: tuple[str, ...] = FORMATS) -> tuple[Path, ...]:
     """Write every figure with values; return the files in order. Raises InputError."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def write(report: Report, directory: Path, formats: tuple[str, ...] = FORMATS) -
     return tuple(files)
 
 
-def colours(report: Report) -> dict[int, str]:
+def colours(report: ReportPage) -> dict[int, str]:
     """Colour of each side by its position; with more sides than colours, only of those drawn."""
     places: Iterable[int] = range(len(report.sides))
     if len(report.sides) > len(style.COLOURS):
@@ -64,7 +64,7 @@ def _filled(distributions: Iterable[Distribution]) -> list[int]:
     return [side for each in distributions for side, shares in enumerate(each.shares) if shares is not None]
 
 
-def _figures(report: Report) -> Iterator[tuple[str, Figure]]:
+def _figures(report: ReportPage) -> Iterator[tuple[str, Figure]]:
     """Each figure with its name."""
     if report.table is not None and (drawn := ratio_plot.draw(report.table)) is not None:
         yield "ratios", drawn
@@ -98,7 +98,7 @@ def _pages(name: str, charts: Sequence[Each], most: int) -> Iterator[tuple[str, 
         yield name if number == 1 else f"{name}-{number}", first, charts[first : first + most]
 
 
-def _first_runs(course: Course, report: Report) -> list[int | None]:
+def _first_runs(course: Course, report: ReportPage) -> list[int | None]:
     """Of a stack the first run of each side, which has a chart; else None."""
     if not course.parts:
         return [None]
@@ -107,7 +107,7 @@ def _first_runs(course: Course, report: Report) -> list[int | None]:
     return [runs[0] for runs in firsts if runs]
 
 
-def _over_time(report: Report, charts: Sequence[tuple[Course, int | None]], tints: Colours) -> Figure:
+def _over_time(report: ReportPage, charts: Sequence[tuple[Course, int | None]], tints: Colours) -> Figure:
     drawn, all_axes = style.sheet(len(charts), height=COURSE_HEIGHT, sharex=True)
     for axes, (course, run) in zip(all_axes, charts, strict=True):
         _course(axes, report, course, run, tints)
@@ -125,7 +125,7 @@ def _over_time(report: Report, charts: Sequence[tuple[Course, int | None]], tint
 
 def _legend(
     drawn: Figure,
-    report: Report,
+    report: ReportPage,
     sides: Iterable[int],
     tints: Colours,
     patches: Iterable[tuple[str, str]] = (),
@@ -139,7 +139,7 @@ def _legend(
     drawn.legend(handles=handles, loc="outside lower center", ncols=5, **options)
 
 
-def _course(axes: Axes, report: Report, course: Course, run: int | None, tints: Colours) -> None:
+def _course(axes: Axes, report: ReportPage, course: Course, run: int | None, tints: Colours) -> None:
     windows = [each.window for each in report.runs if each.window is not None]
     if windows:
         begin, end = median(span.begin_s for span in windows), median(span.end_s for span in windows)
@@ -173,7 +173,7 @@ def _stacked(axes: Axes, course: Course, lines: Sequence[Line]) -> None:
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=1.0)
 
 
-def _phase_names(axes: Axes, report: Report) -> None:
+def _phase_names(axes: Axes, report: ReportPage) -> None:
     """Names of the phases at the top of the first chart."""
     spans = [span for run in report.runs for span in run.phases]
     left, right = axes.get_xlim()
@@ -186,7 +186,7 @@ def _phase_names(axes: Axes, report: Report) -> None:
 
 
 def _small_charts(
-    report: Report, count: int, sides: Iterable[int], note: str, tints: Colours
+    report: ReportPage, count: int, sides: Iterable[int], note: str, tints: Colours
 ) -> tuple[Figure, list[Axes]]:
     """Axes for `count` charts, without unused ones, and a legend of `sides`."""
     columns = min(2, count)
@@ -197,7 +197,7 @@ def _small_charts(
     return drawn, axes[:count]
 
 
-def _percentiles(axes: Axes, report: Report, each: Percentiles, tints: Colours) -> None:
+def _percentiles(axes: Axes, report: ReportPage, each: Percentiles, tints: Colours) -> None:
     """The axis of shares is log(1/(1−share)): each further nine has the same width."""
     last = max(float(curve.shares[-1]) for curve in each.curves)
     for curve in each.curves:

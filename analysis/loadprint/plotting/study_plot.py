@@ -20,7 +20,7 @@ PUBLISHED = "#000000"
 
 
 @dataclass(frozen=True)
-class Curve:
+class StudyCurve:
     """A named line: x → value with its interval."""
 
     name: str
@@ -46,7 +46,7 @@ class Bar:
     treated: bool
 
 
-def curves(panels: Sequence[tuple[str, Sequence[Curve]]], x: str, y: str) -> Figure:
+def curves(panels: Sequence[tuple[str, Sequence[StudyCurve]]], x: str, y: str) -> Figure:
     """Panels (title, lines) next to each other; a name has the same colour in all of them."""
     drawn, all_axes = style.sheet(1, len(panels), height=HEIGHT)
     names = list(dict.fromkeys(curve.name for _, lines in panels for curve in lines))
@@ -76,7 +76,7 @@ def _apart(ticks: Sequence[float]) -> list[float]:
     return kept
 
 
-def _curve(axes: Axes, curve: Curve, colour: str) -> None:
+def _curve(axes: Axes, curve: StudyCurve, colour: str) -> None:
     at = sorted(curve.points)
     found = [curve.points[place] for place in at]
     axes.plot(at, [each.centre for each in found], "-o", color=colour, label=curve.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ class Frame:
     @property
     def file(self) -> str:
         """Name of the module without its directory."""
-        return PurePosixPath(self.module).name
+        return self.module.rpartition("/")[2]
 
     def __str__(self) -> str:
         """The symbol; without one the module in brackets."""

@@ -6,11 +6,11 @@ of its name in all tables; unknown columns, of later versions, may contain text 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from loadprint.reading import documents
@@ -34,24 +34,36 @@ STORED_STAMPS = frozenset(
 )
 BUCKETS = "buckets"
 MAX_COUNT = 1 << 53  # of a bucket: a double is exact, and 1024 buckets do not exceed 64 bits
-NULLS = '"NULL"'  # the type of a column without any value
-TEXT, INTEGER = "VARCHAR", re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER")
-REAL = re.compile(r"FLOAT|DOUBLE|BOOLEAN|DECIMAL\(.*\)")
+TEXT, INTEGER, REAL, NULLS, COUNTS = "text", "an integer", "a real number", "null", "a list of integers"
+
+
+def kind(arrow: pa.DataType) -> str:
+    """The kind of a column: one of the above, else Arrow's name of its type. NULLS has no value at all."""
+    of = pa.types
+    if of.is_dictionary(arrow):
+        return kind(arrow.value_type)
+    if of.is_list(arrow) or of.is_large_list(arrow):
+        return COUNTS if of.is_integer(arrow.value_type) else str(arrow)
+    if of.is_floating(arrow) or of.is_boolean(arrow) or of.is_decimal(arrow):
+        return REAL
+    is_text = of.is_string(arrow) or of.is_large_string(arrow) or of.is_string_view(arrow)
+    return (
+        TEXT if is_text else INTEGER if of.is_integer(arrow) else NULLS if of.is_null(arrow) else str(arrow)
+    )
 
 
 def type_flaw(table: str, columns: Iterable[tuple[str, str]]) -> str:
-    """What is wrong with DuckDB's types of a file's columns; empty if nothing is."""
-    for name, kind in columns:
-        single = INTEGER.fullmatch(kind) or REAL.fullmatch(kind) or kind in (TEXT, NULLS)
+    """What is wrong with the kinds of a file's columns; empty if nothing is."""
+    for name, found in columns:
         for expected, fits, applies in (
-            ("text", kind == TEXT, is_entity(table, name)),
-            ("text", kind in (TEXT, NULLS), name in TEXTS),
-            ("a list of integers", kind.endswith("[]") and INTEGER.fullmatch(kind[:-2]), name == BUCKETS),
-            ("an integer", INTEGER.fullmatch(kind), name in STORED_STAMPS),
-            ("text or a number", single, name != BUCKETS),
+            (TEXT, found == TEXT, is_entity(table, name)),
+            (TEXT, found in (TEXT, NULLS), name in TEXTS),
+            (COUNTS, found == COUNTS, name == BUCKETS),
+            (INTEGER, found == INTEGER, name in STORED_STAMPS),
+            ("text or a number", found in (TEXT, INTEGER, REAL, NULLS), name != BUCKETS),
         ):
             if applies and not fits:
-                return f"column `{name}` is {kind}, not {expected}"
+                return f"column `{name}` is {found}, not {expected}"
     return ""
 
 

@@ -8,11 +8,14 @@ texts are bounded.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from loadprint import temporary
@@ -21,7 +24,7 @@ from loadprint.printable import UNSAFE, printable
 from loadprint.reading import bounds, column_types, documents, shapes, units
 
 Columns = dict[str, NDArray[Any]]
-Shape = tuple[tuple[str, str], ...]
+Kinds = Mapping[str, str]  # TEXT, LIST or OTHER by name
 
 LARGEST = 1e24  # a million sources that each count to 2^60; larger values are not measurements
 TEXT, LIST, OTHER = "text", "list", "other"
@@ -29,6 +32,15 @@ FEW = 50_000  # rows of text that are fetched directly; above it each distinct t
 MEMORY = "384MiB"  # of DuckDB; a sort of 20 million rows needs less; beyond it, up to SPILL is on disk
 SPILL = "4GiB"
 FIX = "copy the run directory again, or leave this run out of the comparison"
+
+
+@dataclass(frozen=True)
+class Footer:
+    """Number of rows, names and kinds of the columns, and the JSON under the key `loadprint`."""
+
+    rows: int
+    columns: tuple[tuple[str, str], ...]
+    described: Mapping[str, Any] | None
 
 
 class Store:
@@ -47,9 +59,8 @@ class Store:
         )
         # every query opens the file
         self._duckdb.execute("SET parquet_metadata_cache = true")
-        self._shapes: dict[Hashable, Shape] = {}
-        self._lengths: dict[Hashable, int] = {}
-        self._described: dict[Hashable, Mapping[str, Any] | None] = {}
+        self._footers: dict[Hashable, Footer] = {}
+        self._kinds: dict[Hashable, Kinds] = {}
         self._columns: dict[Path, Mapping[str, Any]] = {}
 
     def fetch(
@@ -68,8 +79,7 @@ class Store:
         # inlined, so that only the required columns and row groups are decoded
         head = f"SELECT * FROM read_parquet({quote(_pattern(path))}){_ticks(between, at)}"
         try:
-            self._shape(path)
-            rows = self._rows(path, f"WITH t AS NOT MATERIALIZED ({head}) {query}")
+            rows = self._rows(path, f"WITH t AS NOT MATERIALIZED ({head}) {query}", query)
         except duckdb.Error as error:
             raise InputError(path, f"cannot be read ({_first_line(error)})", FIX) from error
         columns = {name: _plain(column) for name, column in rows.items()}
@@ -78,10 +88,16 @@ class Store:
             raise InputError(path, flaw, FIX)
         return columns
 
-    def _rows(self, path: Path, sql: str) -> Columns:
+    def _rows(self, path: Path, sql: str, query: str) -> Columns:
         """Rows of a query within the bounds. Raises InputError and duckdb.Error."""
-        bound = self._duckdb.sql(sql)
-        kinds = _kinds(zip(bound.columns, map(str, bound.types), strict=True))
+        footer = self._footer(path)
+        # the tables of other runs have the same columns
+        if (query, footer.columns) not in self._kinds:
+            bound = self._duckdb.sql(sql)
+            self._kinds[query, footer.columns] = _kinds(
+                zip(bound.columns, map(str, bound.types), strict=True)
+            )
+        kinds = self._kinds[query, footer.columns]
         texts = [name for name, kind in kinds.items() if kind == TEXT]
         lists = [name for name, kind in kinds.items() if kind == LIST]
         bounded = [f"left({name}, {bounds.TEXT}) AS {name}" for name in map(identifier, texts)]
@@ -93,7 +109,7 @@ class Store:
         max_rows = bounds.CELLS // (len(kinds) + len(lists) * bounds.BUCKETS_IN_ROW)
         limit = min(max_rows, FEW) if texts else max_rows
         # a LIMIT doubles the time of a query
-        fits = self._lengths[_version(path)] <= limit
+        fits = footer.rows <= limit
         rows = self._duckdb.execute(source).fetchnumpy() if fits else self._limited(source, limit)
         if rows is None and texts and max_rows > FEW:
             rows = self._coded(path, source, texts, max_rows)
@@ -123,36 +139,19 @@ class Store:
         coded = self._limited(f"SELECT * REPLACE ({', '.join(codes)}) FROM ({source})", limit)
         return None if coded is None else coded | {text: values[text][coded[text]] for text in texts}
 
-    def _shape(self, path: Path) -> Shape:
-        """Columns of a file with DuckDB's names of their types."""
+    def _footer(self, path: Path) -> Footer:
         version = _version(path)
-        if version not in self._shapes:
-            pattern = [_pattern(path)]
-            counted = self._duckdb.execute("SELECT num_rows FROM parquet_file_metadata(?)", pattern)
-            rows = counted.fetchall()[0][0]
-            limit = bounds.TICKS if path.name == "ticks.parquet" else bounds.ROWS
-            if rows > limit:
-                raise InputError(path, f"{rows:,} rows, more than the limit of {limit:,}", FIX)
-            self._lengths[version] = rows
-            described = self._duckdb.execute(f"DESCRIBE SELECT * FROM read_parquet({quote(_pattern(path))})")
-            shape = tuple((str(name), str(kind)) for name, kind, *_ in described.fetchall())
-            described_units = self._metadata(path) or {}
-            flaw = column_types.type_flaw(path.stem, shape) or units.unit_flaw(path.stem, described_units)
-            if flaw:
-                raise InputError(path, flaw, FIX)
-            self._shapes[version] = shape
-        return self._shapes[version]
+        if version not in self._footers:
+            self._footers[version] = _read_footer(path)
+        return self._footers[version]
 
     def columns(self, path: Path) -> tuple[str, ...]:
         """Names of a file's columns. Raises InputError."""
-        try:
-            return tuple(name for name, _ in self._shape(path))
-        except duckdb.Error as error:
-            raise InputError(path, f"cannot be read ({_first_line(error)})", FIX) from error
+        return tuple(name for name, _ in self._footer(path).columns)
 
     def metadata(self, path: Path) -> Mapping[str, Any]:
         """Return the JSON under the key `loadprint` in a file's footer. Raises InputError."""
-        described = self._metadata(path)
+        described = self._footer(path).described
         if described is None:
             raise InputError(path, "has no `loadprint` metadata", "give a table of loadprint-collect")
         return described
@@ -160,36 +159,42 @@ class Store:
     def described(self, path: Path, column: str) -> Mapping[str, Any]:
         """The metadata of a column or metric; empty without. Raises InputError."""
         if path not in self._columns:
-            table = self._metadata(path) or {}
+            table = self._footer(path).described or {}
             self._columns[path] = table.get("columns") or table.get("metrics") or {}
         return self._columns[path].get(column) or {}
 
-    def _metadata(self, path: Path) -> Mapping[str, Any] | None:
-        """As `metadata`; None if the file has none."""
-        version = _version(path)
-        if version not in self._described:
-            self._described[version] = self._read_metadata(path)
-        return self._described[version]
 
-    def _read_metadata(self, path: Path) -> Mapping[str, Any] | None:
-        try:
-            cursor = self._duckdb.execute(
-                "SELECT value FROM parquet_kv_metadata(?) WHERE decode(key) = 'loadprint'", [_pattern(path)]
-            )
-            row = cursor.fetchone()
-        except duckdb.Error as error:
-            raise InputError(path, f"cannot be read ({_first_line(error)})", FIX) from error
-        if row is None:
-            return None
-        try:
-            described = documents.loads(bytes(row[0]))
-        except ValueError as error:
-            raise InputError(path, f"its `loadprint` metadata is not JSON ({error})", FIX) from error
-        if not isinstance(described, dict):
-            raise InputError(path, "its `loadprint` metadata is not an object", FIX)
-        if mismatch := documents.shape_error(described, shapes.TABLE):
-            raise InputError(path, f"its `loadprint` metadata: {mismatch}", FIX)
-        return described
+def _read_footer(path: Path) -> Footer:
+    """Read a file's footer. Raises InputError if the file is not a table of a recording."""
+    try:
+        read = pq.read_metadata(path)
+        schema = read.schema.to_arrow_schema()
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(path, f"cannot be read ({_first_line(error)})", FIX) from error
+    limit = bounds.TICKS if path.name == "ticks.parquet" else bounds.ROWS
+    if read.num_rows > limit:
+        raise InputError(path, f"{read.num_rows:,} rows, more than the limit of {limit:,}", FIX)
+    columns = tuple((column.name, column_types.kind(column.type)) for column in schema)
+    described = _described(path, (read.metadata or {}).get(b"loadprint"))
+    flaw = column_types.type_flaw(path.stem, columns) or units.unit_flaw(path.stem, described or {})
+    if flaw:
+        raise InputError(path, flaw, FIX)
+    return Footer(read.num_rows, columns, described)
+
+
+def _described(path: Path, text: bytes | None) -> Mapping[str, Any] | None:
+    """The JSON in a footer. Raises InputError."""
+    if text is None:
+        return None
+    try:
+        described = documents.loads(text)
+    except ValueError as error:
+        raise InputError(path, f"its `loadprint` metadata is not JSON ({error})", FIX) from error
+    if not isinstance(described, dict):
+        raise InputError(path, "its `loadprint` metadata is not an object", FIX)
+    if mismatch := documents.shape_error(described, shapes.TABLE):
+        raise InputError(path, f"its `loadprint` metadata: {mismatch}", FIX)
+    return described
 
 
 def _version(path: Path) -> Hashable:
@@ -278,7 +283,7 @@ def _pattern(path: Path) -> str:
     return "".join(f"[{sign}]" if sign in "[*?" else sign for sign in str(path))
 
 
-def _kinds(shape: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _kinds(shape: Iterable[tuple[str, str]]) -> Kinds:
     """Kind of each column of a query, from DuckDB's names of their types."""
     return {
         name: TEXT if kind == "VARCHAR" else LIST if kind.endswith("[]") else OTHER for name, kind in shape

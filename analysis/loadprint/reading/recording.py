@@ -54,9 +54,16 @@ class Run:
         return str(self.meta.get("status", "unknown"))
 
     @cached_property
+    def _tables(self) -> dict[tuple[str, str], Path]:
+        """Path of every table by role and probe."""
+        return {
+            (path.parent.name, path.stem): path for path in self.path.glob("*/*.parquet") if path.is_file()
+        }
+
+    @cached_property
     def roles(self) -> tuple[str, ...]:
         """Directories with a recorder's tables, `server` first."""
-        names = [p.parent.name for p in self.path.glob("*/ticks.parquet")]
+        names = [role for role, probe in self._tables if probe == "ticks"]
         return tuple(sorted(names, key=lambda role: (role != "server", role)))
 
     @property
@@ -66,12 +73,7 @@ class Run:
 
     def table(self, role: str, probe: str) -> Path | None:
         """Path of a probe's table; None if there is none."""
-        path = self.path / role / f"{probe}.parquet"
-        return path if path.is_file() else None
-
-    def probes(self, role: str) -> tuple[str, ...]:
-        """Names of a role's probes that have a table."""
-        return tuple(sorted(p.stem for p in (self.path / role).glob("*.parquet") if p.stem != "ticks"))
+        return self._tables.get((role, probe))
 
     def phase(self, name: str) -> Phase | None:
         """Return the last phase of this name."""

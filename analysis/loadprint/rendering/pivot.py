@@ -26,7 +26,7 @@ class Pivot:
 
 
 @dataclass(frozen=True)
-class Report:
+class PivotReport:
     """Facts, pivot tables and sentences under one heading; `crossovers` are those of crossover.py."""
 
     title: str

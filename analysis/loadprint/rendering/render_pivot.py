@@ -11,13 +11,13 @@ from dataclasses import asdict
 from loadprint import numbers
 from loadprint.rendering import escape
 from loadprint.rendering.grid import grid
-from loadprint.rendering.pivot import Pivot, Report
+from loadprint.rendering.pivot import Pivot, PivotReport
 
 WIDTH = 100
 NOTHING = "\u2013"
 
 
-def text(report: Report) -> str:
+def text(report: PivotReport) -> str:
     """Return the report for a terminal, in at most 100 columns if the heads of the tables allow it."""
     lines = [report.title, ""]
     for label, fact in (*report.facts, *(("warning", warning) for warning in report.warnings)):
@@ -34,7 +34,7 @@ def text(report: Report) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def markdown(report: Report) -> str:
+def markdown(report: PivotReport) -> str:
     """Return one Markdown table per pivot."""
     lines = [f"# {escape.markdown(report.title)}", ""]
     lines += [f"- **{label}** {escape.markdown(fact)}" for label, fact in report.facts]
@@ -54,7 +54,7 @@ def markdown(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_csv(report: Report) -> str:
+def as_csv(report: PivotReport) -> str:
     """Return one line per cell; the value may be empty."""
     out = io.StringIO()
     writer = escape.CsvWriter(out)
@@ -66,7 +66,7 @@ def as_csv(report: Report) -> str:
     return out.getvalue()
 
 
-def as_json(report: Report) -> str:
+def as_json(report: PivotReport) -> str:
     """Return one JSON object."""
     value = {"format_version": 1, **asdict(report)}
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Span:
+class MarkedSpan:
     """An interval of a run: a phase, or a spike with its description and the share of throughput lost."""
 
     name: str
@@ -46,11 +46,11 @@ class RunOf:
     id: str
     side: int
     repeat: int
-    phases: tuple[Span, ...] = ()
-    spikes: tuple[Span, ...] = ()
+    phases: tuple[MarkedSpan, ...] = ()
+    spikes: tuple[MarkedSpan, ...] = ()
 
     @property
-    def window(self) -> Span | None:
+    def window(self) -> MarkedSpan | None:
         """The phase in which the table's values were measured."""
         return next((span for span in self.phases if span.name == "measure"), None)
 
@@ -173,7 +173,7 @@ class Flames:
 
 
 @dataclass(frozen=True)
-class Report:
+class ReportPage:
     """The content of the page, in its order. `ab` is the result, if the execution is an A/B.
 
     `made` and `probes` are (label, text), `absent` the titles of sections without data with the reason.
@@ -183,7 +183,7 @@ class Report:
     sides: tuple[SideOf, ...]
     runs: tuple[RunOf, ...]
     table: Table | None = None
-    pivots: pivot.Report | None = None
+    pivots: pivot.PivotReport | None = None
     courses: tuple[Course, ...] = ()
     percentiles: tuple[Percentiles, ...] = ()
     distributions: tuple[Distribution, ...] = ()

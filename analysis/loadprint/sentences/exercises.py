@@ -28,7 +28,7 @@ class Sign:
 
 
 @dataclass(frozen=True)
-class Subject:
+class Exercise:
     """A subject that a workload may probe; `_per_{}` of its rows is filled with the denominator.
 
     If its signs contradict each other, its `parts` are tested.
@@ -37,12 +37,12 @@ class Subject:
     about: str
     does: str
     signs: tuple[Sign, ...]
-    parts: tuple[Subject, ...] = ()
+    parts: tuple[Exercise, ...] = ()
 
 
 SENT, RECEIVED = Sign("net_tx_per_{}", "bytes sent"), Sign("net_rx_per_{}", "bytes received")
 SUBJECTS = (
-    Subject(
+    Exercise(
         "engine",
         "spends more of its CPU time in user mode",
         (
@@ -50,7 +50,7 @@ SUBJECTS = (
             Sign("server_user_per_statement", "CPU time in user mode a statement"),
         ),
     ),
-    Subject(
+    Exercise(
         "storage",
         "uses storage more",
         (
@@ -61,16 +61,16 @@ SUBJECTS = (
             Sign("disk_flushes_per_{}", "flushes"),
         ),
     ),
-    Subject(
+    Exercise(
         "network",
         "uses the network more",
         (SENT, RECEIVED),
         parts=(
-            Subject("network", "sends more over the network", (SENT,)),
-            Subject("network", "receives more over the network", (RECEIVED,)),
+            Exercise("network", "sends more over the network", (SENT,)),
+            Exercise("network", "receives more over the network", (RECEIVED,)),
         ),
     ),
-    Subject(
+    Exercise(
         "kernel",
         "uses the kernel more",
         (
@@ -90,7 +90,7 @@ def exercises(table: Table, side: int) -> Iterator[Sentence]:
         yield from _of_subject(table, subject, side, per)
 
 
-def _of_subject(table: Table, subject: Subject, side: int, per: str) -> Iterator[Sentence]:
+def _of_subject(table: Table, subject: Exercise, side: int, per: str) -> Iterator[Sentence]:
     votes = []
     for sign in subject.signs:
         row = table.row(sign.row.format(per))

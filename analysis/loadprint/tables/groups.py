@@ -261,7 +261,8 @@ def if_measured(sides: Sides, metrics: Sequence[Metric], *, every: bool = False)
 
 
 def _measured(sides: Sides, metric: Metric) -> bool:
-    return any(not run.quantities.why_not(metric.formula) for runs in sides for run in runs)
+    measured = (run.quantities for runs in sides for run in runs)
+    return any(not each.why_not(each.resolved(metric.formula)) for each in measured)
 
 
 def _types(runs: Sequence[Measured]) -> list[str]:

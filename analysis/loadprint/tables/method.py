@@ -9,7 +9,7 @@ from loadprint import numbers
 from loadprint.statistics import stats
 from loadprint.tables.plans import WITHIN
 from loadprint.tables.rows import Column
-from loadprint.tables.table import NoiseFloor, Plan, Row
+from loadprint.tables.table import NoiseFloor, RepeatsPlan, Row
 
 LEGEND = (
     "value: arithmetic mean of the runs; ratio: of geometric means, to {reference}; can differ from the "
@@ -35,7 +35,7 @@ def method(
     columns: Sequence[Column],
     reference: str,
     rows: Sequence[Row],
-    plans: Sequence[Plan],
+    plans: Sequence[RepeatsPlan],
     noise: NoiseFloor | None,
 ) -> tuple[str, ...]:
     """All lines below a table."""
@@ -58,7 +58,7 @@ def _legend(columns: Sequence[Column], reference: str) -> list[str]:
     return texts
 
 
-def _plan(plan: Plan, rows: Sequence[Row]) -> str:
+def _plan(plan: RepeatsPlan, rows: Sequence[Row]) -> str:
     label = next(row.label for row in rows if row.key == plan.row)
     return (
         f"{plan.side}: with {plan.more} more repeat{'s' if plan.more > 1 else ''} per side a difference of "

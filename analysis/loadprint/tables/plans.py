@@ -12,7 +12,7 @@ from loadprint.metrics.gather import Measured
 from loadprint.statistics import stats
 from loadprint.statistics.bootstrap import bootstrap_noise
 from loadprint.tables.rows import RowBuilder
-from loadprint.tables.table import Cell, Plan, Row, Versus
+from loadprint.tables.table import Cell, RepeatsPlan, Row, Versus
 
 ROWS = ("operations", "statements")  # the first of them that has a ratio is planned
 MOST_MORE = 30  # a plan that needs more repeats is replaced by one for ten more
@@ -27,7 +27,9 @@ def noise(runs: Sequence[Measured]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def plans(rows: Sequence[Row], builder: RowBuilder, noises: Sequence[float | None]) -> tuple[Plan, ...]:
+def plans(
+    rows: Sequence[Row], builder: RowBuilder, noises: Sequence[float | None]
+) -> tuple[RepeatsPlan, ...]:
     """One plan per side whose interval includes 1 or is missing; `noises` are those of the sides."""
     by_key = {row.key: row for row in rows if row.key in ROWS}
     planned = []
@@ -40,7 +42,7 @@ def plans(rows: Sequence[Row], builder: RowBuilder, noises: Sequence[float | Non
             both = [noises[position], noises[builder.reference]]
             plan = _plan(versus, by_key[key].cells[position], base, both, paired=column.paired)
             if plan and plan[1] <= MOST_APART:
-                planned.append(Plan(column.name, key, *plan))
+                planned.append(RepeatsPlan(column.name, key, *plan))
             break
     return tuple(planned)
 

@@ -150,7 +150,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RepeatsPlan:
     """With `more` repeats a side, a difference of `apart` (a share of the reference) in `row` is detectable.
 
     `basis` is `between runs`, the spread of the repeats, or `within runs` if one repeat a side has no spread:
@@ -220,7 +220,7 @@ class Table:
     sentences: tuple[Sentence, ...]
     method: tuple[str, ...] = field(default=())
     verdicts: tuple[Verdict, ...] = field(default=())
-    plans: tuple[Plan, ...] = field(default=())
+    plans: tuple[RepeatsPlan, ...] = field(default=())
     title: str = ""
     legend: str = ""
     page: str = ""

@@ -4,6 +4,6 @@
 text.
 """
 
-from loadprint.commands.ab.result import BASELINE, TREATMENT, Check, Effect, Result, Window
+from loadprint.commands.ab.result import BASELINE, TREATMENT, AbWindow, Check, Effect, Result
 
-__all__ = ["BASELINE", "TREATMENT", "Check", "Effect", "Result", "Window"]
+__all__ = ["BASELINE", "TREATMENT", "AbWindow", "Check", "Effect", "Result"]

@@ -9,12 +9,12 @@ from dataclasses import asdict
 from typing import Any
 
 from loadprint.commands.ab.experiment import Experiment
-from loadprint.commands.ab.schedule import Plan, deadline
+from loadprint.commands.ab.schedule import WindowPlan, deadline
 from loadprint.numbers import brief
 from loadprint.reading.documents import FORMAT_VERSION
 
 
-def text(experiment: Experiment, plan: Plan) -> str:
+def text(experiment: Experiment, plan: WindowPlan) -> str:
     """Render for a terminal."""
     schedule = experiment.schedule
     lines = [f"{experiment.name}: {experiment.title}" if experiment.title else experiment.name]
@@ -54,7 +54,7 @@ def text(experiment: Experiment, plan: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def document(experiment: Experiment, plan: Plan) -> dict[str, Any]:
+def document(experiment: Experiment, plan: WindowPlan) -> dict[str, Any]:
     """Return what `conduct` carries out: the experiment with its defaults, and its plan."""
     return {
         "format_version": FORMAT_VERSION,
@@ -63,12 +63,12 @@ def document(experiment: Experiment, plan: Plan) -> dict[str, Any]:
     }
 
 
-def as_json(experiment: Experiment, plan: Plan) -> str:
+def as_json(experiment: Experiment, plan: WindowPlan) -> str:
     """Render `document`."""
     return json.dumps(document(experiment, plan), indent=1, ensure_ascii=False) + "\n"
 
 
-RENDERERS: dict[str, Callable[[Experiment, Plan], str]] = {"text": text, "json": as_json}
+RENDERERS: dict[str, Callable[[Experiment, WindowPlan], str]] = {"text": text, "json": as_json}
 
 
 def _clock(seconds: float) -> str:

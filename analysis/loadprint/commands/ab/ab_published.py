@@ -12,7 +12,7 @@ from pathlib import Path
 
 from loadprint.commands.ab.analysis import analyse
 from loadprint.commands.ab.gates import Limits
-from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, Check, Effect, Result, Window
+from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, AbWindow, Check, Effect, Result
 from loadprint.errors import InputError
 from loadprint.reading import bounds
 
@@ -29,8 +29,8 @@ def read(path: Path) -> Result:
         raise InputError(path, f"has no row {missing[0]}", f"add the rows {' and '.join(NEEDED)}")
     (without_q, with_q), (without_c, with_c) = values["qps"], values["cpu_percent"]
     windows = (
-        Window(1, 1, TREATMENT, None, 0.0, 0.0, with_q, with_c / 100),
-        Window(2, 1, BASELINE, TREATMENT, 0.0, 0.0, without_q, without_c / 100),
+        AbWindow(1, 1, TREATMENT, None, 0.0, 0.0, with_q, with_c / 100),
+        AbWindow(2, 1, BASELINE, TREATMENT, 0.0, 0.0, without_q, without_c / 100),
     )
     table = Result(
         path.stem,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, astuple, fields
 
 from loadprint import numbers
-from loadprint.commands.ab.result import Effect, Result, Window
+from loadprint.commands.ab.result import AbWindow, Effect, Result
 from loadprint.rendering import escape
 from loadprint.rendering.grid import grid
 
@@ -125,7 +125,7 @@ def _ratio(value: float) -> str:
     return f"{value:.4f}" if value < 10 else numbers.ratio(value)
 
 
-def window_row(result: Result, window: Window) -> tuple[str, ...]:
+def window_row(result: Result, window: AbWindow) -> tuple[str, ...]:
     """Return the texts of a window, in the order of WINDOW_HEADS."""
 
     def text_of(value: float | None, factor: float = 1.0) -> str:

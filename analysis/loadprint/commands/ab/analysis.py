@@ -8,10 +8,10 @@ from dataclasses import replace
 from loadprint.commands.ab import verdict
 from loadprint.commands.ab.effects import effects as effects_of
 from loadprint.commands.ab.gates import Limits, apply_gates
-from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, Result, Window
+from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, AbWindow, Result
 
 
-def analyse(windows: Sequence[Window], limits: Limits, experiment: Result) -> Result:
+def analyse(windows: Sequence[AbWindow], limits: Limits, experiment: Result) -> Result:
     """Apply the gates, compute the effects over the remaining blocks, and give the verdict.
 
     `experiment` has all other facts: name, schedule, status, checks of the guards, warnings.
@@ -50,7 +50,7 @@ def analyse(windows: Sequence[Window], limits: Limits, experiment: Result) -> Re
     )
 
 
-def _complete_blocks(windows: Sequence[Window]) -> set[int]:
+def _complete_blocks(windows: Sequence[AbWindow]) -> set[int]:
     """Return blocks with both variants and as many windows as the largest block."""
     by_block = {
         block: [w.variant for w in windows if w.block == block] for block in {w.block for w in windows}

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from loadprint.commands.ab.inference import sign_flip
-from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, Effect, Window
+from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, AbWindow, Effect
 from loadprint.statistics import stats
 
-Take = Callable[[Window], float | None]
+Take = Callable[[AbWindow], float | None]
 
 
 @dataclass(frozen=True)
-class Quantity:
+class WindowQuantity:
     """A quantity of a window: its value, name and unit."""
 
     key: str
@@ -26,22 +26,22 @@ class Quantity:
 
 
 QUANTITIES = (
-    Quantity("queries", "queries", "/s", "higher", lambda w: w.queries),
-    Quantity("cpu", "CPU of the server", "%", "lower", lambda w: w.cpu, 100.0),
-    Quantity(HEADLINE, "queries per CPU-second", "/s", "higher", lambda w: w.efficiency),
-    Quantity("cpu_per_query", "CPU per query", "µs", "lower", lambda w: w.cost, 1e6),
-    Quantity("commits", "commits", "/s", "higher", lambda w: w.commits),
-    Quantity("rows", "rows read and written", "/s", "neither", lambda w: w.rows),
-    Quantity("host_busy", "host CPUs busy", "%", "neither", lambda w: w.host_busy, 100.0),
+    WindowQuantity("queries", "queries", "/s", "higher", lambda w: w.queries),
+    WindowQuantity("cpu", "CPU of the server", "%", "lower", lambda w: w.cpu, 100.0),
+    WindowQuantity(HEADLINE, "queries per CPU-second", "/s", "higher", lambda w: w.efficiency),
+    WindowQuantity("cpu_per_query", "CPU per query", "µs", "lower", lambda w: w.cost, 1e6),
+    WindowQuantity("commits", "commits", "/s", "higher", lambda w: w.commits),
+    WindowQuantity("rows", "rows read and written", "/s", "neither", lambda w: w.rows),
+    WindowQuantity("host_busy", "host CPUs busy", "%", "neither", lambda w: w.host_busy, 100.0),
 )
 
 
-def effects(windows: Sequence[Window]) -> tuple[Effect, ...]:
+def effects(windows: Sequence[AbWindow]) -> tuple[Effect, ...]:
     """Return the effects of all quantities over the used windows."""
     return tuple(effect(quantity, windows) for quantity in QUANTITIES)
 
 
-def block_logs(take: Take, windows: Sequence[Window]) -> list[tuple[float, float]]:
+def block_logs(take: Take, windows: Sequence[AbWindow]) -> list[tuple[float, float]]:
     """Return the mean ln of treatment and of baseline windows, for each block without a gap."""
     pairs = []
     for block in sorted({window.block for window in windows}):
@@ -58,7 +58,7 @@ def block_logs(take: Take, windows: Sequence[Window]) -> list[tuple[float, float
     return pairs
 
 
-def effect(quantity: Quantity, windows: Sequence[Window]) -> Effect:
+def effect(quantity: WindowQuantity, windows: Sequence[AbWindow]) -> Effect:
     """Return the effect of a quantity; without a complete block its values are None, with a note."""
     pairs = block_logs(quantity.take, windows)
     name = (quantity.key, quantity.label, quantity.unit, quantity.better)

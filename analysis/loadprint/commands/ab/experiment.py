@@ -55,7 +55,7 @@ class Schedule(Strict):
     max_flips: Annotated[int, Field(ge=2)] | None = None
 
 
-class Server(Strict):
+class ServerAddress(Strict):
     """The server: its process (a number, @PIDFILE or the name of the only such process) and its address.
 
     The account is in an option file of mode 0600 (docs/mysql-probe.md lists its privileges).
@@ -117,7 +117,7 @@ class Gates(Strict):
     fixed_work: Annotated[float, Field(gt=0)] = 0.2
 
 
-class Recorder(Strict):
+class RecorderSettings(Strict):
     """The recorder: its interval, and the probes that are off on a production server."""
 
     interval: Positive = 1.0
@@ -138,10 +138,10 @@ class Experiment(Strict):
     initial: Literal["baseline", "treatment"] = "baseline"
     treatment: Treatment
     schedule: Schedule = Field(default_factory=Schedule)
-    server: Server = Field(default_factory=Server)
+    server: ServerAddress = Field(default_factory=ServerAddress)
     guards: Guards = Field(default_factory=Guards)
     gates: Gates = Field(default_factory=Gates)
-    recorder: Recorder = Field(default_factory=Recorder)
+    recorder: RecorderSettings = Field(default_factory=RecorderSettings)
     lease: Annotated[Positive, Field(ge=1)] = 15.0
     deadline: Positive | None = None
 

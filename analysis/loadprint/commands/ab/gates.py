@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadprint import numbers
-from loadprint.commands.ab.result import BASELINE, TREATMENT, Check, Window
+from loadprint.commands.ab.result import BASELINE, TREATMENT, AbWindow, Check
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def mix_distance(one: Mapping[str, float], other: Mapping[str, float]) -> float 
     return max(0.0, distance - chance)
 
 
-def apply_gates(windows: Sequence[Window], limits: Limits) -> tuple[dict[int, str], tuple[Check, ...]]:
+def apply_gates(windows: Sequence[AbWindow], limits: Limits) -> tuple[dict[int, str], tuple[Check, ...]]:
     """Return window number → why it is excluded, and a check for each gate.
 
     A window with other fixed work, or without counts, excludes its block.
@@ -76,7 +76,7 @@ def apply_gates(windows: Sequence[Window], limits: Limits) -> tuple[dict[int, st
     return excluded, checks
 
 
-def _fixed_work(windows: Sequence[Window], limits: Limits, excluded: dict[int, str]) -> Check:
+def _fixed_work(windows: Sequence[AbWindow], limits: Limits, excluded: dict[int, str]) -> Check:
     """Compare each window with those of its variant: an effect on the machine's speed excludes none."""
     largest, worst = 0.0, ""
     for variant in (TREATMENT, BASELINE):
@@ -99,7 +99,7 @@ def _fixed_work(windows: Sequence[Window], limits: Limits, excluded: dict[int, s
     return Check("fixed work", "failed" if abs(largest) > limits.fixed_work else "passed", text)
 
 
-def _mix(windows: Sequence[Window], limits: Limits) -> Check:
+def _mix(windows: Sequence[AbWindow], limits: Limits) -> Check:
     by, largest, worst, compared = "kind of statement (Com_*)", 0.0, "", 0
     if windows and all(window.digests for window in windows):
         by = "digest"
@@ -124,7 +124,7 @@ def _mix(windows: Sequence[Window], limits: Limits) -> Check:
     return Check("statement mix", state, text)
 
 
-def _load(windows: Sequence[Window], limits: Limits) -> Check:
+def _load(windows: Sequence[AbWindow], limits: Limits) -> Check:
     largest, worst, compared = 0.0, "", 0
     for variant in (TREATMENT, BASELINE):
         ours = [window for window in windows if window.variant == variant]
@@ -153,7 +153,7 @@ def _load(windows: Sequence[Window], limits: Limits) -> Check:
     return Check("load", state, text)
 
 
-def _cpu(windows: Sequence[Window], limits: Limits) -> Check:
+def _cpu(windows: Sequence[AbWindow], limits: Limits) -> Check:
     known = [(window.host_busy, window) for window in windows if window.host_busy is not None]
     if not known:
         return Check("high CPU", "untested", "the host's CPUs were not recorded")

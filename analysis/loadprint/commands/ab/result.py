@@ -10,7 +10,7 @@ HEADLINE = "queries_per_cpu_second"
 
 
 @dataclass(frozen=True)
-class Window:
+class AbWindow:
     """One window of one variant; None: not measured.
 
     `begin_s`, `end_s`: seconds since the start of the experiment. `queries`, `commits`, `rows`: per
@@ -103,7 +103,7 @@ class Result:
     status: str = "complete"
     reason: str = ""
     effects: tuple[Effect, ...] = ()
-    windows: tuple[Window, ...] = ()
+    windows: tuple[AbWindow, ...] = ()
     blocks: int = 0
     blocks_used: int = 0
     excluded: Mapping[int, str] = field(default_factory=dict)

@@ -30,7 +30,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Plan:
+class WindowPlan:
     """All windows; `flips` counts every switch, including the last, to the initial variant."""
 
     slots: tuple[Slot, ...]
@@ -40,7 +40,7 @@ class Plan:
     warnings: tuple[str, ...]
 
 
-def plan(experiment: Experiment) -> Plan:
+def plan(experiment: Experiment) -> WindowPlan:
     """Plan the windows. Raises InputError if they need more flips than allowed."""
     slots: list[Slot] = []
     state: str
@@ -68,7 +68,7 @@ def plan(experiment: Experiment) -> Plan:
             "use fewer blocks, or order ABBA, which flips twice per four windows",
         )
     blocks = experiment.schedule.blocks
-    return Plan(tuple(slots), flips, now, smallest_p(blocks), _warnings(experiment))
+    return WindowPlan(tuple(slots), flips, now, smallest_p(blocks), _warnings(experiment))
 
 
 def smallest_p(blocks: int) -> float:
@@ -76,7 +76,7 @@ def smallest_p(blocks: int) -> float:
     return min(1.0, 2.0 ** (1 - blocks))
 
 
-def deadline(experiment: Experiment, planned: Plan) -> float:
+def deadline(experiment: Experiment, planned: WindowPlan) -> float:
     """Return the seconds after which the change is reverted in any case."""
     if experiment.deadline is not None:
         return experiment.deadline

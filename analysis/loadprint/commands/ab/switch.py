@@ -52,7 +52,7 @@ def start_time(pid: int) -> int | None:
     return None if fields[0] in "ZX" else int(fields[19])
 
 
-class Lines:
+class JsonLines:
     """Appends JSON lines to a file; each line is one write, so that a kill leaves complete lines."""
 
     def __init__(self, path: Path, mode: int) -> None:
@@ -78,12 +78,12 @@ class Switch:
         self.touched = False
         self.open: list[dict[str, Any]] = []
         # the output of commands may contain a password; its lock prevents two reverts at once
-        self.log = Lines(load / "switches.jsonl", 0o600)
+        self.log = JsonLines(load / "switches.jsonl", 0o600)
         try:
             fcntl.flock(self.log.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Taken("its experiment is running, or another process is reverting it") from None
-        self.phases = Lines(load / "phases.jsonl", 0o644)
+        self.phases = JsonLines(load / "phases.jsonl", 0o644)
 
     def begin(self, phase: str, **more: Any) -> None:
         """Record the start of a phase."""

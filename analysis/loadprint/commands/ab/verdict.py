@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from loadprint import numbers
 from loadprint.commands.ab.effects import QUANTITIES
 from loadprint.commands.ab.inference import Slope, carry_over, drift
-from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, Check, Effect, Window
+from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, AbWindow, Check, Effect
 from loadprint.commands.ab.schedule import smallest_p
 from loadprint.statistics.stats import MIN_REPEATS
 
@@ -44,7 +44,7 @@ def regime(effects: Sequence[Effect]) -> tuple[str, str]:
     )
 
 
-def diagnostics(windows: Sequence[Window]) -> tuple[Check, ...]:
+def diagnostics(windows: Sequence[AbWindow]) -> tuple[Check, ...]:
     """Check drift, noise within blocks and carry-over of the headline quantity."""
     take = next(quantity.take for quantity in QUANTITIES if quantity.key == HEADLINE)
     known = [(window, value) for window in windows if (value := take(window))]
@@ -70,7 +70,7 @@ def _changed(slope: Slope, places: int) -> str:
 
 
 def _carry_over_check(
-    known: Sequence[tuple[Window, float]], logs: Sequence[float], treated: Sequence[bool]
+    known: Sequence[tuple[AbWindow, float]], logs: Sequence[float], treated: Sequence[bool]
 ) -> Check:
     after = [window.previous == TREATMENT for window, _ in known]
     shift = carry_over(logs, treated, after, [window.block for window, _ in known])
@@ -84,7 +84,7 @@ def _carry_over_check(
     return Check("carry-over", "failed" if shift.p < 0.05 else "passed", text)
 
 
-def _baseline_noise(logs: Sequence[tuple[Window, float]]) -> float | None:
+def _baseline_noise(logs: Sequence[tuple[AbWindow, float]]) -> float | None:
     squares = []
     for block in sorted({window.block for window, _ in logs}):
         base = [value for window, value in logs if window.block == block and window.variant == BASELINE]

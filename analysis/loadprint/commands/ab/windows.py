@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.commands.ab.result import BASELINE, TREATMENT, Window
+from loadprint.commands.ab.result import BASELINE, TREATMENT, AbWindow
 from loadprint.errors import InputError
 from loadprint.reading import bounds, documents
 from loadprint.reading.bounds import COPY_AGAIN
@@ -42,7 +42,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Span:
+class WindowSpan:
     """A window's stamps, CLOCK_MONOTONIC ns."""
 
     number: int
@@ -53,7 +53,7 @@ class Span:
     fixed_work_ns: int | None = None
 
 
-def spans(run: Run) -> list[Span]:
+def spans(run: Run) -> list[WindowSpan]:
     """Return the complete windows, in order. Raises InputError if a line is not a stamp."""
     path = run.path / "load" / "phases.jsonl"
     complete, begin_ns = [], {}
@@ -75,7 +75,7 @@ def spans(run: Run) -> list[Span]:
                 work = None if work is None else int(work)
                 if work is not None and not 0 < work <= documents.LARGEST_INTEGER:
                     raise ValueError(line)
-                complete.append(Span(key, int(stamp["block"]), name, begin_ns[key], when, work))
+                complete.append(WindowSpan(key, int(stamp["block"]), name, begin_ns[key], when, work))
         except (ValueError, KeyError, TypeError) as error:
             if at == len(lines):  # cut off by a crash
                 break
@@ -89,7 +89,7 @@ class Readings:
 
     series: Mapping[str, tuple[Floats, Floats, Floats]]
 
-    def rate(self, name: str, span: Span) -> float | None:
+    def rate(self, name: str, span: WindowSpan) -> float | None:
         """Return the increase per second within a window; None without two reads in it."""
         inside = self.inside(name, span)
         if inside is None:
@@ -99,13 +99,13 @@ class Readings:
         seconds = (middle[-1] - middle[0]) / 1e9
         return None if grown is None or grown.restarts or seconds <= 0 else grown.amount / seconds
 
-    def growth(self, name: str, span: Span) -> float | None:
+    def growth(self, name: str, span: WindowSpan) -> float | None:
         """Return the increase within a window, in units of the counter."""
         inside = self.inside(name, span)
         grown = increase(inside[1]) if inside is not None else None
         return None if grown is None or grown.restarts else grown.amount
 
-    def was_reset(self, name: str, span: Span) -> bool:
+    def was_reset(self, name: str, span: WindowSpan) -> bool:
         """Whether a counter decreased within a window."""
         inside = self.inside(name, span)
         if inside is None:
@@ -113,12 +113,12 @@ class Readings:
         each = steps(inside[1])
         return bool((each.restarted | each.unknown).any())
 
-    def mean(self, name: str, span: Span) -> float | None:
+    def mean(self, name: str, span: WindowSpan) -> float | None:
         """Return the mean of a gauge over the reads in a window."""
         inside = self.inside(name, span)
         return None if inside is None else float(inside[1].mean())
 
-    def inside(self, name: str, span: Span) -> tuple[Floats, Floats] | None:
+    def inside(self, name: str, span: WindowSpan) -> tuple[Floats, Floats] | None:
         """Return the middles of the reads entirely inside a window, and their values; None below two."""
         if name not in self.series:
             return None
@@ -127,7 +127,7 @@ class Readings:
         return ((begin[kept] + end[kept]) / 2, values[kept]) if kept.sum() >= 2 else None
 
 
-def windows(run: Run, store: Store, cpus: Sequence[int] | None = None, hz: float = 100.0) -> list[Window]:
+def windows(run: Run, store: Store, cpus: Sequence[int] | None = None, hz: float = 100.0) -> list[AbWindow]:
     """Return all windows of an experiment with their measurements.
 
     `cpus`: the CPUs of `host_busy`; None: all. `hz`: clock ticks per second of the process times.
@@ -161,7 +161,7 @@ class _Tables:
     hz: float
 
 
-def _window(span: Span, previous: str | None, zero: int, tables: _Tables) -> Window:
+def _window(span: WindowSpan, previous: str | None, zero: int, tables: _Tables) -> AbWindow:
     mysql = tables.mysql
     questions, recorder = mysql.rate("Questions", span), mysql.rate("loadprint.queries", span)
     queries = None if questions is None else max(0.0, questions - (recorder or 0.0))
@@ -175,7 +175,7 @@ def _window(span: Span, previous: str | None, zero: int, tables: _Tables) -> Win
         note = "no two readings of the server's statements in it"
     elif ticks is None:
         note = "no two readings of the server's process in it"
-    return Window(
+    return AbWindow(
         number=span.number,
         block=span.block,
         variant=span.variant,
@@ -195,7 +195,7 @@ def _window(span: Span, previous: str | None, zero: int, tables: _Tables) -> Win
     )
 
 
-def _kinds(mysql: Readings, span: Span) -> dict[str, float]:
+def _kinds(mysql: Readings, span: WindowSpan) -> dict[str, float]:
     """Return the statements by `Com_*`, without the recorder's."""
     kinds = {}
     for name in mysql.series:
@@ -286,7 +286,7 @@ def _digests(
     return [(sum(at[tick]) / 2, counts) for tick, counts in sorted(reads.items())]
 
 
-def _between(reads: list[tuple[float, dict[str, float]]], span: Span) -> dict[str, float] | None:
+def _between(reads: list[tuple[float, dict[str, float]]], span: WindowSpan) -> dict[str, float] | None:
     """Return executions by digest between the first and last read in a window; None if not known."""
     inside = [counts for when, counts in reads if span.begin_ns <= when <= span.end_ns]
     times = [when for when, _ in reads if span.begin_ns <= when <= span.end_ns]

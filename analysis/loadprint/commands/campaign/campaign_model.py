@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from loadprint.commands.campaign.campaign_sides import ServerChange, Side, expand
+from loadprint.commands.campaign.campaign_sides import CampaignSide, ServerChange, expand
 from loadprint.configuration.field_types import Generator, Line, Name, Options, Profile, Seconds, Size, Strict
 
 MAX_RUNS = 20_000  # of an execution: a week of half-minute runs
 
 
-class Server(Strict):
+class ServerOptions(Strict):
     """The server under test. Memory sizes have no default: every campaign states them.
 
     `tarball` is the path of a side's own server; that of the campaign's server is server_tarball.
@@ -29,7 +29,7 @@ class Server(Strict):
     performance_schema: bool
     options: Options = {}
 
-    def changed(self, change: ServerChange) -> Server:
+    def changed(self, change: ServerChange) -> ServerOptions:
         """Return this server with the changes of a side; options of the side override the server's."""
         changes = change.model_dump(exclude_none=True, exclude={"options"})
         return self.model_copy(update={**changes, "options": {**self.options, **change.options}})
@@ -79,7 +79,7 @@ class Warm(Strict):
     free_buffer_pages: Annotated[float, Field(ge=0)] | None = None
 
 
-class Recorder(Strict):
+class RecorderOptions(Strict):
     """The recorder: interval, exporters, `probes` instead of the standard set or `more_probes` with it."""
 
     interval: Annotated[Seconds, Field(gt=0)] = 1.0
@@ -89,7 +89,7 @@ class Recorder(Strict):
     exporters: list[Literal["node_exporter", "mysqld_exporter"]] = []
 
     @model_validator(mode="after")
-    def _consistent(self) -> Recorder:
+    def _consistent(self) -> RecorderOptions:
         """Check that no exporter is listed twice, that mysqld_exporter has an account, and the probes."""
         for name in self.exporters:
             if self.exporters.count(name) > 1:
@@ -135,14 +135,14 @@ class Campaign(Strict):
     phases: Phases
     state: State = State()
     warm: Warm
-    server: Server
+    server: ServerOptions
     placement: Placement = Placement()
-    recorder: Recorder = Recorder()
+    recorder: RecorderOptions = RecorderOptions()
     canary: bool = True
     sysstat: bool = False
     ceilings: bool = False
     data: Annotated[dict[Name, Data], Field(min_length=1)]
-    sides: Annotated[dict[Name, Side], Field(min_length=1)]
+    sides: Annotated[dict[Name, CampaignSide], Field(min_length=1)]
     left_out: list[str] = []
 
     @model_validator(mode="after")
@@ -179,6 +179,6 @@ class Campaign(Strict):
         return self
 
     @property
-    def columns(self) -> dict[str, Side]:
+    def columns(self) -> dict[str, CampaignSide]:
         """The columns by name: the sides, with every matrix expanded."""
         return expand(self.sides)

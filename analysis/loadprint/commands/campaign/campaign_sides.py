@@ -43,7 +43,7 @@ class ServerChange(Strict):
         return self
 
 
-class Side(Strict):
+class CampaignSide(Strict):
     """One column of the table: a workload, its threads and options (for the generator: --name=value).
 
     With `matrix`, it is expanded to one column per combination of the listed values: `threads`,
@@ -74,9 +74,9 @@ _SIDE_KEYS = ("threads", "workload", "generator", "rate", "events")
 _SERVER = "server."
 
 
-def expand(sides: Mapping[str, Side]) -> dict[str, Side]:
+def expand(sides: Mapping[str, CampaignSide]) -> dict[str, CampaignSide]:
     """Return one side per combination of every matrix. A ValueError starts with the wrong key."""
-    columns: dict[str, Side] = {}
+    columns: dict[str, CampaignSide] = {}
     count = sum(math.prod(map(len, side.matrix.values())) for side in sides.values())
     if count > MAX_COLUMNS:
         raise ValueError(
@@ -90,7 +90,7 @@ def expand(sides: Mapping[str, Side]) -> dict[str, Side]:
     return columns
 
 
-def cells(name: str, side: Side) -> dict[str, dict[str, Scalar]]:
+def cells(name: str, side: CampaignSide) -> dict[str, dict[str, Scalar]]:
     """Return a side's columns: name → the cell of the matrix, the last dimension fastest.
 
     A ValueError starts with the wrong key.
@@ -114,7 +114,7 @@ def _pattern(cell: Mapping[str, Scalar]) -> str:
     return "-".join(["{side}", *others, *(["t{threads}"] if "threads" in cell else [])])
 
 
-def _name(name: str, side: Side, cell: Mapping[str, Scalar]) -> str:
+def _name(name: str, side: CampaignSide, cell: Mapping[str, Scalar]) -> str:
     pattern = side.name or _pattern(cell)
     known_values = {"side": name, **cell}
     try:
@@ -129,7 +129,7 @@ def _name(name: str, side: Side, cell: Mapping[str, Scalar]) -> str:
     return text
 
 
-def _column(name: str, side: Side, cell: Mapping[str, Scalar]) -> Side:
+def _column(name: str, side: CampaignSide, cell: Mapping[str, Scalar]) -> CampaignSide:
     values = side.model_dump(exclude={"matrix", "name"})
     for key, value in zip(side.matrix, cell.values(), strict=True):
         if key in _SIDE_KEYS:
@@ -139,7 +139,7 @@ def _column(name: str, side: Side, cell: Mapping[str, Scalar]) -> Side:
         else:
             values["options"] |= {key: value}
     try:
-        column = Side.model_validate(values)
+        column = CampaignSide.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"sides.{name}.matrix.{first['loc'][0]}: {first['msg']}") from None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.commands.campaign.campaign_model import Campaign
-from loadprint.commands.campaign.campaign_sides import Side
+from loadprint.commands.campaign.campaign_sides import CampaignSide
 from loadprint.configuration.document import DocumentError
 
 Identity = dict[str, Any]
@@ -66,7 +66,7 @@ def of_sides(campaign: Campaign, settings: Mapping[str, Any], main: Identity | N
     return servers
 
 
-def key_of(side: Side) -> str:
+def key_of(side: CampaignSide) -> str:
     """Return the key of a side's server: `main`, its source, or `tarball-` and a hash of the path."""
     change = side.server
     if change.source is None:

@@ -28,7 +28,7 @@ COLUMNS = ("label", *FIGURES, "quantity", "tool", "command", "date", "host")
 Line = dict[str, Any]
 
 
-class Summary(NamedTuple):
+class CeilingSummary(NamedTuple):
     """The content of a file; `missing` contains (measurement without a result, reason).
 
     A line has the fields of a Ceiling, and: `spread`, (max - min) / max of the repeats, None for a single
@@ -40,7 +40,7 @@ class Summary(NamedTuple):
     missing: list[tuple[str, str]]
 
 
-def summarise(path: Path) -> Summary:
+def summarise(path: Path) -> CeilingSummary:
     """Read a file, or the file in a directory. Raises InputError if it is unusable."""
     place = path / FILE if path.is_dir() else path
     ceilings = read(place)
@@ -49,7 +49,7 @@ def summarise(path: Path) -> Summary:
         raise InputError(place, error, HINT)
     listed = [each for each in document.get("missing") or [] if each is not None]
     missing = [(each.get("label") or "?", each.get("reason") or "no reason given") for each in listed]
-    return Summary(str(place), [_line(each) for each in ceilings], missing)
+    return CeilingSummary(str(place), [_line(each) for each in ceilings], missing)
 
 
 def _line(ceiling: Ceiling) -> Line:
@@ -67,7 +67,7 @@ def _line(ceiling: Ceiling) -> Line:
     return {name: computed[name] if name in computed else getattr(ceiling, name) for name in COLUMNS}
 
 
-def text(summary: Summary) -> str:
+def text(summary: CeilingSummary) -> str:
     """Return the table for a terminal, in at most 100 columns, and how it was measured."""
     rows = [HEADS, *(_cells(line) for line in summary.lines)]
     lines = [line.rstrip() for line in grid(rows, left=2)]
@@ -77,7 +77,7 @@ def text(summary: Summary) -> str:
     return "\n".join(lines) + "\n"
 
 
-def markdown(summary: Summary) -> str:
+def markdown(summary: CeilingSummary) -> str:
     """Return one Markdown table."""
     lines = [f"| {' | '.join(escape.markdown(head) or ' ' for head in HEADS)} |"]
     lines.append("|:--|:--|" + "--:|" * (len(HEADS) - 2))
@@ -88,7 +88,7 @@ def markdown(summary: Summary) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_csv(summary: Summary) -> str:
+def as_csv(summary: CeilingSummary) -> str:
     """Return a line per ceiling, in base units; missing values are empty."""
     out = io.StringIO()
     writer = escape.CsvWriter(out)
@@ -100,7 +100,7 @@ def as_csv(summary: Summary) -> str:
     return out.getvalue()
 
 
-def as_json(summary: Summary) -> str:
+def as_json(summary: CeilingSummary) -> str:
     """Return one JSON object."""
     document = {
         "format_version": 1,
@@ -132,7 +132,7 @@ def _number(value: float | None, factor: float) -> str:
     return numbers.number(value * factor, numbers.decimals([value * factor]))
 
 
-def _method(summary: Summary) -> list[str]:
+def _method(summary: CeilingSummary) -> list[str]:
     counts = sorted({line["repeats"] for line in summary.lines if line["repeats"]})
     dates = sorted({line["date"] for line in summary.lines})
     hosts = sorted({line["host"] for line in summary.lines if line["host"]})
@@ -149,7 +149,7 @@ def _method(summary: Summary) -> list[str]:
     return [*sentences, f"exact commands and all repeats: {summary.source}"]
 
 
-RENDERERS: dict[str, Callable[[Summary], str]] = {
+RENDERERS: dict[str, Callable[[CeilingSummary], str]] = {
     "text": text,
     "markdown": markdown,
     "csv": as_csv,

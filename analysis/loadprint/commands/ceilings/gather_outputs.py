@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from loadprint.commands.ceilings import claims, outputs
-from loadprint.commands.ceilings.outputs import MEASURES, Measure, Measured
+from loadprint.commands.ceilings.outputs import MEASURES, Measure, MeasuredRepeat
 from loadprint.errors import InputError
 from loadprint.printable import printable
 from loadprint.reading import bounds
@@ -44,7 +44,7 @@ class _Step(NamedTuple):
     """The repeats of a step; `failed` has the reason of each repeat without a figure."""
 
     planned: Mapping[str, Any]
-    repeats: tuple[Measured, ...] = ()
+    repeats: tuple[MeasuredRepeat, ...] = ()
     failed: tuple[str, ...] = ()
 
 

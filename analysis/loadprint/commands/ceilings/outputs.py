@@ -18,14 +18,14 @@ MEBIBYTE = 2.0**20
 SWITCHES_PER_PIPE = 2  # one operation of `perf bench sched pipe` goes there and back
 
 
-class Measured(NamedTuple):
+class MeasuredRepeat(NamedTuple):
     """One repeat. `latency_s` contains `mean`, `p50` and `p99`, as far as the tool prints them."""
 
     value: float
     latency_s: tuple[tuple[str, float], ...] = ()
 
 
-def read(measure: str, text: str) -> Measured:
+def read(measure: str, text: str) -> MeasuredRepeat:
     """Parse the output of a measure's tool: the value in base units, and the latency if it prints one.
 
     Raises ValueError with what is missing.
@@ -39,23 +39,23 @@ def read(measure: str, text: str) -> Measured:
     return measured
 
 
-def _fio(way: str, figure: str) -> Callable[[str], Measured]:
-    def reader(text: str) -> Measured:
+def _fio(way: str, figure: str) -> Callable[[str], MeasuredRepeat]:
+    def reader(text: str) -> MeasuredRepeat:
         # fio may print notes before the object
         document = documents.loads(text[text.index("{") :])
         job = document["jobs"][0]
         if job.get("error"):
             raise ValueError(f"fio ended with error {job['error']}")
-        return Measured(float(job[way][figure]), _quantiles(job[way]["clat_ns"]))
+        return MeasuredRepeat(float(job[way][figure]), _quantiles(job[way]["clat_ns"]))
 
     return reader
 
 
-def _synced(text: str) -> Measured:
+def _synced(text: str) -> MeasuredRepeat:
     """Parse writes per second, each with its fdatasync; the latency is that of fdatasync."""
     writes = _fio("write", "iops")(text)
     job = documents.loads(text[text.index("{") :])["jobs"][0]
-    return Measured(writes.value, _quantiles(job["sync"]["lat_ns"]))
+    return MeasuredRepeat(writes.value, _quantiles(job["sync"]["lat_ns"]))
 
 
 def _quantiles(latency: dict[str, Any]) -> tuple[tuple[str, float], ...]:
@@ -64,37 +64,37 @@ def _quantiles(latency: dict[str, Any]) -> tuple[tuple[str, float], ...]:
     return tuple((name, value / 1e9) for name, value in named.items() if value)
 
 
-def _iperf(text: str) -> Measured:
+def _iperf(text: str) -> MeasuredRepeat:
     document = documents.loads(text)
     if document.get("error"):
         raise ValueError(f"iperf3: {document['error']}")
-    return Measured(float(document["end"]["sum_received"]["bits_per_second"]) / 8)
+    return MeasuredRepeat(float(document["end"]["sum_received"]["bits_per_second"]) / 8)
 
 
-def _sockperf(text: str) -> Measured:
+def _sockperf(text: str) -> MeasuredRepeat:
     """Parse round trips in sockperf's valid duration; its latency is half a round trip."""
     duration, sent = _figure(text, r"\[Valid Duration\] RunTime=([\d.]+) sec; SentMessages=(\d+)")
     patterns = {"mean": r"avg-latency=([\d.]+)"} | {
         f"p{share}": rf"percentile {share}\.000 =\s*([\d.]+)" for share in (50, 99)
     }
     latency = ((name, 2e-6 * _figure(text, pattern)[0]) for name, pattern in patterns.items())
-    return Measured(sent / duration, tuple(latency))
+    return MeasuredRepeat(sent / duration, tuple(latency))
 
 
-def _memory(text: str) -> Measured:
-    return Measured(_figure(text, r"transferred \(([\d.]+) MiB/sec\)")[0] * MEBIBYTE)
+def _memory(text: str) -> MeasuredRepeat:
+    return MeasuredRepeat(_figure(text, r"transferred \(([\d.]+) MiB/sec\)")[0] * MEBIBYTE)
 
 
-def _primes(text: str) -> Measured:
-    return Measured(_figure(text, r"events per second:\s*([\d.]+)")[0])
+def _primes(text: str) -> MeasuredRepeat:
+    return MeasuredRepeat(_figure(text, r"events per second:\s*([\d.]+)")[0])
 
 
-def _pipes(text: str) -> Measured:
+def _pipes(text: str) -> MeasuredRepeat:
     """Add up the CPUs; each line is `operations seconds` of one CPU."""
     lines = [tuple(map(float, line.split())) for line in text.splitlines() if line.strip()]
     if any(len(line) != 2 or line[1] <= 0 for line in lines):
         raise ValueError("the time of a CPU is missing")
-    return Measured(sum(SWITCHES_PER_PIPE * operations / seconds for operations, seconds in lines))
+    return MeasuredRepeat(sum(SWITCHES_PER_PIPE * operations / seconds for operations, seconds in lines))
 
 
 def _figure(text: str, pattern: str) -> tuple[float, ...]:
@@ -144,7 +144,7 @@ MEASURES = {
         Measure("cpu_events_all", "prime searches, all threads", "cpu.events", COUNT, row=False),
     )
 }
-READERS: dict[str, Callable[[str], Measured]] = {
+READERS: dict[str, Callable[[str], MeasuredRepeat]] = {
     measure: reader
     for reader, measures in (
         (_fio("read", "bw_bytes"), "read_bandwidth"),

@@ -15,7 +15,7 @@ SEVERITIES = ("error", "warning", "info")
 CONDITIONS = {**vars(rules_host), **vars(rules_storage), **vars(rules_server)}
 
 
-class Rule(NamedTuple):
+class CheckRule(NamedTuple):
     """`condition` returns the evidence of the mistake, or None; it raises Unknown if a fact is missing."""
 
     id: str
@@ -25,12 +25,12 @@ class Rule(NamedTuple):
     fix: str
 
 
-def _rules() -> Iterator[Rule]:
+def _rules() -> Iterator[CheckRule]:
     listed = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
     for name, texts in listed.items():
         fix = texts.pop("fix")
         [(severity, why)] = texts.items()
-        yield Rule(name, severity, CONDITIONS[name], why, fix)
+        yield CheckRule(name, severity, CONDITIONS[name], why, fix)
 
 
 RULES = tuple(_rules())
@@ -45,7 +45,7 @@ WORDS: dict[str, tuple[Callable[[Subject], str], str]] = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckFinding:
     """One mistake: its rule, the evidence, why it matters, the fix, and the subjects that have it."""
 
     id: str
@@ -57,11 +57,11 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class CheckReport:
     """The result of a check: `unknown` contains (rule, reason), `passed` contains rules."""
 
     subjects: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckFinding, ...]
     unknown: tuple[tuple[str, str], ...]
     passed: tuple[str, ...]
 
@@ -71,9 +71,9 @@ class Report:
         return any(finding.severity == SEVERITIES[0] for finding in self.findings)
 
 
-def judge(subjects: Sequence[Subject]) -> Report:
+def judge(subjects: Sequence[Subject]) -> CheckReport:
     """Apply all rules. A rule is unknown if no subject has its facts."""
-    findings: list[Finding] = []
+    findings: list[CheckFinding] = []
     unknown: list[tuple[str, str]] = []
     passed: list[str] = []
     for rule in RULES:
@@ -84,10 +84,10 @@ def judge(subjects: Sequence[Subject]) -> Report:
         elif not of_rule:
             passed.append(rule.id)
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    return Report(tuple(each.name for each in subjects), tuple(findings), tuple(unknown), tuple(passed))
+    return CheckReport(tuple(each.name for each in subjects), tuple(findings), tuple(unknown), tuple(passed))
 
 
-def _apply(rule: Rule, subjects: Sequence[Subject]) -> tuple[list[Finding], list[str]]:
+def _apply(rule: CheckRule, subjects: Sequence[Subject]) -> tuple[list[CheckFinding], list[str]]:
     """Return one finding per distinct evidence of a rule, and reasons of missing facts."""
     where: dict[tuple[str, str], list[str]] = {}
     reasons: list[str] = []
@@ -104,13 +104,13 @@ def _apply(rule: Rule, subjects: Sequence[Subject]) -> tuple[list[Finding], list
         if evidence:
             where.setdefault((evidence, _fix(rule, subject)), []).append(subject.name)
     findings = [
-        Finding(rule.id, rule.severity, evidence, rule.why, fix, tuple(names))
+        CheckFinding(rule.id, rule.severity, evidence, rule.why, fix, tuple(names))
         for (evidence, fix), names in where.items()
     ]
     return findings, reasons
 
 
-def _fix(rule: Rule, subject: Subject) -> str:
+def _fix(rule: CheckRule, subject: Subject) -> str:
     """Fill this host's names into the fix of a rule."""
     fix = rule.fix
     for word, (text, missing) in WORDS.items():

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import textwrap
 
-from loadprint.commands.check.check_report import SEVERITIES, Finding, Report
+from loadprint.commands.check.check_report import SEVERITIES, CheckFinding, CheckReport
 
 WIDTH = 100
 MAX_NAMES = 4
 
 
-def text(report: Report) -> str:
+def text(report: CheckReport) -> str:
     """Return the findings, the rules that were not checked, and the number of rules that passed."""
     lines = [f"checked: {_named(report.subjects)}", ""]
     for finding in report.findings:
@@ -34,7 +34,7 @@ def text(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _finding(finding: Finding, subjects: int) -> list[str]:
+def _finding(finding: CheckFinding, subjects: int) -> list[str]:
     head = f"{finding.severity:<9}{finding.id}: {finding.evidence}"
     if len(finding.where) < subjects:
         head += f" (in {len(finding.where)} of {subjects}: {_named(finding.where)})"
@@ -59,7 +59,7 @@ def _named(names: tuple[str, ...]) -> str:
     return ", ".join(names[:MAX_NAMES]) + more
 
 
-def as_json(report: Report) -> str:
+def as_json(report: CheckReport) -> str:
     """Return the JSON object that docs/recording-format.md describes."""
     document = {
         "format_version": 2,

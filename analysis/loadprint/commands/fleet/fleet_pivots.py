@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loadprint.catalogue.metric import Metric
-from loadprint.commands.fleet.fleet_table import Fleet, Level
+from loadprint.commands.fleet.fleet_table import Fleet, FleetLevel
 from loadprint.numbers import ratio
-from loadprint.rendering.pivot import Pivot, Report
+from loadprint.rendering.pivot import Pivot, PivotReport
 
 MAX_OUTLIERS = 12
 SHORT_HEADS = {
@@ -21,7 +21,7 @@ SHORT_HEADS = {
 }
 
 
-Shown = tuple[str, str, str, Callable[[Level, Metric], float | None]]  # key, title, unit, value
+Shown = tuple[str, str, str, Callable[[FleetLevel, Metric], float | None]]  # key, title, unit, value
 LEVELS: tuple[Shown, ...] = (("level", "Level", "", lambda level, metric: _times(level.mean, metric.factor)),)
 RATIOS: tuple[Shown, ...] = (
     ("ratio", "Ratio to {reference}", "", lambda level, _: getattr(level.versus, "centre", None)),
@@ -43,7 +43,7 @@ def _times(value: float | None, factor: float) -> float | None:
     return None if value is None else value * factor
 
 
-def report(fleet: Fleet, url: str) -> Report:
+def report(fleet: Fleet, url: str) -> PivotReport:
     """Return pivots of levels, ratios to the reference, and spread, and sentences about outliers."""
     facts = [
         ("data set", url),
@@ -55,7 +55,7 @@ def report(fleet: Fleet, url: str) -> Report:
         ),
         ("method", "geometric mean over instances, each the mean of its runs; the instance is the unit"),
     ]
-    return Report("Fleet", tuple(facts), _pivots(fleet), _sentences(fleet), _warnings(fleet))
+    return PivotReport("Fleet", tuple(facts), _pivots(fleet), _sentences(fleet), _warnings(fleet))
 
 
 def _pivots(fleet: Fleet) -> tuple[Pivot, ...]:

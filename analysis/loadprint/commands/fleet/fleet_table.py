@@ -37,7 +37,7 @@ DEFAULT_METRICS = (
 )
 
 
-class Level(NamedTuple):
+class FleetLevel(NamedTuple):
     """One metric in one group: geometric mean over instances, their spread, the ratio to the reference.
 
     `cv` is the coefficient of variation between instances, `runs_cv` that between the runs of one
@@ -50,13 +50,13 @@ class Level(NamedTuple):
     versus: stats.Estimate | None = None
 
 
-class Group(NamedTuple):
+class FleetGroup(NamedTuple):
     """Instances with equal values in the columns of `by`."""
 
     name: str
     instances: int
     runs: int
-    levels: tuple[Level, ...]
+    levels: tuple[FleetLevel, ...]
 
 
 class Outlier(NamedTuple):
@@ -73,7 +73,7 @@ class Fleet(NamedTuple):
 
     by: tuple[str, ...]
     metrics: tuple[Metric, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[FleetGroup, ...]
     reference: str
     instances: int
     outliers: tuple[Outlier, ...]
@@ -195,7 +195,7 @@ def _laid_out(
     base = reference or firsts.most_common(1)[0][0]
     if base not in firsts:
         raise InputError(f"--reference {base}", f"no such {by[0]}", f"name one of {'; '.join(firsts)}")
-    groups: list[Group] = []
+    groups: list[FleetGroup] = []
     outliers: list[Outlier] = []
     for key, group in members.items():
         others = members.get((base, *key[1:]), []) if key[0] != base else []
@@ -205,7 +205,7 @@ def _laid_out(
             compared = [] if metric.per_operation and other_operation else others
             levels.append(_level(metric, group, compared))
             outliers += _outliers(name, metric, group)
-        groups.append(Group(name, len(group), sum(row["runs"] for row in group), tuple(levels)))
+        groups.append(FleetGroup(name, len(group), sum(row["runs"] for row in group), tuple(levels)))
     instances = len({row["instance"] for row in rows})
     return Fleet(by, tuple(metrics), tuple(groups), base, instances, tuple(outliers), left_out)
 
@@ -215,12 +215,12 @@ def _values(rows: Sequence[Row], metric: Metric) -> NDArray[np.float64]:
     return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _level(metric: Metric, rows: Sequence[Row], others: Sequence[Row]) -> Level:
+def _level(metric: Metric, rows: Sequence[Row], others: Sequence[Row]) -> FleetLevel:
     """Return a metric's figures, and its ratio of geometric means to other instances."""
     values, base = _values(rows, metric), _values(others, metric)
     known, base = values[~np.isnan(values)], base[~np.isnan(base)]
     if not len(known):
-        return Level()
+        return FleetLevel()
     positive = (known > 0).all()
     mean = float(np.exp(np.log(known).mean())) if positive else float(known.mean())
     cv = float(known.std(ddof=1) / known.mean()) if len(known) > 1 and known.mean() else None
@@ -232,7 +232,7 @@ def _level(metric: Metric, rows: Sequence[Row], others: Sequence[Row]) -> Level:
         for mean, deviation in runs
         if mean and deviation is not None and not math.isnan(deviation)
     ]
-    return Level(mean, cv, float(np.median(spreads)) if spreads else None, versus)
+    return FleetLevel(mean, cv, float(np.median(spreads)) if spreads else None, versus)
 
 
 def _outliers(group: str, metric: Metric, rows: Sequence[Row]) -> list[Outlier]:

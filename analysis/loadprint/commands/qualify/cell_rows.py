@@ -9,10 +9,9 @@ from fnmatch import fnmatch
 
 from loadprint.commands.qualify import non_inferiority
 from loadprint.commands.qualify.measure import Sheet, Values
-from loadprint.commands.qualify.non_inferiority import FAIL, INCONCLUSIVE, PASS, Judgement, Level
-from loadprint.commands.qualify.qualify_report import Figure, Line
-from loadprint.commands.qualify.spec import Price, Spec
-from loadprint.commands.qualify.spec import Row as RowSpec
+from loadprint.commands.qualify.non_inferiority import FAIL, INCONCLUSIVE, PASS, PartyLevel, RowJudgement
+from loadprint.commands.qualify.qualify_report import PartyFigure, QualifiedRow
+from loadprint.commands.qualify.spec import Price, RowSpec, Spec
 from loadprint.errors import InputError
 from loadprint.tables.table import Row
 
@@ -50,7 +49,7 @@ def scope_of(sheet: Sheet, spec: Spec, *, by_type: bool) -> Scope:
     return Scope(by_type, spec.confidence, equal_load, _harder(sheet) if equal_load else 0.0, beyond)
 
 
-def lines(sheet: Sheet, spec: Spec, scope: Scope) -> list[Line]:
+def lines(sheet: Sheet, spec: Spec, scope: Scope) -> list[QualifiedRow]:
     """Judge every row that the specification selects in this cell, and the price last."""
     lines = []
     for key, row_spec in spec.rows.items():
@@ -59,7 +58,9 @@ def lines(sheet: Sheet, spec: Spec, scope: Scope) -> list[Line]:
         matching = list(_matching(sheet, key))
         lines += [_line(sheet, row, row_spec, scope) for row in matching]
         if not matching:
-            absent = Line(key, key, "", "", 1.0, "", row_spec.tolerance, Figure(None), Figure(None))
+            absent = QualifiedRow(
+                key, key, "", "", 1.0, "", row_spec.tolerance, PartyFigure(None), PartyFigure(None)
+            )
             lines.append(_without_ratio(absent, "not among the rows of these recordings"))
     if spec.price and not scope.equal_load:
         lines += _priced(sheet, spec.price, scope)
@@ -78,7 +79,7 @@ def _matching(sheet: Sheet, key: str) -> Iterator[Row]:
                 yield row
 
 
-def _line(sheet: Sheet, row: Row, row_spec: RowSpec, scope: Scope) -> Line:
+def _line(sheet: Sheet, row: Row, row_spec: RowSpec, scope: Scope) -> QualifiedRow:
     better = row_spec.better or row.better
     if better not in ("higher", "lower"):
         raise InputError(
@@ -103,14 +104,14 @@ def _line(sheet: Sheet, row: Row, row_spec: RowSpec, scope: Scope) -> Line:
     return _at_other_rate(line, scope)
 
 
-def _unjudged(row: Row, tolerance: float | None, old: Values, new: Values) -> Line:
+def _unjudged(row: Row, tolerance: float | None, old: Values, new: Values) -> QualifiedRow:
     place = (row.key, row.label, row.unit, row.shown, row.factor, row.better)
-    return Line(*place, tolerance, _figure(old), _figure(new))
+    return QualifiedRow(*place, tolerance, _figure(old), _figure(new))
 
 
 def _sustained(
     sheet: Sheet, row: Row, tolerance: float | None, scope: Scope, price: Price | None = None
-) -> Line:
+) -> QualifiedRow:
     """Judge the sustained level, or operations per unit of currency at it; a short window cannot pass."""
     seconds, *costs = (price.seconds, price.baseline, price.candidate) if price else (1.0, 1.0, 1.0)
     old, new = (
@@ -123,7 +124,7 @@ def _sustained(
     return line
 
 
-def _judged(line: Line, old: Values, new: Values, scope: Scope, missing: str) -> Line:
+def _judged(line: QualifiedRow, old: Values, new: Values, scope: Scope, missing: str) -> QualifiedRow:
     """Fill in ratio, bounds and verdict; a line without a tolerance has no verdict."""
     known = [[[value for value in runs if value is not None] for runs in side] for side in (old, new)]
     flat = [[value for runs in side for value in runs] for side in known]
@@ -150,7 +151,7 @@ def _judged(line: Line, old: Values, new: Values, scope: Scope, missing: str) ->
     return line
 
 
-def _level(values: Sequence[Sequence[float]], scope: Scope) -> Level | None:
+def _level(values: Sequence[Sequence[float]], scope: Scope) -> PartyLevel | None:
     return non_inferiority.of_instances(values) if scope.by_type else non_inferiority.of_runs(values)
 
 
@@ -165,17 +166,17 @@ def mean(values: Iterable[float | None]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def _figure(values: Values) -> Figure:
+def _figure(values: Values) -> PartyFigure:
     flat = [value for runs in values for value in runs if value is not None]
-    return Figure(mean(flat), units=len(flat))
+    return PartyFigure(mean(flat), units=len(flat))
 
 
-def _bounded(figure: Figure, level: Level, scope: Scope) -> Figure:
+def _bounded(figure: PartyFigure, level: PartyLevel, scope: Scope) -> PartyFigure:
     _, low, high = non_inferiority.interval(level, scope.confidence)
     return replace(figure, low=low, high=high, units=level.units)
 
 
-def _needed(judgement: Judgement, scope: Scope) -> str:
+def _needed(judgement: RowJudgement, scope: Scope) -> str:
     if judgement.verdict != INCONCLUSIVE:
         return ""
     if judgement.more is None:
@@ -193,7 +194,7 @@ def _too_few(values: Sequence[Sequence[Sequence[float]]], scope: Scope) -> str:
     return f"{counts} repeats: an instance needs three or more"
 
 
-def _zero(line: Line, old: Sequence[float], new: Sequence[float]) -> Line:
+def _zero(line: QualifiedRow, old: Sequence[float], new: Sequence[float]) -> QualifiedRow:
     """Judge values of 0, which have no ratio: a candidate at 0 where lower is better is not worse."""
     if line.tolerance is not None and line.better == "lower" and not any(new):
         return replace(line, verdict=PASS, reason="the candidate has none")
@@ -201,11 +202,11 @@ def _zero(line: Line, old: Sequence[float], new: Sequence[float]) -> Line:
     return _without_ratio(line, f"a run of the {side} is 0: no ratio")
 
 
-def _without_ratio(line: Line, reason: str) -> Line:
+def _without_ratio(line: QualifiedRow, reason: str) -> QualifiedRow:
     return replace(line, verdict=INCONCLUSIVE if line.tolerance is not None else "", reason=reason)
 
 
-def void(line: Line, *, comparable: bool) -> Line:
+def void(line: QualifiedRow, *, comparable: bool) -> QualifiedRow:
     """Remove the verdict of a line in an invalid cell, and its ratio if the operations differ."""
     line = replace(line, verdict=INCONCLUSIVE if line.verdict else "", more=None, reason="")
     return line if comparable else replace(line, ratio=None, low=None, high=None, is_better=False)
@@ -222,7 +223,7 @@ def _harder(sheet: Sheet) -> float:
     return rates[1] - rates[0]
 
 
-def _at_other_rate(line: Line, scope: Scope) -> Line:
+def _at_other_rate(line: QualifiedRow, scope: Scope) -> QualifiedRow:
     """Keep a verdict at unequal rates only if it is safe: waits and costs grow with the rate."""
     if not scope.equal_load or abs(scope.harder) <= EQUAL_RATES or not line.verdict:
         return line
@@ -237,7 +238,7 @@ def _at_other_rate(line: Line, scope: Scope) -> Line:
     return line
 
 
-def _priced(sheet: Sheet, price: Price, scope: Scope) -> Iterator[Line]:
+def _priced(sheet: Sheet, price: Price, scope: Scope) -> Iterator[QualifiedRow]:
     """Yield operations per unit of currency, at the sustained level."""
     for rate in _matching(sheet, SUSTAINED):
         row = replace(

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as Xml
 
 from loadprint.commands.qualify import qualify_text
 from loadprint.commands.qualify.non_inferiority import FAIL, PASS
-from loadprint.commands.qualify.qualify_report import CellReport, Line, Report
+from loadprint.commands.qualify.qualify_report import CellReport, Qualification, QualifiedRow
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -26,7 +26,7 @@ class _Case:
     details: str
 
 
-def render(report: Report) -> str:
+def render(report: Qualification) -> str:
     """Return the XML document."""
     # a dot would separate packages in a class name
     suites = [(cell.title, f"qualify.{cell.name.replace('.', '_')}", _cases(cell)) for cell in report.cells]
@@ -57,7 +57,7 @@ def _cases(cell: CellReport) -> list[_Case]:
     ]
 
 
-def _message(cell: CellReport, line: Line) -> str:
+def _message(cell: CellReport, line: QualifiedRow) -> str:
     if line.verdict == FAIL:
         return "both bounds of the ratio are beyond the limit"
     return line.reason or "; ".join(qualify_text.why_void(cell))

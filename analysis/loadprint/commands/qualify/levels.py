@@ -39,7 +39,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Levels:
+class BurstLevels:
     """Levels of one run, in the series' unit.
 
     `burst` is the best mean over `burst_s` consecutive seconds; `sustained` is the mean from
@@ -53,7 +53,7 @@ class Levels:
     steps: tuple[Step, ...]
 
 
-def levels(series: Floats, burst_s: float, step_s: float = 1.0) -> Levels | None:
+def levels(series: Floats, burst_s: float, step_s: float = 1.0) -> BurstLevels | None:
     """Return the levels of a series with a sample every `step_s` seconds, or None if too short."""
     filled, n = gaps.filled(series), len(series)
     if filled is None or n < MIN_SEGMENT:
@@ -68,7 +68,7 @@ def levels(series: Floats, burst_s: float, step_s: float = 1.0) -> Levels | None
     def seconds(samples: int) -> int:
         return round(samples * step_s)
 
-    return Levels(
+    return BurstLevels(
         burst * unit,
         seconds(span),
         float(shares[settled:].mean()) * unit,

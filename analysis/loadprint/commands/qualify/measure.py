@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from loadprint.commands.qualify.levels import Levels, levels
+from loadprint.commands.qualify.levels import BurstLevels, levels
 from loadprint.commands.qualify.parties import Part
 from loadprint.commands.qualify.spec import Spec
 from loadprint.judging import canary, void
@@ -32,7 +32,7 @@ class Observed:
     part: Part
     runs: tuple[Measured, ...]
     machines: tuple[Instance, ...]
-    levels: tuple[Levels | None, ...]
+    levels: tuple[BurstLevels | None, ...]
 
     @property
     def sustained(self) -> Values:

@@ -26,7 +26,7 @@ MAX_MORE = 1000
 
 
 @dataclass(frozen=True)
-class Level:
+class PartyLevel:
     """The level of a side: mean of logs, variance of this mean, degrees of freedom, units."""
 
     mean: float
@@ -36,7 +36,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class RowJudgement:
     """The result for one row. `ratio` is candidate / baseline, `low` and `high` are its one-sided bounds.
 
     `limit` is the ratio of a candidate that is worse by exactly the tolerance. `is_better`: the whole
@@ -53,7 +53,7 @@ class Judgement:
     more: int | None
 
 
-def of_runs(values: Sequence[Sequence[float]]) -> Level | None:
+def of_runs(values: Sequence[Sequence[float]]) -> PartyLevel | None:
     """Return the level of exactly these instances, from positive values of their runs; the unit is the run.
 
     Instances have equal weights; the variance is that of runs within their instance, pooled. None
@@ -67,15 +67,15 @@ def of_runs(values: Sequence[Sequence[float]]) -> Level | None:
     spread = sum(float(((runs - runs.mean()) ** 2).sum()) for runs in logs) / freedom
     mean = math.fsum(float(runs.mean()) for runs in logs) / len(logs)
     weight = math.fsum(1 / len(runs) for runs in logs) / len(logs) ** 2
-    return Level(mean, spread * weight, freedom, count)
+    return PartyLevel(mean, spread * weight, freedom, count)
 
 
-def of_instances(values: Sequence[Sequence[float]]) -> Level | None:
+def of_instances(values: Sequence[Sequence[float]]) -> PartyLevel | None:
     """Return the level of a type; the unit is the instance. None with fewer than three instances."""
     means = np.array([float(np.mean(np.log(runs))) for runs in values if len(runs)])
     if len(means) <= MIN_FREEDOM:
         return None
-    return Level(float(means.mean()), float(means.var(ddof=1)) / len(means), len(means) - 1, len(means))
+    return PartyLevel(float(means.mean()), float(means.var(ddof=1)) / len(means), len(means) - 1, len(means))
 
 
 def limit_of(tolerance: float, better: str) -> float:
@@ -83,7 +83,9 @@ def limit_of(tolerance: float, better: str) -> float:
     return 1 - tolerance if better == "higher" else 1 + tolerance
 
 
-def judge(baseline: Level, candidate: Level, tolerance: float, better: str, confidence: float) -> Judgement:
+def judge(
+    baseline: PartyLevel, candidate: PartyLevel, tolerance: float, better: str, confidence: float
+) -> RowJudgement:
     """Judge a row. `confidence` is that of each one-sided bound."""
     limit = limit_of(tolerance, better)
     centre = candidate.mean - baseline.mean
@@ -97,10 +99,10 @@ def judge(baseline: Level, candidate: Level, tolerance: float, better: str, conf
     more = None
     if verdict == INCONCLUSIVE:
         more = _more(baseline, candidate, abs(centre - edge), confidence)
-    return Judgement(verdict, limit, _exp(centre), _exp(low), _exp(high), worst > 1e-12, more)
+    return RowJudgement(verdict, limit, _exp(centre), _exp(low), _exp(high), worst > 1e-12, more)
 
 
-def interval(level: Level, confidence: float) -> tuple[float, float, float]:
+def interval(level: PartyLevel, confidence: float) -> tuple[float, float, float]:
     """Return the geometric mean of a side, and its two one-sided bounds."""
     half = float(stdtrit(level.freedom, confidence)) * math.sqrt(level.variance)
     return _exp(level.mean), _exp(level.mean - half), _exp(level.mean + half)
@@ -111,7 +113,7 @@ def _exp(log: float) -> float:
     return math.exp(min(log, 700.0))
 
 
-def _half(one: Level, other: Level, confidence: float, more: int) -> float:
+def _half(one: PartyLevel, other: PartyLevel, confidence: float, more: int) -> float:
     """Return the half width of the difference if each side had `more` further units of the same variance.
 
     Degrees of freedom by Welch and Satterthwaite.
@@ -126,7 +128,7 @@ def _half(one: Level, other: Level, confidence: float, more: int) -> float:
     return float(stdtrit(total**2 / denominator, confidence)) * math.sqrt(total)
 
 
-def _more(one: Level, other: Level, distance: float, confidence: float) -> int | None:
+def _more(one: PartyLevel, other: PartyLevel, distance: float, confidence: float) -> int | None:
     """Return the further units per side that exclude the limit from the interval; None over 1000."""
     tried = range(MAX_MORE + 1)
     more = bisect_left(tried, True, lo=1, key=lambda units: _half(one, other, confidence, units) < distance)

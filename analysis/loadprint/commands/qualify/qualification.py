@@ -9,7 +9,7 @@ from loadprint.commands.qualify.measure import Reader, Sheet, observe
 from loadprint.commands.qualify.non_inferiority import FAIL, INCONCLUSIVE, MIN_FREEDOM, PASS, Verdict
 from loadprint.commands.qualify.parties import Party
 from loadprint.commands.qualify.party_differences import configuration
-from loadprint.commands.qualify.qualify_report import CellReport, Machine, Report
+from loadprint.commands.qualify.qualify_report import CellReport, Machine, Qualification
 from loadprint.commands.qualify.spec import Spec
 from loadprint.reading.instances import Instance, instances
 
@@ -20,7 +20,7 @@ Differences = tuple[tuple[str, str, str], ...]
 
 def qualify(
     baseline: Sequence[str], candidate: Sequence[str], spec: Spec, reader: Reader | None = None
-) -> Report:
+) -> Qualification:
     """Judge the candidate against the baseline. Raises InputError if one of them is unusable.
 
     A `reader` that is given again does not measure its runs again.
@@ -50,7 +50,7 @@ def qualify(
     gaps = list(_gaps(sheets, cells, spec))
     gaps += [f"the candidate has no side {', '.join(only_old)}"] if only_old else []
     verdict, reasons = _verdict(cells, gaps, type_unknown if group else "")
-    return Report(
+    return Qualification(
         about="type" if group else "instances",
         confidence=spec.confidence,
         parties=tuple(

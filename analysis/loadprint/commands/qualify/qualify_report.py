@@ -8,7 +8,7 @@ from loadprint.commands.qualify.non_inferiority import Verdict
 
 
 @dataclass(frozen=True)
-class Figure:
+class PartyFigure:
     """A side's value in base units, mean of its runs, with the one-sided bounds of its geometric mean.
 
     `of_ceiling`: its share of the measured ceiling.
@@ -22,7 +22,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Line:
+class QualifiedRow:
     """One row in one cell.
 
     `verdict` is empty if the row is not judged. `reason` is why a row is inconclusive. `more` is
@@ -37,8 +37,8 @@ class Line:
     factor: float
     better: str
     tolerance: float | None
-    baseline: Figure
-    candidate: Figure
+    baseline: PartyFigure
+    candidate: PartyFigure
     limit: float | None = None
     ratio: float | None = None
     low: float | None = None
@@ -82,7 +82,7 @@ class CellReport:
     title: str
     threads: int | None
     load: str
-    lines: tuple[Line, ...]
+    lines: tuple[QualifiedRow, ...]
     levels: tuple[LevelLine, ...]
     voids: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
@@ -99,7 +99,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Report:
+class Qualification:
     """The qualification; `reasons` explain the verdict, the most important first."""
 
     about: str

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from json import dumps
 
 from loadprint import numbers
-from loadprint.commands.qualify.qualify_report import CellReport, LevelLine, Report
+from loadprint.commands.qualify.qualify_report import CellReport, LevelLine, Qualification
 from loadprint.rendering import escape
 
 HEADS = ("", "", "baseline", "candidate", "ratio", "bounds", "limit", "verdict")
@@ -23,7 +23,7 @@ CSV_HEADS = (
 )
 
 
-def text(report: Report) -> str:
+def text(report: Qualification) -> str:
     """Return the report for a terminal; its last line is the verdict with its reason."""
     lines: list[str] = []
     for label, fact in facts(report):
@@ -47,7 +47,7 @@ def text(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
-def markdown(report: Report) -> str:
+def markdown(report: Qualification) -> str:
     """Return the report as Markdown."""
     lines = [f"- **{label}** {escape.markdown(fact)}" for label, fact in facts(report)]
     for cell in report.cells:
@@ -66,7 +66,7 @@ def markdown(report: Report) -> str:
     return "\n".join([*lines, "", f"**{report.verdict}**"]) + "\n"
 
 
-def comma_separated(report: Report) -> str:
+def comma_separated(report: Qualification) -> str:
     """Return one line for each row and cell, in base units."""
     out = io.StringIO()
     writer = escape.CsvWriter(out)
@@ -86,13 +86,13 @@ def comma_separated(report: Report) -> str:
     return out.getvalue()
 
 
-def as_json(report: Report) -> str:
+def as_json(report: Qualification) -> str:
     """Return the whole report, with its exit status."""
     plain = {"format_version": 1, "status": report.status, **asdict(report)}
     return dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-RENDERERS: dict[str, Callable[[Report], str]] = {
+RENDERERS: dict[str, Callable[[Qualification], str]] = {
     "text": text,
     "markdown": markdown,
     "csv": comma_separated,
@@ -112,7 +112,7 @@ def _wrapped(text: str, head: str) -> list[str]:
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
-def _widths(report: Report) -> list[int]:
+def _widths(report: Qualification) -> list[int]:
     """Return the width of every column, over all cells."""
     texts = [
         list(HEADS),
@@ -143,7 +143,7 @@ def _pipes(cells: list[str]) -> str:
     return f"| {' | '.join(map(escape.markdown, cells))} |"
 
 
-def facts(report: Report) -> Iterator[tuple[str, str]]:
+def facts(report: Qualification) -> Iterator[tuple[str, str]]:
     """Yield what is compared, as (label, text)."""
     about = "the type of instance" if report.about == "type" else "these instances"
     yield "judged", f"{about}, every bound at {100 * report.confidence:g} %"
@@ -198,7 +198,7 @@ def below(cell: CellReport) -> Iterator[str]:
     yield from cell.notes
 
 
-def conclusion(report: Report) -> str:
+def conclusion(report: Qualification) -> str:
     """Return the verdict and its reason, in one line."""
     more = len(report.reasons) - 1
     return f"{report.verdict}: {report.reasons[0]}{f' (and {more} more)' if more > 0 else ''}"

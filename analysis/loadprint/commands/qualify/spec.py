@@ -33,7 +33,7 @@ def share(value: Any) -> float:
 Share = Annotated[float, BeforeValidator(share)]
 
 
-class Row(Strict):
+class RowSpec(Strict):
     """One row to judge: its tolerance; `better` and `at` override the defaults of the row."""
 
     tolerance: Share
@@ -77,7 +77,7 @@ class Sustained(Strict):
 class Spec(Strict):
     """The specification; `baseline` and `candidate` may name executions instead of the command line."""
 
-    rows: Annotated[dict[str, Row], Field(min_length=1)]
+    rows: Annotated[dict[str, RowSpec], Field(min_length=1)]
     confidence: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
     concurrencies: Annotated[int, Field(ge=1)] = 2
     equal_load: Annotated[float, Field(gt=0, le=100)] = 70.0

@@ -10,7 +10,7 @@ from loadprint.catalogue.files import Catalogue, catalogue
 from loadprint.commands.report import charts, distributions
 from loadprint.commands.report.flames import flames
 from loadprint.commands.report.scaling import scaled
-from loadprint.commands.sweep.cells import Cell, Swept
+from loadprint.commands.sweep.cells import SweepCell, Swept
 from loadprint.comparison.compare_sides import compare
 from loadprint.judging import comparability
 from loadprint.metrics import devices
@@ -20,7 +20,7 @@ from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.reading.sides import Side
 from loadprint.reading.time_series import phases
-from loadprint.rendering.report_data import Report, RunOf, SideOf, Span
+from loadprint.rendering.report_data import MarkedSpan, ReportPage, RunOf, SideOf
 from loadprint.series import spikes
 from loadprint.tables.table import Table
 
@@ -38,7 +38,7 @@ OFF = "off"  # a probe that was not requested is not missing
 Nested = Sequence[Sequence[Measured]]
 
 
-def collect(sides: Sequence[Side], reference: str | None, rows: Catalogue | None = None) -> Report:
+def collect(sides: Sequence[Side], reference: str | None, rows: Catalogue | None = None) -> ReportPage:
     """Report of a comparison. Raises InputError with the file that cannot be used."""
     store = Store()
     runs = placed(sides)
@@ -77,12 +77,12 @@ def assembled(  # noqa: PLR0913, PLR0917
     table: Table | None = None,
     rows: Catalogue | None = None,
     **more: Any,
-) -> Report:
+) -> ReportPage:
     """The parts of a report that its runs give, and `more` parts."""
     # without a table, its devices are not known
     disks, nics = (devices.disks(measured), devices.interfaces(measured)) if table else ([], [])
     drawn, still = charts.courses(sampled, disks, nics, _sets(measured), rows or catalogue())
-    return Report(
+    return ReportPage(
         title,
         tuple(
             SideOf(side.name, side.label, own[0].operation) for side, own in zip(sides, measured, strict=True)
@@ -98,7 +98,7 @@ def assembled(  # noqa: PLR0913, PLR0917
     )
 
 
-def with_absent(report: Report, sections: Sequence[str]) -> Report:
+def with_absent(report: ReportPage, sections: Sequence[str]) -> ReportPage:
     """A report with those of some sections that are empty, and the reason."""
     content: dict[str, Any] = {
         "Over time": report.courses,
@@ -119,9 +119,11 @@ def _runs(sides: Sequence[Side], sampled: Sequence[charts.Sampled]) -> tuple[Run
         for number, run in enumerate(each.runs, start=1):
             repeat = run.meta.get("repeat")
             found = known.get(len(runs), ())
-            spans = [Span(one.what, one.begin_s, one.end_s, one.throughput_drop) for one in found]
+            spans = [MarkedSpan(one.what, one.begin_s, one.end_s, one.throughput_drop) for one in found]
             stages = [
-                Span(span.name, span.begin_s, span.end_s) for span in phases(run) if span.end_s is not None
+                MarkedSpan(span.name, span.begin_s, span.end_s)
+                for span in phases(run)
+                if span.end_s is not None
             ]
             repeat = repeat if isinstance(repeat, int) else number
             runs.append(RunOf(run.id, side, repeat, tuple(stages), tuple(spans)))
@@ -194,7 +196,7 @@ def _swept(sides: Sequence[Side], measured: Nested) -> Swept | None:
         return None
     plans = execution.get("sides") or {}
     cells = tuple(
-        Cell(side.name, plans.get(side.name) or {}, tuple(runs))
+        SweepCell(side.name, plans.get(side.name) or {}, tuple(runs))
         for side, runs in zip(sides, measured, strict=True)
     )
     return Swept(parents.pop(), execution, cells, ())

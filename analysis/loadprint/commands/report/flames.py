@@ -20,7 +20,7 @@ from loadprint.metrics.cpu_groups import function_name
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.sources_profile import Profile, share
 from loadprint.reading.call_tree import NO_NODE, CallTree
-from loadprint.rendering.report_data import Flames, Floats, Report
+from loadprint.rendering.report_data import Flames, Floats, ReportPage
 from loadprint.statistics import stats
 from loadprint.tables.table import Group, Table
 
@@ -67,7 +67,7 @@ def flames(measured: Sequence[Sequence[Measured]], table: Table) -> Flames | Non
     )
 
 
-def context(report: Report) -> dict[str, Any]:
+def context(report: ReportPage) -> dict[str, Any]:
     """Values of the template: the views as side, whether it is compared with the reference, and title."""
     if report.flames is None:
         return {}
@@ -80,7 +80,7 @@ def context(report: Report) -> dict[str, Any]:
     return {"flame_views": [*against, *alone], "flame_work": unit_name(report.flames.work)}
 
 
-def packed(report: Report) -> dict[str, Any] | None:
+def packed(report: ReportPage) -> dict[str, Any] | None:
     """Columns of the paths for the page's script; times in µs, per unit of work."""
     flames = report.flames
     if flames is None:

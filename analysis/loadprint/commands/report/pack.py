@@ -28,7 +28,7 @@ def encoded(values: Floats | Sequence[float]) -> str:
 
 
 @dataclass(frozen=True)
-class Grid:
+class ChartGrid:
     """Times of all lines: `count` cells of `step` seconds from `begin`; extremes of each `keep` are kept."""
 
     begin: float
@@ -45,7 +45,7 @@ class Grid:
         return self.begin + step * np.arange(values, dtype=np.float64)
 
 
-def grid_of(courses: Sequence[Course]) -> Grid | None:
+def grid_of(courses: Sequence[Course]) -> ChartGrid | None:
     """The grid that holds all lines; None where there is none."""
     lines = [line for course in courses for line in course.lines if len(line.seconds) > 1]
     if not lines:
@@ -59,7 +59,7 @@ def grid_of(courses: Sequence[Course]) -> Grid | None:
     if count > bounds.POINTS:
         step, count = float(end - begin) / bounds.POINTS, bounds.POINTS + 2
     most = min(MOST, max(FEWEST, MOST_VALUES // len(lines)))
-    return Grid(float(begin), step, count, 1 if count <= most else int(np.ceil(count / (most // 2))))
+    return ChartGrid(float(begin), step, count, 1 if count <= most else int(np.ceil(count / (most // 2))))
 
 
 def step_of(line: Line) -> float:
@@ -70,7 +70,7 @@ def step_of(line: Line) -> float:
     return float(near.mean()) if len(near) else usual
 
 
-def placed(line: Line, grid: Grid) -> Floats:
+def placed(line: Line, grid: ChartGrid) -> Floats:
     """Values of a line in the cells of the grid; NaN where a cell has none.
 
     A line keeps its own phase: its first value goes to the nearest cell, and the others count from there, so
@@ -89,7 +89,7 @@ def placed(line: Line, grid: Grid) -> Floats:
     return values
 
 
-def mean(lines: Sequence[Line], grid: Grid) -> Floats:
+def mean(lines: Sequence[Line], grid: ChartGrid) -> Floats:
     """The mean of the lines that have a value, in each cell of the grid; NaN where none has."""
     stack = np.stack([placed(line, grid) for line in lines])
     known = np.isfinite(stack)
@@ -98,7 +98,7 @@ def mean(lines: Sequence[Line], grid: Grid) -> Floats:
     return means
 
 
-def thinned(stack: Floats, grid: Grid) -> Floats:
+def thinned(stack: Floats, grid: ChartGrid) -> Floats:
     """float64[lines, cells] as float64[lines, values]: where thinned, all at the extremes of their sum."""
     if grid.keep == 1:
         return stack

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from loadprint.commands.report import flames, pack, page_charts, table_section
 from loadprint.rendering import render_pivot
-from loadprint.rendering.report_data import Report, RunOf, SideOf, Span
+from loadprint.rendering.report_data import MarkedSpan, ReportPage, RunOf, SideOf
 from loadprint.tables.table import Table
 
 SCRIPTS = ("vendor/uPlot.iife.min.js", "charts.js", "table.js")
@@ -30,7 +30,7 @@ UNITS = "kB is 1,024 B, as sar prints it, in charts and table; MiB is 1,024 kB."
 ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
-def page(report: Report) -> str:
+def page(report: ReportPage) -> str:
     """The whole page as HTML."""
     grid = pack.grid_of(report.courses)
     times = page_charts.over_time(report, grid)
@@ -93,7 +93,7 @@ def page(report: Report) -> str:
 def table_page(table: Table) -> str:
     """A page with the table alone, for `compare --format html`."""
     return page(
-        Report(
+        ReportPage(
             title=" and ".join(side.label for side in table.sides),
             sides=tuple(SideOf(side.name, side.label, side.operation) for side in table.sides),
             runs=tuple(
@@ -125,12 +125,12 @@ def _run(run: RunOf) -> dict[str, Any]:
     }
 
 
-def _spike(run: RunOf, span: Span) -> tuple[str, ...]:
+def _spike(run: RunOf, span: MarkedSpan) -> tuple[str, ...]:
     drop = "–" if span.drop is None else f"{100 * span.drop:.0f} %"
     return run.id, f"{span.begin_s:,.1f} s", f"{span.end_s:,.1f} s", drop, span.name
 
 
-def _findings(report: Report) -> list[dict[str, Any]]:
+def _findings(report: ReportPage) -> list[dict[str, Any]]:
     """Sentences of the table with links to its rows, or those of pivot tables."""
     if report.table:
         return table_section.findings(report.table)
@@ -138,7 +138,7 @@ def _findings(report: Report) -> list[dict[str, Any]]:
     return [{"text": text, "cites": (), "shown": True} for text in sentences]
 
 
-def _experiment(report: Report) -> dict[str, Any]:
+def _experiment(report: ReportPage) -> dict[str, Any]:
     """Content of the A/B section as rows of texts."""
     if report.ab is None:
         return {}

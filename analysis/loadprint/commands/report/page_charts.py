@@ -13,8 +13,8 @@ from loadprint.catalogue.metric import SECTIONS
 from loadprint.commands.ab.result import TREATMENT, Result
 from loadprint.commands.report import pack
 from loadprint.commands.report.distributions import SOURCES
-from loadprint.commands.report.pack import Grid, encoded
-from loadprint.rendering.report_data import Course, Distribution, Floats, Line, Panel, Percentiles, Report
+from loadprint.commands.report.pack import ChartGrid, encoded
+from loadprint.rendering.report_data import Course, Distribution, Floats, Line, Panel, Percentiles, ReportPage
 
 Chart = dict[str, Any]  # `data` is for the script; the rest is for the template
 Block = tuple[str, str, list[Chart]]  # key, title, charts
@@ -24,7 +24,7 @@ SAME = 0.01  # seconds between the generator's stamps of its last interval and o
 REPEATS = 3  # that are distinguishable by how faint they are
 
 
-def over_time(report: Report, grid: Grid | None) -> list[Block]:
+def over_time(report: ReportPage, grid: ChartGrid | None) -> list[Block]:
     """Charts over time by section; of a stack one for each side, because stacks cannot overlap."""
     if grid is None:
         return []
@@ -37,7 +37,7 @@ def over_time(report: Report, grid: Grid | None) -> list[Block]:
     return blocks
 
 
-def latencies(report: Report) -> list[Block]:
+def latencies(report: ReportPage) -> list[Block]:
     """Percentiles and histograms of the transaction types."""
     blocks = [
         ("percentiles", "Percentiles, a curve per run", [_curves(one, report) for one in report.percentiles]),
@@ -46,7 +46,7 @@ def latencies(report: Report) -> list[Block]:
     return [block for block in blocks if block[2]]
 
 
-def kernels(report: Report) -> list[Block]:
+def kernels(report: ReportPage) -> list[Block]:
     """Histograms of the kernel by probe."""
     blocks = [(probe, title, _histograms(probe, report)) for probe, (title, *_) in SOURCES.items()]
     return [block for block in blocks if block[2]]
@@ -70,14 +70,14 @@ def _series(label: str, colour: str, style: str, y: Floats | Sequence[float], **
     return {"label": label, "colour": colour, "faded": 0, "style": style, "y": encoded(y), **more}
 
 
-def _of_run(report: Report, place: int, style: str, y: Floats, **more: Any) -> dict[str, Any]:
+def _of_run(report: ReportPage, place: int, style: str, y: Floats, **more: Any) -> dict[str, Any]:
     run = report.runs[place]
     label = f"{report.sides[run.side].name} {run.repeat}"
     faded = (max(1, run.repeat) - 1) % REPEATS
     return _series(label, f"side-{run.side % 8}", style, y, **more) | {"faded": faded}
 
 
-def _timed(course: Course, report: Report, grid: Grid) -> Iterator[Chart]:
+def _timed(course: Course, report: ReportPage, grid: ChartGrid) -> Iterator[Chart]:
     text = (course.title, course.shown, course.note)
     lines = [line for line in course.lines if len(line.seconds)]
     if not course.parts:
@@ -121,7 +121,7 @@ def _timed(course: Course, report: Report, grid: Grid) -> Iterator[Chart]:
         )
 
 
-def of_course(course: Course, report: Report) -> list[tuple[int, str]]:
+def of_course(course: Course, report: ReportPage) -> list[tuple[int, str]]:
     """Per side: median and range within the measure phases of its runs."""
     summaries = []
     for side in range(len(report.sides)):
@@ -135,7 +135,7 @@ def of_course(course: Course, report: Report) -> list[tuple[int, str]]:
     return summaries
 
 
-def _inside(line: Line, report: Report) -> Floats:
+def _inside(line: Line, report: ReportPage) -> Floats:
     """Values of a line within its run's window; all values without a window.
 
     A value between two reads is within the window if both reads are, as in the table.
@@ -148,7 +148,7 @@ def _inside(line: Line, report: Report) -> Floats:
     return line.values[inside]
 
 
-def _curves(chart: Percentiles, report: Report) -> Chart:
+def _curves(chart: Percentiles, report: ReportPage) -> Chart:
     """Curves over log(1 / (1 − share)), and p50 and p99 of each run."""
     series = [
         _of_run(report, curve.run, "curve", curve.values * 1e3, x=encoded(-np.log10(1 - curve.shares)))
@@ -170,12 +170,12 @@ def _curves(chart: Percentiles, report: Report) -> Chart:
     return _chart(f"percentiles-{chart.kind}", "percentiles", text, summaries, series)
 
 
-def _histograms(section: str, report: Report) -> list[Chart]:
+def _histograms(section: str, report: ReportPage) -> list[Chart]:
     chosen = [chart for chart in report.distributions if chart.section == section]
     return [_histogram(chart, report) for chart in chosen]
 
 
-def _histogram(chart: Distribution, report: Report) -> Chart:
+def _histogram(chart: Distribution, report: ReportPage) -> Chart:
     """Densities on a logarithmic axis; number of values and the range of the middle 80 % of each side."""
     width = np.diff(np.log10(chart.edges))
     edges = chart.edges * chart.factor

@@ -16,12 +16,12 @@ from loadprint.metrics.gather import gather
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run, read_object
 from loadprint.reading.sides import Side, side_of
-from loadprint.rendering.report_data import Report
+from loadprint.rendering.report_data import ReportPage
 
 MOST_CHARTED = 6  # sides whose runs are drawn over time; more are unreadable
 
 
-def collect_sweep(path: Path) -> Report:
+def collect_sweep(path: Path) -> ReportPage:
     """Report of a whole execution. Raises InputError where it has no matrix of sides."""
     swept = cells.read(path)
     pivots = sweep_pivots.of(swept)
@@ -64,7 +64,7 @@ def is_experiment(words: Sequence[str]) -> bool:
     return len(words) == 1 and show.is_experiment(Path(words[0]))
 
 
-def collect_experiment(path: Path) -> Report:
+def collect_experiment(path: Path) -> ReportPage:
     """Report of one experiment. Raises InputError with the file that cannot be used."""
     experiment = show.result(path)
     run = open_run(path)

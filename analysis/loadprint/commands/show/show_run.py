@@ -22,7 +22,7 @@ from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.reading.sides import single
 from loadprint.reading.time_series import Series
-from loadprint.rendering.pivot import Pivot, Report
+from loadprint.rendering.pivot import Pivot, PivotReport
 from loadprint.tables import run_metrics
 from loadprint.tables.rows import evaluate
 from loadprint.tables.title import description, title
@@ -44,7 +44,7 @@ def report(
     *,
     everything: bool = False,
     rows: Catalogue | None = None,
-) -> Report:
+) -> PivotReport:
     """Return the table of a run directory, or of the part from `begin` to `end` seconds of its window.
 
     Raises InputError if the recording cannot be used or has no such part.
@@ -66,7 +66,7 @@ def report(
     if part != whole:
         facts.append(("part", f"{part[0]:g} to {part[1]:g} s of the measure phase"))
     found = tuple(dict.fromkeys(measured.quantities.warnings))
-    return Report(
+    return PivotReport(
         run.id, tuple(facts), tuple(_pivots(measured, part, rows, everything=everything)), (NOTE,), found
     )
 

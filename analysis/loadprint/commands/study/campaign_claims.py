@@ -18,7 +18,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from loadprint.commands.study.claim_verdicts import FEW, Answer, Judged, Verdict, worst
+from loadprint.commands.study.claim_verdicts import FEW, Answer, ClaimVerdict, Judged, worst
 from loadprint.commands.study.observations import Observations, Values
 from loadprint.commands.study.side_ratios import (
     between,
@@ -37,7 +37,7 @@ Bound = Annotated[float, Field(gt=0, lt=1)]
 Pairs = Annotated[list[tuple[str, str]], Field(min_length=1)]
 
 
-class Ratio(Strict):
+class RatioClaim(Strict):
     """Direction: the ratio `side` / `against` of a row is on the same side of 1 as `published`.
 
     Size: the factor between both, from 1 / `within` to `within`.
@@ -56,7 +56,7 @@ class Ratio(Strict):
         measured = ratio_of(seen, self.row, self.side, self.against)
         direction = on_side_of_1([measured], self.published > 1, self.bound)
         if measured.value is None:
-            size = Verdict("inconclusive", "a repeat is 0: no ratio")
+            size = ClaimVerdict("inconclusive", "a repeat is 0: no ratio")
         else:
             verdict = between([measured], self.published / self.within, self.published * self.within)
             size = replace(verdict, figure=factor_to(measured.value, self.published), more=None)
@@ -137,7 +137,7 @@ class Order(Strict):
         return replace(judged(ratios, verdict), measured=text)
 
 
-class Level(Strict):
+class LevelClaim(Strict):
     """The value of a row in each side is above or below a limit in the row's base unit."""
 
     kind: Literal["level"]
@@ -147,7 +147,7 @@ class Level(Strict):
     below: float | None = None
 
     @model_validator(mode="after")
-    def _one_limit(self) -> Level:
+    def _one_limit(self) -> LevelClaim:
         if (self.above is None) == (self.below is None):
             raise ValueError("give one of `above` and `below`")
         return self
@@ -166,7 +166,7 @@ class Level(Strict):
             if not bounds:
                 few = len(values.repeats) < stats.MIN_REPEATS
                 reasons.append(FEW if few else "0 in every run: no interval")
-        verdict = Verdict(worst(answers), "; ".join(dict.fromkeys(reasons)))
+        verdict = ClaimVerdict(worst(answers), "; ".join(dict.fromkeys(reasons)))
         return Judged("; ".join(texts), None, verdict, _fewest(all_values))
 
 
@@ -206,10 +206,10 @@ class SignChange(Strict):
         verdict = on_side_of_1([first.inverted, second], higher=True)
         if self.either and verdict.answer != "holds":
             if on_side_of_1([first, second.inverted], higher=True).answer == "holds":
-                verdict = Verdict("holds")
+                verdict = ClaimVerdict("holds")
             elif verdict.answer == "differs":
                 reason = "no change of order here, which does not show that there is none"
-                verdict = Verdict("inconclusive", reason)
+                verdict = ClaimVerdict("inconclusive", reason)
         return judged([first, second], verdict)
 
 
@@ -239,13 +239,13 @@ class Maximum(Strict):
         text += f"; not distinguishable from {', '.join(rivals)}" if rivals else ""
         few = _fewest(values)
         if few < stats.MIN_REPEATS:
-            verdict = Verdict("inconclusive", FEW)
+            verdict = ClaimVerdict("inconclusive", FEW)
         elif expected.issuperset(candidates):
-            verdict = Verdict("holds")
+            verdict = ClaimVerdict("holds")
         elif expected.isdisjoint(candidates):
-            verdict = Verdict("differs")
+            verdict = ClaimVerdict("differs")
         else:
-            verdict = Verdict("inconclusive", "other sides may be the best")
+            verdict = ClaimVerdict("inconclusive", "other sides may be the best")
         return Judged(text, verdict, None, few)
 
 
@@ -298,14 +298,16 @@ def _at_least(
     few = _fewest(values)
     whole = figure([each.mean for each in values])
     if whole is None:
-        return Judged("", None, Verdict("not comparable", "undefined: the cells are equal, or one is 0"), few)
+        return Judged(
+            "", None, ClaimVerdict("not comparable", "undefined: the cells are equal, or one is 0"), few
+        )
     if few < stats.MIN_REPEATS:
-        return Judged(f"{label} {whole:.3f}", None, Verdict("inconclusive", FEW), few)
+        return Judged(f"{label} {whole:.3f}", None, ClaimVerdict("inconclusive", FEW), few)
     left_out = [figure([_mean_without(each.repeats, number) for each in values]) for number in range(few)]
     interval = stats.jackknife(whole, [one for one in left_out if one is not None])
     low, high = interval.low or 0.0, min(interval.high or 1.0, 1.0)
     answer: Answer = "holds" if low >= least else "differs" if high < least else "inconclusive"
-    return Judged(f"{label} {whole:.3f} [{low:.3f}, {high:.3f}]", None, Verdict(answer), few)
+    return Judged(f"{label} {whole:.3f} [{low:.3f}, {high:.3f}]", None, ClaimVerdict(answer), few)
 
 
 def _mean_without(repeats: Sequence[float], number: int) -> float:
@@ -338,7 +340,9 @@ class Concludes(Strict):
         ]
         missing = " and ".join(about for about in self.about if about not in sides)
         reason = f"no sentence on {missing}: no row differs reliably, or two contradict" if missing else ""
-        return Judged(text, Verdict(worst(answers), reason), None, seen.repeats)
+        return Judged(text, ClaimVerdict(worst(answers), reason), None, seen.repeats)
 
 
-OfCampaign = Ratio | Between | Equivalent | Order | Level | SignChange | Maximum | Rank | Linear | Concludes
+OfCampaign = (
+    RatioClaim | Between | Equivalent | Order | LevelClaim | SignChange | Maximum | Rank | Linear | Concludes
+)

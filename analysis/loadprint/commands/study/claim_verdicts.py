@@ -11,7 +11,7 @@ FEW = "fewer than three repeats"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """`figure` is what only this verdict is about, with its interval; `reason` why it is not another one.
 
     `more`: repeats per side that would decide an inconclusive one.
@@ -22,11 +22,11 @@ class Verdict:
     figure: str = ""
     more: int | None = None
 
-    def because(self, reason: str) -> Verdict:
+    def because(self, reason: str) -> ClaimVerdict:
         """The same verdict with a further reason."""
         return replace(self, reason="; ".join(each for each in (self.reason, reason) if each))
 
-    def void(self, reason: str) -> Verdict:
+    def void(self, reason: str) -> ClaimVerdict:
         """An inconclusive verdict on the same figure."""
         if self.answer == "not comparable":
             return self
@@ -41,13 +41,13 @@ class Judged:
     """
 
     measured: str
-    direction: Verdict | None = None
-    size: Verdict | None = None
+    direction: ClaimVerdict | None = None
+    size: ClaimVerdict | None = None
     repeats: int = 0
     needs: str = ""
 
     @property
-    def verdicts(self) -> tuple[Verdict, ...]:
+    def verdicts(self) -> tuple[ClaimVerdict, ...]:
         """The verdicts that the claim has, direction first."""
         return tuple(each for each in (self.direction, self.size) if each is not None)
 
@@ -70,7 +70,7 @@ class Judged:
 
 def not_comparable(reason: str, needs: str = "") -> Judged:
     """A claim that was not measured."""
-    return Judged("", Verdict("not comparable", reason), needs=needs)
+    return Judged("", ClaimVerdict("not comparable", reason), needs=needs)
 
 
 def worst(answers: Sequence[Answer]) -> Answer:

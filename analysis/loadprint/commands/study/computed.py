@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from loadprint import numbers
-from loadprint.commands.study.claim_verdicts import Answer, Judged, Verdict
+from loadprint.commands.study.claim_verdicts import Answer, ClaimVerdict, Judged
 from loadprint.commands.study.side_ratios import with_interval
 from loadprint.commands.usl.fit import fit
 from loadprint.configuration.checkout import CHECKOUT
@@ -150,7 +150,7 @@ def prediction_at_1000() -> Judged:
 
 
 def _computed(answer: Answer, text: str, reason: str = "") -> Judged:
-    return Judged(text, Verdict(answer, reason))
+    return Judged(text, ClaimVerdict(answer, reason))
 
 
 CHECKS: dict[str, Callable[[], Judged]] = {

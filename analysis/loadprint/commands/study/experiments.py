@@ -14,7 +14,7 @@ from loadprint.commands.ab import show
 from loadprint.commands.ab.effects import QUANTITIES, block_logs
 from loadprint.commands.ab.result import Result
 from loadprint.commands.study.campaign_claims import Bound, beyond
-from loadprint.commands.study.claim_verdicts import Answer, Judged, Verdict, not_comparable
+from loadprint.commands.study.claim_verdicts import Answer, ClaimVerdict, Judged, not_comparable
 from loadprint.commands.study.side_ratios import at_most, with_interval
 from loadprint.configuration.field_types import Name, Strict
 from loadprint.reading.recording import open_run, read_object
@@ -25,7 +25,7 @@ from loadprint.statistics.stats import Estimate
 FOLDER = re.compile(r"/(?:[^\s/'\"]+/)+")  # of a path in a command
 
 
-class Experiment:
+class StudyExperiment:
     """The recording of one experiment. Raises InputError if it is not one."""
 
     def __init__(self, path: Path) -> None:
@@ -71,7 +71,7 @@ class Experiment:
         return Estimate(effect.ratio, effect.low, effect.high)
 
 
-class Effect(Strict):
+class StudyEffect(Strict):
     """The treatment of an A/B experiment makes a quantity rise or fall, or it stays within `bound`."""
 
     kind: Literal["effect"]
@@ -80,25 +80,25 @@ class Effect(Strict):
     bound: Bound | None = None
 
     @model_validator(mode="after")
-    def _bound(self) -> Effect:
+    def _bound(self) -> StudyEffect:
         if self.change == "stays" and self.bound is None:
             raise ValueError("give `bound`, the largest change that still counts as none")
         return self
 
-    def judged(self, seen: Experiment) -> Judged:
+    def judged(self, seen: StudyExperiment) -> Judged:
         """Judge the interval of the effect over blocks."""
         measured, value = seen.result.effect(self.quantity), seen.effect(self.quantity)
         if measured is None or value is None:
             return not_comparable(seen.nothing_left or f"{self.quantity} was not measured")
         stays, equal = self.change == "stays", equivalence(value, self.bound or 0.0)
         if value.low is None:
-            verdict = Verdict("inconclusive", "fewer than three blocks")
+            verdict = ClaimVerdict("inconclusive", "fewer than three blocks")
         elif self.bound is not None and equal.equal:
-            verdict = Verdict("holds" if stays else "equivalent", figure=at_most([equal.most or 0.0]))
+            verdict = ClaimVerdict("holds" if stays else "equivalent", figure=at_most([equal.most or 0.0]))
         elif stays:
-            verdict = Verdict("differs" if equal.unequal else "inconclusive")
+            verdict = ClaimVerdict("differs" if equal.unequal else "inconclusive")
         else:
-            verdict = Verdict(beyond(value, 1.0, 1 if self.change == "rises" else -1))
+            verdict = ClaimVerdict(beyond(value, 1.0, 1 if self.change == "rises" else -1))
         return Judged(f"{measured.label} {with_interval(value)}", verdict, None, measured.blocks)
 
 
@@ -110,7 +110,7 @@ class OneFactor(Strict):
     other: Name
     bound: Bound
 
-    def judged(self, seen: Experiment, other: Experiment) -> Judged:
+    def judged(self, seen: StudyExperiment, other: StudyExperiment) -> Judged:
         """Judge the ratio of the effects of two experiments; their blocks are independent (Welch)."""
         both = (seen, other)
         factors = [each.factors(self.quantity) for each in both]
@@ -125,7 +125,7 @@ class OneFactor(Strict):
         answer: Answer = "holds" if result.equal else "differs" if result.unequal else "inconclusive"
         reason = "fewer than three blocks" if value.low is None else ""
         text = f"{'; '.join(texts)}; {other.name} / {seen.name} {with_interval(value)}"
-        return Judged(text, Verdict(answer, reason), None, min(map(len, factors)))
+        return Judged(text, ClaimVerdict(answer, reason), None, min(map(len, factors)))
 
 
 class Undone(Strict):
@@ -134,13 +134,13 @@ class Undone(Strict):
     kind: Literal["undone"]
     seconds: Annotated[float, Field(gt=0)]
 
-    def judged(self, seen: Experiment) -> Judged:
+    def judged(self, seen: StudyExperiment) -> Judged:
         """Judge the duration of the slowest command that reverted."""
         seconds = [flip.seconds for flip in show.flips(seen.path) if flip.command == "revert"]
         if not seconds:
             return not_comparable("no command that reverts is recorded")
         text = f"slowest of {len(seconds)} reverts {numbers.brief(max(seconds), 3)} s"
-        verdict = Verdict("holds" if max(seconds) <= self.seconds else "differs")
+        verdict = ClaimVerdict("holds" if max(seconds) <= self.seconds else "differs")
         return Judged(text, None, verdict, seen.result.blocks)
 
 
@@ -149,11 +149,11 @@ class Restored(Strict):
 
     kind: Literal["restored"]
 
-    def judged(self, seen: Experiment) -> Judged:
+    def judged(self, seen: StudyExperiment) -> Judged:
         """Judge by what the keeper verified at the end."""
         guards = read_object(seen.path / "load" / "guards.json")
-        verdict = Verdict("holds" if guards.get("reverted") else "differs")
+        verdict = ClaimVerdict("holds" if guards.get("reverted") else "differs")
         return Judged(str(guards.get("told") or ""), verdict, None, seen.result.blocks)
 
 
-OfExperiment = Effect | OneFactor | Undone | Restored
+OfExperiment = StudyEffect | OneFactor | Undone | Restored

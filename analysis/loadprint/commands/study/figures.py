@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from loadprint.commands.ab.result import TREATMENT
-from loadprint.commands.study.campaign_claims import Ratio
+from loadprint.commands.study.campaign_claims import RatioClaim
 from loadprint.commands.study.computed import published
-from loadprint.commands.study.experiments import Experiment
+from loadprint.commands.study.experiments import StudyExperiment
 from loadprint.commands.study.observations import Absent, Observations, Values
 from loadprint.commands.study.side_ratios import ratio_of
 from loadprint.configuration.field_types import Line, Name, Strict
 from loadprint.errors import InputError
 from loadprint.plotting import study_plot
-from loadprint.plotting.study_plot import Bar, Curve, Dot
+from loadprint.plotting.study_plot import Bar, Dot, StudyCurve
 from loadprint.statistics.stats import Estimate, t_interval
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ QUANTITIES = {
     "cpu": "CPU of the server, cores",
     "efficiency": "queries per CPU-second",
 }
-Rules = Mapping[tuple[str, str], Ratio]  # by campaign and id of the claim
+Rules = Mapping[tuple[str, str], RatioClaim]  # by campaign and id of the claim
 
 
 class Printed(Strict):
@@ -38,12 +38,12 @@ class Printed(Strict):
     x: str
     columns: dict[str, str]
 
-    def curves(self) -> list[Curve]:
+    def curves(self) -> list[StudyCurve]:
         """The lines. Raises InputError if the file does not have these figures."""
         table = published(self.file)
         try:
             return [
-                Curve(name, {float(row[self.x]): Estimate(float(row[column])) for row in table})
+                StudyCurve(name, {float(row[self.x]): Estimate(float(row[column])) for row in table})
                 for name, column in self.columns.items()
             ]
         except (KeyError, ValueError) as error:
@@ -52,7 +52,7 @@ class Printed(Strict):
             ) from error
 
 
-class Lines(Strict):
+class LinesFigure(Strict):
     """A row by number of connections: `series` maps names to sides, where `*` is that number."""
 
     kind: Literal["lines"]
@@ -75,7 +75,7 @@ class Lines(Strict):
                     quantity = values.quantity
                     points[float(threads)] = _scaled(values)
             if points:
-                curves.append(Curve(name, points))
+                curves.append(StudyCurve(name, points))
         panels = [("measured here", curves)]
         if self.published:
             panels.append(("published", self.published.curves()))
@@ -102,7 +102,7 @@ class Ratios(Strict):
         return study_plot.dots(self.title, dots, "ratio", ratios=True)
 
 
-class Levels(Strict):
+class LevelsFigure(Strict):
     """A row of some sides."""
 
     kind: Literal["levels"]
@@ -127,7 +127,7 @@ class Windows(Strict):
     experiment: Name
     quantity: Literal["queries", "cpu", "efficiency"]
 
-    def draw(self, seen: Experiment, _: Rules) -> Drawing:
+    def draw(self, seen: StudyExperiment, _: Rules) -> Drawing:
         """Draw a bar for each window."""
         bars = [
             Bar(window.begin_s, window.end_s, value, window.variant == TREATMENT)
@@ -137,7 +137,7 @@ class Windows(Strict):
         return study_plot.windows(self.title, bars, QUANTITIES[self.quantity])
 
 
-Figure = Annotated[Lines | Ratios | Levels | Windows, Field(discriminator="kind")]
+Figure = Annotated[LinesFigure | Ratios | LevelsFigure | Windows, Field(discriminator="kind")]
 
 
 def _known(seen: Observations, row: str, side: str) -> Values | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from loadprint import numbers
-from loadprint.commands.study.claim_verdicts import FEW, Answer, Judged, Verdict, worst
+from loadprint.commands.study.claim_verdicts import FEW, Answer, ClaimVerdict, Judged, worst
 from loadprint.commands.study.observations import Observations, Values
 from loadprint.statistics import stats
 from loadprint.statistics.several import equivalence, holm
@@ -82,7 +82,9 @@ def ratio_of(seen: Observations, row: str, side: str, against: str) -> RatioOf:
     return RatioOf(f"{x.side} / {y.side}", x, y, paired)
 
 
-def judged(ratios: Sequence[RatioOf], direction: Verdict | None, size: Verdict | None = None) -> Judged:
+def judged(
+    ratios: Sequence[RatioOf], direction: ClaimVerdict | None, size: ClaimVerdict | None = None
+) -> Judged:
     """A claim about these ratios with its verdicts."""
     text = "; ".join(f"{each.label} {each.text}" for each in ratios)
     return Judged(text, direction, size, min(each.repeats for each in ratios))
@@ -95,14 +97,14 @@ def with_interval(value: Estimate) -> str:
     return f"{numbers.ratio(value.centre)} [{numbers.ratio(value.low)}, {numbers.ratio(value.high)}]"
 
 
-def on_side_of_1(ratios: Sequence[RatioOf], higher: bool, bound: float | None = None) -> Verdict:
+def on_side_of_1(ratios: Sequence[RatioOf], higher: bool, bound: float | None = None) -> ClaimVerdict:
     """Whether every ratio is above 1, or below it; all are tested together."""
     return between(ratios, 1.0, None, bound) if higher else between(ratios, None, 1.0, bound)
 
 
 def between(
     ratios: Sequence[RatioOf], low: float | None, high: float | None, bound: float | None = None
-) -> Verdict:
+) -> ClaimVerdict:
     """Whether every ratio is between two limits, one of which may be None; all are tested together (Holm).
 
     With a `bound`, a ratio that is equivalent to 1 within it is neither.
@@ -117,9 +119,11 @@ def between(
     ]
     answer = worst(final)
     if answer == "equivalent":
-        return Verdict(answer, figure=at_most([each.most or 0.0 for each in equal if each and each.equal]))
+        return ClaimVerdict(
+            answer, figure=at_most([each.most or 0.0 for each in equal if each and each.equal])
+        )
     if answer != "inconclusive":
-        return Verdict(answer)
+        return ClaimVerdict(answer)
     open_ones = [each for each, one in zip(ratios, final, strict=True) if one == "inconclusive"]
     needed = [each.more(limits) for each in open_ones]
     more = None if None in needed else max(each for each in needed if each)
@@ -130,7 +134,7 @@ def between(
     elif len(ratios) > 1:
         listed = ", ".join(each.label for each in open_ones)
         reason = f"not decided: {listed}, by Holm's test of {len(ratios)} together"
-    return Verdict("inconclusive", reason, more=more)
+    return ClaimVerdict("inconclusive", reason, more=more)
 
 
 def _inside(ratio: RatioOf, low: float | None, high: float | None) -> tuple[Answer, float | None]:

@@ -10,9 +10,9 @@ from typing import Any
 
 from loadprint.commands.ab import show
 from loadprint.commands.study import study_file
-from loadprint.commands.study.campaign_claims import OfCampaign, Ratio
+from loadprint.commands.study.campaign_claims import OfCampaign, RatioClaim
 from loadprint.commands.study.claim_verdicts import Judged, not_comparable
-from loadprint.commands.study.experiments import Experiment
+from loadprint.commands.study.experiments import StudyExperiment
 from loadprint.commands.study.observations import Absent, Observations
 from loadprint.commands.study.study_file import Claim, Study
 from loadprint.errors import InputError
@@ -20,7 +20,7 @@ from loadprint.judging import void
 
 
 @dataclass(frozen=True)
-class Finding:
+class JudgedClaim:
     """A claim with its verdicts. `ledger` has the largest parts of the latency, if the claim asks for it."""
 
     claim: Claim
@@ -39,13 +39,13 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class StudyReport:
     """All claims of a study; `known` are its executions and experiments by name."""
 
     name: str
     study: Study
-    known: Mapping[str, Observations | Experiment]
-    findings: tuple[Finding, ...]
+    known: Mapping[str, Observations | StudyExperiment]
+    findings: tuple[JudgedClaim, ...]
 
     @property
     def voids(self) -> tuple[str, ...]:
@@ -55,16 +55,16 @@ class Report:
         return tuple(line.removesuffix(": no verdict") for line in lines)
 
 
-def judge(name: str, paths: Sequence[Path], *, accept_disturbed: bool = False) -> Report:
+def judge(name: str, paths: Sequence[Path], *, accept_disturbed: bool = False) -> StudyReport:
     """Judge all claims. Raises InputError for an execution of a campaign that the study does not use.
 
     A side that is client-bound, never settled or was disturbed supports no verdict, as in `qualify`;
     `accept_disturbed` accepts disturbed runs.
     """
     study = study_file.read(name)
-    known: dict[str, Observations | Experiment] = {}
+    known: dict[str, Observations | StudyExperiment] = {}
     for path in paths:
-        seen = Experiment(path) if show.is_experiment(path) else Observations(path)
+        seen = StudyExperiment(path) if show.is_experiment(path) else Observations(path)
         if seen.name not in study.sources:
             raise InputError(
                 path, f"is an execution of {seen.name}", f"{name} uses {', '.join(study.sources)}"
@@ -73,21 +73,23 @@ def judge(name: str, paths: Sequence[Path], *, accept_disturbed: bool = False) -
             raise InputError(path, f"is a second execution of {seen.name}", "give one of each")
         known[seen.name] = seen
     findings = tuple(_finding(claim, known, accept_disturbed) for claim in study.claims)
-    return Report(Path(name).stem, study, known, findings)
+    return StudyReport(Path(name).stem, study, known, findings)
 
 
-def _finding(claim: Claim, known: dict[str, Observations | Experiment], accept_disturbed: bool) -> Finding:
+def _finding(
+    claim: Claim, known: dict[str, Observations | StudyExperiment], accept_disturbed: bool
+) -> JudgedClaim:
     missing = next((name for name in claim.sources if name not in known), None)
     if missing:
         by_campaign = f"./characterize -e campaign={claim.campaign}"
         needs = by_campaign if claim.campaign else f"an A/B experiment with the name {missing}"
-        return Finding(claim, not_comparable(f"needs {needs}", needs))
+        return JudgedClaim(claim, not_comparable(f"needs {needs}", needs))
     seen: list[Any] = [known[name] for name in claim.sources]
     if not isinstance(claim.judge, OfCampaign):
-        return Finding(claim, claim.judge.judged(*seen))
+        return JudgedClaim(claim, claim.judge.judged(*seen))
     accepted = {*claim.despite, *([void.DISTURBED] if accept_disturbed else [])}
     ledger = seen[0].ledger(claim.ledger) if claim.ledger else ""
-    return Finding(claim, _measured(claim, claim.judge, seen[0], accepted), ledger)
+    return JudgedClaim(claim, _measured(claim, claim.judge, seen[0], accepted), ledger)
 
 
 def _measured(claim: Claim, rule: OfCampaign, seen: Observations, accepted: AbstractSet[str]) -> Judged:
@@ -97,7 +99,7 @@ def _measured(claim: Claim, rule: OfCampaign, seen: Observations, accepted: Abst
     different = [f"this host has no {each}" for each in claim.hardware if each not in seen.hardware]
     if claim.scales and not set(claim.scales) & set(seen.scales):
         different.append(f"needs the scale {' or '.join(claim.scales)}")
-    if different and not isinstance(rule, Ratio):
+    if different and not isinstance(rule, RatioClaim):
         return not_comparable("; ".join(different))
     if claim.generators and not {seen.generator(side) for side in sides} <= set(claim.generators):
         different.append(f"native workloads in place of {' and '.join(claim.generators)}")

@@ -6,21 +6,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from loadprint.commands.study.campaign_claims import Ratio
-from loadprint.commands.study.claim_verdicts import Verdict
-from loadprint.commands.study.study import Finding, Report
+from loadprint.commands.study.campaign_claims import RatioClaim
+from loadprint.commands.study.claim_verdicts import ClaimVerdict
+from loadprint.commands.study.study import JudgedClaim, StudyReport
 from loadprint.commands.study.study_text import by_kind, reason, summary
 from loadprint.judging.facts_host import described
 from loadprint.plotting import style
 from loadprint.rendering.escape import markdown as escaped
 
 
-def figures(report: Report, page: Path) -> tuple[tuple[str, str], ...]:
+def figures(report: StudyReport, page: Path) -> tuple[tuple[str, str], ...]:
     """Write each figure that has its execution as PAGE-N.svg, and return its title and its file's name."""
     rules = {
         (claim.campaign or "", claim.id): claim.judge
         for claim in report.study.claims
-        if isinstance(claim.judge, Ratio)
+        if isinstance(claim.judge, RatioClaim)
     }
     written = []
     with style.styled():
@@ -33,7 +33,7 @@ def figures(report: Report, page: Path) -> tuple[tuple[str, str], ...]:
     return tuple(written)
 
 
-def page(report: Report, figures: Sequence[tuple[str, str]] = ()) -> str:
+def page(report: StudyReport, figures: Sequence[tuple[str, str]] = ()) -> str:
     """Return the page; `figures` are the title and the file of each."""
     study = report.study
     lines = [f"# {escaped(study.title)}", ""]
@@ -54,20 +54,20 @@ def page(report: Report, figures: Sequence[tuple[str, str]] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _row(each: Finding) -> str:
+def _row(each: JudgedClaim) -> str:
     judged = each.judged
     cells = (f"{each.claim.text} ({each.claim.place})", each.claim.published, judged.measured or "–")
     return f"| {' | '.join(map(escaped, cells))} | {_cell(judged.direction)} | {_cell(judged.size)} |"
 
 
-def _cell(verdict: Verdict | None) -> str:
+def _cell(verdict: ClaimVerdict | None) -> str:
     if verdict is None:
         return "–"
     shown = verdict.answer if verdict.answer == "holds" else f"**{verdict.answer}**"
     return f"{shown}: {escaped(verdict.figure)}" if verdict.figure else shown
 
 
-def _reasons(findings: Sequence[Finding]) -> Iterator[str]:
+def _reasons(findings: Sequence[JudgedClaim]) -> Iterator[str]:
     """Explanations of verdicts, and reasons; claims with the same ones share a line."""
     listed: dict[str, list[str]] = {}
     for each in findings:
@@ -83,7 +83,7 @@ def _reasons(findings: Sequence[Finding]) -> Iterator[str]:
     yield from (f"- {'; '.join(claims)} – {escaped(why)}." for why, claims in listed.items())
 
 
-def _measured(report: Report) -> list[str]:
+def _measured(report: StudyReport) -> list[str]:
     if not report.known:
         return ["Nothing was measured for this page."]
     lines = [f"- `{seen.command}`: {escaped(seen.amount)}" for seen in report.known.values()]

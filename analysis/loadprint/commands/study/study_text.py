@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import get_args
 
-from loadprint.commands.study.claim_verdicts import Answer, Judged, Verdict
-from loadprint.commands.study.study import Finding, Report
+from loadprint.commands.study.claim_verdicts import Answer, ClaimVerdict, Judged
+from loadprint.commands.study.study import JudgedClaim, StudyReport
 from loadprint.commands.study.study_file import Study
 
 WIDTH = 100
@@ -20,7 +20,7 @@ OUTSIDE = "the whole interval is beyond the limit"
 OPEN = "the interval excludes neither answer"
 
 
-def text(report: Report) -> str:
+def text(report: StudyReport) -> str:
     """Return the claims, each with its published and its measured figure, in 100 columns."""
     lines = [f"{report.name}: {report.study.title}", *_wrapped(report.study.first, 2)]
     lines += _wrapped(f"source: {report.study.source}", 2)
@@ -46,7 +46,7 @@ def text(report: Report) -> str:
     )
 
 
-def as_json(report: Report) -> str:
+def as_json(report: StudyReport) -> str:
     """Return one JSON object."""
     value = {
         "format_version": 2,
@@ -83,14 +83,14 @@ def listed(studies: Sequence[tuple[str, Study]]) -> str:
     return "\n".join([*lines, f"{count} claims in {len(studies)} studies"]) + "\n"
 
 
-def by_kind(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
+def by_kind(findings: Sequence[JudgedClaim]) -> dict[str, list[JudgedClaim]]:
     """The claims by kind: published, our reading, computed, checks of the method."""
     kinds = dict.fromkeys(["published", *(each.claim.kind for each in findings)])
     groups = {kind: [each for each in findings if each.claim.kind == kind] for kind in kinds}
     return {kind: of_kind for kind, of_kind in groups.items() if of_kind}
 
 
-def summary(report: Report) -> list[str]:
+def summary(report: StudyReport) -> list[str]:
     """Return one line for each kind of claim: the number of verdicts on direction and on size."""
     lines = []
     for kind, findings in by_kind(report.findings).items():
@@ -101,12 +101,12 @@ def summary(report: Report) -> list[str]:
     return lines
 
 
-def _counted(verdicts: Sequence[Verdict | None]) -> str:
+def _counted(verdicts: Sequence[ClaimVerdict | None]) -> str:
     counts = Counter(each.answer for each in verdicts if each is not None)
     return ", ".join(f"{counts[answer]} {answer}" for answer in get_args(Answer) if counts[answer])
 
 
-def reason(judged: Judged, verdict: Verdict) -> str:
+def reason(judged: Judged, verdict: ClaimVerdict) -> str:
     """Return why a claim has no other verdict, and the repeats that would decide it."""
     texts = [verdict.reason]
     if not verdict.reason and judged.repeats:
@@ -117,7 +117,7 @@ def reason(judged: Judged, verdict: Verdict) -> str:
     return "; ".join(each for each in texts if each)
 
 
-def _block(finding: Finding) -> list[str]:
+def _block(finding: JudgedClaim) -> list[str]:
     claim, judged = finding.claim, finding.judged
     lines = _wrapped(f"{judged.answer:<{INDENT}}{claim.text}", 0, INDENT)
     lines += _wrapped(f"published: {claim.published} ({claim.place})", INDENT)

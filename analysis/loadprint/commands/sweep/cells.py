@@ -19,7 +19,7 @@ Figure = Callable[[Measured], float | None]
 
 
 @dataclass(frozen=True)
-class Cell:
+class SweepCell:
     """One side of an execution; `plan` is its entry in execution.json."""
 
     name: str
@@ -51,7 +51,7 @@ class Swept:
 
     path: Path
     execution: dict[str, Any]
-    cells: tuple[Cell, ...]
+    cells: tuple[SweepCell, ...]
     missing: tuple[tuple[str, str], ...]
     notes: tuple[str, ...] = ()
 
@@ -70,12 +70,12 @@ def read(path: Path) -> Swept:
     """Read an execution. Raises InputError where there is none, or none of its runs is complete."""
     execution, sides = read_execution(path)
     store = Store()
-    cells: list[Cell] = []
+    cells: list[SweepCell] = []
     missing: list[tuple[str, str]] = []
     for side in sides:
         missing += side.missing
         runs = tuple(gather(run, store, brief=True) for run in side.runs)
-        cells.append(Cell(side.name, execution["sides"][side.name] or {}, runs))
+        cells.append(SweepCell(side.name, execution["sides"][side.name] or {}, runs))
     return Swept(path, execution, tuple(cells), tuple(missing))
 
 
@@ -111,7 +111,7 @@ class Shown:
     figure: Figure
     factor: float = 1.0
 
-    def of(self, cell: Cell) -> float | None:
+    def of(self, cell: SweepCell) -> float | None:
         """Mean over the repeats of a cell."""
         mean = cell.mean(self.figure)
         return None if mean is None else mean * self.factor
@@ -147,10 +147,10 @@ CPU_TIMES = tuple(
 
 
 def body(
-    grid: Mapping[tuple[str, str], Cell],
+    grid: Mapping[tuple[str, str], SweepCell],
     rows: Sequence[str],
     columns: Sequence[str],
-    value: Callable[[Cell], float | None],
+    value: Callable[[SweepCell], float | None],
 ) -> tuple[tuple[float | None, ...], ...]:
     """Values of a pivot table; None where there is no cell."""
     return tuple(

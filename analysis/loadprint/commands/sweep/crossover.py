@@ -14,13 +14,13 @@ from itertools import pairwise
 from typing import Literal
 
 from loadprint.commands.sweep import cells
-from loadprint.commands.sweep.cells import Cell
+from loadprint.commands.sweep.cells import SweepCell
 from loadprint.metrics import blocks
 from loadprint.metrics.gather import Measured
 from loadprint.numbers import brief
 from loadprint.statistics import stats
 
-Grid = Mapping[tuple[str, str], Cell]
+Grid = Mapping[tuple[str, str], SweepCell]
 Verdict = Literal["crossover", "inconclusive", "none"]
 ERROR = 0.1  # two-sided, over all counts
 
@@ -75,7 +75,7 @@ def crossovers(
     return tuple(pairs_of_columns)
 
 
-def _at(row: str, cell: Cell, other: Cell, *, count: int) -> At | None:
+def _at(row: str, cell: SweepCell, other: SweepCell, *, count: int) -> At | None:
     x, y, paired = _throughputs(cell.runs, other.runs)
     if not x or not y or min(*x, *y) <= 0:
         return None

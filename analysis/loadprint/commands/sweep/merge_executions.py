@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.commands.sweep import cells
-from loadprint.commands.sweep.cells import Cell, Swept
+from loadprint.commands.sweep.cells import SweepCell, Swept
 from loadprint.errors import InputError
 
 # parts of a campaign that must be equal for the server to be the only difference
@@ -62,7 +62,7 @@ def _named(name: str, label: str) -> str:
     return f"{name} {label}"
 
 
-def _cell(cell: Cell, label: str) -> Cell:
+def _cell(cell: SweepCell, label: str) -> SweepCell:
     dimensions = cell.plan.get("cell") or {}
     plan = cell.plan | {"cell": {**dimensions, "server": label}}
     return replace(cell, name=_named(cell.name, label), plan=plan)

@@ -6,7 +6,7 @@ Only sides that count the same operation share a table, because only these ran a
 from __future__ import annotations
 
 from loadprint.commands.sweep import cells
-from loadprint.commands.sweep.cells import Cell, Figure, Shown, Swept
+from loadprint.commands.sweep.cells import Figure, Shown, SweepCell, Swept
 from loadprint.metrics.gather import Measured
 from loadprint.rendering.pivot import Pivot
 
@@ -26,7 +26,7 @@ def pivots(swept: Swept) -> tuple[tuple[Pivot, ...], tuple[str, ...]]:
     return tuple(tables), tuple(texts)
 
 
-def _of_operation(operation: str, group: list[Cell]) -> list[Pivot]:
+def _of_operation(operation: str, group: list[SweepCell]) -> list[Pivot]:
     short = operation.partition(" (")[0]
     by_place = {(_level(cell), _saturated(cell)): cell for cell in group}
     levels = [level for level in dict.fromkeys(map(_level, group)) if level != SATURATED]
@@ -59,16 +59,16 @@ def _transactions(run: Measured) -> dict[str, dict[str, dict[str, float]]]:
     return (run.run.result or {}).get("transactions") or {}
 
 
-def _level(cell: Cell) -> str:
+def _level(cell: SweepCell) -> str:
     fraction = cell.plan.get("fraction")
     return SATURATED if fraction is None else f"{100 * fraction:g} %"
 
 
-def _saturated(cell: Cell) -> str:
+def _saturated(cell: SweepCell) -> str:
     return str(cell.plan.get("saturated") or cell.name)
 
 
-def _rates(group: list[Cell]) -> list[str]:
+def _rates(group: list[SweepCell]) -> list[str]:
     """The rates of the loads, and the sides that did not reach theirs."""
     texts = []
     drives = [run.run.meta.get("drive") or {} for cell in group for run in cell.runs]

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.commands.sweep import cells, crossover, merge_executions, sweep_load, sweep_text
-from loadprint.commands.sweep.cells import Cell, Shown, Swept
+from loadprint.commands.sweep.cells import Shown, SweepCell, Swept
 from loadprint.commands.sweep.crossover import Crossover
 from loadprint.errors import InputError
-from loadprint.rendering.pivot import Pivot, Report
+from loadprint.rendering.pivot import Pivot, PivotReport
 
 
-def sweep(path: Path, base: str | None = None, *others: Path) -> Report:
+def sweep(path: Path, base: str | None = None, *others: Path) -> PivotReport:
     """Pivot tables of an execution; `base` is the cell that relative throughput refers to.
 
     With `others`, executions of the same campaign on other servers, the server is one more dimension. Raises
@@ -26,7 +26,7 @@ def sweep(path: Path, base: str | None = None, *others: Path) -> Report:
     return of(merge_executions.read([path, *others]), base)
 
 
-def of(swept: Swept, base: str | None = None) -> Report:
+def of(swept: Swept, base: str | None = None) -> PivotReport:
     """Pivot tables of an execution that is already read. Raises InputError as `sweep` does."""
     base = base or swept.reference
     names = [cell.name for cell in swept.cells]
@@ -37,7 +37,7 @@ def of(swept: Swept, base: str | None = None) -> Report:
         pivots, sentences = sweep_load.pivots(swept)
     else:
         pivots, sentences, crossovers = _by_matrix(swept, base)
-    return Report(
+    return PivotReport(
         sweep_text.title(swept),
         sweep_text.facts(swept),
         pivots,
@@ -47,7 +47,7 @@ def of(swept: Swept, base: str | None = None) -> Report:
     )
 
 
-def dimensions(swept: Swept) -> tuple[str, Callable[[Cell], str], Callable[[Cell], str]]:
+def dimensions(swept: Swept) -> tuple[str, Callable[[SweepCell], str], Callable[[SweepCell], str]]:
     """The dimension of the rows, and the functions from a cell to its row and column. Raises InputError."""
     cells_of = [_cell(cell) for cell in swept.cells]
     keys = list(dict.fromkeys(key for cell in cells_of for key in cell))
@@ -59,15 +59,15 @@ def dimensions(swept: Swept) -> tuple[str, Callable[[Cell], str], Callable[[Cell
     rows = "threads" if "threads" in varying else varying[0]
     others = [key for key in varying if key != rows]
 
-    def row(cell: Cell) -> str:
+    def row(cell: SweepCell) -> str:
         return str(_cell(cell).get(rows))
 
-    def name(cell: Cell, keys: Sequence[str]) -> str:
+    def name(cell: SweepCell, keys: Sequence[str]) -> str:
         values = _cell(cell)
         joined = "-".join(str(values[key]) for key in keys if values.get(key) is not None)
         return joined or str(cell.plan.get("workload") or cell.name)
 
-    def short(cell: Cell) -> str:
+    def short(cell: SweepCell) -> str:
         """Without the side, which the values of its matrix name."""
         matrix = [key for key in others if key != "side"]
         return name(cell, matrix if any(key in (cell.plan.get("cell") or {}) for key in matrix) else others)
@@ -77,7 +77,7 @@ def dimensions(swept: Swept) -> tuple[str, Callable[[Cell], str], Callable[[Cell
     return rows, row, lambda cell: name(cell, others)
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
+def _cell(cell: SweepCell) -> dict[str, Any]:
     return {"side": cell.plan.get("of"), "threads": cell.plan.get("threads"), **(cell.plan.get("cell") or {})}
 
 
@@ -92,18 +92,18 @@ def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, .
     whole = next(cell for cell in swept.cells if cell.name == base)
     divisor = whole.mean(cells.operations)
 
-    def pivot(key: str, title: str, unit: str, value: Callable[[Cell], float | None]) -> Pivot:
+    def pivot(key: str, title: str, unit: str, value: Callable[[SweepCell], float | None]) -> Pivot:
         body = cells.body(grid, rows, columns, value)
         return Pivot(key, title, unit, corner, tuple(rows), tuple(columns), body)
 
     def shown(each: Shown) -> Pivot:
         return pivot(each.key, each.title, each.unit, each.of)
 
-    def relative(cell: Cell) -> float | None:
+    def relative(cell: SweepCell) -> float | None:
         mean = cell.mean(cells.operations)
         return mean / divisor if mean is not None and divisor and cell.operation == whole.operation else None
 
-    def speed_up(cell: Cell) -> float | None:
+    def speed_up(cell: SweepCell) -> float | None:
         first = grid.get((rows[0], column(cell)))
         least, mean = first.mean(cells.operations) if first else None, cell.mean(cells.operations)
         return mean / least if mean is not None and least else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from loadprint import numbers
 from loadprint.commands.sweep import cells
-from loadprint.commands.sweep.cells import Cell, Swept
+from loadprint.commands.sweep.cells import SweepCell, Swept
 from loadprint.rendering.pivot import Pivot
 
 NEARLY = 0.95  # of the best throughput
@@ -52,7 +52,7 @@ def warnings(swept: Swept) -> tuple[str, ...]:
 
 
 def best(
-    swept: Swept, grid: Mapping[tuple[str, str], Cell], rows: list[str], columns: list[str]
+    swept: Swept, grid: Mapping[tuple[str, str], SweepCell], rows: list[str], columns: list[str]
 ) -> tuple[Pivot, tuple[str, ...]]:
     """The best connection count of every column, and its ratio to the number of the server's CPUs."""
     cores = server_cpus(swept)

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from loadprint import numbers
 from loadprint.commands.usl.curves import knee
-from loadprint.commands.usl.fit import OFF, Fit, LackOfFit, Verdict
+from loadprint.commands.usl.fit import OFF, Fit, FitVerdict, LackOfFit
 from loadprint.commands.usl.models import Parameter, half_interval
 
 EXTRAPOLATION = 2.0  # × the largest N
@@ -30,7 +30,7 @@ def judged(fit: Fit) -> Fit:
     missed = _no_decline(fit)
     choice = _choice(fit, fell=not missed)
     if fit.headline.failed:
-        failed = Verdict("usl", f"{fit.headline.label}: {fit.headline.failed}", warning=True)
+        failed = FitVerdict("usl", f"{fit.headline.label}: {fit.headline.failed}", warning=True)
         return replace(fit, verdicts=(choice, failed, *_extrapolated(fit)))
     optimum, peak = _peak(fit, missed)
     supported, terms = _terms(fit, fell=not missed)
@@ -50,21 +50,21 @@ def f_test(lack: LackOfFit) -> str:
     return f"F {numbers.brief(lack.f, 3)}, p {numbers.brief(lack.p, 2)}"
 
 
-def _few(fit: Fit) -> Iterator[Verdict]:
+def _few(fit: Fit) -> Iterator[FitVerdict]:
     count = len(fit.levels)
     if count < LEAST_POINTS:
         text = f"{count} different N are few for three parameters: use six, three of them beyond the knee"
-        yield Verdict("few", text, warning=True)
+        yield FitVerdict("few", text, warning=True)
 
 
-def _choice(fit: Fit, *, fell: bool) -> Verdict:
+def _choice(fit: Fit, *, fell: bool) -> FitVerdict:
     if fit.preferred is None:
-        return Verdict("choice", "AICc cannot compare the fits: too few points, or an exact fit")
+        return FitVerdict("choice", "AICc cannot compare the fits: too few points, or an exact fit")
     scored = sorted((model.aicc, model.label) for model in fit.models if model.aicc is not None)
     scores = ", ".join(f"{label} {score:.1f}" for score, label in scored)
     (least, first), (next_, second), *_ = scored
     if next_ - least <= EVIDENCE:
-        return Verdict("choice", f"AICc does not separate {first} and {second} ({scores})")
+        return FitVerdict("choice", f"AICc does not separate {first} and {second} ({scores})")
     usl, preferred = fit.headline, fit.model(fit.preferred)
     if usl.aicc is None and not usl.failed:
         scores += "; too few points for the AICc of USL"
@@ -74,7 +74,7 @@ def _choice(fit: Fit, *, fell: bool) -> Verdict:
         if abs(by_usl / far.value - 1) > SAME_PREDICTION:
             text += f": it predicts {number(far.value)} at N = {far.n:g}, where USL predicts {number(by_usl)}"
         text += "; it cannot decline, but throughput did" if fell else ""
-    return Verdict("choice", text, warning=preferred is not usl)
+    return FitVerdict("choice", text, warning=preferred is not usl)
 
 
 def _no_decline(fit: Fit) -> str:
@@ -93,7 +93,7 @@ def _no_decline(fit: Fit) -> str:
     return f"no decline was measured: {share} from N = {top:g} to {last:g} is within the noise"
 
 
-def _peak(fit: Fit, missed: str) -> tuple[float | None, Verdict]:
+def _peak(fit: Fit, missed: str) -> tuple[float | None, FitVerdict]:
     """The optimum, None where the data do not support it, and the sentence on the peak."""
     usl, kappa = fit.headline, fit.headline.parameter("kappa")
     peak, warning = float(usl.peak or math.nan), True
@@ -105,7 +105,7 @@ def _peak(fit: Fit, missed: str) -> tuple[float | None, Verdict]:
             text = (
                 f"optimum: N_max {peak:.1f} ({math.floor(peak)} connections), X_max {number(usl.x_peak or 0)}"
             )
-            return peak, Verdict("peak", text)
+            return peak, FitVerdict("peak", text)
         text = f"N_max {peak:.1f} is not an optimum: {'; '.join(against)}"
     elif peak <= 1:
         text = "the fitted curve declines from N = 1 on: concurrency gains nothing"
@@ -115,14 +115,14 @@ def _peak(fit: Fit, missed: str) -> tuple[float | None, Verdict]:
         text = "κ is negative: the fitted curve rises ever faster, which is impossible"
     else:
         text, warning = "κ = 0: the fitted curve levels off and has no peak", False
-    return None, Verdict("peak", text, warning)
+    return None, FitVerdict("peak", text, warning)
 
 
 def _includes_zero(parameter: Parameter) -> bool:
     return parameter.at_bound or parameter.low is None or parameter.low <= 0
 
 
-def _terms(fit: Fit, *, fell: bool) -> tuple[tuple[str, ...], list[Verdict]]:
+def _terms(fit: Fit, *, fell: bool) -> tuple[tuple[str, ...], list[FitVerdict]]:
     """The supported terms, and the sentences on both."""
     usl, aicc = fit.headline, {model.key: model.aicc or math.inf for model in fit.models}
     # where throughput never fell: by how much the AICc of a curve with fewer terms is lower
@@ -130,9 +130,9 @@ def _terms(fit: Fit, *, fell: bool) -> tuple[tuple[str, ...], list[Verdict]]:
     sigma, kappa = usl.parameter("sigma"), usl.parameter("kappa")
     neither = "neither contention nor coherency is supported: "
     if not _explains(fit):
-        return (), [Verdict("terms", f"{neither}the curve explains too little")]
+        return (), [FitVerdict("terms", f"{neither}the curve explains too little")]
     if better and fit.preferred == "saturating" and aicc["amdahl"] - aicc["saturating"] > EVIDENCE:
-        return (), [Verdict("terms", f"{neither}a curve without them fits better")]
+        return (), [FitVerdict("terms", f"{neither}a curve without them fits better")]
     at_knee = knee(sigma.value, kappa.value)
     beyond = sum(n > at_knee for n in fit.levels)
     against = {"contention": "σ's interval includes 0" if _includes_zero(sigma) else "", "coherency": ""}
@@ -147,7 +147,9 @@ def _terms(fit: Fit, *, fell: bool) -> tuple[tuple[str, ...], list[Verdict]]:
         "coherency": f"κ {_interval(kappa)} excludes 0, {beyond} N beyond the knee ({at_knee:.1f})",
     }
     return tuple(term for term, reason in against.items() if not reason), [
-        Verdict(term, f"{term} is {f'not supported: {reason}' if reason else f'supported: {evidence[term]}'}")
+        FitVerdict(
+            term, f"{term} is {f'not supported: {reason}' if reason else f'supported: {evidence[term]}'}"
+        )
         for term, reason in against.items()
     ]
 
@@ -162,38 +164,38 @@ def _interval(parameter: Parameter) -> str:
     return f"{numbers.brief(parameter.value, 3)} [{interval}]"
 
 
-def _shape(fit: Fit) -> Iterator[Verdict]:
+def _shape(fit: Fit) -> Iterator[FitVerdict]:
     for parameter in fit.headline.parameters:
         if parameter.at_bound:
-            yield Verdict("bound", BOUNDS[parameter.name], warning=True)
+            yield FitVerdict("bound", BOUNDS[parameter.name], warning=True)
     if not _explains(fit):
         share = f"{100 * max(0.0, fit.headline.r2 or 0.0):.0f} %"
         text = f"the curve explains {share} of the spread of throughput: it supports no law"
-        yield Verdict("noise", text, warning=True)
+        yield FitVerdict("noise", text, warning=True)
     if fit.lack_of_fit is not None and fit.lack_of_fit.p < 0.05:
         text = (
             "lack of fit: the points deviate from the curve by more than their repeats differ "
             f"({f_test(fit.lack_of_fit)}); the intervals are too narrow"
         )
-        yield Verdict("lack of fit", text, warning=True)
+        yield FitVerdict("lack of fit", text, warning=True)
 
 
-def _points(fit: Fit) -> Iterator[Verdict]:
+def _points(fit: Fit) -> Iterator[FitVerdict]:
     off = max(fit.points, key=lambda point: abs(point.residual or 0.0))
     if off.residual is not None and abs(off.residual) > OFF:
         side = "above" if off.residual > 0 else "below"
         text = f"at N = {off.n:g} the fit is {100 * abs(off.residual):.1f} % {side} the measured value"
-        yield Verdict("residual", text, warning=True)
+        yield FitVerdict("residual", text, warning=True)
     odd = next((point for point in fit.points if point.outlier), None)
     if odd is not None:
         errors = f"{abs(odd.deleted_t or 0.0):.1f} standard errors"
         text = f"N = {odd.n:g} is an outlier, {errors} from the fit of the others"
         if odd.reached_at is not None:
             text += f", which reaches its throughput at N = {numbers.ratio(odd.reached_at)}"
-        yield Verdict("outlier", text)
+        yield FitVerdict("outlier", text)
 
 
-def _extrapolated(fit: Fit) -> Iterator[Verdict]:
+def _extrapolated(fit: Fit) -> Iterator[FitVerdict]:
     predictions = next((model.predictions for model in fit.models if model.predictions), ())
     far = [each.n for each in predictions if each.n > EXTRAPOLATION * fit.largest]
     if not far:
@@ -206,4 +208,4 @@ def _extrapolated(fit: Fit) -> Iterator[Verdict]:
         text += (
             f"; USL fitted to N ≤ {back.up_to:g} alone misses the measured value at {back.at:g} by {missed}"
         )
-    yield Verdict("extrapolation", text, warning=True)
+    yield FitVerdict("extrapolation", text, warning=True)

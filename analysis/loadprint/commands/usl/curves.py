@@ -78,7 +78,7 @@ def _starts_of_saturation(n: Floats, x: Floats) -> list[Floats]:
 
 
 @dataclass(frozen=True)
-class Curve:
+class UslCurve:
     """A curve with its gradient. `free` are the estimated parameters, and with bounds the fewer ones to try.
 
     A parameter that is not free is 0. A negative σ or κ is fixed at 0 and the others are fitted again, with
@@ -96,9 +96,9 @@ class Curve:
 LAW = ("lambda", "sigma", "kappa")
 FREE = ((True, True, True), (True, True, False), (True, False, True), (True, False, False))
 CURVES = {
-    "usl": Curve("USL", LAW, FREE),
-    "amdahl": Curve("Amdahl (κ = 0)", LAW, FREE[1::2]),
-    "saturating": Curve(
+    "usl": UslCurve("USL", LAW, FREE),
+    "amdahl": UslCurve("Amdahl (κ = 0)", LAW, FREE[1::2]),
+    "saturating": UslCurve(
         "saturation", ("a", "b"), ((True, True),), saturating, saturating_gradient, _starts_of_saturation
     ),
 }
@@ -148,7 +148,7 @@ def _odd_saturation(solution: Solution, n: Floats) -> str:
     return "every point is on the ceiling: no rise was measured" if scale < n.min() / FLAT else ""
 
 
-def _search(curve: Curve, n: Floats, x: Floats, free: Free) -> Solution | None:
+def _search(curve: UslCurve, n: Floats, x: Floats, free: Free) -> Solution | None:
     """Best of the solutions from several starts (Levenberg–Marquardt); None where none converged."""
     from scipy.optimize import least_squares  # noqa: PLC0415  half a second to import
 

@@ -27,7 +27,7 @@ TOO_FEW = (
 
 
 @dataclass(frozen=True)
-class Verdict:
+class FitVerdict:
     """One sentence. `key` is its subject; a `warning` is printed first."""
 
     key: str
@@ -104,7 +104,7 @@ class Fit:
     preferred: str | None
     optimum: float | None = None
     terms: tuple[str, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[FitVerdict, ...] = ()
 
     @cached_property
     def levels(self) -> dict[float, list[Point]]:

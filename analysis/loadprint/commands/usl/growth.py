@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from loadprint.catalogue.formula import figure as figure_of
 from loadprint.commands.sweep import cells
-from loadprint.commands.sweep.cells import Cell
+from loadprint.commands.sweep.cells import SweepCell
 from loadprint.commands.usl.conclusions import number
 from loadprint.metrics.gather import Measured
 from loadprint.statistics.several import rank_correlation
@@ -23,7 +23,7 @@ BUSY_CPUS = 90.0  # %
 
 
 @dataclass(frozen=True)
-class Figure:
+class GrowthFigure:
     """A figure by N: `values` in `unit`, in the order of the N, None where it was not recorded.
 
     `factor` is last over first, None without both; `grows`: it rises with N.
@@ -44,7 +44,7 @@ class Growth:
     """All figures of a column by N, and the conclusions on its terms."""
 
     n: tuple[float, ...]
-    figures: tuple[Figure, ...]
+    figures: tuple[GrowthFigure, ...]
     sentences: tuple[str, ...]
 
 
@@ -69,7 +69,7 @@ FIGURES: tuple[tuple[str, str, str, str, Callable[[Measured], float | None], str
 )
 
 
-def growth(measured: Mapping[float, Cell], terms: Sequence[str]) -> Growth | None:
+def growth(measured: Mapping[float, SweepCell], terms: Sequence[str]) -> Growth | None:
     """Figures of the cells by N and their agreement with a fit's `terms`; None without cells."""
     if not measured:
         return None
@@ -82,7 +82,7 @@ def growth(measured: Mapping[float, Cell], terms: Sequence[str]) -> Growth | Non
         reason = ""
         if all(mean is None for mean in means):
             reason = "there is no run" if run is None else run.quantities.why(quantity)
-        figures[key] = Figure(key, head, label, unit, values, *_trend(n, values), reason)
+        figures[key] = GrowthFigure(key, head, label, unit, values, *_trend(n, values), reason)
     return Growth(n, tuple(figures.values()), tuple(_sentences(n, figures, terms)))
 
 
@@ -95,7 +95,9 @@ def _trend(n: Sequence[float], values: Sequence[float | None]) -> tuple[float | 
     return factor, factor >= GROWS and steady is not None and steady >= STEADILY
 
 
-def _sentences(n: Sequence[float], figures: Mapping[str, Figure], terms: Sequence[str]) -> Iterator[str]:
+def _sentences(
+    n: Sequence[float], figures: Mapping[str, GrowthFigure], terms: Sequence[str]
+) -> Iterator[str]:
     span = f"from N = {n[0]:g} to {n[-1]:g}"
     growing = [f"{each.label} {number(each.factor or 0)} ×" for each in figures.values() if each.grows]
     yield f"Grows {span}: {', '.join(growing)}." if growing else f"None of these figures grows {span}."
@@ -117,7 +119,7 @@ def _sentences(n: Sequence[float], figures: Mapping[str, Figure], terms: Sequenc
         yield "The server's CPUs are busy and its run queue grows: throughput is limited by CPU."
 
 
-def _contention(n: Sequence[float], figures: Mapping[str, Figure]) -> str:
+def _contention(n: Sequence[float], figures: Mapping[str, GrowthFigure]) -> str:
     lock, first, last = figures["lock"], figures["lock"].values[0], figures["lock"].values[-1]
     if first is not None and last is not None and n[-1] > n[0]:
         waiting = (last - first) / (n[-1] - n[0])

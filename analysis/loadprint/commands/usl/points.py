@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from loadprint.commands.sweep import cells, sweep_pivots, sweep_text
-from loadprint.commands.sweep.cells import Cell, Swept
+from loadprint.commands.sweep.cells import SweepCell, Swept
 from loadprint.errors import InputError
 from loadprint.printable import printable
 from loadprint.reading import bounds, documents
@@ -34,7 +34,7 @@ FIX = "give an execution of a campaign with a matrix over threads, such as looku
 
 
 @dataclass(frozen=True)
-class Column:
+class UslColumn:
     """One curve: concurrencies and throughputs (`unit`), repeats as separate points.
 
     `cells` are the measurements of an execution at each N; `notes` are remarks on the points.
@@ -44,7 +44,7 @@ class Column:
     unit: str
     n: tuple[float, ...]
     x: tuple[float, ...]
-    cells: Mapping[float, Cell] = field(default_factory=dict)
+    cells: Mapping[float, SweepCell] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -55,7 +55,7 @@ class Points:
     source: Path
     title: str
     concurrency: str
-    columns: tuple[Column, ...]
+    columns: tuple[UslColumn, ...]
     facts: tuple[tuple[str, str], ...] = ()
 
 
@@ -109,7 +109,7 @@ def of(swept: Swept) -> Points:
     corner, row, name_of = sweep_pivots.dimensions(free)
     if corner != "threads":
         raise InputError(swept.path, "its sides do not differ in threads", FIX)
-    by_column: dict[str, list[tuple[str, Cell]]] = {}
+    by_column: dict[str, list[tuple[str, SweepCell]]] = {}
     for cell in free.cells:
         by_column.setdefault(name_of(cell), []).append((row(cell), cell))
     columns = [column for name, of_name in by_column.items() if (column := _of_cells(name, of_name)).n]
@@ -118,7 +118,7 @@ def of(swept: Swept) -> Points:
     return Points(swept.path, sweep_text.title(free), "threads", tuple(columns), sweep_text.facts(free))
 
 
-def _of_cells(name: str, of_name: Sequence[tuple[str, Cell]]) -> Column:
+def _of_cells(name: str, of_name: Sequence[tuple[str, SweepCell]]) -> UslColumn:
     points, by_n, bound = [], {}, []
     for threads, cell in of_name:
         if not threads.isdigit():
@@ -131,7 +131,7 @@ def _of_cells(name: str, of_name: Sequence[tuple[str, Cell]]) -> Column:
     note = f"client-bound at N = {', '.join(bound)}: the load generator was the limit, not the server"
     unit = f"{of_name[0][1].operation.partition(' (')[0]}s/s"
     n, x = tuple(n for n, _ in points), tuple(x for _, x in points)
-    return Column(name, unit, n, x, by_n, (note,) if bound else ())
+    return UslColumn(name, unit, n, x, by_n, (note,) if bound else ())
 
 
 def _of_file(path: Path, concurrency: str | None, requested: Sequence[str]) -> Points:
@@ -202,7 +202,7 @@ def _concurrency(path: Path, heads: Sequence[str], requested: str | None) -> int
     raise InputError(path, what, "name it with --concurrency NAME")
 
 
-def _column(concurrency: str, name: str, rows: Sequence[tuple[str, str, str]], decimal: bool) -> Column:
+def _column(concurrency: str, name: str, rows: Sequence[tuple[str, str, str]], decimal: bool) -> UslColumn:
     points, missing = [], 0
     for place, of_n, of_x in rows:
         n, x = _number(place, concurrency, of_n, decimal), _number(place, name, of_x, decimal)
@@ -216,7 +216,7 @@ def _column(concurrency: str, name: str, rows: Sequence[tuple[str, str, str]], d
         else:
             points.append((n, x))
     note = (f"{missing} line{'s' if missing > 1 else ''} without a value left out",) if missing else ()
-    return Column(name, "", tuple(n for n, _ in points), tuple(x for _, x in points), notes=note)
+    return UslColumn(name, "", tuple(n for n, _ in points), tuple(x for _, x in points), notes=note)
 
 
 def _decimal_comma(delimiter: str, cells: Sequence[tuple[str, str]]) -> bool:

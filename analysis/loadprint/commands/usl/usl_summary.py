@@ -28,7 +28,7 @@ class ColumnSummary:
 
 
 @dataclass(frozen=True)
-class Summary:
+class UslSummary:
     """All columns of one source."""
 
     source: str
@@ -39,7 +39,7 @@ class Summary:
     warnings: tuple[str, ...] = ()
 
 
-def summarise(points: Points, *, predict: Sequence[float] = (), bounded: bool = True) -> Summary:
+def summarise(points: Points, *, predict: Sequence[float] = (), bounded: bool = True) -> UslSummary:
     """Fit every column. Raises InputError where none can be fitted."""
     columns, refusals = [], []
     for each in points.columns:
@@ -57,7 +57,7 @@ def summarise(points: Points, *, predict: Sequence[float] = (), bounded: bool = 
         raise refusals[0]
     source, fits = str(points.source), [column.fit for column in columns if column.fit]
     warnings = tuple(_misplaced(fits))
-    return Summary(source, points.title, points.concurrency, points.facts, tuple(columns), warnings)
+    return UslSummary(source, points.title, points.concurrency, points.facts, tuple(columns), warnings)
 
 
 def _misplaced(fits: Sequence[Fit]) -> Iterator[str]:

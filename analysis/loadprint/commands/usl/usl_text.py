@@ -12,7 +12,7 @@ from typing import Any
 
 from loadprint.commands.usl.models import Model
 from loadprint.commands.usl.usl_cells import blocks, heading
-from loadprint.commands.usl.usl_summary import ColumnSummary, Summary
+from loadprint.commands.usl.usl_summary import ColumnSummary, UslSummary
 from loadprint.rendering import escape
 from loadprint.rendering.grid import grid
 
@@ -20,7 +20,7 @@ WIDTH = 100
 HEAD = ("column", "fit", "quantity", "n", "value", "error", "low", "high", "note")
 
 
-def text(summary: Summary) -> str:
+def text(summary: UslSummary) -> str:
     """The report for a terminal, in at most 100 columns."""
     lines = [f"Throughput by {summary.concurrency}: {summary.title}", ""]
     for label, fact in _facts(summary):
@@ -37,7 +37,7 @@ def text(summary: Summary) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def markdown(summary: Summary) -> str:
+def markdown(summary: UslSummary) -> str:
     """One Markdown table for each block."""
     shown = escape.markdown
     lines = [f"# Throughput by {shown(summary.concurrency)}: {shown(summary.title)}", ""]
@@ -53,7 +53,7 @@ def markdown(summary: Summary) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _facts(summary: Summary) -> list[tuple[str, str]]:
+def _facts(summary: UslSummary) -> list[tuple[str, str]]:
     return [*summary.facts, *(("warning", warning) for warning in summary.warnings)]
 
 
@@ -66,7 +66,7 @@ def _conclusions(column: ColumnSummary) -> list[str]:
     return [*notes, *(f"{'!' if verdict.warning else '-'} {verdict.text}" for verdict in verdicts)]
 
 
-def as_csv(summary: Summary) -> str:
+def as_csv(summary: UslSummary) -> str:
     """One line for each figure, raw numbers; an infinite or absent value is empty."""
     out = io.StringIO()
     writer = escape.CsvWriter(out)
@@ -117,7 +117,7 @@ def _of_model(model: Model) -> Iterator[dict[str, Any]]:
         yield {"quantity": "prediction", "n": at.n, "value": at.value, **bounds}
 
 
-def as_json(summary: Summary) -> str:
+def as_json(summary: UslSummary) -> str:
     """One JSON object; a value that is infinite (N_max without κ) or not a number is null."""
     value = {"format_version": 1, **_finite(asdict(summary))}
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
