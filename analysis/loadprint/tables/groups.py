@@ -76,9 +76,9 @@ def _throughput(builder: RowBuilder) -> list[Group]:
         latency = tuple(_at_equal_load(row, "latency_p99") for row in latency)
     rows = builder.rows((*if_measured(sides, of_group("throughput")), *latency))
     listed = [_group("throughput", rows, WORKLOAD)]
-    kinds = list(dict.fromkeys(kind for runs in sides for kind in _types(runs)))
+    kinds = list(dict.fromkeys(kind for runs in sides for kind in transaction_types(runs)))
     if len(kinds) > 1:
-        shared = [kind for kind in kinds if sum(kind in _types(runs) for runs in sides) > 1]
+        shared = [kind for kind in kinds if sum(kind in transaction_types(runs) for runs in sides) > 1]
         by_type = [row.of(kind) for kind in kinds for row in of_group("latency_types")]
         if is_equal:
             by_type = [_at_equal_load(row, "_p99") for row in by_type]
@@ -265,7 +265,7 @@ def _measured(sides: Sides, metric: Metric) -> bool:
     return any(not each.why_not(each.resolved(metric.formula)) for each in measured)
 
 
-def _types(runs: Sequence[Measured]) -> list[str]:
+def transaction_types(runs: Sequence[Measured]) -> list[str]:
     """Transaction types of a side, in the order of its generator."""
     by_run = [(run.run.result or {}).get("transactions") or {} for run in runs]
     return list(dict.fromkeys(kind for of_run in by_run for kind in of_run))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from loadprint.catalogue.metric import Metric
 from loadprint.judging import client
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
@@ -79,26 +80,12 @@ def read(path: Path) -> Swept:
     return Swept(path, execution, tuple(cells), tuple(missing))
 
 
-def rate(name: str) -> Figure:
-    """Figure: one quantity."""
-
-    def figure(run: Measured) -> float | None:
-        quantity = run.quantities.get(name)
-        return None if quantity is None else quantity.rate
-
-    return figure
-
-
 def row(key: str) -> Figure:
     """Figure: the value of a row of the catalogue."""
-
-    def figure(run: Measured) -> float | None:
-        return evaluate(metrics()[key], run)[0]
-
-    return figure
+    return lambda run: evaluate(metrics()[key], run)[0]
 
 
-operations = rate("load.events")
+operations = row("operations")
 
 
 @dataclass(frozen=True)
@@ -117,16 +104,19 @@ class Shown:
         return None if mean is None else mean * self.factor
 
 
-def of_row(key: str, title: str, *row_keys: str) -> Shown:
-    """A row of the catalogue, in its unit, or the sum of some."""
-    rows = [metrics()[each] for each in row_keys]
+def shown(key: str, title: str, *rows: Metric) -> Shown:
+    """A row in its unit, or the sum of some."""
 
     def figure(run: Measured) -> float | None:
-        values = [evaluate(metric, run)[0] for metric in rows]
-        known = [value for value in values if value is not None]
-        return math.fsum(known) if len(known) == len(values) else None
+        known = [value for each in rows if (value := evaluate(each, run)[0]) is not None]
+        return math.fsum(known) if len(known) == len(rows) else None
 
     return Shown(key, title, rows[0].shown, figure, rows[0].factor)
+
+
+def of_row(key: str, title: str, *row_keys: str) -> Shown:
+    """A row of the catalogue, or the sum of some."""
+    return shown(key, title, *(metrics()[each] for each in row_keys))
 
 
 THROUGHPUT = of_row("throughput", "Throughput, operations", "operations")

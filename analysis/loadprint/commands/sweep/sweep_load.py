@@ -6,13 +6,13 @@ Only sides that count the same operation share a table, because only these ran a
 from __future__ import annotations
 
 from loadprint.commands.sweep import cells
-from loadprint.commands.sweep.cells import Figure, Shown, SweepCell, Swept
-from loadprint.metrics.gather import Measured
+from loadprint.commands.sweep.cells import Shown, SweepCell, Swept
 from loadprint.rendering.pivot import Pivot
+from loadprint.tables.groups import of_group
 
 SATURATED = "saturated"
-CORES = Shown("server_cpu_cores", "Server CPU", "cores", cells.rate("process.server.cpu"))
-QUANTILES = (("p50", "median"), ("p95", "p95"), ("p99", "p99"), ("max", "max"))
+CORES = cells.of_row("server_cpu_cores", "Server CPU", "process_server_cpu")
+QUANTILES = {"p50": "median", "p95": "p95", "p99": "p99", "max": "max"}
 
 
 def pivots(swept: Swept) -> tuple[tuple[Pivot, ...], tuple[str, ...]]:
@@ -38,25 +38,19 @@ def _of_operation(operation: str, group: list[SweepCell]) -> list[Pivot]:
 
     figures = (cells.THROUGHPUT, CORES, *cells.COSTS)
     tables = [pivot(shown, [*levels, SATURATED]) for shown in figures]
-    kinds = dict.fromkeys(kind for cell in group for run in cell.runs for kind in _transactions(run))
+    kinds = dict.fromkeys(
+        kind
+        for cell in group
+        for run in cell.runs
+        for kind in (run.run.result or {}).get("transactions") or {}
+    )
     for kind in kinds:
         subject = "" if len(kinds) == 1 else f" of {kind}"
-        for name, word in QUANTILES:
-            title = f"Latency{subject}, {word}"
-            tables.append(pivot(Shown(f"latency_{kind}_{name}", title, "ms", _latency(kind, name)), levels))
+        for latency in of_group("latency_types"):
+            row, quantile = latency.of(kind), latency.key.rpartition("_")[2]
+            if title := QUANTILES.get(quantile):
+                tables.append(pivot(cells.shown(row.key, f"Latency{subject}, {title}", row), levels))
     return tables
-
-
-def _latency(kind: str, name: str) -> Figure:
-    def figure(run: Measured) -> float | None:
-        value = ((_transactions(run).get(kind) or {}).get("latency_ms") or {}).get(name)
-        return float(value) if isinstance(value, int | float) else None
-
-    return figure
-
-
-def _transactions(run: Measured) -> dict[str, dict[str, dict[str, float]]]:
-    return (run.run.result or {}).get("transactions") or {}
 
 
 def _level(cell: SweepCell) -> str:

@@ -6,15 +6,15 @@ that grows on busy CPUs means that the CPUs are the limit, regardless of the ter
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from loadprint.catalogue.formula import figure as figure_of
 from loadprint.commands.sweep import cells
 from loadprint.commands.sweep.cells import SweepCell
 from loadprint.commands.usl.conclusions import number
-from loadprint.metrics.gather import Measured
 from loadprint.statistics.several import rank_correlation
+from loadprint.tables.rows import evaluate
+from loadprint.tables.run_metrics import DISK, NIC, metrics, sections
 
 GROWS = 1.5  # × from the least to the largest N
 STEADILY = 0.7  # rank correlation with N
@@ -48,25 +48,15 @@ class Growth:
     sentences: tuple[str, ...]
 
 
-RUNQ = figure_of("p99", "ebpf_sched.server.run queue.buckets")
-DELAY, LOCK = "threads.server.run_delay_ns", "ebpf_sched.server.lock.sum_ns"
-SWITCHES = "switches of server threads per operation"
-# key, header, label, unit (seconds are printed in µs), value, quantity with the reason for a missing value
-FIGURES: tuple[tuple[str, str, str, str, Callable[[Measured], float | None], str], ...] = (
-    ("runq_p99", "runq p99 µs", "run-queue latency p99 of server threads", "µs", cells.rate(RUNQ), RUNQ),
-    ("runq", "in runq", "server threads waiting in the run queue", "threads", cells.rate(DELAY), DELAY),
-    ("lock", "on a lock", "server threads off CPU for a lock", "threads", cells.rate(LOCK), LOCK),
-    ("switches", "switches/op", SWITCHES, "", cells.row("switches_per_operation"), "threads.server"),
-    (
-        "cpu",
-        "CPU/op µs",
-        "server CPU per operation",
-        "µs",
-        cells.row("server_cpu_per_operation"),
-        "process.server",
-    ),
-    ("busy", "CPUs busy %", "server's CPUs busy", "%", cells.row("cpu_server_utilisation"), "cpu.server"),
-)
+# header and row by key
+FIGURES = {
+    "runq_p99": ("runq p99", "runq_p99"),
+    "runq": ("in runq", "run_delay_server"),
+    "lock": ("on a lock", "waiting_lock"),
+    "switches": ("switches/op", "switches_per_operation"),
+    "cpu": ("CPU/op", "server_cpu_per_operation"),
+    "busy": ("CPUs busy", "cpu_server_utilisation"),
+}
 
 
 def growth(measured: Mapping[float, SweepCell], terms: Sequence[str]) -> Growth | None:
@@ -74,15 +64,20 @@ def growth(measured: Mapping[float, SweepCell], terms: Sequence[str]) -> Growth 
     if not measured:
         return None
     n = tuple(sorted(measured))
-    run = next((run for cell in measured.values() for run in cell.runs), None)
+    runs = [run for at in n for run in measured[at].runs]
     figures = {}
-    for key, head, label, unit, value, quantity in FIGURES:
-        means = [measured[at].mean(value) for at in n]
-        values = tuple(None if mean is None else mean * (1e6 if unit == "µs" else 1) for mean in means)
+    titles = {metric.key: title for title, rows in sections(DISK, NIC).items() for metric in rows}
+    for key, (head, row) in FIGURES.items():
+        metric = metrics()[row]
+        means = [measured[at].mean(cells.row(row)) for at in n]
+        values = tuple(None if mean is None else mean * metric.factor for mean in means)
         reason = ""
         if all(mean is None for mean in means):
-            reason = "there is no run" if run is None else run.quantities.why(quantity)
-        figures[key] = GrowthFigure(key, head, label, unit, values, *_trend(n, values), reason)
+            reason = evaluate(metric, runs[0])[1] if runs else "there is no run"
+        trend = _trend(n, values)
+        figures[key] = GrowthFigure(
+            key, head, f"{metric.label} ({titles[row]})", metric.shown, values, *trend, reason
+        )
     return Growth(n, tuple(figures.values()), tuple(_sentences(n, figures, terms)))
 
 
@@ -99,9 +94,9 @@ def _sentences(
     n: Sequence[float], figures: Mapping[str, GrowthFigure], terms: Sequence[str]
 ) -> Iterator[str]:
     span = f"from N = {n[0]:g} to {n[-1]:g}"
-    growing = [f"{each.label} {number(each.factor or 0)} ×" for each in figures.values() if each.grows]
+    growing = [f"{each.head} {number(each.factor or 0)} ×" for each in figures.values() if each.grows]
     yield f"Grows {span}: {', '.join(growing)}." if growing else f"None of these figures grows {span}."
-    if absent := [figure.label for figure in figures.values() if figure.reason]:
+    if absent := [figure.head for figure in figures.values() if figure.reason]:
         yield f"Not recorded: {', '.join(absent)}."
     if "contention" in terms:
         yield _contention(n, figures)

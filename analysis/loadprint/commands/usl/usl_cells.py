@@ -161,7 +161,7 @@ def _growth(growth: Growth, concurrency: str) -> Block:
         (f"{n:g}", *("n/a" if value is None else significant(value, 3) for value in values))
         for n, *values in zip(growth.n, *(each.values for each in growth.figures), strict=True)
     )
-    heads = (concurrency, *(each.head for each in growth.figures))
+    heads = (concurrency, *(f"{each.head} {each.unit}".rstrip() for each in growth.figures))
     meaning = "; ".join(f"{each.head}: {each.label}" for each in growth.figures)
     absent = [f"{each.head} n/a: {each.reason}" for each in growth.figures if each.reason]
     return Block("What the kernel saw", heads, rows, (*growth.sentences, *absent, meaning))
