@@ -17,8 +17,7 @@ from loadprint.__main__ import main
 from loadprint.catalogue.files import catalogue
 from loadprint.catalogue.formula import Constant, Figure, Formula, Name, Node, Operation
 from loadprint.catalogue.metric import Metric
-from loadprint.reading.units import unit_of
-from raw_columns import Amount, Columns
+from raw_columns import DECLARED, Amount, Columns
 from recordings import make_run
 
 KEPT = Path(__file__).parents[1] / "recordings" / "v1"
@@ -222,7 +221,8 @@ def unit_of_name(name: str, *, is_reading: bool) -> pint.Unit:
         return REGISTRY.Unit("second" if name.startswith(SECONDS) else "byte")
     if name.startswith(RATES):
         return REGISTRY.Unit("1 / second")
-    recorded = unit_of(table, rest if table in ("mysql", "tcp", "memory") else rest.rpartition(".")[2])
+    column = rest if table in ("mysql", "tcp", "memory") else rest.rpartition(".")[2]
+    recorded = DECLARED.get((table, column))
     if table in ("frequency", "storage"):
         recorded = {"frequency": "kHz", "storage": "sector"}[table]
     recorded = "1" if (table, recorded) == ("mysql", "page") else recorded or "1"  # InnoDB's, counted

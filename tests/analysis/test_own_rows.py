@@ -128,7 +128,7 @@ def test_own_rows_are_in_the_table_the_page_and_the_table_of_one_run(run: Path) 
 
 
 def test_an_alternative_is_for_what_is_not_recorded_and_not_for_what_fell(tmp_path: Path) -> None:
-    """Rows_read of MariaDB does not stand in for an Innodb_rows_read that fell by half."""
+    """Rows_read of MariaDB is not used for an Innodb_rows_read that fell by half."""
 
     def server(ticks: range) -> Tables:
         return {
@@ -183,6 +183,7 @@ ROW = '[[row]]\nkey = "a"\nlabel = "a"\n'
         (f'{ROW}formula = "5"', "`5` has no name"),
         (f'{ROW}formula = "{"9" * 400} * load.events"', "is not a formula"),
         (f'{ROW}formula = "load.events{" + a.b" * 400}"', "has too many operations"),
+        (f'{ROW}formula = "load.events{" + 1" * 1000}"', "has more than 4,000 characters"),
         (f'{ROW}formula = "load.events"\nchart = ["x", "y"]', "row.0.chart.0: no such section; use one of "),
         (f'{ROW}formula = "load.events"\nrounding = 1.0', "row.0.rounding: "),
         (f'{ROW}formula = "load.events"\nfew = true', "row.0.few: unknown key"),

@@ -68,9 +68,12 @@ class Catalogue:
         return (*rows, *(cost.metric.formula for cost in self.costs), *works, *self.names.values())
 
     @cached_property
-    def figures(self) -> tuple[Figure, ...]:
-        """Every figure over readings."""
-        return tuple(dict.fromkeys(figure for each in self.formulas for figure in each.figures))
+    def figures(self) -> Mapping[str, tuple[Figure, ...]]:
+        """Every figure over readings, by its table."""
+        found: dict[str, dict[Figure, None]] = defaultdict(dict)
+        for figure in (figure for each in self.formulas for figure in each.figures):
+            found[Formula(figure.of).columns[0].partition(".")[0]][figure] = None
+        return {table: tuple(figures) for table, figures in found.items()}
 
     @cached_property
     def counted(self) -> frozenset[str]:
@@ -80,7 +83,8 @@ class Catalogue:
     @cached_property
     def read(self) -> frozenset[str]:
         """The names of which the readings are needed."""
-        return frozenset(name for figure in self.figures for name in Formula(figure.of).columns)
+        every = (figure for figures in self.figures.values() for figure in figures)
+        return frozenset(name for figure in every for name in Formula(figure.of).columns)
 
     @cached_property
     def columns(self) -> Mapping[str, frozenset[str]]:
@@ -99,8 +103,7 @@ def catalogue() -> Catalogue:
     notes = {key: text for file in files for key, text in file.notes.items()}
     names: dict[str, Formula] = {}
     for file in files:
-        for name, text in file.names.items():
-            names[name] = Formula.parse(text, known=names)
+        _add_names(names, file)
     groups, titles = {}, {}
     for file in files:
         for group in file.groups:
@@ -126,8 +129,7 @@ def with_rows(path: Path | None) -> Catalogue:
         return catalogue()
     names, file = dict(catalogue().names), _parsed(path, OwnFile)
     try:
-        for name, text in file.names.items():
-            names[name] = Formula.parse(text, known=names)
+        _add_names(names, file)
         own = tuple(metric for row in file.rows for metric in row.metrics(file.notes, names))
     except ValueError as error:
         raise InputError(path, str(error), FIX) from None
@@ -136,6 +138,12 @@ def with_rows(path: Path | None) -> Catalogue:
         raise InputError(path, f"another row has the key {repeated[0]}", "give each row a key of its own")
     groups, titles = {**catalogue().groups, OWN: own}, {**catalogue().titles, OWN: "Own rows"}
     return replace(catalogue(), groups=groups, titles=titles, names=names, scraped=tuple(file.scraped))
+
+
+def _add_names(names: dict[str, Formula], file: File | OwnFile) -> None:
+    """Parse a file's named formulas; later ones can have the earlier. Raises ValueError."""
+    for name, text in file.names.items():
+        names[name] = Formula.parse(text, known=names)
 
 
 def _parsed(path: Path, model: type[AnyFile]) -> AnyFile:

@@ -77,9 +77,9 @@ class Formula:
 
         A name in quotes may have any character. Raises ValueError with the part that is not a formula.
         """
+        if len(text) > LONGEST:
+            raise ValueError(f"`{text[:60]}…` has more than {LONGEST:,} characters")
         try:
-            if len(text) > LONGEST:
-                raise ValueError
             plain = text.strip().replace("×", "*").replace("−", "-")
             tree = _node(ast.parse(plain, mode="eval").body, source, known or {})
         except (SyntaxError, OverflowError, RecursionError, MemoryError):

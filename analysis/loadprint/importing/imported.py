@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from loadprint.reading.units import unit_of
+from loadprint.reading.units import ending_unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,6 +18,22 @@ Array: TypeAlias = "pa.Array[Any]"
 Entity = tuple[str, ...]
 GAUGES = ("procs_running", "procs_blocked", "in_flight")
 KINDS = {**dict.fromkeys(GAUGES, "gauge"), "description": "info"}
+
+
+CPU_TIMES = frozenset(
+    ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice"]
+)
+PAGES = ("nr_", "pswp", "pgfree", "pgscan_", "pgsteal_", "numa_")  # starts of names in /proc/vmstat
+
+
+def unit_of(table: str, name: str) -> str:
+    """Unit of a column or metric of the recorder's tables; a test compares it with docs/metrics.md."""
+    is_kb = name.startswith("pgpg") if table == "vmstat" else not name.startswith("HugePages_")
+    if table in ("memory", "vmstat") and is_kb:
+        return "kB"
+    if table == "vmstat" and name.startswith(PAGES):
+        return "page"
+    return "tick" if table == "cpu" and name in CPU_TIMES else ending_unit(name) or "1"
 
 
 class TableLayout(NamedTuple):
@@ -45,7 +61,7 @@ _TABLES = {
 LAYOUTS: Mapping[str, TableLayout] = {
     table: TableLayout(
         tuple(entity),
-        {name: (unit_of(table, name) or "1", KINDS.get(name, "counter")) for name in names.split()},
+        {name: (unit_of(table, name), KINDS.get(name, "counter")) for name in names.split()},
     )
     for (table, *entity), names in ((heads.split(), names) for heads, names in _TABLES.items())
 }

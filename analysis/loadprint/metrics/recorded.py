@@ -36,9 +36,8 @@ def recorded(source: Source, rows: Catalogue, tables: frozenset[str]) -> None:
         read: dict[str, Series] = {}
         for entity, columns in _entities(of_table, table, rows.columns[table]):
             _counters(of_table, rows, table, entity, columns, read)
-        for figure in rows.figures:
-            if not read.keys().isdisjoint(Formula(figure.of).columns):
-                _figure(source, table, figure, read)
+        for figure in rows.figures.get(table, ()):
+            _figure(source, table, figure, read)
         source.out.readings |= read
 
 

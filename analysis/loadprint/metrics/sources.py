@@ -124,7 +124,7 @@ class Source:
 
     def unit(self, probe: str, column: str) -> float:
         """The unit of a column in base units."""
-        return factor(probe, column, self.described(probe, column), self.run, self.window.role)
+        return factor(probe, self.described(probe, column), self.run, self.window.role)
 
     def has(self, probe: str, column: str) -> bool:
         """Whether a probe's table has a column."""
