@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from every_table import declared
+from declarations import declared
 
 
 def other_units(run: Path) -> list[str]:

@@ -1,19 +1,16 @@
-"""Makes the table of every probe, with the columns that docs/metrics.md lists."""
+"""Makes the table of every probe."""
 
 from __future__ import annotations
 
 import itertools
-import re
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from declarations import Declared, declared
 from recordings import DISK, NIC, Host, Rows, change_json, make_run
 
-METRICS = Path(__file__).parents[2] / "docs" / "metrics.md"
-HEAD = re.compile(r"Shape `(\w+)`, entity (`\w+`(?:, `\w+`)*); ")
 BOUNDS = [0, 1000, 10_000, 100_000, 1_000_000, None]
 # entities that readers look for; others are a word
 WORDS = {
@@ -49,32 +46,6 @@ SERVER = (
     *("Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted"),
     *("Handler_write", "Handler_update", "Handler_delete", "Rows_read"),
 )
-
-
-@dataclass(frozen=True)
-class Declared:
-    """The table of one probe: its shape, entity columns, kinds of the value columns, and all units."""
-
-    name: str
-    shape: str
-    entities: tuple[str, ...]
-    columns: dict[str, str]
-    units: dict[str, str]
-
-
-@cache
-def declared() -> tuple[Declared, ...]:
-    """All probes."""
-    found = []
-    for section in METRICS.read_text(encoding="utf-8").split("\n## ")[1:]:
-        name, match = section.partition("\n")[0], HEAD.search(section)
-        if match is None:
-            continue
-        rows = re.findall(r"^\| `([\w.]+)` \| (\w*) ?\| (\w+)(?:, \d+ bits)? \|", section, re.MULTILINE)
-        columns = {} if match[1] == "metrics" else {column: kind for column, _, kind in rows}
-        units = {column: unit or "1" for column, unit, _ in rows}
-        found.append(Declared(name, match[1], tuple(re.findall(r"`(\w+)`", match[2])), columns, units))
-    return tuple(found)
 
 
 def every_table(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-from every_table import declared
+from declarations import declared
 from numpy.typing import NDArray
 
 Rows = list[dict[str, Any]]

@@ -15,6 +15,7 @@ from typing import Any
 import google_crc32c
 import pyarrow as pa
 import pyarrow.parquet as pq
+from declarations import declared
 
 SECOND = 1_000_000_000
 BOOT = "11111111-2222-3333-4444-555555555555"
@@ -211,12 +212,18 @@ def agreed(path: Path) -> Path:
 
 
 def write_table(path: Path, rows: Rows, described: Mapping[str, Any]) -> None:
-    """Write rows as one Parquet table with its `loadprint` metadata; a column without any value is text."""
+    """Write rows as one Parquet table; a column without any value is text.
+
+    Its `loadprint` metadata are these, and the units that its probe declares.
+    """
     table = pa.Table.from_pylist(rows)
     for place, column in enumerate(table.columns):
         if pa.types.is_null(column.type):
             table = table.set_column(place, table.column_names[place], column.cast(pa.string()))
     meta = {"format_version": 1, "interval_ns": SECOND, "boot_id": BOOT, **described}
+    for probe in (each for each in declared() if each.name == path.stem):
+        columns = meta.setdefault("metrics" if probe.shape == "metrics" else "columns", {})
+        columns |= {name: {"unit": unit, **columns.get(name, {})} for name, unit in probe.units.items()}
     pq.write_table(table.replace_schema_metadata({"loadprint": json.dumps(meta)}), path, compression="zstd")
 
 

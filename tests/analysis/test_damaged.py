@@ -17,7 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from damage import RICH, ask
-from every_table import declared, every_table
+from declarations import declared
+from every_table import every_table
 from fuzzing import spoiled
 from loadprint.reading.column_types import is_entity, kind, type_flaw
 from loadprint.reading.units import unit_flaw

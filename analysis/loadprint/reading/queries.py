@@ -167,7 +167,8 @@ class Store:
 def _read_footer(path: Path) -> Footer:
     """Read a file's footer. Raises InputError if the file is not a table of a recording."""
     try:
-        read = pq.read_metadata(path)
+        with path.open("rb") as file:  # a path that is not UTF-8 can be opened
+            read = pq.read_metadata(file)
         schema = read.schema.to_arrow_schema()
     except (pa.ArrowException, OSError) as error:
         raise InputError(path, f"cannot be read ({_first_line(error)})", FIX) from error
