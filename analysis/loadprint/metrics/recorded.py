@@ -20,7 +20,7 @@ from loadprint.reading.queries import Columns, by_entity, doubles, identifier, l
 from loadprint.reading.time_series import Floats, Series
 
 DEVICES = frozenset({"disk", "nic"})
-OF_RUN = frozenset({"namespace"})  # of an entity, with another name in each run: they are added up
+SUMMED = frozenset({"namespace", "cpu"})  # of an entity, with other names in each run or on each host
 GAUGE = "it is a gauge: use mean(), max() or min() of it"
 ALWAYS_WHOLE = frozenset({"mysql"})  # the warm-up and checkpoint spikes are judged over time
 FIGURES: dict[str, Callable[[Floats], float]] = {"mean": np.nanmean, "max": np.nanmax, "min": np.nanmin}
@@ -55,18 +55,19 @@ def _entities(source: Source, table: str, wanted: frozenset[str]) -> Iterator[tu
             source.out.mark_missing(f"{table}.{metric}", f"{what} {metric}")
         return
     entity = described.get("entity") or [name for name in stored if is_entity(table, name)]
-    key = " || '.' || ".join(identifier(name) for name in entity if name and name not in OF_RUN)
+    key = " || '.' || ".join(identifier(name) for name in entity if name and name not in SUMMED) or "''"
     columns = sorted({name.rpartition(".")[2] for name in wanted} & set(stored))
-    if not columns or not key:
+    if not columns or not entity:
         return
     values = listed(doubles(columns))
     query = f"SELECT tick, {key} AS entity, {values} FROM t"
-    if not OF_RUN.isdisjoint(entity):
+    if not SUMMED.isdisjoint(entity):
         query = f"SELECT tick, {key} AS entity, {listed(sums(columns))} FROM t GROUP BY ALL"
     rows = source.rows(table, query, whole=True)
     for name, of_entity in by_entity(rows, "entity") if rows else ():
         del of_entity["entity"]
-        yield f"{table}.{stable_name(name) if table == 'nic' else name}", of_entity
+        named = stable_name(name) if table == "nic" else name
+        yield f"{table}.{named}" if named else table, of_entity
 
 
 def _counters(  # noqa: PLR0913, PLR0917
