@@ -19,6 +19,7 @@ use crate::procfs::pressure;
 use crate::procfs::process;
 use crate::procfs::snmp;
 use crate::procfs::sockets;
+use crate::procfs::softnet;
 use crate::procfs::threads;
 use crate::scrape;
 
@@ -29,6 +30,7 @@ pub static PROBES: &[ProbeEntry] = &[
     interrupts::SOFTIRQS_ENTRY,
     diskstats::ENTRY,
     net_dev::ENTRY,
+    softnet::ENTRY,
     snmp::ENTRY,
     memory::MEMORY_ENTRY,
     memory::VMSTAT_ENTRY,

@@ -229,7 +229,7 @@ class Columns:
             is_meant = (
                 CHOSEN[table](self, middle, rows[0])
                 if table in CHOSEN
-                else pattern.fullmatch(".".join(map(str, key)))
+                else not middle or pattern.fullmatch(".".join(map(str, key)))
             )
             if is_meant:
                 found[key] = rows, column

@@ -13,6 +13,7 @@ pub mod pressure;
 pub mod process;
 pub mod snmp;
 pub mod sockets;
+pub mod softnet;
 pub mod targets;
 pub mod threads;
 

@@ -24,6 +24,7 @@ use loadprint_probes::procfs::pressure;
 use loadprint_probes::procfs::process;
 use loadprint_probes::procfs::snmp;
 use loadprint_probes::procfs::sockets;
+use loadprint_probes::procfs::softnet;
 use loadprint_probes::procfs::threads;
 use loadprint_probes::symbols::MAX_NAME;
 use loadprint_probes::symbols::demangle::demangle;
@@ -119,6 +120,7 @@ pub static PARSERS: &[Parser] = &[
         of_rows(|text, rows| diskstats::parse(text, |_| true, rows))
     }),
     parser("nic", 16, || of_rows(net_dev::parse)),
+    parser("softnet", 2, || of_rows(softnet::parse)),
     parser("snmp", 1, || of_rows(snmp::parse)),
     parser("netstat", 1, || of_rows(snmp::parse)),
     parser("sockstat", 1, || of_rows(snmp::parse_sockstat)),

@@ -222,6 +222,19 @@ fn pressure_has_no_full_line_or_more_fields() {
 }
 
 #[test]
+fn softnet_has_no_number_of_the_cpu_or_a_cpu_is_offline() {
+    let tick = |form: &str| Fake::new("softnet", &[("net/softnet_stat", form)]).tick();
+    assert_eq!(
+        tick("softnet/linux-5.4"),
+        ["0 dropped=2 squeezed=16", "1 dropped=0 squeezed=4294967295"]
+    );
+    assert_eq!(
+        tick("softnet/cpu-offline"),
+        ["0 dropped=0 squeezed=1", "10 dropped=0 squeezed=2"]
+    );
+}
+
+#[test]
 fn names_of_processes_can_contain_any_character() {
     for (form, name) in [
         ("a-bracket-and-a-blank", "a) R 1 (b"),
