@@ -14,9 +14,14 @@ def other_units(run: Path) -> list[str]:
     known = {(probe.name, name): unit for probe in declared() for name, unit in probe.units.items()}
     found = []
     for path in run.rglob("*.parquet"):
-        described = json.loads(pq.read_schema(path).metadata[b"loadprint"])
-        for name, meaning in {**described.get("columns", {}), **described.get("metrics", {})}.items():
-            unit = meaning.get("unit") or "1"
-            if unit != known.get((path.stem, name), unit):
+        footer = json.loads(pq.read_schema(path).metadata[b"loadprint"])
+        described = footer.get("columns") or footer.get("metrics") or {}
+        table = pq.read_table(path)
+        names = set(
+            map(str, table["metric"].to_pylist() if "metric" in table.column_names else table.column_names)
+        )
+        for name in sorted(names):
+            unit = described.get(name, {}).get("unit")
+            if (path.stem, name) in known and unit != known[path.stem, name]:
                 found.append(f"{path.stem}.{name} {unit}")
     return found

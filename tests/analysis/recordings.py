@@ -222,8 +222,10 @@ def write_table(path: Path, rows: Rows, described: Mapping[str, Any]) -> None:
             table = table.set_column(place, table.column_names[place], column.cast(pa.string()))
     meta = {"format_version": 1, "interval_ns": SECOND, "boot_id": BOOT, **described}
     for probe in (each for each in declared() if each.name == path.stem):
-        columns = meta.setdefault("metrics" if probe.shape == "metrics" else "columns", {})
-        columns |= {name: {"unit": unit, **columns.get(name, {})} for name, unit in probe.units.items()}
+        key = "metrics" if probe.shape == "metrics" else "columns"
+        given = meta.get(key) or {}
+        units = {name: {"unit": unit, **given.get(name, {})} for name, unit in probe.units.items()}
+        meta[key] = given | units
     pq.write_table(table.replace_schema_metadata({"loadprint": json.dumps(meta)}), path, compression="zstd")
 
 

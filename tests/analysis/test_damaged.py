@@ -20,6 +20,7 @@ from damage import RICH, ask
 from declarations import declared
 from every_table import every_table
 from fuzzing import spoiled
+from loadprint.importing.imported import LAYOUTS, unit_of
 from loadprint.reading.column_types import is_entity, kind, type_flaw
 from loadprint.reading.units import unit_flaw
 from profiles import OLTP, document, profiled, write_stacks
@@ -68,7 +69,7 @@ def column(name: str, to: Any, kind: pa.DataType) -> Damage:
     return lambda path: change_column(path, name, lambda _: to, kind)
 
 
-def unit(name: str, found: str, key: str = "columns") -> Damage:
+def unit(name: str, found: str | None, key: str = "columns") -> Damage:
     def change(described: dict[str, Any]) -> None:
         described.setdefault(key, {})[name] = {"unit": found}
 
@@ -102,6 +103,11 @@ def lists_outside(path: Path) -> None:
 
 def not_utf_8(path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"MySQL", b"My\xffSQL"))
+
+
+def not_utf_8_name(path: Path) -> None:
+    """The name of a column in the footer."""
+    path.write_bytes(path.read_bytes().replace(b"write_ms", b"write_m\xff"))
 
 
 def unlike_buckets(path: Path) -> None:
@@ -159,7 +165,7 @@ DAMAGED: list[tuple[str, Damage, str]] = [
     ("server/ebpf_tcp.parquet", column("port", None, pa.string()), "column `port` is not text in every row"),
     ("server/ebpf_tcp.parquet", unlike_buckets, "another number of buckets in some row"),
     ("server/ebpf_block.parquet", column("buckets", 1, pa.uint64()), "is an integer, not a list of integers"),
-    ("server/ebpf_block.parquet", column("buckets", ["a"], TEXTS), "is list<"),
+    ("server/ebpf_block.parquet", column("buckets", ["a"], TEXTS), "not a list of integers"),
     ("server/ebpf_block.parquet", column("buckets", [-1], INTS), "is not a count in some row"),
     ("server/ebpf_block.parquet", column("buckets", [2**63], UINTS), "is not a count in some row"),
     ("server/ebpf_block.parquet", column("buckets", [1, None], UINTS), "is null in some row"),
@@ -170,9 +176,12 @@ DAMAGED: list[tuple[str, Damage, str]] = [
         column("threads", 4, pa.int64()),
         "column `threads` is an integer, not text",
     ),
-    ("server/disk.parquet", unit("writes", "furlong"), "has the unit `furlong`, which is not known"),
+    ("server/disk.parquet", unit("writes", "furlong"), "`writes` has the unit `furlong`, which is not known"),
+    ("server/disk.parquet", not_utf_8_name, "cannot be read ("),
+    ("server/disk.parquet", unit("writes", None), "column `writes` has no unit"),
+    ("server/process.parquet", unit("utime", "kB"), "has the unit `kB`, expected `tick`"),
     ("server/pressure.parquet", unit("total_us", "kB"), "has the unit `kB`, expected `us`"),
-    ("server/mysql.parquet", unit("Questions", "x", "metrics"), "has the unit `x`, which is not known"),
+    ("server/mysql.parquet", unit("Innodb_row_lock_time", "B", "metrics"), "has the unit `B`, expected `ms`"),
     ("load/throughput.parquet", unit("latency_p95_ms", "s"), "has the unit `s`, expected `ms`"),
     ("server/profile.parquet", column("samples", None, pa.int64()), "`samples` is not a count in every row"),
     ("server/profile.parquet", column("stack", "9999", pa.string()), "nodes that are not in stacks.json"),
@@ -365,10 +374,12 @@ def test_every_declared_entity_is_text() -> None:
     assert not [name for probe in declared() for name in probe.columns if is_entity(probe.name, name)]
 
 
-def test_every_declared_unit_is_known_and_that_of_the_name() -> None:
+def test_the_units_of_names_and_of_imported_columns_are_the_declared_ones() -> None:
     for probe in declared():
         columns = {name: {"unit": unit} for name, unit in probe.units.items()}
         assert not unit_flaw(probe.name, {"columns": columns})
+        if probe.name in (*LAYOUTS, "memory", "vmstat", "tcp"):
+            assert {name: unit_of(probe.name, name) for name in probe.units} == probe.units
 
 
 def test_later_columns_are_accepted() -> None:

@@ -17,7 +17,7 @@ from loadprint.__main__ import main
 from loadprint.catalogue.files import catalogue
 from loadprint.catalogue.formula import Constant, Figure, Formula, Name, Node, Operation
 from loadprint.catalogue.metric import Metric
-from loadprint.reading.units import ending_unit
+from loadprint.reading.units import named_unit
 from raw_columns import DECLARED, Amount, Columns
 from recordings import make_run
 
@@ -223,7 +223,7 @@ def unit_of_name(name: str, *, is_reading: bool) -> pint.Unit:
     if name.startswith(RATES):
         return REGISTRY.Unit("1 / second")
     column = rest if table in ("mysql", "tcp", "memory") else rest.rpartition(".")[2]
-    recorded = DECLARED.get((table, column)) or ending_unit(column)
+    recorded = DECLARED.get((table, column)) or named_unit(column)
     if table in ("frequency", "storage"):
         recorded = {"frequency": "kHz", "storage": "sector"}[table]
     recorded = "1" if (table, recorded) == ("mysql", "page") else recorded or "1"  # InnoDB's, counted

@@ -218,5 +218,6 @@ def test_a_column_in_another_unit_of_its_kind_is_converted(tmp_path: Path) -> No
 def describe(path: Path, **columns: dict[str, Any]) -> None:
     """Write the metadata of a table's columns."""
     table = pq.read_table(path)
-    known = json.loads(table.schema.metadata[b"loadprint"]) | {"columns": columns}
+    known = json.loads(table.schema.metadata[b"loadprint"])
+    known["columns"] |= columns
     pq.write_table(table.replace_schema_metadata({b"loadprint": json.dumps(known).encode()}), path)

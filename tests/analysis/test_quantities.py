@@ -352,7 +352,7 @@ def test_a_width_that_no_counter_has_is_no_width(tmp_path: Path, bits: int | Non
     path = run / "server/disk.parquet"
     table = pq.read_table(path)
     described = json.loads(table.schema.metadata[b"loadprint"])
-    described["columns"] = {"writes": {"bits": bits}}
+    described["columns"]["writes"] |= {"bits": bits}
     pq.write_table(table.replace_schema_metadata({b"loadprint": json.dumps(described).encode()}), path)
     found = measured(agreed(path)).quantities
     assert found.values["disk.vda.writes"].rate == pytest.approx(40)

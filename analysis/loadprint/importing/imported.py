@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from loadprint.reading.units import ending_unit
+from loadprint.reading.units import named_unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,20 +20,21 @@ GAUGES = ("procs_running", "procs_blocked", "in_flight")
 KINDS = {**dict.fromkeys(GAUGES, "gauge"), "description": "info"}
 
 
-CPU_TIMES = frozenset(
-    ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice"]
-)
-PAGES = ("nr_", "pswp", "pgfree", "pgscan_", "pgsteal_", "numa_")  # starts of names in /proc/vmstat
+# names in pages
+_PAGES = """
+    nr_free_pages nr_dirty nr_writeback nr_dirty_threshold nr_dirty_background_threshold nr_file_pages
+    nr_anon_pages nr_mapped nr_shmem nr_dirtied nr_written pswpin pswpout pgfree pgsteal_kswapd pgsteal_direct
+    pgscan_kswapd pgscan_direct numa_hit numa_miss numa_foreign numa_local numa_other numa_pages_migrated
+    sockstat.TCP.mem"""
+UNITS = dict.fromkeys(_PAGES.split(), "page") | dict.fromkeys(("pgpgin", "pgpgout"), "kB")
+UNITS |= dict.fromkeys(("IpExt.InOctets", "IpExt.OutOctets"), "B")
 
 
 def unit_of(table: str, name: str) -> str:
     """Unit of a column or metric of the recorder's tables; a test compares it with docs/metrics.md."""
-    is_kb = name.startswith("pgpg") if table == "vmstat" else not name.startswith("HugePages_")
-    if table in ("memory", "vmstat") and is_kb:
-        return "kB"
-    if table == "vmstat" and name.startswith(PAGES):
-        return "page"
-    return "tick" if table == "cpu" and name in CPU_TIMES else ending_unit(name) or "1"
+    if table == "memory":
+        return "1" if name.startswith("HugePages_") else "kB"
+    return UNITS.get(name) or named_unit(name) or "1"
 
 
 class TableLayout(NamedTuple):

@@ -16,6 +16,7 @@ from loadprint.catalogue.formula import Figure, Formula
 from loadprint.metrics.sources import Source
 from loadprint.reading.column_types import is_entity
 from loadprint.reading.columns import stable_name
+from loadprint.reading.counters import rises
 from loadprint.reading.queries import Columns, by_entity, doubles, identifier, listed, metrics, sums
 from loadprint.reading.time_series import Floats, Series
 
@@ -61,8 +62,12 @@ def _entities(source: Source, table: str, wanted: frozenset[str]) -> Iterator[tu
         return
     values = listed(doubles(columns))
     query = f"SELECT tick, {key} AS entity, {values} FROM t"
-    if not SUMMED.isdisjoint(entity):
+    if "namespace" in entity:
         query = f"SELECT tick, {key} AS entity, {listed(sums(columns))} FROM t GROUP BY ALL"
+    elif "cpu" in entity:  # one that goes online, or has an odd cell, adds nothing
+        total = {name: f"sum(sum(coalesce({identifier(name)}, 0))) OVER (ORDER BY tick)" for name in columns}
+        risen = rises("t", columns, entity, None)
+        query = f"SELECT tick, {key} AS entity, {listed(total)} FROM ({risen}) GROUP BY tick"
     rows = source.rows(table, query, whole=True)
     for name, of_entity in by_entity(rows, "entity") if rows else ():
         del of_entity["entity"]

@@ -123,8 +123,17 @@ class Source:
         return self.store.described(path, column) if path is not None else {}
 
     def unit(self, probe: str, column: str) -> float:
-        """The unit of a column in base units."""
-        return factor(probe, self.described(probe, column), self.run, self.window.role)
+        """The unit of a column in base units. Raises InputError if it is not known.
+
+        A metric without an entry is a count; nothing is known of one that an old version imported.
+        """
+        path = self.run.table(self.window.role, probe)
+        if path is None:
+            return math.nan
+        unit = self.store.described(path, column).get("unit")
+        if unit is None and self.has(probe, "metric"):
+            return math.nan if "imported" in self.run.meta and probe == "vmstat" else 1.0
+        return factor(path, column, unit, self.run)
 
     def has(self, probe: str, column: str) -> bool:
         """Whether a probe's table has a column."""

@@ -35,6 +35,7 @@ STORED_STAMPS = frozenset(
 BUCKETS = "buckets"
 MAX_COUNT = 1 << 53  # of a bucket: a double is exact, and 1024 buckets do not exceed 64 bits
 TEXT, INTEGER, REAL, NULLS, COUNTS = "text", "an integer", "a real number", "null", "a list of integers"
+BOOLEAN = "a boolean"
 
 
 def kind(arrow: pa.DataType) -> str:
@@ -44,8 +45,8 @@ def kind(arrow: pa.DataType) -> str:
         return kind(arrow.value_type)
     if of.is_list(arrow) or of.is_large_list(arrow):
         return COUNTS if of.is_integer(arrow.value_type) else str(arrow)
-    if of.is_floating(arrow) or of.is_boolean(arrow) or of.is_decimal(arrow):
-        return REAL
+    if of.is_floating(arrow) or of.is_decimal(arrow) or of.is_boolean(arrow):
+        return BOOLEAN if of.is_boolean(arrow) else REAL
     is_text = of.is_string(arrow) or of.is_large_string(arrow) or of.is_string_view(arrow)
     return (
         TEXT if is_text else INTEGER if of.is_integer(arrow) else NULLS if of.is_null(arrow) else str(arrow)
@@ -60,7 +61,7 @@ def type_flaw(table: str, columns: Iterable[tuple[str, str]]) -> str:
             (TEXT, found in (TEXT, NULLS), name in TEXTS),
             (COUNTS, found == COUNTS, name == BUCKETS),
             (INTEGER, found == INTEGER, name in STORED_STAMPS),
-            ("text or a number", found in (TEXT, INTEGER, REAL, NULLS), name != BUCKETS),
+            ("text or a number", found in (TEXT, INTEGER, REAL, BOOLEAN, NULLS), name != BUCKETS),
         ):
             if applies and not fits:
                 return f"column `{name}` is {found}, not {expected}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,12 @@ class Footer:
     columns: tuple[tuple[str, str], ...]
     described: Mapping[str, Any] | None
 
+    @cached_property
+    def meanings(self) -> Mapping[str, Any]:
+        """The metadata of its columns or metrics."""
+        table = self.described or {}
+        return table.get("columns") or table.get("metrics") or {}
+
 
 class Store:
     """An in-memory DuckDB that reads Parquet files in place."""
@@ -61,7 +68,6 @@ class Store:
         self._duckdb.execute("SET parquet_metadata_cache = true")
         self._footers: dict[Hashable, Footer] = {}
         self._kinds: dict[Hashable, Kinds] = {}
-        self._columns: dict[Path, Mapping[str, Any]] = {}
 
     def fetch(
         self,
@@ -158,10 +164,7 @@ class Store:
 
     def described(self, path: Path, column: str) -> Mapping[str, Any]:
         """The metadata of a column or metric; empty without. Raises InputError."""
-        if path not in self._columns:
-            table = self._footer(path).described or {}
-            self._columns[path] = table.get("columns") or table.get("metrics") or {}
-        return self._columns[path].get(column) or {}
+        return self._footer(path).meanings.get(column) or {}
 
 
 def _read_footer(path: Path) -> Footer:
@@ -169,13 +172,13 @@ def _read_footer(path: Path) -> Footer:
     try:
         with path.open("rb") as file:  # a path that is not UTF-8 can be opened
             read = pq.read_metadata(file)
-        schema = read.schema.to_arrow_schema()
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(path, f"cannot be read ({_first_line(error)})", FIX) from error
+        columns = tuple((each.name, column_types.kind(each.type)) for each in read.schema.to_arrow_schema())
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", "") or _first_line(error)
+        raise InputError(path, f"cannot be read ({reason})", FIX) from error
     limit = bounds.TICKS if path.name == "ticks.parquet" else bounds.ROWS
     if read.num_rows > limit:
         raise InputError(path, f"{read.num_rows:,} rows, more than the limit of {limit:,}", FIX)
-    columns = tuple((column.name, column_types.kind(column.type)) for column in schema)
     described = _described(path, (read.metadata or {}).get(b"loadprint"))
     flaw = column_types.type_flaw(path.stem, columns) or units.unit_flaw(path.stem, described or {})
     if flaw:
@@ -286,9 +289,8 @@ def _pattern(path: Path) -> str:
 
 def _kinds(shape: Iterable[tuple[str, str]]) -> Kinds:
     """Kind of each column of a query, from DuckDB's names of their types."""
-    return {
-        name: TEXT if kind == "VARCHAR" else LIST if kind.endswith("[]") else OTHER for name, kind in shape
-    }
+    texts = ("VARCHAR", "JSON")
+    return {name: TEXT if kind in texts else LIST if kind.endswith("[]") else OTHER for name, kind in shape}
 
 
 def identifier(column: str) -> str:

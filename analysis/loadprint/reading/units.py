@@ -1,13 +1,15 @@
 """Converts the units of columns and metrics, which are in the footers of tables, to base units.
 
-The recorder stores values in the unit of their source (docs/metrics.md). Scraped series may have any.
+The recorder stores values in the unit of their source (docs/metrics.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from loadprint.errors import InputError
 from loadprint.reading.columns import page_size
 from loadprint.reading.cpusets import user_hz
 from loadprint.reading.recording import Run
@@ -25,40 +27,42 @@ FACTORS = {
     "ps": 1e-12,
     "uJ": 1e-6,
     "kHz": 1e3,
-    "percent": 1.0,
 }
-FIXED = frozenset({"throughput", "latency", "mysql_digests"})  # read without a conversion
-# units of a column by the end of its name, and units that are converted to each other
-ENDINGS = {"_ms": "ms", "_us": "us", "_ns": "ns", "_bytes": "B", "_sectors": "sector", "_uj": "uJ"}
-KINDS = {"size": "B kB sector", "time": "s ms us ns ps"}
-OF_HOST = frozenset({"tick", "page"})
 SCRAPED = "scrape"
+FIXED = frozenset({"throughput", "latency"})  # read without a conversion
+# units of a column by the end of its name, and by its name; units that are converted to each other
+ENDINGS = {"_ms": "ms", "_us": "us", "_ns": "ns", "_bytes": "B", "_sectors": "sector", "_uj": "uJ"}
+_TIMES = "user nice system idle iowait irq softirq steal guest guest_nice utime stime"
+NAMED = dict.fromkeys(_TIMES.split(), "tick") | {"rss": "page", "Innodb_row_lock_time": "ms"}
+KINDS = {"size": "B kB sector page", "time": "s ms us ns ps tick"}
 
 
-def ending_unit(name: str) -> str | None:
-    """Unit that a name ends with."""
-    return next((unit for ending, unit in ENDINGS.items() if name.endswith(ending)), None)
+def named_unit(name: str) -> str | None:
+    """The unit that the recorder has for a name, where it can be seen in it."""
+    return NAMED.get(name) or next((unit for end, unit in ENDINGS.items() if name.endswith(end)), None)
 
 
-def factor(table: str, described: Mapping[str, Any], run: Run, role: str) -> float:
-    """The unit of a column or metric in base units, by its metadata."""
-    unit = described.get("unit") or "1"
+def factor(path: Path, column: str, unit: str | None, run: Run) -> float:
+    """The unit of a column of a role's table in base units. Raises InputError if it is not known."""
+    role = path.parent.name
     if unit == "tick":
         return 1 / user_hz(run, role)
-    if unit == "page" and table != "mysql":  # whose pages are InnoDB's, and counted
-        return page_size(run, role)
-    return FACTORS.get(unit, 1.0)
+    if unit == "page":
+        return 1.0 if path.stem == "mysql" else page_size(run, role)  # InnoDB's are counted
+    if unit not in FACTORS:
+        what = f"has the unit `{unit}`, which is not known" if unit else "has no unit"
+        raise InputError(path, f"column `{column}` {what}", "record or import it again, or update loadprint")
+    return FACTORS[unit]
 
 
 def unit_flaw(table: str, described: Mapping[str, Any]) -> str:
-    """The first column or metric of a table's metadata in an unknown or unfit unit; empty if none is."""
-    for kind in ("column", "metric") if table != SCRAPED else ():
+    """The first column or metric of a table's metadata in a unit that contradicts its name; or empty."""
+    for kind in ("column", "metric"):
         for name, meaning in (described.get(f"{kind}s") or {}).items():
-            found, expected = (meaning or {}).get("unit") or "1", ending_unit(name)
-            if found not in FACTORS and found not in OF_HOST:
-                return f"{kind} `{name}` has the unit `{found}`, which is not known"
-            is_fit = found == expected if table in FIXED else _kind(found) == _kind(expected or found)
-            if expected and not is_fit:
+            found, expected = (meaning or {}).get("unit"), named_unit(name)
+            if found is None or expected is None or table == SCRAPED:
+                continue
+            if found != expected if table in FIXED else _kind(found) != _kind(expected):
                 return f"{kind} `{name}` has the unit `{found}`, expected `{expected}`"
     return ""
 

@@ -14,7 +14,7 @@ from loadprint.commands.ab.windows import windows
 from loadprint.errors import InputError
 from loadprint.reading import bounds, documents
 from loadprint.reading.bounds import COPY_AGAIN
-from loadprint.reading.cpusets import cpuset, user_hz
+from loadprint.reading.cpusets import cpuset
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run, open_run, read_object, require_intact
 
@@ -49,7 +49,7 @@ def result(path: Path) -> Result:
     limits = Limits(**known)
     measured = []
     if (path / "server" / "ticks.parquet").is_file():
-        measured = windows(run, Store(), cpuset(run, "server"), user_hz(run, "server"))
+        measured = windows(run, Store(), cpuset(run, "server"))
     elif run.status == "running":
         fix = f"wait for its end; if none of its processes runs: `loadprint ab revert {path}`"
         raise InputError(path, "is still running, or was killed with all its processes", fix)

@@ -6,6 +6,7 @@ between the middles of these two reads of the probe.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from loadprint.reading.bounds import COPY_AGAIN
 from loadprint.reading.counters import MANY, increase, steps
 from loadprint.reading.queries import Columns, Store, among, grouped
 from loadprint.reading.recording import Run
+from loadprint.reading.units import factor
 from loadprint.reading.window import STAMPS
 
 ROLE = "server"
@@ -28,7 +30,7 @@ METRICS = (
     " WHERE starts_with(metric, 'Com_') OR starts_with(metric, 'loadprint.')"
     f" OR metric IN {among(('Questions', 'Threads_connected', *ROWS))}"
 )
-# utime + stime of the server's processes with all threads, in clock ticks (proc(5))
+# utime + stime of the server's processes with all threads (proc(5))
 PROCESS_TIME = (
     "SELECT 'time' AS name, tick::DOUBLE AS tick, sum(utime + stime)::DOUBLE AS value FROM t"
     " WHERE role = 'server' GROUP BY ALL"
@@ -127,10 +129,10 @@ class Readings:
         return ((begin[kept] + end[kept]) / 2, values[kept]) if kept.sum() >= 2 else None
 
 
-def windows(run: Run, store: Store, cpus: Sequence[int] | None = None, hz: float = 100.0) -> list[AbWindow]:
+def windows(run: Run, store: Store, cpus: Sequence[int] | None = None) -> list[AbWindow]:
     """Return all windows of an experiment with their measurements.
 
-    `cpus`: the CPUs of `host_busy`; None: all. `hz`: clock ticks per second of the process times.
+    `cpus`: the CPUs of `host_busy`; None: all.
     Raises InputError if the recorder's tables cannot be read.
     """
     complete = spans(run)
@@ -143,7 +145,9 @@ def windows(run: Run, store: Store, cpus: Sequence[int] | None = None, hz: float
     digests = _digests(run, store, stamps)
     measure = run.phase("measure")
     zero = measure.begin_ns if measure is not None else complete[0].begin_ns
-    tables = _Tables(mysql, process, busy, whole, digests, hz)
+    path = run.table(ROLE, "process")
+    unit = factor(path, "utime", store.described(path, "utime").get("unit"), run) if path else math.nan
+    tables = _Tables(mysql, process, busy, whole, digests, unit)
     measured, previous = [], None
     for span in complete:
         measured.append(_window(span, previous, zero, tables))
@@ -158,7 +162,7 @@ class _Tables:
     busy: Readings
     whole: Readings
     digests: list[tuple[float, dict[str, float]]]
-    hz: float
+    unit: float  # of process times, in s
 
 
 def _window(span: WindowSpan, previous: str | None, zero: int, tables: _Tables) -> AbWindow:
@@ -183,7 +187,7 @@ def _window(span: WindowSpan, previous: str | None, zero: int, tables: _Tables) 
         begin_s=(span.begin_ns - zero) / 1e9,
         end_s=(span.end_ns - zero) / 1e9,
         queries=queries,
-        cpu=None if ticks is None else ticks / tables.hz,
+        cpu=None if ticks is None else ticks * tables.unit,
         commits=mysql.rate("Com_commit", span),
         rows=None if None in rows else sum(row for row in rows if row is not None),
         host_busy=busy / whole if busy is not None and whole else None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from loadprint.commands.sweep import cells
 from loadprint.commands.sweep.cells import Shown, SweepCell, Swept
 from loadprint.rendering.pivot import Pivot
-from loadprint.tables.groups import of_group
+from loadprint.tables.groups import of_group, transaction_types
 
 SATURATED = "saturated"
 CORES = cells.of_row("server_cpu_cores", "Server CPU", "process_server_cpu")
@@ -38,12 +38,7 @@ def _of_operation(operation: str, group: list[SweepCell]) -> list[Pivot]:
 
     figures = (cells.THROUGHPUT, CORES, *cells.COSTS)
     tables = [pivot(shown, [*levels, SATURATED]) for shown in figures]
-    kinds = dict.fromkeys(
-        kind
-        for cell in group
-        for run in cell.runs
-        for kind in (run.run.result or {}).get("transactions") or {}
-    )
+    kinds = transaction_types([run for cell in group for run in cell.runs])
     for kind in kinds:
         subject = "" if len(kinds) == 1 else f" of {kind}"
         for latency in of_group("latency_types"):

@@ -76,7 +76,7 @@ def growth(measured: Mapping[float, SweepCell], terms: Sequence[str]) -> Growth 
             reason = evaluate(metric, runs[0])[1] if runs else "there is no run"
         trend = _trend(n, values)
         figures[key] = GrowthFigure(
-            key, head, f"{metric.label} ({titles[row]})", metric.shown, values, *trend, reason
+            key, head, f"{metric.label} [{titles[row]}]", metric.shown, values, *trend, reason
         )
     return Growth(n, tuple(figures.values()), tuple(_sentences(n, figures, terms)))
 

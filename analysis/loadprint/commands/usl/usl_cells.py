@@ -162,7 +162,7 @@ def _growth(growth: Growth, concurrency: str) -> Block:
         for n, *values in zip(growth.n, *(each.values for each in growth.figures), strict=True)
     )
     heads = (concurrency, *(f"{each.head} {each.unit}".rstrip() for each in growth.figures))
-    meaning = "; ".join(f"{each.head}: {each.label}" for each in growth.figures)
+    meaning = "; ".join(f"{each.head} = {each.label}" for each in growth.figures)
     absent = [f"{each.head} n/a: {each.reason}" for each in growth.figures if each.reason]
     return Block("What the kernel saw", heads, rows, (*growth.sentences, *absent, meaning))
 
