@@ -11,9 +11,9 @@ from typing import Any
 
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.recording import Run
+from loadprint.reading.units import FACTORS, named_unit
 
 GENERATOR_QUERIES = {"Questions": 1, "Queries": 1}
-MILLISECONDS = frozenset({"Innodb_row_lock_time"})
 NOT_READ = "the server's status was not read at both ends of the measure phase"
 
 
@@ -42,7 +42,7 @@ def without_probe(run: Run, names: Collection[str], seconds: float, out: Quantit
         grown = _grown(begin, end, name)
         is_known = f"mysql.{name}" in out.values or f"mysql.{name}" in out.lost
         if not is_known and grown is not None and grown >= 0 and f"mysql.{name}" not in out.gauges:
-            unit = 1e-3 if name in MILLISECONDS else 1.0
+            unit = FACTORS.get(named_unit(name) or "1", 1.0)
             out.put(f"mysql.{name}", grown * unit / seconds, float(grown), cut=unit < 1)
 
 

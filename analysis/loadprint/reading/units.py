@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.errors import InputError
-from loadprint.reading.columns import page_size
+from loadprint.reading.columns import CPU_FIELDS, page_size
 from loadprint.reading.cpusets import user_hz
 from loadprint.reading.recording import Run
 
@@ -32,8 +32,8 @@ SCRAPED = "scrape"
 FIXED = frozenset({"throughput", "latency"})  # read without a conversion
 # units of a column by the end of its name, and by its name; units that are converted to each other
 ENDINGS = {"_ms": "ms", "_us": "us", "_ns": "ns", "_bytes": "B", "_sectors": "sector", "_uj": "uJ"}
-_TIMES = "user nice system idle iowait irq softirq steal guest guest_nice utime stime"
-NAMED = dict.fromkeys(_TIMES.split(), "tick") | {"rss": "page", "Innodb_row_lock_time": "ms"}
+_TIMES = (*CPU_FIELDS, "guest", "guest_nice", "utime", "stime")
+NAMED = dict.fromkeys(_TIMES, "tick") | {"rss": "page", "Innodb_row_lock_time": "ms"}
 KINDS = {"size": "B kB sector page", "time": "s ms us ns ps tick"}
 
 

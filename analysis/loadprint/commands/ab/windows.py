@@ -17,6 +17,7 @@ from loadprint.commands.ab.result import BASELINE, TREATMENT, AbWindow
 from loadprint.errors import InputError
 from loadprint.reading import bounds, documents
 from loadprint.reading.bounds import COPY_AGAIN
+from loadprint.reading.columns import CPU_FIELDS
 from loadprint.reading.counters import MANY, increase, steps
 from loadprint.reading.queries import Columns, Store, among, grouped
 from loadprint.reading.recording import Run
@@ -36,7 +37,6 @@ PROCESS_TIME = (
     " WHERE role = 'server' GROUP BY ALL"
 )
 NEVER_BUSY = ("idle", "iowait", "steal")
-CPU_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 # texts of the recorder's statements, which have no schema, unlike an application's
 RECORDER_TEXTS = ("SHOW GLOBAL ", "performance_schema", "INNODB_METRICS", "ENGINE INNODB STATUS")
 COVERED = 0.5  # of a window must be between two reads of the digests
@@ -244,10 +244,10 @@ def _cpu(
             f" FROM ({risen}) GROUP BY tick"
         )
 
-    busy = [state for state in CPU_STATES if state not in NEVER_BUSY]
+    busy = [state for state in CPU_FIELDS if state not in NEVER_BUSY]
     return (
         _readings(run, store, stamps, "cpu", query(busy)),
-        _readings(run, store, stamps, "cpu", query([s for s in CPU_STATES if s != "steal"])),
+        _readings(run, store, stamps, "cpu", query([s for s in CPU_FIELDS if s != "steal"])),
     )
 
 
