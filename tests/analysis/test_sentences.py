@@ -208,7 +208,7 @@ def test_the_exercises_needs_intervals_and_no_contradiction(tmp_path: Path) -> N
     agreed = said("agreed", 3, few, many)
     assert list(agreed) == ["b uses storage more", "a uses the network more"]
     assert {(one.side, one.about) for one in agreed.values()} == {("b", "storage"), ("a", "network")}
-    assert "2.9 × the writes" in agreed["b uses storage more"].text
+    assert "2.9 × the write requests" in agreed["b uses storage more"].text
     assert "9.9 × the bytes sent" in agreed["a uses the network more"].text
 
     mixed = said("mixed", 3, few, {**many, "writes": 21, "received": 90_000})

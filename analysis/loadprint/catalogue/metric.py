@@ -11,6 +11,7 @@ Better = Literal["higher", "lower", "neither"]
 # rows are shown in every view, only if there is a value, only if it is not 0, with --all, without it, or
 # never: they are only charts
 View = Literal["always", "measured", "nonzero", "all", "usual", "chart"]
+At = Literal["saturation", "equal-load", "any"]  # the load at which `loadprint qualify` judges a row
 
 # of charts over time, in the order of the page
 SECTIONS: dict[str, str] = {
@@ -56,7 +57,7 @@ class Metric:
     `per_operation` rows depend on the workload's operation: no ratio between different operations.
     `part` rows are parts of the row above them and not of a sum.
     `chart` is the section of its chart, and the chart's title. `optional`: the usual view has it if a run has
-    all inputs. `named` is the named formula that it shows unchanged.
+    all inputs. `named` is the named formula that it shows unchanged. `tolerance` is in percent.
     """
 
     key: str
@@ -76,6 +77,8 @@ class Metric:
     chart: tuple[str, str] | None = None
     optional: bool = False
     named: str = ""
+    tolerance: float | None = None
+    tolerated_at: At | None = None
 
     @property
     def unit(self) -> str:

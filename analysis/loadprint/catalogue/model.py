@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from loadprint.catalogue.formula import Formula
-from loadprint.catalogue.metric import SECTIONS, UNITS, Better, Metric, View
+from loadprint.catalogue.metric import SECTIONS, UNITS, At, Better, Metric, View
 from loadprint.printable import printable
 
 QUANTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9"}
@@ -34,11 +35,10 @@ class FilePart(BaseModel):
 
 
 class OwnRow(FilePart):
-    """One row, or one for each word of `each`, and one for each quantile of a histogram with `quantiles`.
+    """A row as a user can write it too: one, or one for each word of `each`.
 
     `{}` stands for a device, CPU set, role or type; `{each}` and `{name}` for a word of `each` and its text,
-    `{Name}` with a capital; `{figure}` and `{quantile}` for the function of a quantile and its text. Only p99
-    of the words in `quantiles` is in every view.
+    `{Name}` with a capital.
     """
 
     key: Text
@@ -47,66 +47,100 @@ class OwnRow(FilePart):
     source: Text = Field("", alias="from")
     show: Shown = ""
     better: Better | dict[str, Better] = "neither"
-    headline: bool = False
     per_operation: bool = False
     footnote: ByEach = ""
-    between_flavours: ByEach = ""
     view: View | dict[str, View] = "always"
-    rounding: float | None = Field(None, ge=0, lt=1)
-    computed: ByEach = ""
     chart: tuple[Section, Text] | None = None
-    optional: bool = False
     each: dict[Text, Text] = {}
-    quantiles: list[str] | None = None
 
     def metrics(self, notes: dict[str, str], known: dict[str, Formula]) -> Iterator[Metric]:
         """Its rows. Raises ValueError if a formula is none."""
         for word, name in (self.each or {"": ""}).items():
-            for figure, quantile in QUANTILES.items() if self.quantiles is not None else (("", ""),):
-                fills = {
-                    "{each}": word,
-                    "{name}": name,
-                    "{Name}": name[:1].upper() + name[1:],
-                    "{figure}": figure,
-                    "{quantile}": quantile,
-                }
-                yield self._metric(word, figure, fills, notes, known)
+            yield self.metric(word, _fills(word, name), notes, known)
 
-    def _metric(
-        self, word: str, figure: str, fills: dict[str, str], notes: dict[str, str], known: dict[str, Formula]
+    def metric(
+        self, word: str, fills: dict[str, str], notes: dict[str, str], known: dict[str, Formula]
     ) -> Metric:
-        def filled(text: str) -> str:
-            for place, fill in fills.items():
-                text = text.replace(place, fill)
-            return text
-
-        def of(given: ByEach) -> str:
-            return given if isinstance(given, str) else given.get(word, "")
-
-        view = self.view if isinstance(self.view, str) else self.view.get(word, "always")
-        if figure and not (figure == "p99" and word in (self.quantiles or ())):
-            view = "all"
-        footnote, between = of(self.footnote), of(self.between_flavours)
+        """The row of one word of `each`, with the text of each place."""
+        formula = _filled(self.formula, fills)
         return Metric(
-            filled(self.key),
-            filled(self.label),
+            _filled(self.key, fills),
+            _filled(self.label, fills),
             self.show,
-            Formula.parse(filled(self.formula), filled(self.source), known),
-            self.better if isinstance(self.better, str) else self.better.get(word, "neither"),
-            self.headline,
-            self.per_operation,
-            notes.get(footnote, footnote),
-            notes.get(between, between),
-            view,
-            (BUCKET if figure else 0.0) if self.rounding is None else self.rounding,
-            computed=filled(of(self.computed)),
-            chart=self.chart and (filled(self.chart[0]), filled(self.chart[1])),
-            optional=self.optional,
-            named=formula if (formula := filled(self.formula)) in known else "",
+            Formula.parse(formula, _filled(self.source, fills), known),
+            better=self.better if isinstance(self.better, str) else self.better.get(word, "neither"),
+            per_operation=self.per_operation,
+            footnote=_noted(self.footnote, word, notes),
+            view=self.view if isinstance(self.view, str) else self.view.get(word, "always"),
+            chart=self.chart and (_filled(self.chart[0], fills), _filled(self.chart[1], fills)),
+            named=formula if formula in known else "",
         )
 
 
-class CostRow(OwnRow):
+class CatalogueRow(OwnRow):
+    """A row of the catalogue, or with `quantiles` one for each quantile of a histogram.
+
+    `{figure}` and `{quantile}` stand for the function of a quantile and its text. Only p99 of the words in
+    `quantiles` is in every view. `tolerance` is that of `loadprint qualify`, in percent.
+    """
+
+    headline: bool = False
+    between_flavours: ByEach = ""
+    rounding: float | None = Field(None, ge=0, lt=1)
+    computed: ByEach = ""
+    optional: bool = False
+    quantiles: list[str] | None = None
+    tolerance: float | dict[str, float] | None = None
+    tolerated_at: At | None = None
+
+    def metrics(self, notes: dict[str, str], known: dict[str, Formula]) -> Iterator[Metric]:
+        """Its rows. Raises ValueError if a formula is none."""
+        if self.quantiles is None:
+            yield from super().metrics(notes, known)
+            return
+        for word, name in (self.each or {"": ""}).items():
+            for figure, quantile in QUANTILES.items():
+                fills = {**_fills(word, name), "{figure}": figure, "{quantile}": quantile}
+                row = self.metric(word, fills, notes, known)
+                view = row.view if figure == "p99" and word in self.quantiles else "all"
+                rounding = BUCKET if self.rounding is None else self.rounding
+                yield replace(row, view=view, rounding=rounding)
+
+    def metric(
+        self, word: str, fills: dict[str, str], notes: dict[str, str], known: dict[str, Formula]
+    ) -> Metric:
+        """The row of one word of `each`, with the text of each place."""
+        tolerance = self.tolerance
+        return replace(
+            super().metric(word, fills, notes, known),
+            headline=self.headline,
+            between_flavours=_noted(self.between_flavours, word, notes),
+            rounding=self.rounding or 0.0,
+            computed=_filled(_noted(self.computed, word, {}), fills),
+            optional=self.optional,
+            tolerance=tolerance.get(word) if isinstance(tolerance, dict) else tolerance,
+            tolerated_at=self.tolerated_at,
+        )
+
+
+def _fills(word: str, name: str) -> dict[str, str]:
+    return {"{each}": word, "{name}": name, "{Name}": name[:1].upper() + name[1:]}
+
+
+def _filled(text: str, fills: dict[str, str]) -> str:
+    """The text with its places filled."""
+    for place, fill in fills.items():
+        text = text.replace(place, fill)
+    return text
+
+
+def _noted(given: ByEach, word: str, notes: dict[str, str]) -> str:
+    """A text for all rows of an entry or for one word, by its name in the notes if it has one."""
+    text = given if isinstance(given, str) else given.get(word, "")
+    return notes.get(text, text)
+
+
+class CostRow(CatalogueRow):
     """A row of costs: `few` are in the usual view also between different operations.
 
     `not_per` and `only_per` name a unit of work.
@@ -122,7 +156,7 @@ class GroupEntry(FilePart):
 
     key: str
     title: str = ""
-    rows: list[OwnRow] = Field(alias="row")
+    rows: list[CatalogueRow] = Field(alias="row")
 
 
 class WorkEntry(FilePart):

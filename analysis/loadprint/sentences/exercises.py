@@ -54,8 +54,8 @@ SUBJECTS = (
         "storage",
         "uses storage more",
         (
-            Sign("disk_reads_per_{}", "reads"),
-            Sign("disk_writes_per_{}", "writes"),
+            Sign("disk_reads_per_{}", "read requests"),
+            Sign("disk_writes_per_{}", "write requests"),
             Sign("disk_read_kb_per_{}", "bytes read"),
             Sign("disk_write_kb_per_{}", "bytes written"),
             Sign("disk_flushes_per_{}", "flushes"),

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from importlib import resources
+import textwrap
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import yaml
 from pydantic import BeforeValidator, Field, model_validator
 
+from loadprint.catalogue.files import catalogue
+from loadprint.catalogue.metric import At
 from loadprint.configuration.field_types import Profile, Seconds, Strict
 from loadprint.configuration.model_file import read_model
 from loadprint.reading.instances import By
 
-At = Literal["saturation", "equal-load", "any"]
 # results of a closed loop, inputs of an open loop
 THROUGHPUT = ("operations", "statements", "commits", "rows_written")
 
@@ -45,11 +47,29 @@ class RowSpec(Strict):
     def _short(cls, value: Any) -> Any:
         return value if isinstance(value, dict) else {"tolerance": value}
 
+    @property
+    def text(self) -> str:
+        """The tolerance as a specification has it."""
+        return f"{100 * self.tolerance:g} %"
+
     def judged_at(self, key: str) -> At:
         """Return the load at which the row `key` has a verdict."""
         if key.startswith("latency_"):
             return "equal-load"  # in a closed loop latency is threads ÷ throughput
         return self.at or ("saturation" if key in THROUGHPUT else "any")
+
+
+def default_rows() -> dict[str, RowSpec]:
+    """The rows of the catalogue that have a tolerance: of the load, of the costs of an operation, others."""
+    known = catalogue()
+    rows = {row.key: row for group in ("throughput", "latency") for row in known.groups[group]}
+    rows |= {f"{cost.metric.key}_per_operation": cost.metric for cost in known.costs}
+    rows |= {row.key: row for group in known.groups.values() for row in group}
+    return {
+        key.replace("{}", "*"): RowSpec(tolerance=row.tolerance / 100, at=row.tolerated_at)
+        for key, row in rows.items()
+        if row.tolerance is not None
+    }
 
 
 class Price(Strict):
@@ -77,30 +97,82 @@ class Sustained(Strict):
 class Spec(Strict):
     """The specification; `baseline` and `candidate` may name executions instead of the command line."""
 
-    rows: Annotated[dict[str, RowSpec], Field(min_length=1)]
-    confidence: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
-    concurrencies: Annotated[int, Field(ge=1)] = 2
-    equal_load: Annotated[float, Field(gt=0, le=100)] = 70.0
-    sustained: Sustained = Field(default_factory=Sustained)
-    about: Literal["auto", "type", "instances"] = "auto"
-    instances_by: By = "host"
-    accept_profiles: tuple[Profile, ...] = ("durable",)
-    accept: tuple[str, ...] = ()
-    accept_disturbed: bool = False
+    rows: dict[str, RowSpec] = Field(
+        default_factory=default_rows,
+        min_length=1,
+        description="A tolerance is the share by which the candidate may be worse than the baseline. A row is"
+        " a key of `loadprint compare --format json`; `*` stands for any device.",
+    )
+    confidence: float = Field(
+        default=0.95,
+        ge=0.5,
+        lt=1,
+        description="The confidence of each bound. All rows must pass, so that their number needs no "
+        "correction.",
+    )
+    concurrencies: int = Field(
+        default=2,
+        ge=1,
+        description="Thread counts that each workload must be run at: instances differ in how they scale.",
+    )
+    equal_load: float = Field(
+        default=70.0,
+        gt=0,
+        le=100,
+        description="The rate of a campaign of mode equal-load that is judged, in percent of the maximum.",
+    )
+    sustained: Sustained = Field(
+        default_factory=Sustained,
+        description="The level after the burst is judged, in seconds. A window shorter than `at_least` does "
+        "not show the sustained level.",
+    )
+    about: Literal["auto", "type", "instances"] = Field(
+        default="auto",
+        description="instances: exactly these instances. type: all instances of the type; needs three or more"
+        " per side. auto: type if a side has more than one instance.",
+    )
+    instances_by: By = Field(
+        default="host",
+        description="What identifies an instance: host (machine id or host name), or boot or execution if "
+        "hosts share a name.",
+    )
+    accept_profiles: tuple[Profile, ...] = Field(
+        default=("durable",),
+        description="Server profiles that qualify. Only durable syncs every commit.",
+    )
+    accept: tuple[str, ...] = Field(
+        default=(),
+        description="Names of configuration differences to accept, such as innodb_io_capacity or kernel*.",
+    )
+    accept_disturbed: bool = Field(
+        default=False,
+        description="true: also judge repeats that the canary found disturbed, if noisy neighbours are part "
+        "of the product.",
+    )
     price: Price | None = None
     baseline: tuple[str, ...] = ()
     candidate: tuple[str, ...] = ()
 
 
 def default_text() -> str:
-    """Return the text of the built-in specification."""
-    return (resources.files("loadprint.commands.qualify") / "default.yml").read_text(encoding="utf-8")
+    """Return the text of the built-in specification, each key with its meaning."""
+    spec, parts = Spec(), ["# The built-in specification of `loadprint qualify`.\n"]
+    values = spec.model_dump(mode="json", exclude_none=True, exclude={"price", "baseline", "candidate"})
+    values["rows"] = {
+        key: row.text if row.at is None else {"tolerance": row.text, "at": row.at}
+        for key, row in spec.rows.items()
+    }
+    for name, value in values.items():
+        meaning = textwrap.fill(f"# {Spec.model_fields[name].description}", 110, subsequent_indent="# ")
+        style = None if isinstance(value, dict | list) else False
+        text = yaml.safe_dump({name: value}, default_flow_style=style, sort_keys=False)
+        parts.append(f"{meaning}\n{text}")
+    return "\n".join(parts)
 
 
 def load(path: Path | None) -> Spec:
     """Read a specification, or the built-in one. Raises InputError with file, line and key."""
     if path is None:
-        with resources.as_file(resources.files("loadprint.commands.qualify") / "default.yml") as built_in:
-            return load(built_in)
+        return Spec()
     fix = "`loadprint qualify --print-spec` shows every key"
     return read_model(path, Spec, "specification", "such as `rows`", fix)
