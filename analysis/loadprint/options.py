@@ -89,4 +89,4 @@ def write_bytes(content: bytes, output: Path | None) -> None:
         write_output(output, content)
     except OSError as error:
         what = error.strerror or "cannot be written"
-        raise InputError(error.filename or output, what, "give another file with -o") from error
+        raise InputError(error.filename or output, what, "name another file") from error

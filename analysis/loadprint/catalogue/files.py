@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -147,16 +147,30 @@ def _add_names(names: dict[str, Formula], file: File | OwnFile) -> None:
 
 
 def _parsed(path: Path, model: type[AnyFile]) -> AnyFile:
-    text = read_text(path, DOCUMENT, FIX)
+    text, document = read_text(path, DOCUMENT, FIX), {}
     try:
-        return model.model_validate(tomllib.loads(text))
+        document = tomllib.loads(text)
+        return model.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
+        where = _place(first["loc"], document)
         what = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
         raise InputError(path, f"{where}: {what.removeprefix('Value error, ')}", FIX) from None
     except (ValueError, RecursionError) as error:  # also an integer of too many digits
         raise InputError(path, f"not TOML: {str(error)[:200]}", FIX) from None
+
+
+def _place(steps: Sequence[str | int], document: Any) -> str:
+    """The place of a mistake; a row is named by its key, or counted from 1."""
+    place = ""
+    for step in steps:
+        inner = document[step] if isinstance(step, int) or step in document else {}
+        if isinstance(step, int):
+            place += f" {inner.get('key', step + 1) if isinstance(inner, dict) else step + 1}"
+        else:
+            place += f"{'.' if place else ''}{step}"
+        document = inner if isinstance(inner, dict | list) else {}
+    return place
 
 
 def unit_name(per: str) -> str:

@@ -98,6 +98,8 @@ def _verdict(
     if reasons or not judged:
         return INCONCLUSIVE, reasons or ["no row of the specification was judged"]
     better = sum(line.is_better for _, line in judged)
+    if len(judged) == 1:
+        return PASS, [f"the one row is within its tolerance{', better than the baseline' if better else ''}"]
     reason = f"all {len(judged)} rows are within their tolerances"
     return PASS, [f"{reason}, {better} of them better than the baseline" if better else reason]
 
