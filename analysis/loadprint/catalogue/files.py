@@ -164,13 +164,20 @@ def _place(steps: Sequence[str | int], document: Any) -> str:
     """The place of a mistake; a row is named by its key, or counted from 1."""
     place = ""
     for step in steps:
-        inner = document[step] if isinstance(step, int) or step in document else {}
+        document = _inner(document, step)
         if isinstance(step, int):
-            place += f" {inner.get('key', step + 1) if isinstance(inner, dict) else step + 1}"
-        else:
-            place += f"{'.' if place else ''}{step}"
-        document = inner if isinstance(inner, dict | list) else {}
-    return place
+            place += f" {document.get('key', step + 1) if isinstance(document, dict) else step + 1}"
+        elif "[" not in step:  # that is a kind of value
+            place += f".{step}"
+    return place.removeprefix(".")
+
+
+def _inner(document: Any, step: str | int) -> Any:
+    """A part of a document; a step that is a kind of value changes nothing."""
+    try:
+        return document[step]
+    except (LookupError, TypeError):
+        return document
 
 
 def unit_name(per: str) -> str:

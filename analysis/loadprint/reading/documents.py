@@ -1,7 +1,7 @@
 """Reads a recording's JSON: rejects NaN, numbers out of range, deep nesting and values of the wrong type.
 
 Strings are made printable. A shape lists the keys that readers use; other keys may hold any value. Every
-value may be null, except an object in a list. Not pydantic: its import would delay `compare` by 0.1 s.
+value may be null, except an object in a list. Not pydantic: its models would need a class for each object.
 """
 
 from __future__ import annotations
