@@ -308,7 +308,7 @@ def test_a_side_that_is_not_there_lists_those_that_are(execution: Path) -> None:
 
 
 def test_an_output_that_cannot_be_written(execution: Path) -> None:
-    assert "with -o" in refused("compare", execution, "-o", execution / "no" / "x.txt")
+    assert "name another file" in refused("compare", execution, "-o", execution / "no" / "x.txt")
 
 
 @pytest.mark.parametrize(

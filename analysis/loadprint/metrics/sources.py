@@ -146,15 +146,17 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     parts = []
     reads = source.window.grids["cpu"].ticks if source.charted and "cpu" in source.window.grids else ()
     for some in at_once(cpus, len(reads) or len(source.window.middle_ns.get("cpu", ()))):
-        query = f"SELECT tick, cpu, {listed(doubles(CPU_FIELDS))} FROM t WHERE cpu IN {among(some)}"
+        # numbers, because texts would take most of the time
+        number = "coalesce(try_cast(cpu AS INTEGER), -1) AS number"
+        query = f"SELECT tick, {number}, {listed(doubles(CPU_FIELDS))} FROM t WHERE cpu IN {among(some)}"
         rows = source.rows("cpu", query, whole=True)
         inside = source.inside("cpu", rows) if rows is not None else {}
-        ticks, readings, changed = together(inside, "cpu") if inside else (np.empty(0), {}, False)
+        ticks, readings, changed = together(inside, "number") if inside else (np.empty(0), {}, False)
         if rows is None or len(ticks) < 2:
             source.out.mark_missing(f"cpu.{side}", source.window.why_missing("cpu"))
             return
         part = replace(source, out=Quantities())
-        everywhere, courses, _ = together(rows, "cpu") if source.charted else (ticks, readings, False)
+        everywhere, courses, _ = together(rows, "number") if source.charted else (ticks, readings, False)
         if changed:
             part.out.falls += 1
             part.out.warnings.append(f"a CPU of the {side} set went online or offline in the window")

@@ -113,23 +113,23 @@ class Store:
         ]
         source = f"SELECT * REPLACE ({', '.join(bounded)}) FROM ({sql})" if bounded else sql
         max_rows = bounds.CELLS // (len(kinds) + len(lists) * bounds.BUCKETS_IN_ROW)
-        limit = min(max_rows, FEW) if texts else max_rows
+        values: Columns = {}
+        if texts and footer.rows > FEW:
+            source, values = self._coded(path, source, texts)
         # a LIMIT doubles the time of a query
-        fits = footer.rows <= limit
-        rows = self._duckdb.execute(source).fetchnumpy() if fits else self._limited(source, limit)
-        if rows is None and texts and max_rows > FEW:
-            rows = self._coded(path, source, texts, max_rows)
+        fits = footer.rows <= max_rows
+        rows = self._duckdb.execute(source).fetchnumpy() if fits else self._limited(source, max_rows)
         if rows is None:
             raise InputError(path, f"a query returns more than {max_rows:,} rows", FIX)
-        return rows
+        return rows | {text: distinct[rows[text]] for text, distinct in values.items()}
 
     def _limited(self, source: str, limit: int) -> Columns | None:
         """Rows of a query; None if there are more than `limit`."""
         rows = self._duckdb.execute(f"FROM ({source}) LIMIT {limit + 1}").fetchnumpy()
         return None if max(map(len, rows.values()), default=0) > limit else rows
 
-    def _coded(self, path: Path, source: str, texts: Sequence[str], limit: int) -> Columns | None:
-        """As `_limited`; equal texts share one object, which needs a fifth of the memory."""
+    def _coded(self, path: Path, source: str, texts: Sequence[str]) -> tuple[str, Columns]:
+        """The query with numbers for its texts, and the texts, of which one object each takes less memory."""
         values: Columns = {}
         codes = []
         for place, text in enumerate(texts):
@@ -142,8 +142,7 @@ class Store:
             self._duckdb.execute(f"DROP TYPE IF EXISTS {kind}")
             self._duckdb.execute(f"CREATE TYPE {kind} AS ENUM ({distinct})")
             codes.append(f"coalesce(enum_code({name}::{kind}), {len(values[text]) - 1}) AS {name}")
-        coded = self._limited(f"SELECT * REPLACE ({', '.join(codes)}) FROM ({source})", limit)
-        return None if coded is None else coded | {text: values[text][coded[text]] for text in texts}
+        return f"SELECT * REPLACE ({', '.join(codes)}) FROM ({source})", values
 
     def _footer(self, path: Path) -> Footer:
         version = _version(path)
