@@ -231,17 +231,18 @@ def together(rows: Columns, key: str) -> tuple[NDArray[Any], dict[str, NDArray[n
     Only ticks with as many entities as most have, and entities that all of these ticks have.
     """
     ticks, at = np.unique(rows["tick"], return_inverse=True)
-    entities = grouped(rows[key])
-    seen = np.bincount(at, minlength=len(ticks))
+    entities, of = np.unique(rows[key], return_inverse=True)
+    read = np.zeros((len(entities), len(ticks)), dtype=bool)
+    read[of, at] = True
+    seen = read.sum(axis=0)
     complete = seen == np.sort(seen)[len(seen) // 2] if len(seen) else seen > 0
-    present = [places for _, places in entities if np.isin(np.flatnonzero(complete), at[places]).all()]
+    present = read[:, complete].all(axis=1)
     matrices = {}
     for name in rows.keys() - {"tick", key}:
-        matrix = np.full((len(present), len(ticks)), np.nan)
-        for row, places in zip(matrix, present, strict=True):
-            row[at[places]] = rows[name][places]
-        matrices[name] = matrix[:, complete]
-    return ticks[complete], matrices, not complete.all() or len(present) < len(entities)
+        matrix = np.full(read.shape, np.nan)
+        matrix[of, at] = rows[name]
+        matrices[name] = matrix[present][:, complete]
+    return ticks[complete], matrices, not (complete.all() and present.all())
 
 
 def doubles(names: Iterable[str]) -> dict[str, str]:
