@@ -24,7 +24,16 @@ import pytest
 from damage import RICH, ask
 from loadprint.printable import printable
 from loadprint.reading import bounds, interval_log
-from recordings import Host, agreed, change_column, change_rows, make_execution, make_run, write_manifest
+from recordings import (
+    Host,
+    agreed,
+    change_column,
+    change_json,
+    change_rows,
+    make_execution,
+    make_run,
+    write_manifest,
+)
 
 HERE = Path(__file__).parent
 KEPT = HERE.parent / "recordings" / "v1"
@@ -242,6 +251,21 @@ def test_a_tick_far_from_the_run_makes_no_larger_chart(run: Path) -> None:
         return row | {name: row[name] + 10**18 for name in stamps} if row["tick"] == last else row
 
     change_rows(path, far)
+    status, errors = bounded("report", run, "-o", run.parent / "page.html")
+    assert status == 0, errors
+
+
+def test_many_cpus_at_a_tick_each_make_no_matrix_of_both(run: Path) -> None:
+    """144 million cells of 12,000 rows."""
+    path, count = run / "server/cpu.parquet", 12_000
+    table = pq.read_table(path)
+    more = table.take([0] * count)
+    for name, values in (("tick", np.arange(count) + 1000), ("cpu", np.arange(count).astype(str))):
+        field = table.schema.field(name)
+        more = more.set_column(table.schema.get_field_index(name), field, pa.array(values).cast(field.type))
+    pq.write_table(pa.concat_tables([table, more]), path)
+    roles = json.loads((run / "run.json").read_text())["roles"]
+    change_json(run / "run.json", roles={**roles, "server": {**roles["server"], "cpus": f"0-{count - 1}"}})
     status, errors = bounded("report", run, "-o", run.parent / "page.html")
     assert status == 0, errors
 

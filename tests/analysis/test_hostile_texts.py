@@ -103,7 +103,7 @@ YAML_FILES = {
     "campaign": (ROOT / "ansible/campaigns/quick.yml", ["campaign"]),
     "campaign with templates": (ROOT / "ansible/campaigns/versions.yml", ["campaign"]),
     "experiment": (ROOT / "docs/examples/ab-thp.yml", ["ab", "plan"]),
-    "specification": (ROOT / "docs/examples/qualify-short.yml", ["qualify", "x", "y", "--spec"]),
+    "specification": (ROOT / "docs/examples/qualify-quick.yml", ["qualify", "x", "y", "--spec"]),
     "study": (ROOT / "ansible/campaigns/studies/dynimize.yml", ["study"]),
 }
 PATHS = st.lists(st.integers(0, 20), min_size=1, max_size=6)

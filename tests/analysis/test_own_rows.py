@@ -162,14 +162,14 @@ ROW = '[[row]]\nkey = "a"\nlabel = "a"\n'
     [
         ("[[row", "not TOML: "),
         ("x = 1", "x: unknown key"),
-        (ROW, "row a.formula: Field required"),
+        (ROW, "row `a`.formula: Field required"),
         (f'{ROW}formula = "1 +"', "`1 +` is not a formula"),
         (
             f'{ROW}formula = "__import__(load.events)"',
             "`__import__(load.events)` is not allowed in a formula",
         ),
         (f'{ROW}formula = "load.events ** 9 ** 9"', "`load.events ** 9 ** 9` is not allowed in a formula"),
-        (f'{ROW}formula = "load.events"\nshow = "MB"', "row a.show: no such unit; use one of /s, "),
+        (f'{ROW}formula = "load.events"\nshow = "MB"', "row `a`.show: no such unit; use one of /s, "),
         (f'{ROW}formula = "{"(" * 500}1{")" * 500}"', "is not a formula"),
         (
             ROW.replace('"a"', '"statements"') + 'formula = "load.events"',
@@ -184,9 +184,12 @@ ROW = '[[row]]\nkey = "a"\nlabel = "a"\n'
         (f'{ROW}formula = "{"9" * 400} * load.events"', "is not a formula"),
         (f'{ROW}formula = "load.events{" + a.b" * 400}"', "has too many operations"),
         (f'{ROW}formula = "load.events{" + 1" * 1000}"', "has more than 4,000 characters"),
-        (f'{ROW}formula = "load.events"\nchart = ["x", "y"]', "row a.chart 1: no such section; use one of "),
-        (f'{ROW}formula = "load.events"\nrounding = 0.5', "row a.rounding: unknown key"),
-        (f'{ROW}formula = "load.events"\nfew = true', "row a.few: unknown key"),
+        (
+            f'{ROW}formula = "load.events"\nchart = ["x", "y"]',
+            "row `a`.chart 1: no such section; use one of ",
+        ),
+        (f'{ROW}formula = "load.events"\nrounding = 0.5', "row `a`.rounding: unknown key"),
+        (f'{ROW}formula = "load.events"\nfew = true', "row `a`.few: unknown key"),
         ('[[row]]\nlabel = "a"', "row 1.key: Field required"),
         ('[[group]]\nkey = "a"\nrow = []', "group: unknown key"),
         (f"a = {'[' * 4000}", "not TOML: "),

@@ -21,6 +21,7 @@ from loadprint.reading.bounds import DOCUMENT, read_text
 AnyFile = TypeVar("AnyFile", File, OwnFile)
 OWN = "own"
 FIX = "correct it; docs/rows.md describes the form"
+LONGEST_KEY = 80  # characters of a key in a message
 
 
 @dataclass(frozen=True)
@@ -147,37 +148,35 @@ def _add_names(names: dict[str, Formula], file: File | OwnFile) -> None:
 
 
 def _parsed(path: Path, model: type[AnyFile]) -> AnyFile:
-    text, document = read_text(path, DOCUMENT, FIX), {}
+    text = read_text(path, DOCUMENT, FIX)
     try:
         document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # also an integer of too many digits
+        raise InputError(path, f"not TOML: {str(error)[:200]}", FIX) from None
+    try:
         return model.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
-        where = _place(first["loc"], document)
         what = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
+        where = _place(first["loc"], document)
         raise InputError(path, f"{where}: {what.removeprefix('Value error, ')}", FIX) from None
-    except (ValueError, RecursionError) as error:  # also an integer of too many digits
-        raise InputError(path, f"not TOML: {str(error)[:200]}", FIX) from None
 
 
 def _place(steps: Sequence[str | int], document: Any) -> str:
     """The place of a mistake; a row is named by its key, or counted from 1."""
     place = ""
     for step in steps:
-        document = _inner(document, step)
-        if isinstance(step, int):
-            place += f" {document.get('key', step + 1) if isinstance(document, dict) else step + 1}"
-        elif "[" not in step:  # that is a kind of value
+        try:
+            document = document[step]
+        except (LookupError, TypeError):
+            if "[" in str(step):  # a kind of value
+                continue
+        if isinstance(step, str):
             place += f".{step}"
+            continue
+        key = document.get("key") if isinstance(document, dict) else None
+        place += f" `{key[:LONGEST_KEY]}`" if isinstance(key, str) and key else f" {step + 1}"
     return place.removeprefix(".")
-
-
-def _inner(document: Any, step: str | int) -> Any:
-    """A part of a document; a step that is a kind of value changes nothing."""
-    try:
-        return document[step]
-    except (LookupError, TypeError):
-        return document
 
 
 def unit_name(per: str) -> str:

@@ -147,7 +147,7 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     reads = source.window.grids["cpu"].ticks if source.charted and "cpu" in source.window.grids else ()
     for some in at_once(cpus, len(reads) or len(source.window.middle_ns.get("cpu", ()))):
         # numbers, because texts would take most of the time
-        number = "coalesce(try_cast(cpu AS INTEGER), -1) AS number"
+        number = "coalesce(try_cast(cpu AS BIGINT), -1) AS number"
         query = f"SELECT tick, {number}, {listed(doubles(CPU_FIELDS))} FROM t WHERE cpu IN {among(some)}"
         rows = source.rows("cpu", query, whole=True)
         inside = source.inside("cpu", rows) if rows is not None else {}

@@ -113,23 +113,23 @@ class Store:
         ]
         source = f"SELECT * REPLACE ({', '.join(bounded)}) FROM ({sql})" if bounded else sql
         max_rows = bounds.CELLS // (len(kinds) + len(lists) * bounds.BUCKETS_IN_ROW)
-        values: Columns = {}
-        if texts and footer.rows > FEW:
-            source, values = self._coded(path, source, texts)
+        limit = min(max_rows, FEW) if texts else max_rows
         # a LIMIT doubles the time of a query
-        fits = footer.rows <= max_rows
-        rows = self._duckdb.execute(source).fetchnumpy() if fits else self._limited(source, max_rows)
+        fits = footer.rows <= limit
+        rows = self._duckdb.execute(source).fetchnumpy() if fits else self._limited(source, limit)
+        if rows is None and texts and max_rows > FEW:
+            rows = self._coded(path, source, texts, max_rows)
         if rows is None:
             raise InputError(path, f"a query returns more than {max_rows:,} rows", FIX)
-        return rows | {text: distinct[rows[text]] for text, distinct in values.items()}
+        return rows
 
     def _limited(self, source: str, limit: int) -> Columns | None:
         """Rows of a query; None if there are more than `limit`."""
         rows = self._duckdb.execute(f"FROM ({source}) LIMIT {limit + 1}").fetchnumpy()
         return None if max(map(len, rows.values()), default=0) > limit else rows
 
-    def _coded(self, path: Path, source: str, texts: Sequence[str]) -> tuple[str, Columns]:
-        """The query with numbers for its texts, and the texts, of which one object each takes less memory."""
+    def _coded(self, path: Path, source: str, texts: Sequence[str], limit: int) -> Columns | None:
+        """As `_limited`; equal texts share one object, which needs a fifth of the memory."""
         values: Columns = {}
         codes = []
         for place, text in enumerate(texts):
@@ -142,7 +142,8 @@ class Store:
             self._duckdb.execute(f"DROP TYPE IF EXISTS {kind}")
             self._duckdb.execute(f"CREATE TYPE {kind} AS ENUM ({distinct})")
             codes.append(f"coalesce(enum_code({name}::{kind}), {len(values[text]) - 1}) AS {name}")
-        return f"SELECT * REPLACE ({', '.join(codes)}) FROM ({source})", values
+        coded = self._limited(f"SELECT * REPLACE ({', '.join(codes)}) FROM ({source})", limit)
+        return None if coded is None else coded | {text: values[text][coded[text]] for text in texts}
 
     def _footer(self, path: Path) -> Footer:
         version = _version(path)
@@ -228,20 +229,20 @@ def by_entity(rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
 def together(rows: Columns, key: str) -> tuple[NDArray[Any], dict[str, NDArray[np.float64]], bool]:
     """Rows by tick as matrices: ticks, float64[entities, ticks] of each column, whether entities changed.
 
-    Only ticks with as many entities as most have, and entities that all of these ticks have.
+    Only ticks with as many rows as most have, and entities that all of these ticks have.
     """
     ticks, at = np.unique(rows["tick"], return_inverse=True)
     entities, of = np.unique(rows[key], return_inverse=True)
-    read = np.zeros((len(entities), len(ticks)), dtype=bool)
-    read[of, at] = True
-    seen = read.sum(axis=0)
+    seen = np.bincount(at, minlength=len(ticks))
     complete = seen == np.sort(seen)[len(seen) // 2] if len(seen) else seen > 0
-    present = read[:, complete].all(axis=1)
+    present = np.bincount(of[complete[at]], minlength=len(entities)) == complete.sum()
+    # before any matrix is made, which has at most as many cells as there are rows
+    chosen = complete[at] & present[of]
+    cells = (np.cumsum(present) - 1)[of[chosen]], (np.cumsum(complete) - 1)[at[chosen]]
     matrices = {}
     for name in rows.keys() - {"tick", key}:
-        matrix = np.full(read.shape, np.nan)
-        matrix[of, at] = rows[name]
-        matrices[name] = matrix[present][:, complete]
+        matrices[name] = np.full((present.sum(), complete.sum()), np.nan)
+        matrices[name][cells] = rows[name][chosen]
     return ticks[complete], matrices, not (complete.all() and present.all())
 
 

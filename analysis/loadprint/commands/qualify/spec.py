@@ -47,11 +47,6 @@ class RowSpec(Strict):
     def _short(cls, value: Any) -> Any:
         return value if isinstance(value, dict) else {"tolerance": value}
 
-    @property
-    def text(self) -> str:
-        """The tolerance as a specification has it."""
-        return f"{100 * self.tolerance:g} %"
-
     def judged_at(self, key: str) -> At:
         """Return the load at which the row `key` has a verdict."""
         if key.startswith("latency_"):
@@ -100,8 +95,9 @@ class Spec(Strict):
     rows: dict[str, RowSpec] = Field(
         default_factory=default_rows,
         min_length=1,
-        description="A tolerance is the share by which the candidate may be worse than the baseline. A row is"
-        " a key of `loadprint compare --format json`; `*` stands for any device.",
+        description="A tolerance is the share by which the candidate may be worse than the baseline.\n"
+        "A row is a key of `loadprint compare --format json`; `*` stands for any device.\n"
+        "Waits depend on the load: with `at: equal-load` judged only where both run at one rate.",
     )
     confidence: float = Field(
         default=0.95,
@@ -113,23 +109,24 @@ class Spec(Strict):
     concurrencies: int = Field(
         default=2,
         ge=1,
-        description="Thread counts that each workload must be run at: instances differ in how they scale.",
+        description="Number of thread counts that each workload must run at: instances scale differently.",
     )
     equal_load: float = Field(
-        default=70.0,
+        default=70,
         gt=0,
         le=100,
         description="The rate of a campaign of mode equal-load that is judged, in percent of the maximum.",
     )
     sustained: Sustained = Field(
         default_factory=Sustained,
-        description="The level after the burst is judged, in seconds. A window shorter than `at_least` does "
-        "not show the sustained level.",
+        description="The level after the burst is judged. A window shorter than `at_least` does not show "
+        "the sustained level.",
     )
     about: Literal["auto", "type", "instances"] = Field(
         default="auto",
-        description="instances: exactly these instances. type: all instances of the type; needs three or more"
-        " per side. auto: type if a side has more than one instance.",
+        description="instances: exactly these instances.\n"
+        "type: all instances of the type; needs three or more per side.\n"
+        "auto: type if a side has more than one instance.",
     )
     instances_by: By = Field(
         default="host",
@@ -158,12 +155,12 @@ def default_text() -> str:
     """Return the text of the built-in specification, each key with its meaning."""
     spec, parts = Spec(), ["# The built-in specification of `loadprint qualify`.\n"]
     values = spec.model_dump(mode="json", exclude_none=True, exclude={"price", "baseline", "candidate"})
-    values["rows"] = {
-        key: row.text if row.at is None else {"tolerance": row.text, "at": row.at}
-        for key, row in spec.rows.items()
-    }
+    values["sustained"] = {name: f"{seconds:g}s" for name, seconds in values["sustained"].items()}
+    for key, row in spec.rows.items():
+        text = f"{100 * row.tolerance:g} %"
+        values["rows"][key] = {"tolerance": text, "at": row.at} if row.at else text
     for name, value in values.items():
-        meaning = textwrap.fill(f"# {Spec.model_fields[name].description}", 110, subsequent_indent="# ")
+        meaning = textwrap.indent(str(Spec.model_fields[name].description), "# ")
         style = None if isinstance(value, dict | list) else False
         text = yaml.safe_dump({name: value}, default_flow_style=style, sort_keys=False)
         parts.append(f"{meaning}\n{text}")
@@ -174,5 +171,5 @@ def load(path: Path | None) -> Spec:
     """Read a specification, or the built-in one. Raises InputError with file, line and key."""
     if path is None:
         return Spec()
-    fix = "`loadprint qualify --print-spec` shows every key"
+    fix = "docs/qualify.md describes every key"
     return read_model(path, Spec, "specification", "such as `rows`", fix)
