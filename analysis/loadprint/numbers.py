@@ -1,5 +1,6 @@
-"""Formats numbers for people: three significant digits, one number of decimals per row, no exponents.
+"""Formats numbers for people: three significant digits, no exponents.
 
+The values of a row have one number of decimals, a difference and its interval have another.
 A value that its row's decimals would hide has two significant digits (0.00028), below `SMALLEST` it is
 `<0.00001`. A ratio above `LARGEST_RATIO` is `>1,000,000`. Zero has no sign. JSON and CSV hold the values
 themselves.

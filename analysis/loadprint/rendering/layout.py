@@ -74,7 +74,7 @@ class Layout:
         for place in shown:
             if place != self.table.base:
                 versus = row.versus[place]
-                centre, *others = versus_cells(row, versus, places)
+                centre, *others = versus_cells(row, versus)
                 note = self._raised(versus.notes) if versus else ""
                 cells += [replace(centre, text=centre.text + note), *others]
         return cells
@@ -152,7 +152,7 @@ def value(row: Row, cell: Cell, places: int) -> str:
     return " / ".join("n/a" if each is None else numbers.number(each * row.factor, places) for each in values)
 
 
-def versus_cells(row: Row, versus: Versus | None, places: int) -> list[Text]:
+def versus_cells(row: Row, versus: Versus | None) -> list[Text]:
     """Ratio, interval, mark and difference in points of one compared side, without footnotes."""
     if versus is None or versus.kind == "none":
         return [Text("\u2013" if versus else ""), Text(""), Text(""), Text("")]
@@ -161,8 +161,10 @@ def versus_cells(row: Row, versus: Versus | None, places: int) -> list[Text]:
     if versus.kind in ("inf", "?"):
         return [Text(versus.kind), Text(""), Text(mark, mark), points]
     if versus.kind == "difference":
-        centre = numbers.signed(versus.centre or 0.0, row.factor, places)
-        bounds = [numbers.signed(b, row.factor, places) for b in (versus.low, versus.high) if b is not None]
+        known = [each for each in (versus.centre, versus.low, versus.high) if each is not None]
+        # not those of the row, one of whose values may be far smaller
+        places = numbers.decimals(each * row.factor for each in known)
+        centre, *bounds = (numbers.signed(each, row.factor, places) for each in known)
     else:
         centre = numbers.ratio(versus.centre or 0.0)
         bounds = [numbers.ratio(b) for b in (versus.low, versus.high) if b is not None]

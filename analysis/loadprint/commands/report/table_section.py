@@ -90,7 +90,7 @@ def _row(row: Row, compared: Sequence[int], scale: float, kind: str, footnotes: 
         "about": "\n".join(filter(None, (formula, BETTER.get(row.better)))),
         "notes": footnotes.numbers(row.notes),
         "cells": [_cell(row, cell, places, footnotes) for cell in row.cells],
-        "versus": [_versus(row, place, places, scale, footnotes) for place in compared],
+        "versus": [_versus(row, place, scale, footnotes) for place in compared],
     }
 
 
@@ -106,10 +106,10 @@ def _cell(row: Row, cell: Cell, places: int, footnotes: Footnotes) -> dict[str, 
     }
 
 
-def _versus(row: Row, place: int, places: int, scale: float, footnotes: Footnotes) -> dict[str, Any]:
+def _versus(row: Row, place: int, scale: float, footnotes: Footnotes) -> dict[str, Any]:
     versus = row.versus[place]
     keys = ("text", "interval", "mark", "points")
-    texts = (cell.text for cell in layout.versus_cells(row, versus, places))
+    texts = (cell.text for cell in layout.versus_cells(row, versus))
     notes = footnotes.numbers(versus.notes if versus else ())
     return dict(zip(keys, texts, strict=True)) | {"side": place, "notes": notes, "bar": _bar(versus, scale)}
 
