@@ -161,15 +161,18 @@ ROW = '[[row]]\nkey = "a"\nlabel = "a"\n'
     ("text", "reason"),
     [
         ("[[row", "not TOML: "),
-        ("x = 1", "x: unknown key"),
-        (ROW, "row `a`.formula: Field required"),
+        ("x = 1", 'unknown key "x"; valid keys: names, notes, row, scraped'),
+        (ROW, 'row `a`: key "row.0.formula" is missing'),
         (f'{ROW}formula = "1 +"', "`1 +` is not a formula"),
         (
             f'{ROW}formula = "__import__(load.events)"',
             "`__import__(load.events)` is not allowed in a formula",
         ),
         (f'{ROW}formula = "load.events ** 9 ** 9"', "`load.events ** 9 ** 9` is not allowed in a formula"),
-        (f'{ROW}formula = "load.events"\nshow = "MB"', "row `a`.show: no such unit; use one of /s, "),
+        (
+            f'{ROW}formula = "load.events"\nshow = "MB"',
+            "row `a`: row.0.show: no such unit; use one of /s, ",
+        ),
         (f'{ROW}formula = "{"(" * 500}1{")" * 500}"', "is not a formula"),
         (
             ROW.replace('"a"', '"statements"') + 'formula = "load.events"',
@@ -186,12 +189,15 @@ ROW = '[[row]]\nkey = "a"\nlabel = "a"\n'
         (f'{ROW}formula = "load.events{" + 1" * 1000}"', "has more than 4,000 characters"),
         (
             f'{ROW}formula = "load.events"\nchart = ["x", "y"]',
-            "row `a`.chart 1: no such section; use one of ",
+            "row.0.chart.0: no such section; use one of ",
         ),
-        (f'{ROW}formula = "load.events"\nrounding = 0.5', "row `a`.rounding: unknown key"),
-        (f'{ROW}formula = "load.events"\nfew = true', "row `a`.few: unknown key"),
-        ('[[row]]\nlabel = "a"', "row 1.key: Field required"),
-        ('[[group]]\nkey = "a"\nrow = []', "group: unknown key"),
+        (f'{ROW}formula = "load.events"\nrounding = 0.5', 'unknown key "rounding" in row.0'),
+        (
+            f'{ROW}formula = "load.events"\nfew = true',
+            'unknown key "few" in row.0; valid keys: better, chart, each, ',
+        ),
+        ('[[row]]\nlabel = "a"', 'key "row.0.key" is missing (and 1 more)'),
+        ('[[group]]\nkey = "a"\nrow = []', 'unknown key "group"'),
         (f"a = {'[' * 4000}", "not TOML: "),
         (f"a = {'9' * 5000}", "not TOML: "),
     ],

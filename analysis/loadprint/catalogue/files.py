@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -21,7 +21,6 @@ from loadprint.reading.bounds import DOCUMENT, read_text
 AnyFile = TypeVar("AnyFile", File, OwnFile)
 OWN = "own"
 FIX = "correct it; docs/rows.md describes the form"
-LONGEST_KEY = 80  # characters of a key in a message
 
 
 @dataclass(frozen=True)
@@ -156,27 +155,24 @@ def _parsed(path: Path, model: type[AnyFile]) -> AnyFile:
     try:
         return model.model_validate(document)
     except ValidationError as error:
-        first = error.errors()[0]
-        what = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
-        where = _place(first["loc"], document)
-        raise InputError(path, f"{where}: {what.removeprefix('Value error, ')}", FIX) from None
+        raise _mistake(path, document, error, model) from None
 
 
-def _place(steps: Sequence[str | int], document: Any) -> str:
-    """The place of a mistake; a row is named by its key, or counted from 1."""
-    place = ""
-    for step in steps:
-        try:
-            document = document[step]
-        except (LookupError, TypeError):
-            if "[" in str(step):  # a kind of value
-                continue
-        if isinstance(step, str):
-            place += f".{step}"
-            continue
-        key = document.get("key") if isinstance(document, dict) else None
-        place += f" `{key[:LONGEST_KEY]}`" if isinstance(key, str) and key else f" {step + 1}"
-    return place.removeprefix(".")
+def _mistake(
+    path: Path, document: dict[str, Any], error: ValidationError, model: type[AnyFile]
+) -> InputError:
+    """The first mistake, with the key of its row."""
+    from loadprint.configuration.document import Document  # noqa: PLC0415  PyYAML, for mistakes only
+    from loadprint.configuration.mistakes import describe  # noqa: PLC0415
+
+    rows = document.get("row")
+    places: dict[tuple[str | int, ...], str] = {
+        ("row", number): f"{path}: row `{key:.80}`"
+        for number, row in enumerate(rows if isinstance(rows, list) else ())
+        if isinstance(row, dict) and isinstance(key := row.get("key"), str)
+    }
+    place, _, what = describe(Document(str(path), document, places), error, model).partition(": ")
+    return InputError(place, what, FIX)
 
 
 def unit_name(per: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -13,6 +13,7 @@ from loadprint.catalogue.metric import SECTIONS, UNITS, At, Better, Metric, View
 from loadprint.printable import printable
 
 QUANTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9"}
+Given = TypeVar("Given")
 BUCKET = 0.0625  # largest distance of a value to the middle of its bucket
 
 
@@ -55,23 +56,28 @@ class OwnRow(FilePart):
 
     def metrics(self, notes: dict[str, str], known: dict[str, Formula]) -> Iterator[Metric]:
         """Its rows. Raises ValueError if a formula is none."""
+        for word, fills in self.words():
+            yield self.metric(word, fills, notes, known)
+
+    def words(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Each word, with the text of each place."""
         for word, name in (self.each or {"": ""}).items():
-            yield self.metric(word, _fills(word, name), notes, known)
+            yield word, {"{each}": word, "{name}": name, "{Name}": name[:1].upper() + name[1:]}
 
     def metric(
         self, word: str, fills: dict[str, str], notes: dict[str, str], known: dict[str, Formula]
     ) -> Metric:
         """The row of one word of `each`, with the text of each place."""
-        formula = _filled(self.formula, fills)
+        formula, footnote = _filled(self.formula, fills), _of(self.footnote, word, "")
         return Metric(
             _filled(self.key, fills),
             _filled(self.label, fills),
             self.show,
             Formula.parse(formula, _filled(self.source, fills), known),
-            better=self.better if isinstance(self.better, str) else self.better.get(word, "neither"),
+            better=_of(self.better, word, "neither"),
             per_operation=self.per_operation,
-            footnote=_noted(self.footnote, word, notes),
-            view=self.view if isinstance(self.view, str) else self.view.get(word, "always"),
+            footnote=notes.get(footnote, footnote),
+            view=_of(self.view, word, "always"),
             chart=self.chart and (_filled(self.chart[0], fills), _filled(self.chart[1], fills)),
             named=formula if formula in known else "",
         )
@@ -90,41 +96,33 @@ class CatalogueRow(OwnRow):
     computed: ByEach = ""
     optional: bool = False
     quantiles: list[str] | None = None
-    tolerance: float | dict[str, float] | None = None
+    tolerance: float | dict[str, float | None] | None = None
     tolerated_at: At | None = None
 
-    def metrics(self, notes: dict[str, str], known: dict[str, Formula]) -> Iterator[Metric]:
-        """Its rows. Raises ValueError if a formula is none."""
-        if self.quantiles is None:
-            yield from super().metrics(notes, known)
-            return
-        for word, name in (self.each or {"": ""}).items():
-            for figure, quantile in QUANTILES.items():
-                fills = {**_fills(word, name), "{figure}": figure, "{quantile}": quantile}
-                row = self.metric(word, fills, notes, known)
-                view = row.view if figure == "p99" and word in self.quantiles else "all"
-                rounding = BUCKET if self.rounding is None else self.rounding
-                yield replace(row, view=view, rounding=rounding)
+    def words(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Each word, or each with each quantile, with the text of each place."""
+        for word, fills in super().words():
+            for figure, quantile in QUANTILES.items() if self.quantiles is not None else (("", ""),):
+                yield word, {**fills, "{figure}": figure, "{quantile}": quantile}
 
     def metric(
         self, word: str, fills: dict[str, str], notes: dict[str, str], known: dict[str, Formula]
     ) -> Metric:
         """The row of one word of `each`, with the text of each place."""
-        tolerance = self.tolerance
+        row, figure = super().metric(word, fills, notes, known), fills["{figure}"]
+        between = _of(self.between_flavours, word, "")
+        is_detail = figure and not (figure == "p99" and word in (self.quantiles or ()))
         return replace(
-            super().metric(word, fills, notes, known),
+            row,
             headline=self.headline,
-            between_flavours=_noted(self.between_flavours, word, notes),
-            rounding=self.rounding or 0.0,
-            computed=_filled(_noted(self.computed, word, {}), fills),
+            between_flavours=notes.get(between, between),
+            view="all" if is_detail else row.view,
+            rounding=(BUCKET if figure else 0.0) if self.rounding is None else self.rounding,
+            computed=_filled(_of(self.computed, word, ""), fills),
             optional=self.optional,
-            tolerance=tolerance.get(word) if isinstance(tolerance, dict) else tolerance,
+            tolerance=_of(self.tolerance, word, None),
             tolerated_at=self.tolerated_at,
         )
-
-
-def _fills(word: str, name: str) -> dict[str, str]:
-    return {"{each}": word, "{name}": name, "{Name}": name[:1].upper() + name[1:]}
 
 
 def _filled(text: str, fills: dict[str, str]) -> str:
@@ -134,10 +132,9 @@ def _filled(text: str, fills: dict[str, str]) -> str:
     return text
 
 
-def _noted(given: ByEach, word: str, notes: dict[str, str]) -> str:
-    """A text for all rows of an entry or for one word, by its name in the notes if it has one."""
-    text = given if isinstance(given, str) else given.get(word, "")
-    return notes.get(text, text)
+def _of(given: Given | dict[str, Given], word: str, default: Given) -> Given:
+    """What is given for all rows of an entry, or for one of its words."""
+    return given.get(word, default) if isinstance(given, dict) else given
 
 
 class CostRow(CatalogueRow):

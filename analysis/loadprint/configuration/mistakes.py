@@ -1,4 +1,4 @@
-"""Reports the first pydantic error of a YAML file with file, line and key."""
+"""Reports the first pydantic error of a file with its place and key."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import difflib
 from typing import get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from loadprint.configuration.document import Document, Loc
 
@@ -19,7 +20,7 @@ def describe(document: Document, error: ValidationError, root: type[BaseModel]) 
     unknown = [mistake for mistake in mistakes if mistake["type"] == "extra_forbidden"]
     first = min(unknown or mistakes, key=lambda mistake: _line(document.place(mistake["loc"])))
     loc = first["loc"]
-    where = ".".join(str(part) for part in loc)
+    where = _where(loc)
     if first["type"] == "extra_forbidden":
         known = _keys(loc[:-1], root)
         near = difflib.get_close_matches(str(loc[-1]), known, n=1)
@@ -40,8 +41,14 @@ def describe(document: Document, error: ValidationError, root: type[BaseModel]) 
             text = f"{where}: {text}"
         else:  # a rule for the whole file: its message starts with the key
             loc = tuple(text.partition(":")[0].split("."))
-    more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
+    places = {_where(mistake["loc"]) for mistake in mistakes}
+    more = f" (and {len(places) - 1} more)" if len(places) > 1 else ""
     return f"{document.place(loc)}: {text}{more}"
+
+
+def _where(loc: Loc) -> str:
+    """The keys to a mistake; a part with brackets is one of several kinds of value."""
+    return ".".join(str(part) for part in loc if "[" not in str(part))
 
 
 def _line(place: str) -> int:
@@ -58,7 +65,7 @@ def _keys(loc: Loc, root: type[BaseModel]) -> list[str]:
             model = next((each for each in inside if part in _kinds(each)), inside[0])
             inside = []
             continue
-        annotation = model.model_fields[str(part)].annotation
+        annotation = _fields(model)[str(part)].annotation
         choices = (annotation, *get_args(annotation))
         models = [one for one in choices if isinstance(one, type) and issubclass(one, BaseModel)]
         if not models:
@@ -67,7 +74,12 @@ def _keys(loc: Loc, root: type[BaseModel]) -> list[str]:
             model = models[0]
         else:
             inside = models
-    return [] if inside else sorted(model.model_fields)
+    return [] if inside else sorted(_fields(model))
+
+
+def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of a model by their keys in a file."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def _kinds(model: type[BaseModel]) -> tuple[object, ...]:
