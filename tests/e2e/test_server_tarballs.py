@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -27,12 +28,20 @@ def place() -> Iterator[Path]:
     assert settled(before) == []
 
 
-def repacked(tarball: Path, top: str, program: Path | None = MARIADB, share: str = "*") -> Path:
-    """Pack the installed MariaDB, below the directory `top` of the tarball or at its top."""
+def repacked(
+    tarball: Path,
+    top: str,
+    program: Path | None = MARIADB,
+    share: str = "*",
+    more: Mapping[str, Path] = MappingProxyType({}),
+) -> Path:
+    """Pack the installed MariaDB and `more` files, below the directory `top` of the tarball or at its top."""
     tarball.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(tarball, "w:gz", compresslevel=1) as archive:
         if program is not None:
             archive.add(program, Path(top, "bin", "mariadbd"))
+        for name, path in more.items():
+            archive.add(path, Path(top, name))
         for result in (*SHARE.glob(f"{share}.sql"), *SHARE.glob("english")):
             archive.add(result, Path(top, "share", result.name))
     return tarball
@@ -81,6 +90,30 @@ def test_a_library_that_the_host_lacks_is_named(place: Path) -> None:
     assert "mariadbd needs libloadprnt.so0, which localhost does not have" in done.stdout.splitlines()[-1]
 
 
+def test_a_server_that_plants_links_reaches_nothing_of_root(place: Path) -> None:
+    """Its processes leave children in other sessions, which wait for the data to be replaced."""
+    precious = place / "precious"
+    precious.mkdir(mode=0o750)
+    plant = f"while :; do [ -e /media/data ] || ln -s {precious} /media/data; sleep 0.01; done"
+    hostile = place / "mariadbd"
+    hostile.write_text(
+        f"#!/bin/sh\nid -u >>/tmp/users\nsetsid sh -c '{plant}' >/dev/null 2>&1 &\n"
+        'exec "$(dirname "$0")/genuine" "$@"\n'
+    )
+    hostile.chmod(0o755)
+    tarball = repacked(place / "hostile.tar.gz", "", program=hostile, more={"bin/genuine": MARIADB})
+    done = campaigns.run("sources", place, *arguments(place, tarball))
+    users = Path("/tmp/users")
+    assert set(users.read_text().split()) == {"64033"}
+    users.unlink()
+    assert campaigns.statuses(place)["b1-runs-r1"] == "complete", done.stdout
+    assert (precious.stat().st_uid, precious.stat().st_mode & 0o777, list(precious.iterdir())) == (
+        0,
+        0o750,
+        [],
+    )
+
+
 def log_in(socket: Path, user: str) -> str:
     """Try to log in without a password, and return the client's message."""
     account = [f"--mysql-socket={socket}", f"--mysql-user={user}"]
@@ -95,7 +128,7 @@ def test_a_tarball_is_known_by_its_content_and_its_server_admits_nobody_else(pla
     wait_for("the load", lambda: campaigns.measuring(place) or started.poll() is not None)
     server = campaigns.running(place, "server")
     assert server is not None, (place / "output").read_text()
-    socket = Path("/proc", str(server), "root", "media", "mysql.sock")
+    socket = Path("/proc", str(server), "root", "media", "run", "mysql.sock")
     # an unknown name is what an anonymous account would admit
     for user in ("root", "nobody"):
         assert f"Access denied for user '{user}'" in log_in(socket, user)
