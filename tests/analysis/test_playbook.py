@@ -125,7 +125,7 @@ def test_the_reason_of_a_failure_is_its_error_output_or_that_of_the_item_of_a_lo
         "results": [{"failed": False, "msg": "ok"}, single | {"failed": True}],
     }
     assert messages.failure_text(loop) == "no space"
-    ended = "no supervisor at /dev/shm/one (its lease expired)"
+    ended = "no supervisor at /run/loadprint/one (its lease expired)"
     lost = {"stderr": f"{ended}; start one with `loadprint-supervise start …`", "failed_on": "load1"}
     assert messages.failure_text(lost) == f"load1 has {ended}"
     assert messages.failure_text({"msg": "Task failed: Action failed: load1 is unreachable: timed out"}) == (

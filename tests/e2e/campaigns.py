@@ -59,7 +59,7 @@ def running(runs: Path, name: str) -> int | None:
     """Give the pid of a process of the campaign while it runs, from its supervisor's status."""
     for execution in runs.glob("*/2*"):
         try:
-            status = read(Path(f"/dev/shm/loadprint/{execution.name}/status.json"))
+            status = read(Path(f"/run/loadprint/{execution.name}/status.json"))
         except FileNotFoundError:
             continue
         for process in status.get("processes", []):

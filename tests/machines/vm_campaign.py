@@ -25,7 +25,7 @@ SLOW = (
 LOOK = "tail -qn 1 /var/lib/loadprint/executions/*/b*/load/phases.jsonl 2>/dev/null || true"
 LEFT = (
     "pgrep -a 'loadprint|mariadbd' || true; grep -E 'loadprint/|/media' /proc/mounts || true;"
-    " ls -d /dev/shm/loadprint/* /var/lib/loadprint/executions/*/* 2>/dev/null || true;"
+    " ls -d /run/loadprint/* /var/lib/loadprint/executions/*/* 2>/dev/null || true;"
     " ip netns; ls /sys/class/net"
 )
 

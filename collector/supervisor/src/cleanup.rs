@@ -9,9 +9,6 @@ use std::os::fd::OwnedFd;
 use std::path::Component;
 use std::path::Path;
 use std::path::PathBuf;
-use std::thread;
-use std::time::Duration;
-use std::time::Instant;
 
 use anyhow::Context;
 use anyhow::Result;
@@ -20,50 +17,21 @@ use rustix::fs::CWD;
 use rustix::fs::Mode;
 use rustix::fs::OFlags;
 use rustix::fs::openat;
-use rustix::process::Signal;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::groups::Group;
 use crate::interrupts;
 use crate::interrupts::Moved;
 use crate::mounts;
 use crate::netns;
 use crate::netns::NetNs;
 use crate::procfs;
-use crate::procfs::ProcessId;
-use crate::spawn::TOKEN_VARIABLE;
 use crate::state_dir::OwnedResources;
 use crate::state_dir::StateDir;
 
-/// How long killed processes may take to exit.
-const KILL_TIMEOUT: Duration = Duration::from_secs(10);
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
-
-/// Kills the processes of `find` until it returns none, including children that they fork
-/// meanwhile. Calls `reap` before each round.
-pub fn kill_all(find: impl Fn() -> Vec<ProcessId>, mut reap: impl FnMut()) -> Vec<String> {
-    let deadline = Instant::now() + KILL_TIMEOUT;
-    loop {
-        reap();
-        let alive = find();
-        if alive.is_empty() {
-            return Vec::new();
-        }
-        if Instant::now() >= deadline {
-            return alive
-                .iter()
-                .map(|id| format!("process {} does not exit after SIGKILL", id.pid))
-                .collect();
-        }
-        for id in alive {
-            id.signal(Signal::KILL);
-        }
-        thread::sleep(POLL_INTERVAL);
-    }
-}
-
 /// Removes the resources that a killed supervisor left, by the state.json of `dir`, whose lock the
-/// caller holds. Returns a description of them, or null after a normal end. Does not remove the
+/// caller holds, in a private mount namespace. Returns a description of them, or null after a normal end. Does not remove the
 /// paths in `kept`.
 pub fn remove_by_state(dir: &StateDir, kept: &[&Path]) -> Result<Value> {
     let Some(mut resources) = dir.read_resources()? else {
@@ -89,7 +57,10 @@ pub fn remove_resources(resources: &OwnedResources) -> Vec<String> {
     let mut left = Vec::new();
     // After a reboot, pids, start times and interface names may belong to others.
     if procfs::boot_id().is_ok_and(|boot| boot == resources.boot_id) {
-        left.extend(kill_all(|| running_processes(resources), || ()));
+        match Group::open(&resources.group) {
+            Ok(group) => left.extend(group.and_then(|group| group.end(|| ()))),
+            Err(error) => left.push(format!("{error:#}")),
+        }
         left.extend(failures(resources.interfaces.iter(), |name| {
             netns::remove_interface(name)
         }));
@@ -98,23 +69,6 @@ pub fn remove_resources(resources: &OwnedResources) -> Vec<String> {
     left.extend(unmount_all(&resources.mounts));
     left.extend(remove_owned(&resources.owned));
     left
-}
-
-fn running_processes(resources: &OwnedResources) -> Vec<ProcessId> {
-    let mut processes: Vec<ProcessId> = resources
-        .processes
-        .iter()
-        .copied()
-        .filter(|process| process.is_alive())
-        .collect();
-    processes.extend(
-        processes
-            .clone()
-            .iter()
-            .flat_map(|process| procfs::descendants(process.pid)),
-    );
-    processes.extend(procfs::with_environment(TOKEN_VARIABLE, &resources.token));
-    processes
 }
 
 /// Removes the veth pairs and closes the namespaces.

@@ -28,7 +28,7 @@ Examples:
   loadprint-supervise end    --state /run/loadprint/one
 
 Every command renews the lease. Only root may have write access to the parent of the state directory; `start` creates both
-(0700). Use a file system in memory (/run if it is a tmpfs, or /dev/shm/loadprint): status.json is rewritten every second,
+(0700). Use a file system in memory (/run/loadprint/NAME where /run is a tmpfs): status.json is rewritten every second,
 which would be disk I/O on the machine under test. Errors are one line on stderr, with exit status 2.";
 
 #[derive(Debug, Parser)]

@@ -18,6 +18,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::cleanup;
+use crate::mounts;
 use crate::procfs::ProcessId;
 use crate::procfs::read_stat;
 use crate::protocol::Reply;
@@ -69,6 +70,7 @@ pub fn end(path: &Path) -> Result<()> {
         return print(&reply.into_result()?);
     }
     let ended = ended_reason(&dir);
+    mounts::enter_private_namespace()?;
     let cleaned = cleanup::remove_by_state(&dir, &[])?;
     if !dir.exists() {
         dir.remove_empty_parent();

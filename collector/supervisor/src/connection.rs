@@ -27,7 +27,6 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::log;
-use crate::memory;
 use crate::protocol::REQUEST_LIMIT;
 use crate::protocol::Reply;
 use crate::protocol::Request;
@@ -36,6 +35,7 @@ use crate::state::Reason;
 use crate::state::Shared;
 use crate::status;
 use crate::stop;
+use crate::watch;
 
 const STACK: usize = 256 * 1024;
 /// Timeout of reading a request and of writing its reply.
@@ -83,7 +83,7 @@ impl Drop for OpenRequest<'_> {
     }
 }
 
-fn serve(shared: &Shared, stream: &UnixStream, dir: &Path) {
+fn serve(shared: &Arc<Shared>, stream: &UnixStream, dir: &Path) {
     let Ok(request) = read_request(stream) else { return };
     let open = OpenRequest::new(shared);
     let reply = Reply::from(request.and_then(|request| answer(shared, request, stream, dir)));
@@ -108,20 +108,19 @@ fn read_request(stream: &UnixStream) -> Result<Result<Request>> {
         .context("the request cannot be parsed; check that both programs have the same version"))
 }
 
-fn answer(shared: &Shared, request: Request, stream: &UnixStream, dir: &Path) -> Result<Value> {
+fn answer(shared: &Arc<Shared>, request: Request, stream: &UnixStream, dir: &Path) -> Result<Value> {
     match request {
         Request::Status => Ok(status::document(&mut shared.lock(), dir)),
         Request::End => end(shared),
         Request::Wait { name, slice } => wait(shared, &name, slice, stream),
         Request::Note { note } => merge_note(shared, note),
         Request::Stop { name } => {
-            let id = shared.lock().find(&name)?.id;
-            // The last chance: a server has all its memory now.
-            memory::read(shared, id);
-            stop::stop(shared, id);
+            let number = shared.lock().find(&name)?.number;
+            watch::read_last(shared, number);
+            stop::stop(shared, number);
             shared
                 .lock()
-                .get(id)
+                .get(number)
                 .map(|process| process.report())
                 .context("another process has its name by now")
         }
@@ -148,12 +147,12 @@ fn answer(shared: &Shared, request: Request, stream: &UnixStream, dir: &Path) ->
 fn wait(shared: &Shared, name: &str, slice: Duration, stream: &UnixStream) -> Result<Value> {
     let deadline = Instant::now() + slice;
     let mut state = shared.lock();
-    let id = state.find(name)?.id;
+    let number = state.find(name)?.number;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        if !state.is_running(id) || left.is_zero() || hung_up(stream) {
+        if !state.is_running(number) || left.is_zero() || hung_up(stream) {
             return state
-                .get(id)
+                .get(number)
                 .map(|process| process.report())
                 .context("another process has its name by now");
         }

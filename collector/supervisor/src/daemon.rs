@@ -1,13 +1,13 @@
-//! The daemon's main thread: forks, mounts and reaps, checks lease and controller, samples
-//! placement, writes status.json, and finally removes all resources in reverse order.
+//! The daemon's main thread: forks, mounts and reaps, checks lease and controller, writes status.json, and
+//! finally removes all resources in reverse order.
 
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::thread::JoinHandle;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -29,15 +29,16 @@ use signal_hook::low_level::pipe;
 
 use crate::cleanup;
 use crate::connection;
+use crate::groups::Group;
+use crate::groups::KILL_TIMEOUT;
+use crate::groups::POLL_INTERVAL;
 use crate::jobs;
+use crate::launch;
 use crate::launch::Options;
 use crate::log;
 use crate::main_thread::MainThread;
-use crate::memory;
-use crate::memory::Schedule;
 use crate::netns::NetNs;
 use crate::procfs;
-use crate::procfs::ProcessId;
 use crate::protocol::Reply;
 use crate::ready::report_ready;
 use crate::state::Process;
@@ -47,11 +48,9 @@ use crate::state::Shared;
 use crate::state_dir::StateDir;
 use crate::status;
 use crate::stop;
+use crate::watch;
 
 const TICK: Duration = Duration::from_secs(1);
-/// After the first samples of each process, placement samples use at most 1/500 of the time: with many
-/// threads they are less frequent than ticks.
-const PLACEMENT_SHARE: u32 = 500;
 /// How long callers may take to read their last reply.
 const LAST_REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -59,17 +58,16 @@ const LAST_REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 struct Daemon<'a> {
     main: MainThread<'a>,
-    controller: Option<ProcessId>,
+    /// Readable when it has exited (pidfd_open(2)).
+    controller: Option<OwnedFd>,
     wakeup: UnixStream,
     terminated: Arc<AtomicBool>,
     next_tick: Instant,
-    next_placement: Instant,
-    memory_reader: Option<JoinHandle<()>>,
 }
 
 /// Runs the daemon; returns when all resources are removed.
-pub fn serve(options: &Options, dir: &StateDir, cleaned: &Value) -> Result<()> {
-    let mut daemon = Daemon::new(options, dir)?;
+pub fn serve(options: &Options, dir: &StateDir, group: &Group, cleaned: &Value) -> Result<()> {
+    let mut daemon = Daemon::new(options, dir, group)?;
     let listener = dir.listen().context("cannot make the control socket")?;
     daemon.main.write_resources()?;
     daemon.write_status()?;
@@ -77,6 +75,11 @@ pub fn serve(options: &Options, dir: &StateDir, cleaned: &Value) -> Result<()> {
     thread::Builder::new()
         .name("accept".into())
         .spawn(move || connection::accept_all(&shared, &listener, &path))
+        .context("cannot start a thread")?;
+    let shared = Arc::clone(&daemon.main.shared);
+    thread::Builder::new()
+        .name("watch".into())
+        .spawn(move || watch::watch(&shared))
         .context("cannot start a thread")?;
     log::line(&format!(
         "started, pid {}, lease {:?}",
@@ -97,7 +100,7 @@ pub fn serve(options: &Options, dir: &StateDir, cleaned: &Value) -> Result<()> {
 }
 
 impl<'a> Daemon<'a> {
-    fn new(options: &Options, dir: &'a StateDir) -> Result<Self> {
+    fn new(options: &Options, dir: &'a StateDir, group: &'a Group) -> Result<Self> {
         let (wakeup, wake) = UnixStream::pair().context("socketpair")?;
         wakeup.set_nonblocking(true)?;
         wake.set_nonblocking(true)?;
@@ -107,17 +110,14 @@ impl<'a> Daemon<'a> {
             pipe::register(signal, wake.try_clone()?).context("signal")?;
         }
         pipe::register(SIGCHLD, wake.try_clone()?).context("signal")?;
-        let controller = match options.controller_pid {
-            Some(pid) => Some(ProcessId::of(pid).with_context(|| format!("controller {pid} has exited"))?),
-            None => None,
-        };
+        let controller = options.controller_pid.map(launch::open_controller).transpose()?;
         let boot_id = procfs::boot_id().context("/proc/sys/kernel/random/boot_id")?;
-        let this = ProcessId::of(std::process::id()).context("/proc of the host is not mounted")?;
         Ok(Self {
             main: MainThread {
                 shared: Arc::new(Shared::new(options.lease, wake)),
                 dir,
-                token: format!("{boot_id}/{}/{}", this.pid, this.start_time),
+                group,
+                started: 0,
                 boot_id,
                 namespaces_created: 0,
             },
@@ -125,8 +125,6 @@ impl<'a> Daemon<'a> {
             wakeup,
             terminated,
             next_tick: Instant::now(),
-            next_placement: Instant::now(),
-            memory_reader: None,
         })
     }
 
@@ -134,7 +132,8 @@ impl<'a> Daemon<'a> {
     fn step(&mut self) {
         let until_tick = self.next_tick.saturating_duration_since(Instant::now());
         let lease_left = self.main.shared.lock().lease_left();
-        self.sleep(until_tick.min(lease_left));
+        let until_reaped = if self.is_reaping() { POLL_INTERVAL } else { TICK };
+        self.sleep(until_tick.min(lease_left).min(until_reaped));
         self.reap();
         while let Some(job) = self.main.shared.next_job() {
             let reply = Reply::from(jobs::perform(&mut self.main, job.request));
@@ -156,100 +155,68 @@ impl<'a> Daemon<'a> {
             tv_sec: time.as_secs() as i64,
             tv_nsec: i64::from(time.subsec_nanos()),
         };
+        let mut events = vec![PollFd::new(&self.wakeup, PollFlags::IN)];
+        events.extend(
+            self.controller
+                .iter()
+                .map(|controller| PollFd::new(controller, PollFlags::IN)),
+        );
         // EINTR counts as a wake-up.
-        poll(&mut [PollFd::new(&self.wakeup, PollFlags::IN)], Some(&timeout)).ok();
+        poll(&mut events, Some(&timeout)).ok();
+        if events
+            .get(1)
+            .is_some_and(|controller| !controller.revents().is_empty())
+        {
+            self.main.shared.begin_end(Reason::Controller);
+            self.controller = None;
+        }
         let mut bytes = [0; 256];
         while matches!(self.wakeup.read(&mut bytes), Ok(read) if read == bytes.len()) {}
     }
 
     fn tick(&mut self) {
-        let begin = Instant::now();
-        if self.controller.is_some_and(|controller| !controller.is_alive()) {
-            self.main.shared.begin_end(Reason::Controller);
-        }
-        let is_due = begin >= self.next_placement;
-        self.sample_placement(is_due);
-        if is_due {
-            self.next_placement = begin + begin.elapsed() * PLACEMENT_SHARE;
-        }
-        self.read_memory();
         if let Err(error) = self.write_status() {
             log::line(&format!("{error:#}"));
         }
-        self.next_tick = begin + TICK;
+        self.next_tick = Instant::now() + TICK;
     }
 
-    /// Samples the processes; unless a sample is due, only those that started a few ticks ago.
-    fn sample_placement(&self, is_due: bool) {
-        for process in &mut self.main.shared.lock().processes {
-            if let (ProcessState::Running, Some(placement)) = (process.state, &mut process.placement)
-                && (is_due || placement.is_new())
-            {
-                placement.sample(process.id);
-            }
-        }
-    }
-
-    /// Reads the memory of the processes for which it is due, in a thread: a reading of a large process takes
-    /// seconds.
-    fn read_memory(&mut self) {
-        if self
-            .memory_reader
-            .as_ref()
-            .is_some_and(|reader| !reader.is_finished())
-        {
-            return;
-        }
-        let is_due = |process: &&Process| {
-            let schedule = process
-                .placement
-                .as_ref()
-                .and_then(|placement| placement.schedule.as_ref());
-            process.state == ProcessState::Running && schedule.is_some_and(Schedule::is_due)
-        };
-        let due: Vec<ProcessId> = self
-            .main
-            .shared
-            .lock()
-            .processes
-            .iter()
-            .filter(is_due)
-            .map(|process| process.id)
-            .collect();
-        if due.is_empty() {
-            return;
-        }
-        let shared = Arc::clone(&self.main.shared);
-        let reader = thread::Builder::new()
-            .name("memory".into())
-            .spawn(move || due.into_iter().for_each(|id| memory::read(&shared, id)));
-        self.memory_reader = reader
-            .inspect_err(|error| log::line(&format!("cannot start a thread to read memory: {error}")))
-            .ok();
-    }
-
-    /// Reaps every child that has ended, including adopted ones.
+    /// Reaps every child that has exited, including adopted ones. A process has ended when all processes of its
+    /// group have.
     fn reap(&self) {
         let mut state = self.main.shared.lock();
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             let pid = pid.as_raw_nonzero().get().unsigned_abs();
-            let of_pid =
-                |process: &&mut Process| process.id.pid == pid && process.state == ProcessState::Running;
-            let Some(process) = state.processes.iter_mut().find(of_pid) else {
-                continue;
-            };
-            process.state = match (status.exit_status(), status.terminating_signal()) {
+            let exit = match (status.exit_status(), status.terminating_signal()) {
                 (Some(code), _) => ProcessState::Exited(code),
                 (None, Some(signal)) => ProcessState::Signalled(signal),
                 (None, None) => continue,
             };
-            log::line(&format!(
-                "{} (pid {pid}) ended: {:?}",
-                process.name, process.state
-            ));
+            let of_pid = |process: &&mut Process| process.pid == pid && process.exit.is_none();
+            if let Some(process) = state.processes.iter_mut().find(of_pid) {
+                log::line(&format!("{} (pid {pid}) ended: {exit:?}", process.name));
+                process.exit = Some((exit, Instant::now()));
+            }
+        }
+        for process in &mut state.processes {
+            if let (ProcessState::Running, Some((exit, at))) = (process.state, process.exit) {
+                process.group.kill();
+                if process.group.is_empty() || at.elapsed() > KILL_TIMEOUT {
+                    // It stays if a process cannot be killed, until the end.
+                    drop(process.group.remove());
+                    process.state = exit;
+                }
+            }
         }
         drop(state);
         self.main.shared.announce();
+    }
+
+    /// True while processes of a group are left whose first process has exited.
+    fn is_reaping(&self) -> bool {
+        let state = self.main.shared.lock();
+        let mut processes = state.processes.iter();
+        processes.any(|process| process.state == ProcessState::Running && process.exit.is_some())
     }
 
     fn write_status(&self) -> Result<()> {
@@ -292,8 +259,7 @@ impl<'a> Daemon<'a> {
     }
 
     fn remove_all(&self) -> Vec<String> {
-        let me = std::process::id();
-        let mut left = cleanup::kill_all(|| procfs::descendants(me), || self.reap());
+        let mut left: Vec<String> = self.main.group.end(|| self.reap()).into_iter().collect();
         let mut state = self.main.shared.lock();
         let namespaces: Vec<NetNs> = state.namespaces.drain(..).collect();
         let mounts = std::mem::take(&mut state.mounts);

@@ -1,6 +1,6 @@
 //! The guard: takes the lock, removes the resources of an earlier supervisor, opens the private
 //! mount namespace, forks the daemon and waits for it. When the daemon is killed, the guard (a
-//! child subreaper) adopts and kills its orphans and removes its other resources. When the guard is
+//! child subreaper) ends its control group and removes its other resources. When the guard is
 //! killed, the daemon gets SIGTERM and ends normally.
 
 use std::process::exit;
@@ -22,10 +22,10 @@ use serde_json::json;
 
 use crate::cleanup;
 use crate::daemon;
+use crate::groups::Group;
 use crate::launch::Options;
 use crate::log;
 use crate::mounts;
-use crate::procfs::descendants;
 use crate::protocol::Reply;
 use crate::ready::close_pipe;
 use crate::ready::report_ready;
@@ -36,7 +36,7 @@ use crate::state_dir::StateDir;
 /// Runs guard and daemon. The first line on stdout is a [`Reply`]: the daemon accepts connections,
 /// or an error.
 pub fn serve(options: &Options) -> Result<()> {
-    let (dir, lock, cleaned) = match prepare(options) {
+    let (dir, lock, group, cleaned) = match prepare(options) {
         Ok(prepared) => prepared,
         Err(error) => return report_ready(&Reply::Error(format!("{error:#}"))),
     };
@@ -48,7 +48,7 @@ pub fn serve(options: &Options) -> Result<()> {
         return report_ready(&Reply::Error(format!("cannot fork: {error}")));
     }
     if child > 0 {
-        let outcome = watch(child, &dir);
+        let outcome = watch(child, &dir, &group);
         drop(lock);
         return outcome;
     }
@@ -59,7 +59,7 @@ pub fn serve(options: &Options) -> Result<()> {
     if getppid() != Some(guard) {
         bail!("the guard has ended");
     }
-    if let Err(error) = daemon::serve(options, &dir, &cleaned) {
+    if let Err(error) = daemon::serve(options, &dir, &group, &cleaned) {
         log::line(&format!("{error:#}"));
         report_ready(&Reply::Error(format!("{error:#}")))?;
         exit(1);
@@ -67,7 +67,7 @@ pub fn serve(options: &Options) -> Result<()> {
     exit(0);
 }
 
-fn prepare(options: &Options) -> Result<(StateDir, Lock, Value)> {
+fn prepare(options: &Options) -> Result<(StateDir, Lock, Group, Value)> {
     let dir = StateDir::open(&options.state_dir)?
         .with_context(|| format!("{} was removed", options.state_dir.display()))?;
     let lock = dir.open_lock()?;
@@ -79,15 +79,16 @@ fn prepare(options: &Options) -> Result<(StateDir, Lock, Value)> {
         let dir = dir.path().display();
         bail!("a supervisor runs at {dir}{pid}; end it with `loadprint-supervise end --state {dir}`");
     }
+    mounts::enter_private_namespace()?;
     // The earlier supervisor may have owned its state directory, which is in use again.
     let cleaned = cleanup::remove_by_state(&dir, &[dir.path()])?;
     dir.remove("status.json").context("status.json")?;
-    mounts::enter_private_namespace()?;
+    let group = Group::create(&format!("loadprint-{}", std::process::id()))?;
     set_child_subreaper(Some(getpid())).context("PR_SET_CHILD_SUBREAPER")?;
-    Ok((dir, lock, cleaned))
+    Ok((dir, lock, group, cleaned))
 }
 
-fn watch(daemon: i32, dir: &StateDir) -> Result<()> {
+fn watch(daemon: i32, dir: &StateDir, group: &Group) -> Result<()> {
     close_pipe()?;
     let status = loop {
         match wait(WaitOptions::empty()) {
@@ -99,17 +100,16 @@ fn watch(daemon: i32, dir: &StateDir) -> Result<()> {
     if status.exit_status() == Some(0) {
         return Ok(());
     }
-    clean_after(status, dir)
+    clean_after(status, dir, group)
 }
 
-fn clean_after(status: WaitStatus, dir: &StateDir) -> Result<()> {
+fn clean_after(status: WaitStatus, dir: &StateDir, group: &Group) -> Result<()> {
     log::line(&format!(
         "the daemon ended unexpectedly ({}); removing its resources",
         describe(status)
     ));
-    let me = getpid().as_raw_nonzero().get().unsigned_abs();
     let reap = || while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {};
-    let mut left = cleanup::kill_all(|| descendants(me), reap);
+    let mut left: Vec<String> = group.end(reap).into_iter().collect();
     if let Some(resources) = dir.read_resources()? {
         left.extend(cleanup::remove_resources(&resources));
     }

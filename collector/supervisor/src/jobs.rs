@@ -27,8 +27,6 @@ use crate::netns::NetNs;
 use crate::netns::PEER_INTERFACE;
 use crate::output::Output;
 use crate::placement::Placement;
-use crate::procfs::ProcessId;
-use crate::procfs::read_stat;
 use crate::protocol::Request;
 use crate::protocol::RunRequest;
 use crate::signals;
@@ -100,10 +98,11 @@ fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
     let placement = watch(cpus, memory_nodes)?;
     let (stdout, stdout_file) = output(main, request.stdout.as_deref(), &request.name, "stdout")?;
     let (stderr, stderr_file) = output(main, request.stderr.as_deref(), &request.name, "stderr")?;
+    let group = Arc::new(main.group.child(&request.name)?);
     let spawn = Spawn {
         argv: request.argv,
         env: request.env,
-        token: main.token.clone(),
+        group: Arc::clone(&group),
         cpus,
         memory_nodes,
         netns,
@@ -115,16 +114,14 @@ fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
     };
     let pid = spawn
         .start()
+        .inspect_err(|_| drop(group.remove()))
         .with_context(|| format!("cannot start `{}`", request.name))?;
-    // It was not reaped yet, so its stat file exists even if it has exited.
-    let stat = read_stat(&format!("/proc/{pid}/stat")).with_context(|| format!("/proc/{pid}/stat"))?;
     log::line(&format!("started {} (pid {pid})", request.name));
     let process = Process {
         role: request.role,
-        id: ProcessId {
-            pid,
-            start_time: stat.start_time,
-        },
+        number: main.started,
+        pid,
+        group,
         placement,
         cpus,
         stop_signal,
@@ -132,8 +129,10 @@ fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
         stdout,
         stderr,
         state: ProcessState::Running,
+        exit: None,
         name: request.name,
     };
+    main.started += 1;
     let reply = json!({"name": process.name, "pid": pid});
     let mut state = main.shared.lock();
     state.processes.retain(|earlier| earlier.name != process.name);
@@ -183,10 +182,7 @@ fn output(
 fn refuse_running(state: &State, name: &str) -> Result<()> {
     match state.find(name) {
         Ok(process) if process.state == ProcessState::Running => {
-            bail!(
-                "process `{name}` is running (pid {}); stop it first",
-                process.id.pid
-            )
+            bail!("process `{name}` is running (pid {}); stop it first", process.pid)
         }
         _ => Ok(()),
     }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::io::BufRead;
 use std::io::BufReader;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,9 +16,11 @@ use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 use rustix::fs::OFlags;
+use rustix::process::Pid;
+use rustix::process::PidfdFlags;
+use rustix::process::pidfd_open;
 
 use crate::client;
-use crate::procfs::ProcessId;
 use crate::protocol::Reply;
 use crate::state_dir::StateDir;
 
@@ -38,11 +41,7 @@ pub fn start(options: &Options) -> Result<()> {
     if options.lease < Duration::from_secs(1) {
         bail!("--lease must be at least 1s");
     }
-    if let Some(pid) = options.controller_pid
-        && ProcessId::of(pid).is_none()
-    {
-        bail!("--controller-pid {pid}: no such process");
-    }
+    drop(options.controller_pid.map(open_controller).transpose()?);
     let dir = StateDir::create(&options.state_dir)?;
     let log_path = dir.join("supervisor.log");
     let log = dir
@@ -65,6 +64,14 @@ pub fn start(options: &Options) -> Result<()> {
     }
     let reply: Reply = serde_json::from_str(&line).context("the supervisor's first line cannot be parsed")?;
     client::print(&reply.into_result()?)
+}
+
+/// Opens the process whose exit ends the supervisor.
+pub fn open_controller(pid: u32) -> Result<OwnedFd> {
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    number
+        .and_then(|number| pidfd_open(number, PidfdFlags::empty()).ok())
+        .with_context(|| format!("--controller-pid {pid}: no such process"))
 }
 
 fn guard_command(options: &Options, log: File) -> Result<Command> {

@@ -2,10 +2,10 @@
 //! host, and the affinities of interrupts that it changed. It removes or restores them on request, when its lease expires, or when its controller exits.
 //!
 //! A supervisor has two processes. The *guard* opens a private mount namespace and forks the
-//! *daemon*, which does the work. When the daemon is killed, the guard adopts and kills its
-//! orphans. When both are killed, PDEATHSIG kills the direct children, and the next `start` removes
-//! the rest. Processes that a service manager or a container engine starts on request are not
-//! covered.
+//! *daemon*, which does the work. Each process has a control group, with which all that it forked ends.
+//! When the daemon is killed, the guard ends the groups. When both are killed, PDEATHSIG kills the direct
+//! children, and the next `start` ends the groups. Processes that a service manager or a container engine
+//! starts on request are not covered.
 //!
 //! The supervisor drops no capability: a client of the socket (0600, in a directory 0700) can run
 //! any program as root, and a root child regains its capabilities at exec, so a smaller set would
@@ -18,6 +18,7 @@ mod client;
 mod connection;
 mod cpus;
 mod daemon;
+mod groups;
 mod guard;
 mod interrupts;
 mod jobs;
@@ -38,6 +39,7 @@ mod state;
 mod state_dir;
 mod status;
 mod stop;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use crate::state::ProcessState;
+use crate::groups::Group;
 use crate::state::Shared;
 use crate::state_dir::OwnedResources;
 use crate::state_dir::StateDir;
@@ -15,8 +15,10 @@ pub struct MainThread<'a> {
     pub shared: Arc<Shared>,
     pub dir: &'a StateDir,
     pub boot_id: String,
-    /// Marks the processes of this supervisor in their environment.
-    pub token: String,
+    /// The group of all processes.
+    pub group: &'a Group,
+    /// How many processes it has started.
+    pub started: u64,
     pub namespaces_created: u32,
 }
 
@@ -25,15 +27,10 @@ impl MainThread<'_> {
     /// killed.
     pub fn write_resources(&self) -> Result<()> {
         let state = self.shared.lock();
-        let running = state
-            .processes
-            .iter()
-            .filter(|process| process.state == ProcessState::Running);
         let resources = OwnedResources {
             boot_id: self.boot_id.clone(),
-            token: self.token.clone(),
+            group: self.group.path().to_owned(),
             pid: std::process::id(),
-            processes: running.map(|process| process.id).collect(),
             mounts: state.mounts.clone(),
             interfaces: state
                 .namespaces

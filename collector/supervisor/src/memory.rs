@@ -1,8 +1,8 @@
 //! Binds a process to memory nodes (numa(7)), and reads on which nodes its memory is.
 //!
 //! A reading of numa_maps walks the page tables of the process, which takes about 10 ms for each GB of 4 kB
-//! pages and meanwhile blocks its mmap(2) and munmap(2). Therefore readings use at most 1/500 of the time,
-//! are at least 30 s apart after the first minute, and have a separate thread; `stop` adds one.
+//! pages and meanwhile blocks its mmap(2) and munmap(2). Therefore readings use at most 1/500 of the time, and
+//! are at least 30 s apart after the first minute; `stop` adds one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,6 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::cpus::CpuSet;
-use crate::procfs::ProcessId;
 use crate::state::Shared;
 
 /// The nodes with memory; absent if the kernel has no NUMA.
@@ -161,30 +160,26 @@ impl Schedule {
     }
 }
 
-/// Reads the memory of a process tree, without the lock of the state, and stores the reading if it is the
+/// Reads the memory of a process's group, without the lock of the state, and stores the reading if it is the
 /// largest. A program frees its memory before it exits, so the last reading may be of nothing.
-pub fn read(shared: &Shared, id: ProcessId) {
-    let tree = match shared.lock().get(id).map(|process| &process.placement) {
-        Some(Some(placement)) if placement.schedule.is_some() => placement.tree(id),
+pub fn read(shared: &Shared, number: u64) {
+    let pids = match shared.lock().get(number) {
+        Some(process) if process.schedule().is_some() => process.group.pids(),
         _ => return,
     };
     let begin = Instant::now();
     let mut nodes = BTreeMap::new();
-    for pid in tree {
+    for pid in pids {
         // Unreadable: it has exited, or a security module forbids it.
         drop(add_process(pid, &mut nodes));
     }
     let took = begin.elapsed();
-    if !id.is_alive() {
-        return;
-    }
     let mut state = shared.lock();
-    let placement = state
+    let process = state
         .processes
         .iter_mut()
-        .find(|process| process.id == id)
-        .and_then(|process| process.placement.as_mut());
-    if let Some(placement) = placement {
+        .find(|process| process.number == number);
+    if let Some(placement) = process.and_then(|process| process.placement.as_mut()) {
         placement.store(nodes);
         if let Some(schedule) = &mut placement.schedule {
             schedule.after(took);

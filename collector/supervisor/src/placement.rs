@@ -1,8 +1,6 @@
 //! Checks that a process stays on its CPUs, and keeps the readings of its memory (memory.rs). Samples every
-//! thread of the process and its descendants once a second: its allowed CPUs and the CPU on which it last
-//! ran (field 39 of proc_pid_stat(5)). After the first samples they are less frequent if they would use more
-//! than 1/500 of the time; a process that starts during such a pause has its first samples at once, because
-//! it may end before the next. Changes between two samples are not detected. Allowed CPUs come from
+//! thread of the process's group once a second: its allowed CPUs and the CPU on which it last ran (field 39 of
+//! proc_pid_stat(5)). Changes between two samples are not detected. Allowed CPUs come from
 //! sched_getaffinity(2), which omits offline CPUs.
 
 use std::collections::BTreeMap;
@@ -14,13 +12,10 @@ use crate::cpus::CpuSet;
 use crate::memory::Memory;
 use crate::memory::NodeSet;
 use crate::memory::Schedule;
-use crate::procfs::ProcessId;
 use crate::procfs::read_stat;
 
 /// The first samples of a process are taken at once.
 const FIRST_SAMPLES: u64 = 5;
-/// Descendants are searched at each of the first samples and at every fifth one.
-const TREE_EVERY: u64 = 5;
 
 /// Totals of the samples. The counts are (sample, thread) pairs.
 #[derive(Debug, Clone, Serialize)]
@@ -42,9 +37,7 @@ pub struct Placement {
     #[serde(skip)]
     bound: Option<NodeSet>,
     #[serde(skip)]
-    set: CpuSet,
-    #[serde(skip)]
-    tree: Vec<u32>,
+    pub set: CpuSet,
 }
 
 impl Placement {
@@ -60,7 +53,6 @@ impl Placement {
             schedule: Schedule::new(bound.as_ref()),
             bound,
             set,
-            tree: Vec::new(),
         }
     }
 
@@ -69,37 +61,12 @@ impl Placement {
         self.samples < FIRST_SAMPLES
     }
 
-    /// Takes one sample of the process and its descendants.
-    pub fn sample(&mut self, process: ProcessId) {
-        if !process.is_alive() {
-            return;
-        }
-        let find_children = self.is_new() || self.samples.is_multiple_of(TREE_EVERY);
-        if find_children {
-            self.tree = vec![process.pid];
-        }
-        let mut threads = 0;
-        let mut next = 0;
-        while let Some(&pid) = self.tree.get(next) {
-            next += 1;
-            for thread in threads_of(pid) {
-                threads += u64::from(self.check(pid, thread));
-                if find_children {
-                    self.tree.extend(children_of(pid, thread));
-                }
-            }
-        }
+    /// Adds a sample.
+    pub fn add(&mut self, sample: &Sample) {
         self.samples += 1;
-        self.threads = self.threads.max(threads);
-    }
-
-    /// The process and its descendants at the last search.
-    pub fn tree(&self, process: ProcessId) -> Vec<u32> {
-        if self.tree.is_empty() {
-            vec![process.pid]
-        } else {
-            self.tree.clone()
-        }
+        self.threads = self.threads.max(sample.threads);
+        self.outside_allowed += sample.outside_allowed;
+        self.outside_ran += sample.outside_ran;
     }
 
     /// Stores a reading of memory, unless an earlier one is larger.
@@ -111,21 +78,42 @@ impl Placement {
             self.memory = Some(Memory { nodes, bound });
         }
     }
+}
 
-    /// Checks one thread; false if it has exited.
-    fn check(&mut self, pid: u32, thread: u32) -> bool {
-        let Some(stat) = read_stat(&format!("/proc/{pid}/task/{thread}/stat")) else {
-            return false;
-        };
-        let Ok(allowed) = CpuSet::of_thread(thread) else {
-            return false;
-        };
-        if stat.state == b'Z' {
-            return false;
+/// One sample of the threads of some processes.
+#[derive(Debug, Default)]
+pub struct Sample {
+    threads: u64,
+    outside_allowed: u64,
+    outside_ran: u64,
+}
+
+impl Sample {
+    /// Reads the threads of these processes. It does not return while one of them blocks the read.
+    pub fn take(pids: &[u32], set: &CpuSet) -> Self {
+        let mut sample = Self::default();
+        for &pid in pids {
+            for thread in threads_of(pid) {
+                sample.check(pid, thread, set);
+            }
         }
-        self.outside_ran += u64::from(!self.set.contains(stat.processor));
-        self.outside_allowed += u64::from(!allowed.is_within(&self.set));
-        true
+        sample
+    }
+
+    /// Checks one thread, unless it has exited.
+    fn check(&mut self, pid: u32, thread: u32, set: &CpuSet) {
+        let (stat, allowed) = (
+            read_stat(&format!("/proc/{pid}/task/{thread}/stat")),
+            CpuSet::of_thread(thread),
+        );
+        let (Some(stat), Ok(allowed)) = (stat, allowed) else {
+            return;
+        };
+        if stat.state != b'Z' {
+            self.threads += 1;
+            self.outside_ran += u64::from(!set.contains(stat.processor));
+            self.outside_allowed += u64::from(!allowed.is_within(set));
+        }
     }
 }
 
@@ -136,13 +124,5 @@ fn threads_of(pid: u32) -> Vec<u32> {
     entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect()
-}
-
-/// The children that this thread forked (proc_tid_children(5)).
-fn children_of(pid: u32, thread: u32) -> Vec<u32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")).unwrap_or_default();
-    text.split_ascii_whitespace()
-        .filter_map(|pid| pid.parse().ok())
         .collect()
 }

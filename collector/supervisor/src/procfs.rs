@@ -1,25 +1,13 @@
-//! Reads processes from /proc: identities that are safe against pid reuse, process trees, and
-//! signals to exactly one process. Needs the /proc of the host's pid namespace.
+//! Reads processes from /proc: identities that are safe against pid reuse. Needs the /proc of the host's pid
+//! namespace.
 
-use std::collections::HashMap;
 use std::fs;
 use std::fs::File;
 use std::io::Read;
-use std::ops::RangeInclusive;
-use std::os::unix::fs::MetadataExt;
-
-use rustix::process::Pid;
-use rustix::process::PidfdFlags;
-use rustix::process::Signal;
-use rustix::process::getuid;
-use rustix::process::pidfd_open;
-use rustix::process::pidfd_send_signal;
-use serde::Deserialize;
-use serde::Serialize;
 
 /// A process; the start time (clock ticks after boot, field 22 of proc_pid_stat(5)) distinguishes
 /// it from a later process with the same pid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessId {
     pub pid: u32,
     pub start_time: u64,
@@ -50,19 +38,6 @@ impl ProcessId {
     pub fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)
     }
-
-    /// Sends a signal to this process; false if it has exited.
-    pub fn signal(self, signal: Signal) -> bool {
-        let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else {
-            return false;
-        };
-        // The descriptor refers to one process; checking the start time after opening it excludes a
-        // reused pid.
-        let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else {
-            return false;
-        };
-        self.is_alive() && pidfd_send_signal(&descriptor, signal).is_ok()
-    }
 }
 
 /// Reads and parses the stat file of a process or thread; `None` if it has exited.
@@ -90,70 +65,6 @@ fn parse_stat(text: &str) -> Option<Stat> {
     })
 }
 
-/// Every pid in /proc.
-pub fn all_pids() -> Vec<u32> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect()
-}
-
-/// All running descendants of a process, without the process itself.
-pub fn descendants(root: u32) -> Vec<ProcessId> {
-    let mut children: HashMap<u32, Vec<(ProcessId, bool)>> = HashMap::new();
-    for pid in all_pids() {
-        if let Some(stat) = read_stat(&format!("/proc/{pid}/stat")) {
-            let id = ProcessId {
-                pid,
-                start_time: stat.start_time,
-            };
-            children
-                .entry(stat.parent)
-                .or_default()
-                .push((id, stat.state != b'Z'));
-        }
-    }
-    let mut descendants = Vec::new();
-    let mut parents = vec![root];
-    while let Some(parent) = parents.pop() {
-        for (id, is_alive) in children.remove(&parent).unwrap_or_default() {
-            parents.push(id.pid);
-            if is_alive {
-                descendants.push(id);
-            }
-        }
-    }
-    descendants
-}
-
-/// User IDs of people (login.defs(5), `UID_MIN` and `UID_MAX`).
-const PEOPLE: RangeInclusive<u32> = 1000..=59_999;
-
-/// Processes whose environment at exec contained `key=value`, without those of other people: reading
-/// their memory blocks for good where they map a file of a file system that they serve (fuse(4)) over it.
-pub fn with_environment(key: &str, value: &str) -> Vec<ProcessId> {
-    let variable = format!("{key}={value}");
-    let caller = getuid().as_raw();
-    let has_variable = |pid: &u32| {
-        let process = fs::metadata(format!("/proc/{pid}"));
-        let is_own = process.is_ok_and(|process| process.uid() == caller || !PEOPLE.contains(&process.uid()));
-        is_own
-            && fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
-                environ
-                    .split(|&byte| byte == 0)
-                    .any(|pair| pair == variable.as_bytes())
-            })
-    };
-    all_pids()
-        .into_iter()
-        .filter(has_variable)
-        .filter_map(ProcessId::of)
-        .collect()
-}
-
 /// The kernel's ID of this boot; pids and start times are only valid within one boot.
 pub fn boot_id() -> std::io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?
@@ -163,30 +74,9 @@ pub fn boot_id() -> std::io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::process::CommandExt;
     use std::process;
-    use std::process::Command;
 
     use super::*;
-
-    /// Needs root.
-    #[test]
-    fn memory_of_other_people_is_not_read() {
-        let mark = format!("{}", process::id());
-        let start = |user: u32| {
-            let mut command = Command::new("sleep");
-            command.arg("600").env("LOADPRINT_TEST_MARK", &mark).uid(user);
-            command.spawn().unwrap()
-        };
-        let mut children = [start(4711), start(0)];
-        let found = with_environment("LOADPRINT_TEST_MARK", &mark);
-        let pids: Vec<_> = found.iter().map(|process| process.pid).collect();
-        for child in &mut children {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
-        assert_eq!(pids, [children[1].id()]);
-    }
 
     #[test]
     fn parses_a_name_with_blanks_and_parentheses() {
@@ -223,6 +113,5 @@ mod tests {
         };
         assert!(me.is_alive());
         assert!(!other.is_alive());
-        assert!(!other.signal(Signal::KILL));
     }
 }

@@ -1,5 +1,5 @@
 //! Starts one process. CPUs, memory nodes, network namespace, root directory and user are set between fork and
-//! exec, by system calls only (signal-safety(7)). Each has a step number, by which the parent
+//! exec, after the process has entered its control group, by system calls only (signal-safety(7)). Each has a step number, by which the parent
 //! reports a failure.
 
 use std::ffi::CString;
@@ -15,15 +15,15 @@ use std::process::Command;
 use std::process::Stdio;
 use std::sync::Arc;
 
+use anyhow::Context;
 use anyhow::Result;
 use anyhow::anyhow;
 
 use crate::account::Account;
 use crate::cpus::CpuSet;
+use crate::groups::Group;
 use crate::memory::NodeSet;
 
-/// The environment variable by which the processes of a killed supervisor are found.
-pub const TOKEN_VARIABLE: &str = "LOADPRINT_SUPERVISOR";
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// A process to start, with all names resolved.
@@ -31,7 +31,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 pub struct Spawn {
     pub argv: Vec<String>,
     pub env: Vec<(String, String)>,
-    pub token: String,
+    pub group: Arc<Group>,
     pub cpus: Option<CpuSet>,
     pub memory_nodes: Option<NodeSet>,
     pub netns: Option<Arc<OwnedFd>>,
@@ -44,7 +44,8 @@ pub struct Spawn {
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    Session = 1,
+    ControlGroup = 1,
+    Session,
     Netns,
     Pin,
     Memory,
@@ -60,6 +61,7 @@ enum Step {
 /// The data that the child needs after fork, prepared before it: the child must not allocate
 /// memory.
 struct Plan {
+    entrance: OwnedFd,
     cpus: Option<CpuSet>,
     memory_nodes: Option<NodeSet>,
     netns: Option<Arc<OwnedFd>>,
@@ -86,12 +88,13 @@ impl Spawn {
         if let Some((name, home)) = self.account.as_ref().and_then(|account| account.login.as_ref()) {
             command.env("USER", name).env("LOGNAME", name).env("HOME", home);
         }
-        command.envs(self.env).env(TOKEN_VARIABLE, &self.token);
+        command.envs(self.env);
         command
             .stdin(Stdio::null())
             .stdout(self.stdout)
             .stderr(self.stderr);
         let plan = Plan {
+            entrance: self.group.entrance().context("cgroup.procs")?,
             cpus: self.cpus,
             memory_nodes: self.memory_nodes,
             netns: self.netns,
@@ -117,6 +120,9 @@ impl Spawn {
 
 impl Plan {
     fn enter(&self) -> io::Result<()> {
+        // SAFETY: the literal has one byte.
+        let entered = unsafe { libc::write(self.entrance.as_raw_fd(), c"0".as_ptr().cast(), 1) };
+        check(Step::ControlGroup, entered as i32)?;
         // SAFETY: system calls without memory arguments.
         check(Step::Session, unsafe { libc::setsid() })?;
         // The daemon's umask is 077; the modes of a database's files must come from its own
@@ -218,6 +224,7 @@ fn explain(
         step if step == Step::Directory as i32 => {
             anyhow!("working directory {}{inside}: {cause}", cwd.display())
         }
+        step if step == Step::ControlGroup as i32 => anyhow!("cannot enter the control group: {cause}"),
         step if step == Step::Netns as i32 => anyhow!("cannot enter the network namespace: {cause}"),
         step => anyhow!("cannot prepare {program} (step {step} before exec): {cause}"),
     }

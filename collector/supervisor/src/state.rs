@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::Condvar;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
@@ -17,18 +18,21 @@ use std::time::SystemTime;
 
 use anyhow::Result;
 use anyhow::bail;
+use rustix::process::Pid;
 use rustix::process::Signal;
+use rustix::process::kill_process;
 use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
 use crate::cpus::CpuSet;
+use crate::groups::Group;
 use crate::interrupts::Moved;
+use crate::memory::Schedule;
 use crate::netns::NetNs;
 use crate::output::Output;
 use crate::placement::Placement;
-use crate::procfs::ProcessId;
 use crate::protocol::Reply;
 use crate::protocol::Request;
 use crate::signals;
@@ -58,14 +62,20 @@ pub enum ProcessState {
 pub struct Process {
     pub name: String,
     pub role: Option<String>,
-    pub id: ProcessId,
+    /// Of the processes that this supervisor started; pids are reused.
+    pub number: u64,
+    pub pid: u32,
+    pub group: Arc<Group>,
     pub cpus: Option<CpuSet>,
     pub placement: Option<Placement>,
     pub stop_signal: Signal,
     pub stop_timeout: Duration,
     pub stdout: Output,
     pub stderr: Output,
+    /// `Running` until no process is left in its group.
     pub state: ProcessState,
+    /// How and when it exited; from then on another process may have its pid.
+    pub exit: Option<(ProcessState, Instant)>,
 }
 
 /// The state under the lock.
@@ -197,14 +207,14 @@ impl State {
         }
     }
 
-    /// The process with this ID.
-    pub fn get(&self, id: ProcessId) -> Option<&Process> {
-        self.processes.iter().find(|process| process.id == id)
+    /// The process with this number.
+    pub fn get(&self, number: u64) -> Option<&Process> {
+        self.processes.iter().find(|process| process.number == number)
     }
 
-    /// True until the process is reaped.
-    pub fn is_running(&self, id: ProcessId) -> bool {
-        self.get(id)
+    /// True until the process and all that it forked have exited.
+    pub fn is_running(&self, number: u64) -> bool {
+        self.get(number)
             .is_some_and(|process| process.state == ProcessState::Running)
     }
 
@@ -218,9 +228,24 @@ impl State {
 }
 
 impl Process {
+    /// Sends it a signal, unless it has exited. The caller has the lock, under which it is reaped: no other
+    /// process has its pid.
+    pub fn signal(&self, signal: Signal) {
+        if self.exit.is_none()
+            && let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw)
+        {
+            kill_process(pid, signal).ok();
+        }
+    }
+
+    /// When its memory is read; `None`: never.
+    pub fn schedule(&self) -> Option<&Schedule> {
+        self.placement.as_ref()?.schedule.as_ref()
+    }
+
     /// The reply to `wait` and `stop`.
     pub fn report(&self) -> Value {
-        let mut report = json!({"name": self.name, "pid": self.id.pid});
+        let mut report = json!({"name": self.name, "pid": self.pid});
         self.state.describe(&mut report);
         report["stderr_tail"] = json!(self.stderr.tail());
         report["placement"] = json!(self.placement);

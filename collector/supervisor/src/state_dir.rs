@@ -7,13 +7,11 @@
 //! relative to the directory's descriptor.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::fs::File;
 use std::io;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -22,6 +20,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use loadprint_recording::files::require_trusted;
 use rustix::fs::AtFlags;
 use rustix::fs::CWD;
 use rustix::fs::FileType;
@@ -41,17 +40,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::interrupts::Moved;
-use crate::procfs::ProcessId;
 
 /// The resources of a supervisor that do not disappear when it is killed.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub struct OwnedResources {
     pub boot_id: String,
-    /// The value of `LOADPRINT_SUPERVISOR` in the environment of every process it started.
-    pub token: String,
+    /// The control group of its processes, below the root of the hierarchy.
+    pub group: PathBuf,
     /// The daemon.
     pub pid: u32,
-    pub processes: Vec<ProcessId>,
     pub mounts: Vec<PathBuf>,
     pub interfaces: Vec<String>,
     #[serde(default)]
@@ -250,34 +247,14 @@ fn name_of(path: &Path) -> Result<&OsStr> {
         .with_context(|| format!("{} cannot be a state directory", path.display()))
 }
 
-/// Opens the parent of the state directory. Only this user may write to it, and no other user may
-/// replace a directory above it: such a user could forge the state that root reads, or redirect its
-/// writes.
+/// Opens the parent of the state directory, in which another user could forge the state that root reads, or redirect
+/// its writes.
 fn open_parent(path: &Path) -> Result<OwnedFd> {
     let parent = parent_of(path)?;
-    let real = parent
-        .canonicalize()
+    let real = require_trusted(parent)
+        .map_err(anyhow::Error::from)
+        .and_then(|()| Ok(parent.canonicalize()?))
         .with_context(|| format!("cannot use the state directory {}", path.display()))?;
-    let this_uid = geteuid().as_raw();
-    for dir in parent.ancestors().chain(real.ancestors()) {
-        let meta = fs::symlink_metadata(dir).with_context(|| dir.display().to_string())?;
-        let (mode, uid) = (meta.mode() & 0o7777, meta.uid());
-        let is_trusted = uid == this_uid || uid == 0;
-        // In a sticky directory such as /tmp only an entry's owner can rename it.
-        let is_safe = match meta.is_symlink() {
-            true => is_trusted,
-            false if dir == real => uid == this_uid && mode & 0o022 == 0,
-            false => is_trusted && (mode & 0o022 == 0 || mode & 0o1000 != 0),
-        };
-        if !is_safe {
-            bail!(
-                "the state directory {} is not safe from other users: {} has mode {mode:04o} and uid {uid}; choose one in a directory that \
-                 only uid {this_uid} can write to, such as /run/{PARENT}/NAME",
-                path.display(),
-                dir.display()
-            );
-        }
-    }
     openat(CWD, &real, DIRECTORY, Mode::empty()).map_err(|error| refused(path, error))
 }
 

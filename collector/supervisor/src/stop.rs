@@ -1,64 +1,39 @@
-//! Stops process trees: sends the stop signal to the process and SIGKILL to the rest of its tree.
+//! Stops processes: sends the stop signal, and SIGKILL to all that is left of the group after the timeout.
 
-use std::collections::HashSet;
 use std::time::Duration;
 use std::time::Instant;
 
-use rustix::process::Signal;
-
+use crate::groups::KILL_TIMEOUT;
 use crate::log;
-use crate::procfs::ProcessId;
-use crate::procfs::descendants;
 use crate::state::Shared;
 
-/// How often the tree is read while a process stops, to include the children that it forks
-/// meanwhile.
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// How long a killed process may take to exit, for example from an uninterruptible write.
-const KILL_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Stops a process and its tree; returns when it is reaped, or ten seconds after SIGKILL. Must not
-/// run on the main thread, which reaps.
-pub fn stop(shared: &Shared, id: ProcessId) {
-    let Some((name, signal, timeout)) = shared
-        .lock()
-        .get(id)
-        .map(|process| (process.name.clone(), process.stop_signal, process.stop_timeout))
-    else {
-        return;
-    };
-    let mut tree: HashSet<ProcessId> = descendants(id.pid).into_iter().collect();
-    if shared.lock().is_running(id) {
-        log::line(&format!("stopping {name} (pid {})", id.pid));
-        id.signal(signal);
+/// Stops a process; returns when all processes of its group have exited, or cannot be killed. Must not run on the
+/// main thread, which reaps.
+pub fn stop(shared: &Shared, number: u64) {
+    let state = shared.lock();
+    let Some(process) = state.get(number) else { return };
+    let (name, pid, timeout) = (process.name.clone(), process.pid, process.stop_timeout);
+    if state.is_running(number) {
+        log::line(&format!("stopping {name} (pid {pid})"));
+        process.signal(process.stop_signal);
     }
-    let deadline = Instant::now() + timeout;
-    while wait_for_exit(
-        shared,
-        id,
-        POLL_INTERVAL.min(deadline.saturating_duration_since(Instant::now())),
-    ) {
-        tree.extend(descendants(id.pid));
-        if Instant::now() >= deadline {
-            log::line(&format!(
-                "killed {name} (pid {}), which did not stop within {timeout:?}",
-                id.pid
-            ));
-            id.signal(Signal::KILL);
-            wait_for_exit(shared, id, KILL_TIMEOUT);
-            break;
+    drop(state);
+    if wait_for_exit(shared, number, timeout) {
+        log::line(&format!(
+            "killed {name} (pid {pid}), which did not stop within {timeout:?}"
+        ));
+        if let Some(process) = shared.lock().get(number) {
+            process.group.kill();
         }
-    }
-    for survivor in tree {
-        survivor.signal(Signal::KILL);
+        wait_for_exit(shared, number, 2 * KILL_TIMEOUT);
     }
 }
 
 /// Waits at most `time`; true if the process is still running.
-fn wait_for_exit(shared: &Shared, id: ProcessId, time: Duration) -> bool {
+fn wait_for_exit(shared: &Shared, number: u64, time: Duration) -> bool {
     let deadline = Instant::now() + time;
     let mut state = shared.lock();
-    while state.is_running(id) {
+    while state.is_running(number) {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return true;
@@ -70,16 +45,14 @@ fn wait_for_exit(shared: &Shared, id: ProcessId, time: Duration) -> bool {
 
 /// Stops all processes in reverse order of their start.
 pub fn stop_all(shared: &Shared) {
-    let ids: Vec<ProcessId> = shared
+    let numbers: Vec<u64> = shared
         .lock()
         .processes
         .iter()
         .rev()
-        .map(|process| process.id)
+        .map(|process| process.number)
         .collect();
-    for id in ids {
-        if shared.lock().is_running(id) {
-            stop(shared, id);
-        }
+    for number in numbers {
+        stop(shared, number);
     }
 }

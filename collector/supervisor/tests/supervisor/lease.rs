@@ -280,10 +280,10 @@ fn processes_of_others_are_not_killed() {
     let mut other = Command::new("sleep").arg("1000").spawn().unwrap();
     let state_dir = bystander.path().join("state");
     create_dir(&state_dir, 0o700);
-    // A state file with the same boot ID and pid, but another start time.
+    // The state of this boot, with a group that is gone.
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let left = serde_json::json!({
-        "boot_id": boot.trim(), "token": "none", "pid": 1, "processes": [{"pid": other.id(), "start_time": 1}],
+        "boot_id": boot.trim(), "group": "loadprint-1.0", "pid": 1,
         "mounts": [], "interfaces": ["lp1n0"], "owned": [],
     });
     fs::write(state_dir.join("state.json"), left.to_string()).unwrap();

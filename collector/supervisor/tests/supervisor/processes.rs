@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
 
+use crate::common::ESCAPE;
 use crate::common::Supervisor;
 use crate::common::is_alive;
 use crate::common::supervise;
@@ -74,6 +75,26 @@ fn a_process_that_does_not_stop_is_killed_with_its_tree() {
         (&json!("signalled"), &json!("KILL"))
     );
     until_dead(grandchild);
+}
+
+/// The child of a child is in another session and has another parent: it is found by its group.
+#[test]
+fn nothing_that_a_process_forked_outlives_its_stop() {
+    let supervisor = Supervisor::start();
+    let options = ["--user", "65534:65534"];
+    supervisor.run_script("server", &options, ESCAPE);
+    let escaped = supervisor.printed_pid("server");
+    let report = supervisor.ask("stop", &["server"]).unwrap();
+    assert_eq!(report["signal"], "TERM", "{report}");
+    assert!(!is_alive(escaped));
+
+    // One that ends by itself has ended when its children have.
+    let script =
+        "(setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.01; done' &); sleep 0.2; exit 3";
+    supervisor.run_script("step", &options, script);
+    let escaped = supervisor.printed_pid("step");
+    assert_eq!(supervisor.wait("step")["code"], 3);
+    assert!(!is_alive(escaped));
 }
 
 #[test]
