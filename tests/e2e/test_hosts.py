@@ -113,7 +113,8 @@ def test_nothing_is_left_but_what_is_announced(measured: tuple[Bench, str]) -> N
     made, _ = measured
     assert not any(made.left().values())
     for host in made.hosts:
-        assert host.shell("ls /dev/shm; ls /var/lib/loadprint").split() == ["bin", "executions"]
+        left = host.shell("ls /dev/shm; ls -d /run/loadprint 2>/dev/null; ls /var/lib/loadprint")
+        assert left.split() == ["bin", "executions"]
         assert host.shell("ls /var/lib/loadprint/executions") == ""
 
 
@@ -152,6 +153,20 @@ def containing(made: Bench, secrets: dict[str, str]) -> list[Path]:
             content = path.read_bytes() if path.exists() else b""
             found += [path] if any(text in content for text in texts) else []
     return found
+
+
+def test_a_run_fails_whose_host_sends_more_than_its_files(pair: Bench) -> None:
+    """Whoever controls a host controls the archive that the control node unpacks."""
+    process = pair.start(pair.campaign(pair.written(), "campaign_new=true"))
+    wait_for("a measure phase", lambda: campaigns.measuring(pair.loads[0].data) or process.poll() is not None)
+    pair.loads[0].shell("mkfifo /var/lib/loadprint/executions/*/b1-*/load/journal.old")
+    process.wait()
+    run = next(campaigns.newest(pair.runs).glob("b1-*"))
+    document = campaigns.document(pair.runs, run.name)
+    assert document["status"] == "failed", pair.output()
+    assert "contains `load/journal.old`, which is not a regular file" in document["reason"]
+    assert not (run / "load").exists()
+    assert not pair.has_left()
 
 
 def test_a_host_without_lists_of_packages_installs_the_distributions_server(pair: Bench) -> None:
