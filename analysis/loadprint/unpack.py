@@ -56,19 +56,20 @@ def unpack(archive: Path, directory: Path, names: Collection[str] = ()) -> None:
 
 
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, fresh: Path, names: Collection[str]) -> None:
-    *parents, name = PurePosixPath(member.name).parts or ("",)
+    path = PurePosixPath(member.name)
+    *parents, name = path.parts or ("",)
     if member.isdir() and (not name or (not parents and f"{name}/" in names)):
         return
     # isreg() is true of sparse files, too, which may be larger than the archive.
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.sparse is not None:
-        raise Refused(f"`{member.name}`, which is not a regular file")
+        raise Refused(f"`{path}`, which is not a regular file")
     of_run = [f"{parent}/" for parent in parents] or [name]
     if not _PLAIN.fullmatch(name) or (parents if not names else len(of_run) > 1 or of_run[0] not in names):
-        raise Refused(f"`{member.name}`, which is not one of its files")
+        raise Refused(f"`{path}`, which is not one of its files")
     target = fresh.joinpath(*parents, name)
     target.parent.mkdir(exist_ok=True)
     if target.exists():
-        raise Refused(f"`{member.name}` twice")
+        raise Refused(f"`{path}` twice")
     content = tar.extractfile(member)
     assert content is not None  # of a regular file
     with content, target.open("xb") as file:

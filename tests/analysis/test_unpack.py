@@ -90,7 +90,7 @@ def test_the_files_of_a_host_are_added_to_its_run(tmp_path: Path) -> None:
         ([entry("other/file")], "`other/file`, which is not one"),
         ([entry("manifest.json")], "`manifest.json`, which is not one"),
         ([entry("load/deeper", type=tarfile.DIRTYPE)], "`load/deeper`, which is not a regular file"),
-        ([entry("load/a"), entry("./load/a")], "`./load/a` twice"),
+        ([entry("load/a"), entry("./load/a")], "`load/a` twice"),
         ([entry(f"load/{number}") for number in range(10_001)], "more than 10000 entries"),
     ],
 )
