@@ -1,10 +1,9 @@
 """Checks who can change a path, once, when a user names it for output; replaces files in one step.
 
-`python3 safe_files.py DIRECTORY
-USE [CHECKOUT]` creates a directory for a playbook, and refuses one that other users can change; the
-owner of CHECKOUT may. USE is `own`, or `shared` for a directory in which the playbook creates names
-exclusively: it may be sticky, as /tmp is. Imports only the standard library, because playbooks
-run it on hosts without packages.
+`python3 safe_files.py DIRECTORY USE [CHECKOUT]` creates a directory for a playbook, and refuses one that
+other users can change; the owner of CHECKOUT may. USE is `own`, or `shared` for a directory in which the
+playbook creates names exclusively: it may be sticky, as /tmp is. Imports only the standard library,
+because playbooks run it on hosts without packages.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import errno
 import grp
 import os
 import pwd
+import secrets
 import stat
 import sys
 from collections.abc import Iterable
@@ -29,37 +29,76 @@ class Unsafe(OSError):
         super().__init__(errno.EPERM, reason, str(path))
 
 
-def replace(path: Path, content: str | bytes, mode: int = 0o644) -> None:
-    """Write a file in one step; a link of this name is replaced, not followed. Raises OSError."""
+def replace(path: Path, content: str | bytes, mode: int = 0o644, *, durable: bool = False) -> None:
+    """Write a file in one step; a link of this name is replaced, not followed. Raises OSError.
+
+    `durable`: the content is on the disk before it gets its name.
+    """
     content = content.encode() if isinstance(content, str) else content
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.unlink(missing_ok=True)
+    # a random name: in a sticky directory, another user's file of this name could not be removed
+    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         with open(os.open(temporary, flags, mode), "wb") as file:
             file.write(content)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
         temporary.replace(path)
-    except OSError as error:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        error.filename, error.filename2 = str(path), None
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = str(path), None
         raise
 
 
 def require_output(directory: Path, *, create: bool = False, shared: bool = True) -> None:
-    """As root: check who can change a directory that a user named for output.
+    """As root: check who can change a directory that a user named for output; `create` it, for all users.
 
-    The user of sudo may. `create` and `shared` as in `require_trusted`. Raises OSError.
+    The user of sudo may change it. `shared` as in `require_trusted`. Raises OSError.
     """
     if os.geteuid() == 0:
-        owners = {int(os.environ.get("SUDO_UID") or 0)}
-        require_trusted(directory, create=create, owners=owners, shared=shared)
+        require_trusted(directory, create=create, owners=_sudo_user(), shared=shared)
+    if create:
+        directory.mkdir(parents=True, exist_ok=True)
 
 
-def write_output(path: Path, content: bytes) -> None:
-    """Write a file that a user named; it may be a link such as /dev/stdout. Raises OSError."""
-    require_output(path.absolute().parent)
-    path.write_bytes(content)
+def write_output(path: Path, content: bytes, mode: int = 0o644) -> None:
+    """Write a file that a user named. Raises OSError.
+
+    A file or link is replaced; one with fewer permissions keeps them. Devices, pipes, and the links of /dev
+    and /proc to open files, such as /dev/stdout, are written to.
+    """
+    path = path.absolute()
+    require_output(path.parent)
+    directory = os.path.realpath(path.parent)
+    if directory == "/dev" or directory.startswith("/proc/"):
+        path.write_bytes(content)
+        return
+    try:
+        state = path.lstat()
+    except FileNotFoundError:
+        state = None
+    if state is None or stat.S_ISLNK(state.st_mode):
+        replace(path, content, mode)
+    elif stat.S_ISREG(state.st_mode):
+        replace(path, content, mode & state.st_mode)
+    elif state.st_uid in _trusted_users(_sudo_user()):
+        path.write_bytes(content)
+    else:  # a write could block
+        raise Unsafe(path, f"is not a file, and belongs to the user {_name(state.st_uid)}")
+
+
+def read_file(path: Path, limit: int) -> bytes:
+    """Read a regular file of at most `limit` bytes; a pipe does not block it. Raises OSError."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "is not a regular file", str(path))
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise OSError(errno.EFBIG, f"is larger than {limit} bytes", str(path))
+    return content
 
 
 def require_trusted(
@@ -73,7 +112,7 @@ def require_trusted(
     what it will contain is created exclusively. Raises Unsafe with the first other component, and
     OSError if one does not exist.
     """
-    users = {0, os.geteuid(), os.stat(__file__).st_uid, *owners}
+    users = _trusted_users(owners)
     # A component is looked up after its parents were found unchangeable, so that it stays what it was.
     here, names, links = Path("/"), [*reversed(path.absolute().parts)], 0
     while names:
@@ -133,6 +172,15 @@ def _is_private(gid: int, users: set[int]) -> bool:
     # the members of a user's primary group are not listed in it
     of_others = any(user.pw_gid == gid and user.pw_uid not in users for user in pwd.getpwall())
     return f"`{group.gr_name}`" in names and {f"`{name}`" for name in group.gr_mem} <= names and not of_others
+
+
+def _trusted_users(owners: Iterable[int]) -> set[int]:
+    return {0, os.geteuid(), os.stat(__file__).st_uid, *owners}
+
+
+def _sudo_user() -> set[int]:
+    """The user of sudo, if this is root."""
+    return {int(os.environ.get("SUDO_UID") or 0)} if os.geteuid() == 0 else set()
 
 
 def _name(uid: int) -> str:

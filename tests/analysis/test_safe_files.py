@@ -13,13 +13,17 @@ from pathlib import Path
 
 import pytest
 from loadprint import options
+from loadprint.commands.campaign import execution
 from loadprint.commands.campaign.campaign_file import load
 from loadprint.commands.campaign.execution import open_execution
+from loadprint.commands.ceilings import gather_outputs
 from loadprint.commands.fleet import dataset
 from loadprint.configuration.document import DocumentError
 from loadprint.errors import InputError
 from loadprint.importing.imported import Imported, ImportedTable
 from loadprint.importing.writer import write_run
+from loadprint.plotting import report_plot, style
+from loadprint.rendering.report_data import ReportPage
 from loadprint.safe_files import Unsafe, replace, require_trusted
 
 NOBODY = 65534
@@ -117,8 +121,7 @@ def test_a_playbook_uses_tmp_only_for_what_it_creates_exclusively(
 
 
 def test_a_written_file_replaces_a_link(place: Path) -> None:
-    for name in ("link", ".link.tmp"):
-        (place / name).symlink_to("file")
+    (place / "link").symlink_to("file")
     replace(place / "link", "new")
     assert (place / "file").read_text(encoding="utf-8") == ""
     assert (place / "link").read_text(encoding="utf-8") == "new"
@@ -149,6 +152,7 @@ def test_root_writes_no_output_where_another_user_can_change_it(
     os.chown(inside, NOBODY, NOBODY)
     outputs: list[Callable[[], object]] = [
         lambda: options.write("text", inside / "report.html"),
+        lambda: report_plot.write(ReportPage("", (), ()), inside / "figures"),
         lambda: dataset.mark_version(dataset.open_dataset(str(inside))),
         lambda: write_run(inside / "new", imported),
     ]
@@ -163,6 +167,79 @@ def test_root_writes_no_output_where_another_user_can_change_it(
     for output in outputs:
         output()
     assert (inside / "new" / "manifest.json").is_file()
+
+
+def _figure(path: Path) -> None:
+    with style.styled():
+        style.save(style.sheet()[0], path)
+
+
+OUTPUTS: dict[str, Callable[[Path], object]] = {
+    "report.html": lambda path: options.write("text", path),
+    "stacks.pb.gz": lambda path: options.write_bytes(b"text", path),
+    "figure.svg": _figure,
+    "ceilings.json": lambda path: gather_outputs.write({}, path),
+}
+INSIDE: dict[str, Callable[[Path], object]] = {  # of a directory that `require_trusted` refuses to root
+    "loadprint-fleet-version": lambda path: dataset._write(
+        dataset.open_dataset(str(path.parent)), str(path), b"2"
+    ),
+    "execution.json": lambda path: execution.write(path.parent, {}),
+}
+
+
+@as_root
+@pytest.mark.parametrize("name", [*OUTPUTS, *INSIDE])
+def test_no_link_of_another_user_is_followed(shared: Path, place: Path, name: str) -> None:
+    """In a directory such as /tmp; also under the names that a temporary file could have."""
+    output = (OUTPUTS | INSIDE)[name]
+    shared.chmod(0o1777)
+    planted = [name, f".{name}.tmp", f"{name}.new", f".{name}.new", f"{name}.tmp"]
+    for link in planted:
+        (shared / link).symlink_to(place / "file")
+        os.chown(shared / link, NOBODY, NOBODY, follow_symlinks=False)
+    output(shared / name)
+    assert (place / "file").read_bytes() == b""
+    assert not (shared / name).is_symlink()
+    assert (shared / name).stat().st_size > 0
+    assert sorted(path.name for path in shared.iterdir()) == sorted(planted)
+
+
+@as_root
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_a_pipe_of_another_user_is_refused(shared: Path, name: str) -> None:
+    """A write would wait for a reader."""
+    shared.chmod(0o1777)
+    os.mkfifo(shared / name)
+    os.chown(shared / name, NOBODY, NOBODY)
+    with pytest.raises(InputError, match="is not a file, and belongs to the user `nobody`"):
+        OUTPUTS[name](shared / name)
+
+
+def test_a_pipe_of_this_user_is_written_to(place: Path) -> None:
+    os.mkfifo(place / "pipe")
+    reader = os.open(place / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    options.write("text", place / "pipe")
+    assert os.read(reader, 100) == b"text"
+    os.close(reader)
+    options.write("text", Path("/dev/null"))
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_private_output_stays_private(place: Path) -> None:
+    (place / "file").chmod(0o600)
+    options.write("text", place / "file")
+    options.write("text", place / "new")
+    assert [(place / name).stat().st_mode & 0o777 for name in ("file", "new")] == [0o600, 0o644]
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_output_is_written_to_a_file_that_the_shell_opened(place: Path, name: str) -> None:
+    words = f"from pathlib import Path; from loadprint import options; options.write('text', Path('{name}'))"
+    with (place / "file").open("wb") as opened:
+        subprocess.run([sys.executable, "-c", words], stdout=opened, check=True)
+    assert (place / "file").read_bytes() == b"text"
+    assert Path("/dev/stdout").is_symlink()
 
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])

@@ -43,7 +43,6 @@ def write_run(out: Path, imported: Imported) -> Path:
     _require_recording(out, imported)
     try:
         require_output(out.parent, create=True)
-        out.parent.mkdir(parents=True, exist_ok=True)
         temporary = out.with_name(f".{out.name}-{secrets.token_hex(4)}")
         try:
             temporary.mkdir()

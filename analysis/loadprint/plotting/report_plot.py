@@ -15,6 +15,7 @@ import numpy as np
 
 from loadprint.errors import InputError
 from loadprint.plotting import ratio_plot, scaling_plot, style
+from loadprint.safe_files import require_output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,10 +37,10 @@ Each = TypeVar("Each")
 def write(report: ReportPage, directory: Path, formats: tuple[str, ...] = FORMATS) -> tuple[Path, ...]:
     """Write every figure with values; return the files in order. Raises InputError."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        require_output(directory, create=True)
     except OSError as error:
         what = (error.strerror or "cannot be made").lower()
-        raise InputError(directory, what, "name a writable directory") from error
+        raise InputError(error.filename or directory, what, "name a writable directory") from error
     files = []
     with style.styled():
         for name, drawn in _figures(report):

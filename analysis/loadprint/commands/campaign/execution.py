@@ -24,7 +24,7 @@ from loadprint.commands.campaign.campaign_sides import cells
 from loadprint.commands.campaign.control_node import identity_of, is_alive
 from loadprint.commands.campaign.server_identity import MAIN, Identity, confirm, key_of
 from loadprint.configuration.document import DocumentError
-from loadprint.safe_files import require_trusted
+from loadprint.safe_files import replace, require_trusted
 
 FORMAT_VERSION = 1
 
@@ -260,13 +260,8 @@ def _now() -> str:
 
 def write(directory: Path, document: dict[str, Any]) -> None:
     """Write execution.json atomically, also for a power failure. Raises DocumentError if the disk is full."""
-    temporary = directory / ".execution.json.new"
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(json.dumps(document, indent=1) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(directory / "execution.json")
+        replace(directory / "execution.json", json.dumps(document, indent=1) + "\n", durable=True)
     except OSError as error:
         raise DocumentError(f"{directory / 'execution.json'}: {error.strerror}") from None
 

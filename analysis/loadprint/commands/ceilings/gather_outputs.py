@@ -22,7 +22,7 @@ from loadprint.printable import printable
 from loadprint.reading import bounds
 from loadprint.reading.documents import Each, Kind, ListOf, Shape, shape_error
 from loadprint.reading.recording import read_object
-from loadprint.safe_files import replace
+from loadprint.safe_files import write_output
 
 STEPS = "steps.json"
 FIX = "let ansible/ceilings.yml write it"
@@ -132,7 +132,10 @@ def _entry(
 
 def write(document: Mapping[str, Any], path: Path) -> None:
     """Write `ceilings.json` atomically, with mode 0600. Raises InputError."""
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     try:
-        replace(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n", 0o600)
+        write_output(path, text.encode(), 0o600)
     except OSError as error:
-        raise InputError(path, error.strerror or "cannot be written", "name another file after -o") from error
+        raise InputError(
+            error.filename or path, error.strerror or "cannot be written", "name another file after -o"
+        ) from error

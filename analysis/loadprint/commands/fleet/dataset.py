@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from loadprint.errors import InputError
-from loadprint.safe_files import require_output
+from loadprint.safe_files import replace, require_output
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -40,8 +40,7 @@ class Dataset:
 
     def glob(self) -> str:
         """Return the pattern of the parts, as DuckDB and ClickHouse read it."""
-        local = "file" in _protocols(self.filesystem)
-        root = self.root if local else f"{_protocols(self.filesystem)[0]}://{self.root.lstrip('/')}"
+        root = self.root if _is_local(self) else f"{_protocols(self.filesystem)[0]}://{self.root.lstrip('/')}"
         return f"{root}/*/*/{PART}"
 
 
@@ -75,7 +74,7 @@ def on_duckdb(dataset: Dataset) -> ir.Table:
 
     require_version(dataset)
     backend = ibis.duckdb.connect()
-    if "file" not in dataset.filesystem.protocol:
+    if not _is_local(dataset):
         backend.con.register_filesystem(dataset.filesystem)
     try:
         # partitions are text, even that of a campaign named 2026
@@ -87,7 +86,7 @@ def on_duckdb(dataset: Dataset) -> ir.Table:
 
 def mark_version(dataset: Dataset) -> None:
     """Write the format version into the data set. Raises InputError if root cannot trust its directory."""
-    if "file" in _protocols(dataset.filesystem):
+    if _is_local(dataset):
         try:
             require_output(Path(dataset.root), create=True, shared=False)
         except OSError as error:
@@ -108,8 +107,11 @@ def write_part(dataset: Dataset, path: str, table: pa.Table) -> int:
 
 def _write(dataset: Dataset, path: str, content: bytes) -> None:
     """Write a file of a data set in one step. Raises OSError."""
-    temporary = f"{path}.new"
     dataset.filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
+    if _is_local(dataset):
+        replace(Path(path), content)
+        return
+    temporary = f"{path}.new"
     dataset.filesystem.pipe_file(temporary, content)
     dataset.filesystem.mv(temporary, path)
 
@@ -117,6 +119,10 @@ def _write(dataset: Dataset, path: str, content: bytes) -> None:
 def _safe(name: str) -> str:
     """Replace characters that are special in paths and hive partitions."""
     return re.sub(r"[^A-Za-z0-9._+-]", "_", name) or "_"
+
+
+def _is_local(dataset: Dataset) -> bool:
+    return "file" in _protocols(dataset.filesystem)
 
 
 def _protocols(filesystem: Any) -> tuple[str, ...]:
