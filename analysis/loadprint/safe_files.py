@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import grp
 import os
 import pwd
 import secrets
@@ -127,7 +126,7 @@ def require_trusted(
                 raise
             step.mkdir(mode=0o755)
             state = step.lstat()
-        if reason := _distrust(step, state, users, sticky=shared or bool(names)):
+        if reason := _distrust(state, users, sticky=shared or bool(names)):
             raise Unsafe(step, reason)
         if stat.S_ISLNK(state.st_mode):
             links += 1
@@ -138,7 +137,7 @@ def require_trusted(
             here = step
 
 
-def _distrust(path: Path, state: os.stat_result, users: set[int], *, sticky: bool) -> str:
+def _distrust(state: os.stat_result, users: set[int], *, sticky: bool) -> str:
     """Return why other users can change a file, or an empty text."""
     if state.st_uid not in users:
         return f"belongs to the user {_name(state.st_uid)}, who can change it"
@@ -147,31 +146,9 @@ def _distrust(path: Path, state: os.stat_result, users: set[int], *, sticky: boo
         return ""
     if mode & stat.S_IWOTH:
         return "can be changed by all users"
-    if mode & stat.S_IWGRP and _has_list(path):  # the group's bits are the most that the list gives
-        return "can be changed by users of its access control list"
-    if mode & stat.S_IWGRP and not _is_private(state.st_gid, users):
-        return f"can be changed by its group, {state.st_gid}"
+    if mode & stat.S_IWGRP and state.st_gid != 0:
+        return f"can be changed by its group, {state.st_gid} (`chmod g-w` prevents it)"
     return ""
-
-
-def _has_list(path: Path) -> bool:
-    """Whether a file has an access control list, acl(5)."""
-    try:
-        return bool(os.getxattr(path, "system.posix_acl_access", follow_symlinks=False))
-    except OSError:
-        return False
-
-
-def _is_private(gid: int, users: set[int]) -> bool:
-    """Whether a group has the name of one of these users, and no other member (umask 002)."""
-    names = {_name(uid) for uid in users}
-    try:
-        group = grp.getgrgid(gid)
-    except KeyError:
-        return False
-    # the members of a user's primary group are not listed in it
-    of_others = any(user.pw_gid == gid and user.pw_uid not in users for user in pwd.getpwall())
-    return f"`{group.gr_name}`" in names and {f"`{name}`" for name in group.gr_mem} <= names and not of_others
 
 
 def _trusted_users(owners: Iterable[int]) -> set[int]:
