@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from damage import ask
 from loadprint.commands.operands import resolve
 from loadprint.commands.report.collect import collect
 from loadprint.commands.report.flames import ratios_of
 from loadprint.commands.report.page import page
 from loadprint.rendering.report_data import Flames
-from profiles import profiled_execution
-from recordings import Host, make_execution
+from profiles import OLTP, make_profiled_run, profiled_execution
+from recordings import Host, make_execution, write_manifest
 
 
 def flames_of(path: Path) -> Flames:
@@ -74,6 +76,23 @@ def test_a_page_contains_the_graph_only_with_samples(tmp_path: Path) -> None:
     assert data["work"] == "client statement"
     assert len({len(data[key]) for key in ("name", "parent", "kernel")}) == 1
     assert data_of(texts[1])["flames"] is None
+
+
+def test_a_report_needs_no_table_but_that_of_ticks(tmp_path: Path) -> None:
+    """As `record --probes cpu,profile` writes it: samples without the CPU time that they are shares of."""
+    whole = make_profiled_run(tmp_path / "whole", server=OLTP)
+    for table in ("cpu", "process", "nic", "profile"):
+        run = tmp_path / table
+        shutil.copytree(whole, run)
+        shutil.rmtree(run / "load")
+        for other in (run / "server").glob("*.parquet"):
+            if other.stem not in ("ticks", "profile", table):
+                other.unlink()
+        write_manifest(run)
+        assert ask("report", run, "-o", run / "report.html").status == 0
+        page_text = (run / "report.html").read_text(encoding="utf-8")
+        assert "Flame graphs</b>: a run has no samples of probe profile" in page_text
+        assert "no CPU time of probe process" in page_text
 
 
 def test_one_side_has_a_graph_without_ratios(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ WHY = {
     "Over time": "no recorder's table and no generator's series cover the window",
     "Latency": "no generator wrote latencies",
     "Histograms by eBPF": "no eBPF probe was recorded; it needs root, or CAP_BPF and CAP_PERFMON",
-    "Flame graphs": "a run has no samples of probe profile (it needs root, or CAP_BPF and CAP_PERFMON)",
+    "Flame graphs": "a run has no samples of probe profile (it needs root, or CAP_BPF and CAP_PERFMON), or no"
+    " CPU time of probe process",
     "Throughput over threads": "the sides ran at one number of threads",
     "A/B blocks": "this is not an A/B on a live server",
 }

@@ -32,9 +32,9 @@ Ratio = tuple[float | None, float | None, float | None, bool]
 
 
 def flames(measured: Sequence[Sequence[Measured]], table: Table) -> Flames | None:
-    """Flame graphs of all sides; None if some side has no samples."""
+    """Flame graphs of all sides; None if some side has no samples, or no CPU time of probe `process`."""
     group = next((group for group in table.groups if group.key.startswith(f"cputime_{ROLE}_")), None)
-    if group is None or not group.rows:
+    if group is None or len(group.rows) < 2:  # a single row has the reason why the others are missing
         return None
     runs = [run for side in measured for run in blocks.ordered(side)]
     profiles = [run.profile for run in runs if run.profile is not None and run.profile.samples.get(ROLE)]
