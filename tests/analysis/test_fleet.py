@@ -149,6 +149,16 @@ def test_exporting_twice_changes_nothing_and_an_object_store_is_as_good(
     fsspec.filesystem("memory").rm(url.removeprefix("memory://"), recursive=True)
 
 
+def test_names_of_parent_directories_are_not_columns(runs: list[Path], tmp_path: Path) -> None:
+    plain, partition = tmp_path / "fleet", tmp_path / "campaign=mine" / "user=7" / "side=new" / "fleet"
+    lines = []
+    for path in (plain, partition):
+        export.export(runs[:2], str(path))
+        table = opened(str(path)).to_pyarrow()
+        lines.append((table.column_names, table.to_pylist()))
+    assert lines[0] == lines[1]
+
+
 def test_a_recording_named_twice_counts_once_and_none_is_written_into(
     runs: list[Path], tmp_path: Path
 ) -> None:

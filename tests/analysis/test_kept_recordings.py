@@ -30,6 +30,16 @@ def test_every_table_opens_without_our_code(version: Path) -> None:
         assert result[0][0] > 0, table
 
 
+def test_names_of_parent_directories_are_not_columns(tmp_path: Path) -> None:
+    """DuckDB reads `user=7` as a partition of a data set."""
+    tables = []
+    for parent in ("plain", "user=7/tick=1"):
+        shutil.copytree(KEPT[0] / "oltp", tmp_path / parent / "oltp")
+        tables.append(ask("show", tmp_path / parent / "oltp", "--all", "--format", "csv").out)
+    assert len(tables[0].splitlines()) > 60
+    assert tables[1] == tables[0]
+
+
 @pytest.fixture(scope="module")
 def external(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The execution of the external generators, with a specification for `qualify`."""

@@ -83,7 +83,9 @@ class Store:
         Raises InputError if the file is not Parquet or has not all columns of the query.
         """
         # inlined, so that only the required columns and row groups are decoded
-        head = f"SELECT * FROM read_parquet({quote(_pattern(path))}){_ticks(between, at)}"
+        # without hive partitioning, by which a parent directory `user=7` replaces a column `user`
+        source = f"read_parquet({quote(_pattern(path))}, hive_partitioning = false)"
+        head = f"SELECT * FROM {source}{_ticks(between, at)}"
         try:
             rows = self._rows(path, f"WITH t AS NOT MATERIALIZED ({head}) {query}", query)
         except duckdb.Error as error:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 2
 PART = "part.parquet"
+PARTITIONS = f"/campaign=([^/]*)/execution=([^/]*)/{PART}$"
+PLACES = {"campaign": 1, "execution": 2}
 
 
 @dataclass(frozen=True)
@@ -77,11 +79,13 @@ def on_duckdb(dataset: Dataset) -> ir.Table:
     if not _is_local(dataset):
         backend.con.register_filesystem(dataset.filesystem)
     try:
-        # partitions are text, even that of a campaign named 2026
-        return backend.read_parquet(dataset.glob(), hive_partitioning=True, hive_types_autocast=False)
+        # DuckDB's hive partitioning would read the names of all parent directories
+        lines = backend.read_parquet(dataset.glob(), hive_partitioning=False, filename=True)
     except duckdb.Error as error:
         what = str(error).strip().split("\n", maxsplit=1)[0]
         raise InputError(dataset.url, f"cannot be read ({what})", "export its runs again") from error
+    partitions = {name: lines.filename.re_extract(PARTITIONS, place) for name, place in PLACES.items()}
+    return lines.mutate(**partitions).drop("filename")
 
 
 def mark_version(dataset: Dataset) -> None:
