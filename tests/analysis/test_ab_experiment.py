@@ -19,8 +19,10 @@ from loadprint.commands.ab.experiment import Experiment, Guards, load
 from loadprint.commands.ab.guards import Guarding, parse
 from loadprint.commands.ab.schedule import WindowPlan, plan
 from loadprint.errors import InputError
+from recordings import write_json
 
 ROOT = Path(__file__).parents[2]
+BARE = os.environ | {"PYTHONPATH": str(ROOT / "analysis")}
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("ab-*.yml"))
 DIRTY = next(path for path in EXAMPLES if path.stem == "ab-dirty-pages")
 
@@ -180,17 +182,81 @@ def test_it_is_carried_out_without_packages(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr
 
 
-def conducted(text: str, run: Path) -> subprocess.CompletedProcess[str]:
-    return bare("loadprint.commands.ab.conduct", str(run), given=text + "\n")
+def planned(server: str, collector: Path, **given: Any) -> str:
+    """The document of an experiment on a process, as a line."""
+    experiment = made(order="TB", blocks=1, window=60, settle=0)
+    experiment.server.process = server
+    experiment.guards.silence = 600
+    for name, command in given.items():
+        setattr(experiment.treatment, name, command)
+    return json.dumps(document(experiment, plan(experiment)) | {"collector": str(collector)}) + "\n"
 
 
-def bare(module: str, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
+SAMPLE = {"monotonic_ns": 1, "probes": {"mysql": {"ok": True, "rows": []}, "cpu": {"rows": []}}}
+RECORDER = f"""#!/bin/sh
+[ "$1" = record ] || exit 0
+trap '' USR1
+trap 'exit 0' TERM
+echo '{json.dumps(SAMPLE)}' > load/live.json
+while :; do sleep 0.1; done
+"""
+
+
+@pytest.fixture
+def collector(tmp_path: Path) -> Path:
+    """A recorder that always has the same sample."""
+    path = tmp_path / "collector"
+    path.write_text(RECORDER, encoding="ascii")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_revert_runs_no_program_that_the_run_directory_names(tmp_path: Path, collector: Path) -> None:
+    """Such as one that another host wrote into run.json."""
+    run, marker = tmp_path / "run", tmp_path / "marker"
+    conducted(planned(str(os.getpid()), Path("/absent")), run)
+    assert "collector" not in json.loads((run / "run.json").read_text(encoding="utf-8"))
+    collector.write_text(f"#!/bin/sh\ntouch {marker}\n", encoding="ascii")
+    for status in ("failed", "running"):
+        meta = json.loads((run / "run.json").read_text(encoding="utf-8"))
+        write_json(run / "run.json", meta | {"collector": str(collector), "status": status})
+        done = bare("loadprint", "ab", "revert", str(run))
+        assert done.returncode == 0, done.stderr
+        assert not marker.exists()
+    done = bare("loadprint", "ab", "revert", str(run), "--collector", str(collector))
+    assert done.returncode == 0, done.stderr
+    assert marker.exists()
+
+
+@pytest.mark.parametrize("name", ["run.json", "load/switches.jsonl", "load/experiment.json"])
+def test_a_revert_does_not_wait_for_a_pipe(tmp_path: Path, name: str) -> None:
+    run = tmp_path / "run"
+    conducted(planned(str(os.getpid()), Path("/absent")), run)
+    (run / name).unlink()
+    os.mkfifo(run / name)
+    done = bare("loadprint", "ab", "revert", str(run), timeout=20)
+    assert "Traceback" not in done.stderr
+    if name == "run.json":  # which a revert does not need
+        assert done.returncode == 0, done.stderr
+    else:
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert "is not a regular file" in done.stderr
+
+
+def conducted(text: str, run: Path, timeout: float | None = None) -> subprocess.CompletedProcess[str]:
+    return bare("loadprint.commands.ab.conduct", str(run), given=text + "\n", timeout=timeout)
+
+
+def bare(
+    module: str, *words: str, given: str = "", timeout: float | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run a module without site-packages."""
     return subprocess.run(
         [sys.executable, "-S", "-P", "-m", module, *words],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "analysis")},
+        env=BARE,
         input=given,
         capture_output=True,
         text=True,
         check=False,
+        timeout=timeout,
     )

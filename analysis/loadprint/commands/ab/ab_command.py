@@ -55,12 +55,6 @@ def add(subparsers: Any) -> None:
         RUN_STATUS,
     )
     running.add_argument("--out", type=Path, required=True, metavar="RUN", help="new run directory")
-    running.add_argument(
-        "--collector",
-        type=Path,
-        metavar="PATH",
-        help="the program loadprint-collect (default: this checkout's, else on the PATH)",
-    )
     options.add_output(running)
     running.set_defaults(run=run_run)
     showing = verb(
@@ -78,6 +72,13 @@ def add(subparsers: Any) -> None:
         "run directory; refused if users other than root and the caller can change it",
     )
     reverting.set_defaults(run=run_revert)
+    for each in (running, reverting):
+        each.add_argument(
+            "--collector",
+            type=Path,
+            metavar="PATH",
+            help="the program loadprint-collect (default: this checkout's, else on the PATH)",
+        )
 
 
 def run_plan(arguments: argparse.Namespace) -> int:
@@ -128,6 +129,6 @@ def run_revert(arguments: argparse.Namespace) -> int:
     from loadprint.commands.ab import start
     from loadprint.commands.ab.switch import say
 
-    reverted, message = start.revert(arguments.path)
+    reverted, message = start.revert(arguments.path, arguments.collector)
     say(message if reverted else f"NOT REVERTED: {message}")
     return 0 if reverted else 2

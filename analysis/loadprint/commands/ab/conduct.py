@@ -26,13 +26,14 @@ from loadprint.commands.ab.guards import Guarding, parse
 from loadprint.commands.ab.recorder import Recorder, server_pid
 from loadprint.commands.ab.switch import PAUSES_ALONE_S, PAUSES_S, Switch, Taken, say, start_time
 from loadprint.errors import InputError
-from loadprint.safe_files import replace
+from loadprint.safe_files import read_file, replace
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 START_S = 120.0  # for the first answer of the recorder, on a busy host
 SILENT_S = 15.0  # for its first sample of the server after that
 PAUSE_S = 0.2  # at most, until a signal or the end of the caller is noticed
 SLICES, BYTES = 25, 1 << 20  # of the fixed work
+DOCUMENT = 8 << 20  # bytes of a file of a run directory
 
 
 class Stop(Exception):
@@ -126,7 +127,6 @@ class Conductor:
                 "blocks": self.experiment["schedule"]["blocks"],
             },
             "roles": {"server": {"host": socket.gethostname(), "cpus": self.experiment["server"]["cpus"]}},
-            "collector": document["collector"],
             "status": "running",
             "reason": None,
             "started_realtime_ns": time.time_ns(),
@@ -256,6 +256,7 @@ class Conductor:
         except OSError as error:
             say(str(error))
         close(self.run, self.meta, failure)
+        finish(self.run, self.document["collector"])
 
 
 def write(path: Path, value: dict[str, Any], mode: int = 0o600) -> None:
@@ -264,18 +265,17 @@ def write(path: Path, value: dict[str, Any], mode: int = 0o600) -> None:
 
 
 def close(run: Path, meta: dict[str, Any], failure: str | None) -> None:
-    """Write the end into run.json, and finish the recording. Prints what fails: the change is reverted."""
+    """Write the end into run.json. Prints what fails: the change is reverted."""
     status = {"status": "failed" if failure else "complete", "reason": failure}
     try:
         write(run / "run.json", meta | status | {"ended_realtime_ns": time.time_ns()}, 0o644)
     except OSError as error:
         say(str(error))
-    finish(run, meta)
 
 
-def finish(run: Path, meta: dict[str, Any]) -> None:
+def finish(run: Path, collector: str) -> None:
     """Write the recording's tables, and the manifest of all files. Prints what fails."""
-    command = [meta["collector"], "finish", str(run)]
+    command = [collector, "finish", str(run)]
     try:
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
     except OSError as error:
@@ -290,19 +290,17 @@ def revert(run: Path) -> tuple[bool, str]:
     The caller has checked who can change `run`. Raises Taken; OSError, ValueError, LookupError or
     TypeError if it has no experiment.
     """
-    switch = Switch(run / "load", json.loads((run / "load" / "experiment.json").read_text(encoding="utf-8")))
+    switch = Switch(run / "load", json.loads(read_file(run / "load" / "experiment.json", DOCUMENT)))
     switch.kill_command()
     verified, _ = switch.verify(switch.initial, "by hand")
     switch.touched = not verified
     reverted, message = switch.finish("by hand")
     try:
-        meta = json.loads((run / "run.json").read_text(encoding="utf-8"))
+        meta = json.loads(read_file(run / "run.json", DOCUMENT))
         if meta["status"] == "running":
             close(run, meta, f"its process was killed; {message}, by hand")
-        else:
-            finish(run, meta)
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-        return reverted, f"{message}; {run}/run.json: {error!r}: the recording was not completed"
+        return reverted, f"{message}; {run}/run.json: {error!r}: the end was not recorded"
     return reverted, message
 
 

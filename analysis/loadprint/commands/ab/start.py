@@ -12,8 +12,8 @@ from typing import Any
 
 from loadprint.commands.ab import conduct
 from loadprint.commands.ab.switch import Taken, say
+from loadprint.configuration import collector_binary
 from loadprint.errors import InputError
-from loadprint.printable import printable
 from loadprint.safe_files import require_trusted
 
 RENEW_S = 1.0
@@ -48,29 +48,31 @@ def run(document: dict[str, Any], out: Path) -> int:
     if not (out / "run.json").exists():
         say("before the start; nothing was applied")
         return 1
-    reverted, message = revert(out)
+    reverted, message = revert(out, Path(document["collector"]))
     say(message if reverted else f"NOT REVERTED ({message}). Run by hand, now: loadprint ab revert {out}")
     return 1 if reverted else 2
 
 
-def revert(run: Path) -> tuple[bool, str]:
-    """Revert with the commands of a run directory, unless already reverted, and verify.
+def revert(run: Path, collector: Path | None = None) -> tuple[bool, str]:
+    """Revert with the commands of a run directory, unless already reverted, verify, and finish the recording.
 
-    Raises InputError if others can change the directory, if it is none, or if it is being reverted.
+    `collector` is the program loadprint-collect (default: this installation's). Raises InputError if others
+    can change the directory, if it is none, or if it is being reverted.
     """
     for name in ("run.json", "load/experiment.json", "load/switches.jsonl", "load/phases.jsonl"):
         _require_trusted(run / name, "copy it where only you can write, and check its commands")
     fix = "give a run directory of `ab run`, or revert the change yourself"
     try:
-        treatment = json.loads((run / "load" / "experiment.json").read_text(encoding="utf-8"))["treatment"]
-        for name, command in treatment.items():
-            if isinstance(command, str):
-                say(printable(f"{name}: {json.dumps(command, ensure_ascii=False)}"))
-        return conduct.revert(run)
+        reverted, message = conduct.revert(run)
     except Taken as taken:
         raise InputError(run, str(taken), "wait for its end") from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(run, f"its commands cannot be read ({error!r})", fix) from error
+    try:
+        conduct.finish(run, str(collector_binary.find(collector)))
+    except InputError as error:
+        say(f"the recording was not completed: {error}")
+    return reverted, message
 
 
 def _require_trusted(path: Path, fix: str, *, create: bool = False, shared: bool = False) -> None:

@@ -5,10 +5,12 @@ Standard library only, as everything that `conduct` imports: it runs on hosts wi
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -22,6 +24,7 @@ from loadprint.commands.ab.result import TREATMENT
 PAUSES_S = (1.0, 1.0)
 PAUSES_ALONE_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0)
 MAX_OUTPUT = 300  # characters stored of a command's output
+MAX_LINE = 1 << 16  # bytes of a line of switches.jsonl
 UNCHANGED = {"baseline": "the treatment is off", "treatment": "the treatment is on, as before"}
 RESTORED = {"baseline": "reverted", "treatment": "applied again"}
 
@@ -45,19 +48,24 @@ def stamp() -> dict[str, Any]:
 def start_time(pid: int) -> int | None:
     """Return the start of a process in clock ticks since boot (/proc/PID/stat, field 22), or None."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
-    fields = stat.rpartition(")")[2].split()
+    fields = text.rpartition(")")[2].split()
     return None if fields[0] in "ZX" else int(fields[19])
 
 
 class JsonLines:
-    """Appends JSON lines to a file; each line is one write, so that a kill leaves complete lines."""
+    """Appends JSON lines to a file; each line is one write, so that a kill leaves complete lines.
+
+    Raises OSError, also for a pipe, whose writers wait for readers.
+    """
 
     def __init__(self, path: Path, mode: int) -> None:
         self.path = path
-        self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, mode)
+        self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, mode)
+        if not stat.S_ISREG(os.fstat(self.fd).st_mode):
+            raise OSError(errno.EINVAL, "is not a regular file", str(path))
 
     def write(self, line: dict[str, Any]) -> None:
         """Append one object; a full disk must not prevent the revert."""
@@ -166,7 +174,8 @@ class Switch:
         """Kill the command that a killed process left running: it must not run longer than the revert."""
         # a damaged line must not prevent the revert
         with suppress(OSError, LookupError, TypeError, ValueError, RecursionError):
-            last = json.loads(os.pread(self.log.fd, os.fstat(self.log.fd).st_size, 0).splitlines()[-1])
+            begin = max(0, os.fstat(self.log.fd).st_size - MAX_LINE)
+            last = json.loads(os.pread(self.log.fd, MAX_LINE, begin).splitlines()[-1])
             if last["event"] == "begin" and start_time(last["pid"]) == last["start"]:
                 os.killpg(last["pid"], signal.SIGKILL)
 
