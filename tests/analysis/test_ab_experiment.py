@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -17,8 +19,10 @@ from loadprint.commands.ab import BASELINE, TREATMENT
 from loadprint.commands.ab.ab_plan_text import document
 from loadprint.commands.ab.experiment import Experiment, Guards, load
 from loadprint.commands.ab.guards import Guarding, parse
+from loadprint.commands.ab.recorder import has_ended, server_process
 from loadprint.commands.ab.schedule import WindowPlan, plan
 from loadprint.errors import InputError
+from programs import wait_for
 from recordings import write_json
 
 ROOT = Path(__file__).parents[2]
@@ -192,6 +196,45 @@ def planned(server: str, collector: Path, **given: Any) -> str:
     return json.dumps(document(experiment, plan(experiment)) | {"collector": str(collector)}) + "\n"
 
 
+@pytest.mark.parametrize("kind", ["endless", "pipe", "long", "text", "huge", "directory"])
+def test_a_pid_file_of_another_kind_is_refused(tmp_path: Path, kind: str) -> None:
+    """The server's user chooses what it is."""
+    file = tmp_path / "mysqld.pid"
+    texts = {"long": f"{os.getpid()}{' ' * 100}", "text": "mysqld", "huge": "9" * 60}
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "endless":
+        file.symlink_to("/dev/zero")
+    elif kind == "directory":
+        file.mkdir()
+    else:
+        file.write_text(texts[kind], encoding="ascii")
+    done = conducted(planned(f"@{file}", Path("/absent")), tmp_path / "run", timeout=20)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert f"server.process @{file}: " in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_pid_file_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text(f" {os.getpid()}\n", encoding="ascii")
+    (tmp_path / "link").symlink_to("there")
+    (pid, process) = server_process(f"@{tmp_path / 'link'}")
+    assert (pid, has_ended(process)) == (os.getpid(), False)
+    os.close(process)
+
+
+def test_the_end_of_a_process_is_noticed_though_nothing_waited_for_it() -> None:
+    with subprocess.Popen(["/bin/sh", "-c", "read line"], stdin=subprocess.PIPE) as child:
+        _, process = server_process(str(child.pid))
+        assert not has_ended(process)
+        child.kill()
+        assert select.select([process], [], [], 20)[0]
+        assert has_ended(process)
+        with pytest.raises(InputError, match="no such process"):  # a zombie
+            server_process(str(child.pid))
+    os.close(process)
+
+
 SAMPLE = {"monotonic_ns": 1, "probes": {"mysql": {"ok": True, "rows": []}, "cpu": {"rows": []}}}
 RECORDER = f"""#!/bin/sh
 [ "$1" = record ] || exit 0
@@ -209,6 +252,35 @@ def collector(tmp_path: Path) -> Path:
     path.write_text(RECORDER, encoding="ascii")
     path.chmod(0o755)
     return path
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts over files of /proc")
+def test_a_server_that_blocks_the_readers_of_its_files_is_reverted(tmp_path: Path, collector: Path) -> None:
+    """A pipe in place of what a process can do with FUSE, or in execve(2)."""
+    applied, pipe = tmp_path / "applied", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["/bin/sleep", "600"]) as server:
+        commands = {"apply": f"touch {applied}", "revert": f"rm {applied}"}
+        text = planned(str(server.pid), collector, **commands)
+        words = [sys.executable, "-S", "-P", "-m", "loadprint.commands.ab.conduct", str(tmp_path / "run")]
+        conductor = subprocess.Popen(
+            ["/usr/bin/unshare", "--mount", *words], env=BARE, stdin=subprocess.PIPE, text=True
+        )
+        try:
+            assert conductor.stdin is not None
+            conductor.stdin.write(text)
+            conductor.stdin.flush()
+            wait_for("the treatment", applied.exists)
+            for name in ("stat", "cmdline", "environ", "comm", "status"):
+                mount = ["mount", "--bind", str(pipe), f"/proc/{server.pid}/{name}"]
+                subprocess.run(["nsenter", f"--mount=/proc/{conductor.pid}/ns/mnt", *mount], check=True)
+            time.sleep(1.0)  # several times the pause between two checks
+            conductor.stdin.close()
+            assert conductor.wait(20) == 1
+            assert not applied.exists()
+        finally:
+            conductor.kill()
+            server.kill()
 
 
 def test_a_revert_runs_no_program_that_the_run_directory_names(tmp_path: Path, collector: Path) -> None:

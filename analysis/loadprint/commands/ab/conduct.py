@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.commands.ab.guards import Guarding, parse
-from loadprint.commands.ab.recorder import Recorder, server_pid
-from loadprint.commands.ab.switch import PAUSES_ALONE_S, PAUSES_S, Switch, Taken, say, start_time
+from loadprint.commands.ab.recorder import Recorder, has_ended, server_process
+from loadprint.commands.ab.switch import PAUSES_ALONE_S, PAUSES_S, Switch, Taken, say
 from loadprint.errors import InputError
 from loadprint.safe_files import read_file, replace
 
@@ -103,13 +103,13 @@ class Caller:
 
 
 class Conductor:
-    """Runs one experiment, on the server with the process `pid`."""
+    """Runs one experiment, on the server with the process `pid`, of which `server` is a descriptor."""
 
-    def __init__(self, document: dict[str, Any], run: Path, pid: int, caller: Caller) -> None:
+    def __init__(self, document: dict[str, Any], run: Path, pid: int, server: int, caller: Caller) -> None:
         self.document, self.experiment = document, document["experiment"]
         self.slots: list[dict[str, Any]] = document["plan"]["slots"]
         self.run, self.load, self.caller = run, run / "load", caller
-        self.pid, self.pid_start = pid, start_time(pid)
+        self.pid, self.server = pid, server
         self.deadline = time.monotonic() + document["plan"]["deadline_s"]
         self.guarding = Guarding(self.experiment["guards"])
         self.recorder: Recorder | None = None
@@ -241,7 +241,7 @@ class Conductor:
                 raise Stop("the deadline has passed")
             if self.recorder is not None and (died := self.recorder.died()) is not None:
                 raise Stop(died)
-            if start_time(self.pid) != self.pid_start:
+            if has_ended(self.server):
                 raise Stop(f"the server's process {self.pid} has ended")
             if left <= 0:
                 return
@@ -309,7 +309,7 @@ def main(run: Path) -> int:
     caller = Caller()
     try:
         document = caller.document()
-        pid = server_pid(document["experiment"]["server"]["process"])
+        pid, server = server_process(document["experiment"]["server"]["process"])
         # one experiment per server: the kernel frees an abstract socket name with its process
         claim = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -321,7 +321,7 @@ def main(run: Path) -> int:
             run.mkdir(0o755)
         except FileExistsError:
             raise InputError(run, "already exists", "name a new directory with --out") from None
-        return Conductor(document, run, pid, caller).conduct()
+        return Conductor(document, run, pid, server, caller).conduct()
     except (InputError, OSError, Taken) as error:
         print(f"loadprint: {error}", file=sys.stderr)
         return 2

@@ -4,37 +4,56 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
+import select
 import signal
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from loadprint.commands.ab.switch import start_time
 from loadprint.errors import InputError
+from loadprint.safe_files import read_file
 
 LIVE = Path("load") / "live.json"
 LOG = Path("load") / "recorder.log"
 PR_SET_PDEATHSIG = 1  # prctl(2)
+PID_FILE = 64  # bytes of a pid file
 
 
-def server_pid(process: str) -> int:
-    """Return the server's process, from a number, @PIDFILE, or a process name. Raises InputError."""
+def server_process(process: str) -> tuple[int, int]:
+    """Return the server's process and a descriptor of it, from a number, @PIDFILE, or a process name.
+
+    Nothing below /proc/PID is read later: a process can block its readers. Raises InputError.
+    """
     place = f"server.process {process}"
-    if process.isdigit():
+    if process.isdecimal():
         pids = [int(process)]
     elif process.startswith("@"):
         try:
-            pids = [int(Path(process[1:]).read_text(encoding="ascii").strip())]
+            pids = [int(read_file(Path(process[1:]), PID_FILE))]
         except (OSError, ValueError) as error:
             raise InputError(place, f"the pid file cannot be read ({error})", "check its path") from None
     else:
         commands = Path("/proc").glob("[0-9]*/comm")
         pids = [int(path.parent.name) for path in commands if _text(path) == process[:15]]
-    pids = [pid for pid in pids if start_time(pid) is not None]
-    if len(pids) != 1:
-        what = "no such process" if not pids else f"{len(pids)} processes have this name"
+    running = [(pid, fd) for pid in pids if (fd := _descriptor(pid)) is not None]
+    if len(running) != 1:
+        what = "no such process" if not running else f"{len(running)} processes have this name"
         raise InputError(place, what, "give a process number or @PIDFILE")
-    return pids[0]
+    return running[0]
+
+
+def has_ended(process: int) -> bool:
+    """Whether the process of a descriptor has ended, pidfd_open(2)."""
+    return bool(select.select([process], [], [], 0)[0])
+
+
+def _descriptor(pid: int) -> int | None:
+    try:
+        process = os.pidfd_open(pid)
+    except (OSError, OverflowError):
+        return None
+    return None if has_ended(process) else process
 
 
 def _text(path: Path) -> str:

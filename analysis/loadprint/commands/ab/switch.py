@@ -25,6 +25,9 @@ PAUSES_S = (1.0, 1.0)
 PAUSES_ALONE_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0)
 MAX_OUTPUT = 300  # characters stored of a command's output
 MAX_LINE = 1 << 16  # bytes of a line of switches.jsonl
+# The group's leader remains a shell of this user, whatever the command executes: another user's process
+# could block whoever reads its start time.
+LEADER = ("/bin/sh", "-c", '/bin/sh -c "$1"; exit $?', "loadprint")
 UNCHANGED = {"baseline": "the treatment is off", "treatment": "the treatment is on, as before"}
 RESTORED = {"baseline": "reverted", "treatment": "applied again"}
 
@@ -46,8 +49,10 @@ def stamp() -> dict[str, Any]:
 
 
 def start_time(pid: int) -> int | None:
-    """Return the start of a process in clock ticks since boot (/proc/PID/stat, field 22), or None."""
+    """Return the start of a process of this user in clock ticks since boot (proc_pid_stat(5)), or None."""
     try:
+        if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
+            return None
         text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
@@ -109,7 +114,7 @@ class Switch:
         with open(os.memfd_create("output"), "w+b") as output:
             try:
                 child = subprocess.Popen(
-                    ["/bin/sh", "-c", self.treatment[name]],
+                    [*LEADER, self.treatment[name]],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
@@ -176,7 +181,7 @@ class Switch:
         with suppress(OSError, LookupError, TypeError, ValueError, RecursionError):
             begin = max(0, os.fstat(self.log.fd).st_size - MAX_LINE)
             last = json.loads(os.pread(self.log.fd, MAX_LINE, begin).splitlines()[-1])
-            if last["event"] == "begin" and start_time(last["pid"]) == last["start"]:
+            if last["event"] == "begin" and (start := last["start"]) and start_time(last["pid"]) == start:
                 os.killpg(last["pid"], signal.SIGKILL)
 
     def _once(self, variant: str, why: str) -> tuple[bool, str]:
