@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from loadprint.commands.campaign import equal_load
 from loadprint.commands.campaign.campaign_file import load
 from loadprint.commands.campaign.campaign_model import Campaign
 from loadprint.commands.campaign.control_node import identity_of, is_alive
@@ -41,6 +42,24 @@ def complete(plan: Plan, *runs: str, status: str = "complete") -> Path:
         (directory / run).mkdir()
         (directory / run / "run.json").write_text(json.dumps({"status": status}), encoding="utf-8")
     return directory
+
+
+@pytest.mark.parametrize("name", ["{run}/run.json", "execution.json"])
+def test_a_pipe_in_place_of_a_file_does_not_block(campaign: Campaign, tmp_path: Path, name: str) -> None:
+    plan = open_execution(campaign, "a" * 64, tmp_path)
+    directory, run = known(plan.directory), plan.todo[0]
+    path = directory / name.format(run=run)
+    (directory / run).mkdir()
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    if name == "execution.json":
+        reason = r"not an execution \(no readable execution.json\)"
+        with pytest.raises(DocumentError, match=reason):
+            close_execution(directory)
+        with pytest.raises(DocumentError, match=reason):
+            equal_load.resolve(directory, run)
+    else:
+        assert run in close_execution(directory).todo
 
 
 def test_every_block_holds_every_side_once_in_an_order_that_the_seed_repeats(

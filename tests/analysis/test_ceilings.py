@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -152,6 +153,14 @@ def entries(directory: Path) -> dict[str, dict[str, Any]]:
 
 def missing(directory: Path) -> dict[str, str]:
     return {entry["id"]: entry["reason"] for entry in gather(directory)["missing"]}
+
+
+def test_a_pipe_in_place_of_an_output_does_not_block(outputs: Path) -> None:
+    output = next(path for path in sorted(outputs.iterdir()) if path.name != "steps.json")
+    output.unlink()
+    os.mkfifo(output)
+    with pytest.raises(InputError, match="is not a regular file"):
+        gather(outputs)
 
 
 def test_every_measure_is_found_with_its_repeats(outputs: Path) -> None:

@@ -15,7 +15,9 @@ from typing import Any
 from loadprint.commands.campaign.execution import run_status, write
 from loadprint.configuration.document import DocumentError
 from loadprint.errors import InputError
+from loadprint.reading.bounds import DOCUMENT
 from loadprint.reading.recording import read_object
+from loadprint.safe_files import read_file
 
 RESUME = "run the same command again: it runs the missing runs"
 
@@ -100,7 +102,7 @@ def _saturated(run: Path) -> float | None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(read_file(path, DOCUMENT))
     except (OSError, ValueError, RecursionError):
         raise DocumentError(f"{path.parent}: not an execution (no readable execution.json)") from None
     if not isinstance(document, dict) or not {"runs", "sides"} <= document.keys():

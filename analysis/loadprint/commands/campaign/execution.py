@@ -24,7 +24,8 @@ from loadprint.commands.campaign.campaign_sides import cells
 from loadprint.commands.campaign.control_node import identity_of, is_alive
 from loadprint.commands.campaign.server_identity import MAIN, Identity, confirm, key_of
 from loadprint.configuration.document import DocumentError
-from loadprint.safe_files import replace, require_trusted
+from loadprint.reading.bounds import DOCUMENT
+from loadprint.safe_files import read_file, replace, require_trusted
 
 FORMAT_VERSION = 1
 
@@ -337,7 +338,7 @@ def _require(directory: Path) -> Plan:
 
 def _read(directory: Path) -> Plan | None:
     try:
-        document = json.loads((directory / "execution.json").read_text(encoding="utf-8"))
+        document = json.loads(read_file(directory / "execution.json", DOCUMENT))
         todo = [run["id"] for run in document["runs"] if run_status(directory / run["id"]) != "complete"]
         if document["format_version"] != FORMAT_VERSION:
             return None
@@ -349,7 +350,7 @@ def _read(directory: Path) -> Plan | None:
 def run_status(run: Path) -> str | None:
     """Return the status in run.json, or None if it is not readable."""
     try:
-        status = json.loads((run / "run.json").read_text(encoding="utf-8"))["status"]
+        status = json.loads(read_file(run / "run.json", DOCUMENT))["status"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return str(status)

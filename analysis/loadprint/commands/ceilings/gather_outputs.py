@@ -21,7 +21,7 @@ from loadprint.errors import InputError
 from loadprint.printable import printable
 from loadprint.reading import bounds
 from loadprint.reading.documents import Each, Kind, ListOf, Shape, shape_error
-from loadprint.reading.recording import read_object
+from loadprint.reading.recording import read_object, refuse_special_files
 from loadprint.safe_files import write_output
 
 STEPS = "steps.json"
@@ -49,7 +49,8 @@ class _Step(NamedTuple):
 
 
 def gather(directory: Path) -> dict[str, Any]:
-    """Read a directory of outputs. Raises InputError if `steps.json` or a claim is unusable."""
+    """Read a directory of outputs. Raises InputError if `steps.json`, a claim or another file is unusable."""
+    refuse_special_files(directory)
     plan = read_object(directory / STEPS)
     error = shape_error(plan, SHAPE)
     missing_keys = [name for name in ("host", "date", "nic", "steps") if plan.get(name) is None]
