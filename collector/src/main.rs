@@ -1,7 +1,6 @@
 //! `loadprint-collect`: records the counters of a host, once a second, into a run directory.
 
 mod canary;
-mod capabilities;
 mod cli;
 #[cfg(feature = "mysql")]
 mod cli_mysql;

@@ -28,7 +28,6 @@ use rustix::process::getrlimit;
 use rustix::process::setrlimit;
 
 use crate::WRITER;
-use crate::capabilities;
 use crate::cli::RecordOptions;
 use crate::fingerprint;
 use crate::fingerprint::storage;
@@ -84,7 +83,6 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     let interval_ns = i64::try_from(options.interval.as_nanos())?;
     let header = header(options, interval_ns, &probes)?;
     let journal = Writer::create(&staging.file(JOURNAL)?, &header)?;
-    drop_capabilities(options, &probes, &role_dir, &dir, &staging);
     let mut ticks = TickJournal::new(
         probes,
         journal,
@@ -205,25 +203,6 @@ fn warn_of_absent_processes(host: &Host, options: &Options) {
                 "loadprint-collect: warning: --process {role}={text}: no such process at the start{hint}"
             );
         }
-    }
-}
-
-/// Keeps the capabilities for writing into the directories of the recording.
-fn drop_capabilities(
-    options: &RecordOptions,
-    probes: &[OpenedProbe],
-    role_dir: &Path,
-    journal_dir: &Path,
-    staging: &StagingDir,
-) {
-    let beside = [&options.pid_file, &options.live].map(|file| file.as_deref().and_then(Path::parent));
-    let dirs: Vec<_> = [&*options.out, role_dir, journal_dir]
-        .into_iter()
-        .chain(staging.private())
-        .chain(beside.into_iter().flatten())
-        .collect();
-    if let Err(error) = capabilities::drop_unneeded(probes, &dirs) {
-        eprintln!("loadprint-collect: warning: {error:#}");
     }
 }
 

@@ -3,9 +3,6 @@
 //! [`Probe::begin`] starts a read, [`Probe::sample`] returns its rows. If a read finishes after its
 //! tick, a later tick returns its rows with the timestamps of the read. If a read never finishes,
 //! only its own rows are missing: no second read is started.
-//!
-//! The thread starts at the first read, not when the probe is opened: a thread inherits the
-//! capabilities of its creator, and the recorder drops its own in between.
 
 use std::io;
 use std::sync::mpsc::Receiver;

@@ -31,7 +31,6 @@ use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Schema;
 pub use options::Options;
 pub use registry::PROBES;
-use rustix::thread::CapabilitySet;
 
 /// An open source. Dropping it detaches.
 ///
@@ -131,9 +130,6 @@ pub struct ProbeEntry {
     /// True if it reads from the running kernel or a server, and not from files: it cannot run on a
     /// fake host.
     pub live: bool,
-    /// The capabilities that its reads need after it is open (capabilities(7)); the recorder drops
-    /// all others.
-    pub capabilities: CapabilitySet,
     /// True if it reads symbols of watched processes ([`Options::symbols`]).
     pub reads_symbols: bool,
     opener: Opener,
@@ -170,7 +166,6 @@ impl ProbeEntry {
             cadence: Cadence::Every,
             on_request: false,
             live: false,
-            capabilities: CapabilitySet::empty(),
             reads_symbols: false,
             opener,
         }
@@ -231,13 +226,6 @@ impl ProbeEntry {
     #[must_use]
     pub const fn with_symbols(mut self) -> Self {
         self.reads_symbols = true;
-        self
-    }
-
-    /// The same probe, whose reads need these capabilities after it is open.
-    #[must_use]
-    pub const fn with_capabilities(mut self, capabilities: CapabilitySet) -> Self {
-        self.capabilities = self.capabilities.union(capabilities);
         self
     }
 

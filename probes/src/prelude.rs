@@ -7,7 +7,6 @@ pub(crate) use loadprint_recording::schema::Text;
 pub(crate) use loadprint_recording::schema::Type;
 pub(crate) use loadprint_recording::schema::Unit;
 pub(crate) use loadprint_recording::schema::text;
-pub(crate) use rustix::thread::CapabilitySet;
 
 pub(crate) use crate::Host;
 pub(crate) use crate::NotRunning;

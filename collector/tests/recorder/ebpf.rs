@@ -141,8 +141,6 @@ fn work() {
     }
 }
 
-/// The recorder drops its capabilities before the first tick and can still read the run time of its
-/// programs.
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_recording_contains_the_time_of_its_own_programs() {

@@ -7,7 +7,6 @@
 )]
 
 mod canary;
-mod capabilities;
 #[path = "../common/mod.rs"]
 mod common;
 mod credentials;

@@ -10,6 +10,9 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use crate::common::Recorder;
+use crate::common::assert_manifest;
+use crate::common::collect;
+use crate::common::column;
 use crate::common::names;
 use crate::common::refused;
 use crate::common::succeed;
@@ -86,4 +89,24 @@ fn files_in_a_shared_journal_directory_are_private() {
     succeed(&format!("finish {}", run.display()));
     assert!(run.join("server/sysstat.sa").metadata().unwrap().len() > 0);
     assert_eq!(names(&shared), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_directory_of_the_user_of_sudo_is_finished() {
+    let dir = tempdir().unwrap();
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    let run = dir.path().join("run");
+    fs::create_dir_all(run.join("load")).unwrap();
+    let result = run.join("load/result.json");
+    fs::write(&result, "{}").unwrap();
+    fs::set_permissions(&result, Permissions::from_mode(0o600)).unwrap();
+    for path in [&run, &run.join("load"), &result] {
+        chown(path, Some(4711), Some(4711)).unwrap();
+    }
+    let mut command = collect("record --interval 20ms");
+    let recorder = Recorder::launch(command.env("SUDO_UID", "4711"), &run);
+    recorder.stop();
+    assert_manifest(&run);
+    let probes = column(run.join("server/ticks.parquet"), "probe");
+    assert!(probes.contains(&"cpu".to_owned()), "{probes:?}");
 }

@@ -1,8 +1,7 @@
 //! Writes the roles of processes for the programs: one byte for each process ID, in a map that all
 //! programs share.
 //!
-//! The recorder writes to the mapped memory: after it has dropped its capabilities it can still
-//! update the role of a server that restarts.
+//! The recorder writes to the mapped memory, without a system call.
 
 use std::cell::RefCell;
 use std::fs;

@@ -33,13 +33,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     &SCHEMA,
     open,
 )
-.on_request()
-.with_capabilities(
-    // To attach to a server that starts later.
-    CapabilitySet::BPF
-        .union(CapabilitySet::PERFMON)
-        .union(CapabilitySet::SYS_PTRACE),
-);
+.on_request();
 
 static ENTITY: &[Text] = &[text("role"), text("command")];
 static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);

@@ -19,8 +19,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     open,
 )
 .every_nth()
-.live()
-.with_capabilities(CapabilitySet::SYS_ADMIN);
+.live();
 
 static ENTITY: &[Text] = &[text("controller")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

@@ -23,8 +23,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     &SCHEMA,
     open,
 )
-.every_nth()
-.with_capabilities(CapabilitySet::SYS_PTRACE);
+.every_nth();
 
 static ENTITY: &[Text] = &[text("role"), text("namespace")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

@@ -27,8 +27,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     &SCHEMA,
     open,
 )
-.every_nth()
-.with_capabilities(CapabilitySet::SYS_PTRACE.union(CapabilitySet::DAC_READ_SEARCH));
+.every_nth();
 
 static ENTITY: &[Text] = &[text("role"), text("pid"), text("tid")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

@@ -24,8 +24,6 @@ use rustix::event;
 use rustix::io::Errno;
 use rustix::net;
 use rustix::process;
-use rustix::thread;
-use rustix::thread::CapabilitySet;
 
 use super::MAX_REPLY;
 use super::MAX_REQUEST;
@@ -43,14 +41,6 @@ const DEADLINE: Duration = Duration::from_secs(5);
 const MAX_FILES: usize = 64;
 /// The most modules: each has an open file, or two.
 const MAX_MODULES: usize = 512;
-
-/// The mappings and files of other users' processes, and the children's user.
-const NEEDED: CapabilitySet = CapabilitySet::SYS_PTRACE
-    .union(CapabilitySet::DAC_READ_SEARCH)
-    .union(CapabilitySet::CHECKPOINT_RESTORE)
-    .union(CapabilitySet::SETUID)
-    .union(CapabilitySet::SETGID)
-    .union(CapabilitySet::KILL);
 
 /// The open files of a module: its own, and its debug file.
 type Module = Vec<OwnedFd>;
@@ -70,13 +60,6 @@ pub fn run(proc: &Path) -> ExitCode {
 }
 
 fn serve(proc: &Path) -> io::Result<()> {
-    let kept = thread::capabilities(None)?.permitted & NEEDED;
-    let sets = thread::CapabilitySets {
-        effective: kept,
-        permitted: kept,
-        inheritable: CapabilitySet::empty(),
-    };
-    thread::set_capabilities(None, sets)?;
     let mut helper = Helper {
         proc: proc.to_owned(),
         recorder: io::stdin().as_fd().try_clone_to_owned()?.into(),

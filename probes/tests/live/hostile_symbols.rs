@@ -6,6 +6,7 @@ use std::fs::OpenOptions;
 use std::fs::Permissions;
 use std::io::BufRead;
 use std::io::BufReader;
+use std::iter;
 use std::mem::discriminant;
 use std::os::unix::fs::FileExt;
 use std::os::unix::fs::PermissionsExt;
@@ -24,6 +25,9 @@ use loadprint_probes::symbols::MAX_NAME;
 use loadprint_probes::symbols::Mapping;
 use loadprint_probes::symbols::Request;
 use loadprint_probes::symbols::Symbols;
+use rustix::process::Pid;
+use rustix::process::Signal;
+use rustix::process::kill_process;
 use serde::de::DeserializeOwned;
 
 /// Maps its second argument, does what its first one names, prints a line and waits.
@@ -294,21 +298,30 @@ fn helper_that_is_stopped_or_killed_costs_the_answers_only() {
     );
 }
 
-/// What the child that reads a file may do: the limits of a process in the middle of a request.
-#[test]
-fn child_has_no_privileges() {
-    let attack = Attack::new();
-    let library = attack.library("function");
-    let attacker = attack.start("truncate", &library);
-    assert!(attack.open(&attacker, &library));
+/// Runs requests until a child without privileges is in the middle of one, stops it there, and
+/// returns its status.
+fn reading_child(attack: &Attack) -> String {
     let helper = attack.symbols.pid();
-    let seen = thread::scope(|scope| {
+    thread::scope(|scope| {
         let watch = scope.spawn(move || {
             let children = format!("/proc/{helper}/task/{helper}/children");
             for _ in 0..1_000_000 {
                 let child = fs::read_to_string(&children).unwrap_or_default();
-                let status = fs::read_to_string(format!("/proc/{}/status", child.trim())).unwrap_or_default();
-                if status.contains("Seccomp:\t2") {
+                let Some(pid) = child.trim().parse().ok().and_then(Pid::from_raw) else {
+                    continue;
+                };
+                // It may have ended.
+                let _sent = kill_process(pid, Signal::STOP);
+                let stat = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+                let is_at_rest =
+                    |stat: &String| stat.is_empty() || stat.contains(") Z ") || stat.contains(") T ");
+                let stat = iter::repeat_with(stat).find(is_at_rest).unwrap();
+                if !stat.contains(") T ") {
+                    continue;
+                }
+                let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+                kill_process(pid, Signal::CONT).unwrap();
+                if status.contains("NoNewPrivs:\t1") {
                     return status;
                 }
             }
@@ -318,7 +331,16 @@ fn child_has_no_privileges() {
             drop(attack.functions());
         }
         watch.join().unwrap()
-    });
+    })
+}
+
+#[test]
+fn child_has_no_privileges() {
+    let attack = Attack::new();
+    let library = attack.library("function");
+    let attacker = attack.start("wait", &library);
+    assert!(attack.open(&attacker, &library));
+    let seen = reading_child(&attack);
     let field = |name: &str| {
         let line = seen.lines().find_map(|line| line.strip_prefix(name));
         line.unwrap()
