@@ -1,6 +1,7 @@
 //! The helper process: opens the files of watched processes, and forks a child without privileges
 //! for everything that reads them.
 
+use std::fs;
 use std::fs::File;
 use std::io;
 use std::io::IoSlice;
@@ -9,8 +10,10 @@ use std::io::Read;
 use std::io::Write;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
 use std::os::fd::BorrowedFd;
 use std::os::fd::OwnedFd;
+use std::os::fd::RawFd;
 use std::os::unix::net::UnixStream;
 use std::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
@@ -43,7 +46,7 @@ const MAX_FILES: usize = 64;
 const MAX_MODULES: usize = 512;
 
 /// The open files of a module: its own, and its debug file.
-type Module = Vec<OwnedFd>;
+type Module = Vec<File>;
 
 struct Helper {
     proc: PathBuf,
@@ -85,17 +88,14 @@ impl Helper {
     fn answer(&mut self, request: &Request) -> io::Result<Result<Reply, String>> {
         let none = vec![];
         let module = |number: &u32| self.modules.get(*number as usize).unwrap_or(&none);
-        let kept: &[OwnedFd] = match request {
+        let kept: &[File] = match request {
             Request::Functions { module: number } | Request::Names { module: number, .. } => module(number),
             _ => &[],
         };
         let proc = &self.proc;
-        let result = in_child(&self.recorder, || {
-            // Files of other modules are none of its business.
-            let kept = kept
-                .iter()
-                .map(OwnedFd::try_clone)
-                .collect::<Result<Vec<_>, _>>()?;
+        let result = in_child(&self.recorder, |socket| {
+            let kept_numbers = kept.iter().map(AsRawFd::as_raw_fd);
+            close_others(proc, &kept_numbers.chain([socket]).collect::<Vec<_>>())?;
             answer_in_child(proc, request, kept)
         })?;
         Ok(result.map(|(reply, files)| {
@@ -121,15 +121,14 @@ impl Helper {
     fn keep(&mut self, module: Option<u32>, file: OwnedFd) {
         let module = module.and_then(|number| self.modules.get_mut(number as usize));
         if let Some(module) = module.filter(|module| module.len() < 2) {
-            module.push(file);
+            module.push(file.into());
         }
     }
 }
 
 /// Opens what the request needs, gives up all privileges, and reads; returns the reply and the files
 /// to send with it.
-fn answer_in_child(proc: &Path, request: &Request, kept: Vec<OwnedFd>) -> io::Result<(Reply, Vec<File>)> {
-    let kept: Vec<File> = kept.into_iter().map(File::from).collect();
+fn answer_in_child(proc: &Path, request: &Request, kept: &[File]) -> io::Result<(Reply, Vec<File>)> {
     let own = || {
         kept.first()
             .ok_or_else(|| io::Error::other("the file of the module is not open"))
@@ -181,7 +180,7 @@ fn answer_in_child(proc: &Path, request: &Request, kept: Vec<OwnedFd>) -> io::Re
         Request::Names { functions, .. } => {
             confine()?;
             let mut names = vec![None; functions.len()];
-            for file in &kept {
+            for file in kept {
                 let found = elf(file)?.names(functions);
                 for (name, found) in names.iter_mut().zip(found) {
                     *name = name.take().or(found);
@@ -195,6 +194,21 @@ fn answer_in_child(proc: &Path, request: &Request, kept: Vec<OwnedFd>) -> io::Re
             (Reply::new(elf(&file)?.dispatch(), vec![]), vec![])
         }
     })
+}
+
+/// Closes all files of this process but standard output, standard error and `kept`: modules of other
+/// requests, the socket of the recorder, and what the recorder inherited.
+fn close_others(proc: &Path, kept: &[RawFd]) -> io::Result<()> {
+    let names = fs::read_dir(proc.join("self/fd"))?.map(|entry| Ok(entry?.file_name()));
+    for name in names.collect::<io::Result<Vec<_>>>()? {
+        let number = name.to_str().and_then(|name| name.parse().ok());
+        let number = number.ok_or_else(|| io::Error::other("/proc/self/fd has an unknown name"))?;
+        if !kept.contains(&number) && !matches!(number, libc::STDOUT_FILENO | libc::STDERR_FILENO) {
+            // SAFETY: this child uses none of them from here on, and ends without closing them again.
+            unsafe { libc::close(number) };
+        }
+    }
+    Ok(())
 }
 
 fn elf(file: &File) -> io::Result<Elf<'_>> {
@@ -227,20 +241,19 @@ fn send(socket: &UnixStream, reply: &Reply, files: &[File]) -> io::Result<()> {
     (&*socket).write_all(&bytes[sent..])
 }
 
-/// Runs `work` in a child, which sends its reply. The outer error is the end of the
+/// Runs `work` in a child, which sends its reply through the socket that `work` gets. The outer error is the end of the
 /// recorder, the inner one that of the child.
 fn in_child(
     recorder: &UnixStream,
-    work: impl FnOnce() -> io::Result<(Reply, Vec<File>)>,
+    work: impl FnOnce(RawFd) -> io::Result<(Reply, Vec<File>)>,
 ) -> io::Result<Result<(Reply, Vec<OwnedFd>), String>> {
     let (socket, of_child) = UnixStream::pair()?;
     // SAFETY: this process has one thread.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            drop(socket);
             // A child that panics sends nothing.
-            if let Ok(worked) = catch_unwind(AssertUnwindSafe(work)) {
+            if let Ok(worked) = catch_unwind(AssertUnwindSafe(|| work(of_child.as_raw_fd()))) {
                 let failure = |error: io::Error| (Reply::failure(error.to_string()), vec![]);
                 let (reply, files) = worked.unwrap_or_else(failure);
                 drop(send(&of_child, &reply, &files));

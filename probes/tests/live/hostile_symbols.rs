@@ -299,8 +299,8 @@ fn helper_that_is_stopped_or_killed_costs_the_answers_only() {
 }
 
 /// Runs requests until a child without privileges is in the middle of one, stops it there, and
-/// returns its status.
-fn reading_child(attack: &Attack) -> String {
+/// returns its status and what its open files are.
+fn reading_child(attack: &Attack) -> (String, Vec<String>) {
     let helper = attack.symbols.pid();
     thread::scope(|scope| {
         let watch = scope.spawn(move || {
@@ -320,9 +320,12 @@ fn reading_child(attack: &Attack) -> String {
                     continue;
                 }
                 let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+                let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+                let target = |file: fs::DirEntry| fs::read_link(file.path()).unwrap().display().to_string();
+                let files = files.map(|file| target(file.unwrap())).collect();
                 kill_process(pid, Signal::CONT).unwrap();
                 if status.contains("NoNewPrivs:\t1") {
-                    return status;
+                    return (status, files);
                 }
             }
             panic!("no child was seen");
@@ -340,7 +343,7 @@ fn child_has_no_privileges() {
     let library = attack.library("function");
     let attacker = attack.start("wait", &library);
     assert!(attack.open(&attacker, &library));
-    let seen = reading_child(&attack);
+    let (seen, _) = reading_child(&attack);
     let field = |name: &str| {
         let line = seen.lines().find_map(|line| line.strip_prefix(name));
         line.unwrap()
@@ -351,7 +354,7 @@ fn child_has_no_privileges() {
     assert!(
         field("Uid:")
             .iter()
-            .all(|user| (61_184..65_520).contains(&user.parse::<u32>().unwrap())),
+            .all(|user| (61_184..62_000).contains(&user.parse::<u32>().unwrap())),
         "{seen}"
     );
     assert_eq!(field("Groups:"), Vec::<String>::new());
@@ -359,4 +362,31 @@ fn child_has_no_privileges() {
         assert_eq!(field(set), ["0000000000000000"]);
     }
     assert_eq!(field("NoNewPrivs:"), ["1"]);
+}
+
+/// Other modules are open in the helper, and a file that the recorder inherited.
+#[test]
+fn child_has_no_files_but_its_module_and_its_socket() {
+    let inherited = fs::File::open("/etc/passwd").unwrap();
+    rustix::io::fcntl_setfd(&inherited, rustix::io::FdFlags::empty()).unwrap();
+    let attack = Attack::new();
+    let library = attack.library("function");
+    let attacker = attack.start("wait", &library);
+    let pid = attacker.pid();
+    let mappings = attack.mappings(&attacker);
+    let others = mappings
+        .into_iter()
+        .filter(|mapping| mapping.name.starts_with('/'));
+    let files: Vec<_> = (100..).zip(others).collect();
+    let (opened, _) = attack.ask::<Vec<usize>>(&Request::Open { pid, files }).unwrap();
+    assert!(opened.len() > 2, "{opened:?}");
+    assert!(attack.open(&attacker, &library));
+    let (_, mut files) = reading_child(&attack);
+    files.sort();
+    let [null, other_null, module, socket] = &files[..] else {
+        panic!("{files:#?}");
+    };
+    assert_eq!([null, other_null], ["/dev/null"; 2]);
+    assert_eq!(Path::new(module), library);
+    assert!(socket.starts_with("socket:["), "{socket}");
 }
