@@ -44,7 +44,8 @@ pub fn create_directory(path: &Path) -> Result<()> {
 
 /// Refuses, for root, a directory that another user can change or redirect: each component of its
 /// path must belong to root, to the user of sudo, or to the owner of this program, who can run any
-/// code as root. Parents may be sticky, such as /tmp.
+/// code as root, and no other user or group than root's may write there. Parents may be sticky, such
+/// as /tmp.
 ///
 /// # Errors
 /// The first component that another user can change.
@@ -58,9 +59,7 @@ fn require_unchangeable(path: &Path, may_be_sticky: bool) -> Result<()> {
     }
     let id = |variable| env::var(variable).ok()?.parse().ok();
     let program = fs::metadata("/proc/self/exe").ok();
-    let owner = program.map(|program| (program.uid(), program.gid()));
-    let users = [Some(0), id("SUDO_UID"), owner.map(|(user, _)| user)];
-    let groups = [Some(0), id("SUDO_GID"), owner.map(|(_, group)| group)];
+    let users = [Some(0), id("SUDO_UID"), program.map(|program| program.uid())];
     // Fails for links in a circle.
     path.canonicalize().at(path)?;
     let mut left = vec![(absolute(path).at(path)?, may_be_sticky)];
@@ -72,14 +71,24 @@ fn require_unchangeable(path: &Path, may_be_sticky: bool) -> Result<()> {
                 let target = fs::read_link(dir).at(dir)?;
                 left.push((dir.with_file_name(target), may_be_sticky));
             }
-            let is_writable = stat.mode() & OTHERS_WRITE != 0
-                || (stat.mode() & GROUP_WRITES != 0 && !groups.contains(&Some(stat.gid())));
-            let is_sticky = stat.mode() & STICKY != 0 && may_be_sticky;
-            let is_changeable = is_writable && !is_sticky && !stat.is_symlink();
-            if is_changeable || !users.contains(&Some(stat.uid())) {
-                let (uid, gid, mode) = (stat.uid(), stat.gid(), stat.mode() & 0o7777);
+            let (uid, gid, mode) = (stat.uid(), stat.gid(), stat.mode() & 0o7777);
+            let writers = if gid == 0 {
+                OTHERS_WRITE
+            } else {
+                OTHERS_WRITE | GROUP_WRITES
+            };
+            let is_sticky = mode & STICKY != 0 && may_be_sticky;
+            let is_writable = mode & writers != 0 && !is_sticky && !stat.is_symlink();
+            let is_of_another = !users.contains(&Some(uid));
+            if is_writable || is_of_another {
+                let path = dir.display();
+                let fix = if is_of_another {
+                    String::new()
+                } else {
+                    format!("run `chmod go-w {path}`, or ")
+                };
                 let message = format!(
-                    "other users can change it (user {uid}, group {gid}, mode {mode:o}); choose a directory that only root or you can change"
+                    "other users can change it (user {uid}, group {gid}, mode {mode:o}); {fix}choose a directory that only root or you can change"
                 );
                 return Err(Error::format(dir, message));
             }
@@ -260,7 +269,14 @@ mod tests {
             fs::set_permissions(&user, Permissions::from_mode(mode)).unwrap();
             assert_eq!(require_trusted(&run).is_ok(), is_trusted, "{mode:o}");
         }
+        fs::set_permissions(&user, Permissions::from_mode(0o775)).unwrap();
+        require_trusted(&run).unwrap();
+        chown(&user, None, Some(65534)).unwrap();
+        let error = require_trusted(&run).unwrap_err().to_string();
+        let fix = format!("run `chmod go-w {}`", user.display());
+        assert!(error.contains(&fix), "{error}");
         fs::set_permissions(&user, Permissions::from_mode(0o755)).unwrap();
+        require_trusted(&run).unwrap();
         chown(&user, Some(65534), Some(65534)).unwrap();
         assert!(create_directory(&user.join("new")).is_err() && !user.join("new").exists());
         let error = require_trusted(&run).unwrap_err().to_string();

@@ -15,6 +15,7 @@ use crate::common::collect;
 use crate::common::column;
 use crate::common::names;
 use crate::common::refused;
+use crate::common::stderr;
 use crate::common::succeed;
 use rustix::process::Signal;
 use tempfile::tempdir;
@@ -89,6 +90,33 @@ fn files_in_a_shared_journal_directory_are_private() {
     succeed(&format!("finish {}", run.display()));
     assert!(run.join("server/sysstat.sa").metadata().unwrap().len() > 0);
     assert_eq!(names(&shared), Vec::<String>::new());
+}
+
+/// The group of the user of sudo can have other members, and so can the program's.
+#[test]
+fn root_refuses_a_directory_that_the_group_of_sudo_can_change() {
+    let dir = tempdir().unwrap();
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    let shared = dir.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    chown(&shared, Some(4711), Some(4712)).unwrap();
+    fs::set_permissions(&shared, Permissions::from_mode(0o775)).unwrap();
+    let words = format!(
+        "record --duration 1ms --probes cpu --out {}",
+        shared.join("run").display()
+    );
+    let record = || {
+        let mut command = collect(&words);
+        command.env("SUDO_UID", "4711").env("SUDO_GID", "4712");
+        stderr(&command.output().unwrap())
+    };
+    let fix = format!("run `chmod go-w {}`", shared.display());
+    let error = record();
+    assert!(error.contains(&fix), "{error}");
+    assert_eq!(names(&shared), Vec::<String>::new());
+    fs::set_permissions(&shared, Permissions::from_mode(0o755)).unwrap();
+    let summary = record();
+    assert!(summary.contains("full duration"), "{summary}");
 }
 
 #[test]
