@@ -40,7 +40,7 @@ pub struct MysqlOptions {
     #[arg(long, value_name = "FILE")]
     pub mysql_defaults_file: Option<PathBuf>,
     /// TLS mode; off means disabled, on means required [default: the option file, verify_ca with a
-    /// CA, else preferred].
+    /// CA, disabled with the server's public key, else preferred].
     #[arg(long, value_name = "MODE", value_enum, ignore_case = true)]
     pub mysql_ssl: Option<Ssl>,
     /// Certificate of the CA, for verify_ca and verify_identity.
@@ -55,11 +55,11 @@ pub struct MysqlOptions {
     /// Permitted ciphers, by their OpenSSL names; TLS_… for TLS 1.3.
     #[arg(long, value_name = "LIST")]
     pub mysql_ssl_cipher: Option<String>,
-    /// The server's RSA public key, PEM. Without TLS the password is sent only under this key.
+    /// The server's RSA public key, PEM, under which the password is sent without TLS.
     #[arg(long, value_name = "FILE")]
     pub mysql_server_public_key_path: Option<String>,
-    /// Without TLS, send the password under the key that the server sends. Over a unix socket and
-    /// loopback this is always permitted.
+    /// Send the password to any server that answers at the address, without TLS under the key that it
+    /// sends. Over a unix socket and loopback this is always permitted.
     #[arg(long)]
     pub mysql_get_server_public_key: bool,
     /// Change the server: enable the InnoDB counters of flushing and checkpoints that are off

@@ -127,17 +127,20 @@ fn settings_that_cannot_be_followed_are_refused() {
 fn a_password_leaves_the_host_only_under_a_trusted_key() {
     away_from_loopback(|address| {
         let bench = Bench::new();
-        for trap in [Trap::CachingSha2, Trap::Sha256, Trap::Clear] {
-            for lines in ["", "ssl-mode=PREFERRED\n", "enable-cleartext-plugin\n"] {
-                let server = FakeLogin::start(address, trap);
+        for trap in [Trap::CachingSha2, Trap::Sha256, Trap::Clear, Trap::Tls] {
+            let server = FakeLogin::start(address, trap);
+            let key = server.public_key();
+            let with_tls = format!("ssl-mode=PREFERRED\nserver-public-key-path={}\n", key.display());
+            for lines in [
+                "",
+                "ssl-mode=PREFERRED\n",
+                "ssl-mode=DISABLED\n",
+                "enable-cleartext-plugin\n",
+                &with_tls,
+            ] {
                 let output = bench.run(address, &server, lines, &[]);
                 assert_eq!(server.received(), Vec::<String>::new(), "{trap:?} {lines}");
-                let part = if lines.contains("clear") || trap != Trap::Clear {
-                    "error 2061"
-                } else {
-                    "error 2059"
-                };
-                assert_refused(&output, &[part]);
+                assert_refused(&output, &["error 2061", "--mysql-ssl=verify_ca"]);
             }
         }
         for trap in KEYS {
@@ -150,22 +153,50 @@ fn a_password_leaves_the_host_only_under_a_trusted_key() {
                 assert!(has_password(&server), "{trap:?} {lines}");
             }
         }
-        // Under a pinned key only its owner can read it.
-        let owner = FakeLogin::start(address, Trap::CachingSha2);
-        let other = FakeLogin::start(address, Trap::CachingSha2);
-        let key = owner.public_key().display().to_string();
-        for option in ["--mysql-server-public-key-path", "server-public-key-path"] {
-            let option = format!("{option}={key}");
-            let (lines, options) = match option.starts_with("--") {
-                true => ("", vec![option.as_str()]),
-                false => (option.as_str(), vec![]),
-            };
-            for server in [&owner, &other] {
-                bench.run(address, server, lines, &options);
+        // The user has permitted it.
+        let server = FakeLogin::start(address, Trap::Tls);
+        bench.run(address, &server, "ssl-mode=REQUIRED\n", &[]);
+        assert!(has_password(&server));
+    });
+}
+
+#[test]
+fn under_a_pinned_key_only_its_owner_can_read_the_password() {
+    away_from_loopback(|address| {
+        let bench = Bench::new();
+        for trap in KEYS {
+            let owner = FakeLogin::start(address, trap);
+            let other = FakeLogin::start(address, trap);
+            let key = owner.public_key().display().to_string();
+            for option in ["--mysql-server-public-key-path", "server-public-key-path"] {
+                let option = format!("{option}={key}");
+                let (lines, options) = match option.starts_with("--") {
+                    true => ("", vec![option.as_str()]),
+                    false => (option.as_str(), vec![]),
+                };
+                for server in [&owner, &other] {
+                    bench.run(address, server, lines, &options);
+                }
             }
+            assert_eq!(owner.received(), [PASSWORD, PASSWORD]);
+            assert_eq!((other.received().len(), has_password(&other)), (2, false));
         }
-        assert_eq!(owner.received(), [PASSWORD, PASSWORD]);
-        assert_eq!((other.received().len(), has_password(&other)), (2, false));
+        // These plugins do not use the key.
+        let clear = FakeLogin::start(address, Trap::Clear);
+        let key = format!("server-public-key-path={}\n", clear.public_key().display());
+        bench.run(address, &clear, &key, &[]);
+        let enabled = format!("{key}enable-cleartext-plugin\n");
+        assert_refused(&bench.run(address, &clear, &enabled, &[]), &["error 2061"]);
+        // Without a key that it can load, the library would request one.
+        fs::write(
+            bench.path("cut.pem"),
+            &fs::read(clear.public_key()).unwrap()[..200],
+        )
+        .unwrap();
+        let cut = format!("server-public-key-path={}\n", bench.path("cut.pem").display());
+        let output = bench.run(address, &clear, &cut, &[]);
+        assert_refused(&output, &["cut.pem: not an RSA public key in PEM format"]);
+        assert_eq!(clear.received(), Vec::<String>::new());
     });
 }
 

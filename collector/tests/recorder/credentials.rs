@@ -14,7 +14,7 @@ use crate::fake_login::away_from_loopback;
 use tempfile::tempdir;
 
 const PASSWORD: &str = "not-to-be-seen";
-const TRAPS: [Trap; 3] = [Trap::CachingSha2, Trap::Sha256, Trap::Clear];
+const TRAPS: [Trap; 4] = [Trap::CachingSha2, Trap::Sha256, Trap::Clear, Trap::Tls];
 
 fn option_file(path: &Path, lines: &str) {
     let text = format!("[client]\nuser=probe\npassword={PASSWORD}\n{lines}");
@@ -51,7 +51,7 @@ fn has_password(server: &FakeLogin) -> bool {
 fn the_mode_of_an_option_file_applies() {
     let authority = tempfile::NamedTempFile::new().unwrap();
     let authority = format!("ssl-ca={}\n", authority.path().display());
-    for trap in TRAPS {
+    for trap in [Trap::CachingSha2, Trap::Sha256, Trap::Clear] {
         for lines in [
             "ssl-mode=REQUIRED\n",
             &format!("ssl-mode=VERIFY_CA\n{authority}"),
@@ -73,6 +73,8 @@ fn a_password_leaves_the_host_only_under_a_trusted_key() {
     away_from_loopback(|address| {
         for trap in TRAPS {
             for lines in [
+                "",
+                "ssl-mode=PREFERRED\n",
                 "enable-cleartext-plugin=1\n",
                 "ssl-mode=DISABLED\nenable-cleartext-plugin\n",
             ] {
@@ -98,6 +100,10 @@ fn a_password_leaves_the_host_only_under_a_trusted_key() {
         }
         assert!(has_password(&owner) && !has_password(&other));
         assert!(!other.received().is_empty());
+        // With TLS the password would not be under the key.
+        let server = FakeLogin::start(address, Trap::Tls);
+        opened(address, &server, "", &key);
+        assert!(!has_password(&server));
     });
 }
 

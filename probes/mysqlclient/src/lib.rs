@@ -1,12 +1,14 @@
 //! Initializes libmysqlclient, attaches threads to it, reads option files in its place, and sets
 //! TLS and the rules by which a password leaves this process.
 
-mod guard;
+mod destination;
 mod library;
 mod option_file;
 mod private_file;
 mod tls;
 
+pub use destination::Destination;
+pub use destination::NoDestination;
 pub use library::attach_thread;
 pub use library::set_text;
 pub use library::set_value;

@@ -8,12 +8,10 @@ use std::sync::OnceLock;
 
 use mysqlclient_sys as sys;
 
-use crate::guard;
 use crate::private_file::Refusal;
 
 /// Calls mysql_library_init once per process and mysql_thread_init once per thread; calls
-/// mysql_thread_end when the thread exits. From the first call on, passwords are guarded
-/// (`guard.rs`).
+/// mysql_thread_end when the thread exits.
 pub fn attach_thread() {
     #[derive(Debug)]
     struct Attached;
@@ -29,7 +27,6 @@ pub fn attach_thread() {
         // SAFETY: null arguments are the documented form (mysql_library_init is a macro for this);
         // `OnceLock` excludes concurrent calls.
         unsafe { sys::mysql_server_init(0, ptr::null_mut(), ptr::null_mut()) };
-        guard::install();
     });
     ATTACHED.with_borrow_mut(|attached| {
         attached.get_or_insert_with(|| {

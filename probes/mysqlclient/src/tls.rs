@@ -1,11 +1,16 @@
 //! Resolves the options of TLS and of the server's key, from the command line and the option file,
 //! and sets them for a connection.
 
+use std::env;
+use std::ffi::c_int;
 use std::ffi::c_uint;
+use std::fs;
 use std::path::Path;
+use std::ptr;
 
 use mysqlclient_sys as sys;
 
+use crate::destination::Destination;
 use crate::library::set_text;
 use crate::library::set_value;
 use crate::option_file::OptionFile;
@@ -98,6 +103,8 @@ pub struct Tls {
     pub public_key: Option<String>,
     /// Without TLS, use the RSA key that the server sends, also of a server on another host.
     pub get_public_key: bool,
+    /// Whether the library may send the password as it is (`enable-cleartext-plugin`).
+    pub is_cleartext_enabled: bool,
 }
 
 /// The options of [`Tls::further`].
@@ -111,8 +118,9 @@ const FURTHER: [&str; 5] = [
 
 impl TlsOptions {
     /// Adds the values of the option file; those of the command line have precedence. Without a
-    /// mode in either, a CA selects `VerifyCa`, as in the clients of MySQL, and otherwise `default`
-    /// applies.
+    /// mode in either, a CA selects `VerifyCa`, as in the clients of MySQL, then the server's key
+    /// `Disabled`: with TLS that nothing verifies the password is sent without the key. Otherwise
+    /// `default` applies.
     ///
     /// # Errors
     /// If a file does not exist, options contradict each other, or a mode is unknown.
@@ -132,6 +140,15 @@ impl TlsOptions {
             Some(file) if !self.get_public_key => file.flag("get-server-public-key")? == Some(true),
             _ => self.get_public_key,
         };
+        let public_key = self.public_key.or_else(|| from_file("server-public-key-path"));
+        let default = if public_key.is_some() {
+            SslMode::Disabled
+        } else {
+            default
+        };
+        let in_file = file
+            .map(|file| file.flag("enable-cleartext-plugin"))
+            .transpose()?;
         let tls = Tls {
             mode: mode.unwrap_or(default),
             is_given: mode.is_some(),
@@ -140,8 +157,11 @@ impl TlsOptions {
             key: self.key.or_else(|| from_file("ssl-key")),
             cipher: self.cipher.or_else(|| from_file("ssl-cipher")),
             further,
-            public_key: self.public_key.or_else(|| from_file("server-public-key-path")),
+            public_key,
             get_public_key,
+            // The library enables it by either, sql-common/client_plugin.cc.
+            is_cleartext_enabled: in_file.flatten() == Some(true)
+                || env::var_os("LIBMYSQL_ENABLE_CLEARTEXT_PLUGIN").is_some(),
         };
         if has_files && tls.mode == SslMode::Disabled {
             return Err(Refusal(
@@ -185,7 +205,6 @@ impl Tls {
                 self.mode.word()
             )));
         }
-        let key = self.public_key.as_ref();
         let files = [
             ("mysql-ssl-ca", &self.ca),
             ("mysql-ssl-cert", &self.cert),
@@ -193,12 +212,20 @@ impl Tls {
         ];
         let of_tls = files.into_iter().filter(|_| self.mode != SslMode::Disabled);
         let all = of_tls.filter_map(|(name, file)| Some((name, file.as_ref()?)));
+        let key = self.public_key.as_ref();
         for (name, file) in all.chain(key.map(|key| ("mysql-server-public-key-path", key))) {
             if !Path::new(file).is_file() {
                 return Err(Refusal(format!("--{name}={file}: no such file")));
             }
         }
-        Ok(())
+        match key {
+            // The library would request another key from the server.
+            Some(key) if !is_public_key(&fs::read(key).unwrap_or_default()) => Err(Refusal(format!(
+                "--mysql-server-public-key-path={key}: not an RSA public key in PEM format; copy public_key.pem \
+                 from the server's data directory"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Sets the options of a handle. LOAD DATA LOCAL is off: a server could request any file.
@@ -208,7 +235,7 @@ impl Tls {
     ///
     /// # Safety
     /// `mysql` must come from mysql_init and must not be connected yet.
-    pub unsafe fn set(&self, mysql: *mut sys::MYSQL) -> Result<(), Refusal> {
+    pub unsafe fn set(&self, mysql: *mut sys::MYSQL, destination: &Destination) -> Result<(), Refusal> {
         use sys::mysql_option as option;
         // SAFETY: these options take an unsigned int, the last one a bool.
         unsafe {
@@ -217,7 +244,7 @@ impl Tls {
             set_value(
                 mysql,
                 option::MYSQL_OPT_GET_SERVER_PUBLIC_KEY,
-                self.get_public_key,
+                destination.may_send_key,
             );
         }
         let tls13 = self
@@ -249,5 +276,22 @@ impl Tls {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether the library can use it, which parses it by the same function.
+fn is_public_key(pem: &[u8]) -> bool {
+    let Ok(length) = c_int::try_from(pem.len()) else {
+        return false;
+    };
+    // SAFETY: pointer and length describe `pem`, which outlives the calls; what they return is null or
+    // freed once. Null is allowed for each other argument, and for the functions that free.
+    unsafe {
+        let memory = openssl_sys::BIO_new_mem_buf(pem.as_ptr().cast(), length);
+        let key = openssl_sys::PEM_read_bio_RSA_PUBKEY(memory, ptr::null_mut(), None, ptr::null_mut());
+        openssl_sys::RSA_free(key);
+        openssl_sys::BIO_free_all(memory);
+        openssl_sys::ERR_clear_error();
+        !key.is_null()
     }
 }

@@ -10,6 +10,8 @@ use std::ptr;
 use std::slice;
 use std::str::FromStr;
 
+use loadprint_mysqlclient::Destination;
+use loadprint_mysqlclient::NoDestination;
 use loadprint_mysqlclient::attach_thread;
 use loadprint_mysqlclient::set_text;
 use loadprint_mysqlclient::set_value;
@@ -61,10 +63,7 @@ impl Failure {
     pub fn fix(&self) -> &'static str {
         match self.number {
             2026 => "check --mysql-ssl and its files against the TLS configuration of the server",
-            2061 => {
-                "without TLS the password is not sent under a key of the server's choice: add --mysql-ssl=required, \
-                 --mysql-server-public-key-path, or --mysql-get-server-public-key on a network that you trust"
-            }
+            2061 => NoDestination::FIX,
             _ => "check --mysql-user and --mysql-password-file, and the grants in docs/mysql-probe.md",
         }
     }
@@ -87,6 +86,13 @@ impl Failure {
     /// The error for a query without a connection.
     pub fn no_connection() -> Self {
         Self::local("not connected")
+    }
+
+    fn without_destination(reason: &NoDestination) -> Self {
+        Self {
+            number: reason.number(),
+            message: reason.to_string(),
+        }
     }
 
     fn local(message: &str) -> Self {
@@ -162,7 +168,12 @@ impl Client {
             let cut = |_| Failure::local("a --mysql option contains a zero byte");
             value.map(CString::new).transpose().map_err(cut)
         };
-        let host = text(account.host.as_deref())?;
+        let (host, password) = (account.host.as_deref(), account.password.as_deref());
+        let destination = account
+            .tls
+            .destination(host, account.port.unwrap_or(3306), password)
+            .map_err(|reason| Failure::without_destination(&reason))?;
+        let host = text(destination.host.as_deref())?;
         let user = text(account.user.as_deref())?;
         let password = text(account.password.as_deref())?;
         let socket = text(account.socket.as_deref())?;
@@ -178,7 +189,7 @@ impl Client {
         if client.mysql.is_null() {
             return Err(Failure::local("mysql_init: out of memory"));
         }
-        client.set_options(account)?;
+        client.set_options(account, &destination)?;
         // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that
         // outlives the call.
         unsafe {
@@ -199,7 +210,7 @@ impl Client {
         Ok(client)
     }
 
-    fn set_options(&self, account: &Account) -> Result<(), Failure> {
+    fn set_options(&self, account: &Account, destination: &Destination) -> Result<(), Failure> {
         use sys::mysql_option as option;
         // SAFETY: the handle is not connected yet; these options take a string, unsigned ints and an
         // unsigned long.
@@ -212,7 +223,7 @@ impl Client {
             of_file
                 .map_or(Ok(()), |file| file.set(self.mysql))
                 .and_then(|()| set_text(self.mysql, option::MYSQL_SET_CHARSET_NAME, "utf8mb4"))
-                .and_then(|()| account.tls.set(self.mysql))
+                .and_then(|()| account.tls.set(self.mysql, destination))
         };
         set.map_err(|refusal| Failure::local(&refusal.to_string()))
     }

@@ -13,9 +13,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// secure applies the TLS mode and the server's key of the option file. The driver would encrypt the
-// password with any key that a server sends: without TLS a password leaves this host only under the
-// key of the file, or with get-server-public-key.
+// secure applies the TLS mode and the server's key of the option file. The driver would send the password
+// over any TLS, and without TLS encrypt it with any key that a server sends: it leaves this host only with
+// REQUIRED or VERIFY_IDENTITY, with DISABLED under the key of the file, or with get-server-public-key.
 func secure(config *mysql.Config, settings map[string]string) error {
 	mode := strings.ToUpper(orElse(settings["ssl-mode"], "DISABLED"))
 	for name := range settings {
@@ -42,7 +42,9 @@ func secure(config *mysql.Config, settings map[string]string) error {
 		}
 		mysql.RegisterServerPubKey("server", key)
 		config.ServerPubKey = "server"
-		return nil
+		if mode == "DISABLED" {
+			return nil
+		}
 	}
 	address := net.ParseIP(settings["host"])
 	local := config.Net == "unix" || settings["host"] == "localhost" || (address != nil && address.IsLoopback())

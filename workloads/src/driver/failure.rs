@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::ffi::c_char;
 use std::ffi::c_uint;
 
+use loadprint_mysqlclient::NoDestination;
 use mysqlclient_sys as sys;
 
 /// CR_UNKNOWN_ERROR of errmsg.h, for errors that this driver detects.
@@ -121,10 +122,7 @@ pub fn hint(errno: u32) -> Option<&'static str> {
             "no statement of this workload has such a result: check that the address is that of a MySQL server"
         }
         2026 => "check --mysql-ssl and its files against the server's TLS configuration",
-        2061 => {
-            "without TLS the password is not sent under a key of the server's choice: give --mysql-ssl=required, \
-             --mysql-server-public-key-path, or --mysql-get-server-public-key on a network that you trust"
-        }
+        2061 => NoDestination::FIX,
         2059 => {
             "this client does not contain the account's authentication plugin: use caching_sha2_password or mysql_native_password"
         }

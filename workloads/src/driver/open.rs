@@ -7,6 +7,7 @@ use std::ffi::c_ulong;
 use std::ffi::c_void;
 use std::ptr;
 
+use loadprint_mysqlclient::Destination;
 use loadprint_mysqlclient::Refusal;
 use mysqlclient_sys as sys;
 
@@ -54,7 +55,14 @@ pub fn open(
         let cut = |_| client_failure("a connection option contains a zero byte");
         value.as_deref().map(CString::new).transpose().map_err(cut)
     };
-    let host = text(&Some(endpoint.host.clone()))?;
+    let destination = account
+        .tls
+        .destination(Some(&endpoint.host), endpoint.port, account.password.as_deref())
+        .map_err(|reason| Failure {
+            errno: reason.number(),
+            ..client_failure(&reason.to_string())
+        })?;
+    let host = text(&destination.host)?;
     let user = text(&account.user)?;
     let password = text(&account.password)?;
     let socket = text(&endpoint.socket)?;
@@ -67,7 +75,7 @@ pub fn open(
     }
     watched.set_handle(mysql);
     // SAFETY: the handle is fresh and not connected.
-    let set = unsafe { set_options(mysql, account, endpoint.is_local()) };
+    let set = unsafe { set_options(mysql, account, &destination, endpoint.is_local()) };
     // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that outlives
     // the call.
     let connected = set.is_ok()
@@ -121,7 +129,12 @@ fn keep_alive(socket: c_int) {
 
 /// # Safety
 /// `mysql` must come from mysql_init and not be connected yet.
-unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account, polled: bool) -> Result<(), Failure> {
+unsafe fn set_options(
+    mysql: *mut sys::MYSQL,
+    account: &Account,
+    destination: &Destination,
+    polled: bool,
+) -> Result<(), Failure> {
     use sys::mysql_option as option;
     let refused = |refusal: Refusal| client_failure(&refusal.to_string());
     // SAFETY: the handle is not connected yet. Each option takes a pointer to the type given here (C
@@ -139,7 +152,7 @@ unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account, polled: bool) -
             let timeout = ptr::from_ref(&POLLED_SECONDS).cast::<c_void>();
             sys::mysql_options(mysql, option::MYSQL_OPT_READ_TIMEOUT, timeout);
         }
-        account.tls.set(mysql).map_err(refused)?;
+        account.tls.set(mysql, destination).map_err(refused)?;
         if account.compression {
             sys::mysql_options(mysql, option::MYSQL_OPT_COMPRESS, ptr::null());
         }

@@ -49,10 +49,10 @@ pub const COMMON: &[OptionSpec] = &[
     OptionSpec::text("mysql-ssl-cipher", "LIST")
         .help("permitted ciphers, as OpenSSL names them; TLS_... for TLS 1.3"),
     OptionSpec::text("mysql-server-public-key-path", "FILE")
-        .help("the server's RSA public key, PEM; without TLS the password is sent only under this key"),
+        .help("the server's RSA public key, PEM, under which the password is sent without TLS"),
     OptionSpec::flag("mysql-get-server-public-key")
         .default("off")
-        .help("without TLS, send the password under the key that the server sends; over a unix socket and loopback this is always permitted"),
+        .help("send the password to any server that answers at the address, without TLS under the key that it sends; over a unix socket and loopback this is always permitted"),
     OptionSpec::flag("mysql-compression")
         .default("off")
         .help("compress the protocol (zlib)"),

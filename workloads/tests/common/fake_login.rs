@@ -7,13 +7,17 @@ use std::io::Read;
 use std::io::Write;
 use std::net::TcpListener;
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::path::PathBuf;
+use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::thread;
+use std::time::Duration;
+use std::time::Instant;
 
 use tempfile::TempDir;
 
@@ -31,6 +35,8 @@ pub enum Trap {
     Sha256,
     /// Switches to mysql_clear_password.
     Clear,
+    /// Has TLS with a certificate that it signed itself, and then does as `CachingSha2`.
+    Tls,
     /// Accepts any login, and answers the first statement with a request for a local file.
     LocalFile,
 }
@@ -52,13 +58,13 @@ impl FakeLogin {
         openssl(&[&key[..], &[public.to_str().unwrap()]].concat(), b"");
         let listener = TcpListener::bind((address, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (received, key) = (Arc::new(Mutex::new(Vec::new())), fs::read(&public).unwrap());
+        let (received, of_server) = (Arc::new(Mutex::new(Vec::new())), dir.path().to_owned());
         let all = Arc::clone(&received);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let (all, key) = (Arc::clone(&all), key.clone());
+                let (all, dir) = (Arc::clone(&all), of_server.clone());
                 // An error means that the client has ended.
-                thread::spawn(move || serve(stream, trap, &key, &all).ok());
+                thread::spawn(move || serve(stream, trap, &dir, &all).ok());
             }
         });
         Self { dir, port, received }
@@ -122,13 +128,90 @@ fn openssl(arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     output.status.success().then_some(output.stdout)
 }
 
-fn send(stream: &mut TcpStream, sequence: u8, payload: &[u8]) -> io::Result<()> {
+/// A connection after its upgrade to TLS, by `openssl s_server`, which serves one client.
+struct Encrypted(Child);
+
+impl Encrypted {
+    /// Encrypts what follows on `stream` with a certificate in `dir` for the key there.
+    fn new(stream: &TcpStream, dir: &Path) -> io::Result<Self> {
+        let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+        let (key, certificate) = (path("private.pem"), path("certificate.pem"));
+        let words = [
+            "req",
+            "-x509",
+            "-subj",
+            "/CN=db",
+            "-key",
+            &key,
+            "-out",
+            &certificate,
+        ];
+        openssl(&words, b"").unwrap();
+        let end = tempfile::tempdir()?;
+        let socket = end.path().join("socket");
+        let mut server = Command::new("openssl");
+        server
+            .args([
+                "s_server",
+                "-quiet",
+                "-naccept",
+                "1",
+                "-key",
+                &key,
+                "-cert",
+                &certificate,
+                "-unix",
+            ])
+            .arg(&socket)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let server = server.spawn()?;
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let connected = loop {
+            match UnixStream::connect(&socket) {
+                Err(_) if Instant::now() < deadline => thread::yield_now(),
+                connected => break connected?,
+            }
+        };
+        let (mut from_client, mut to_server) = (stream.try_clone()?, connected.try_clone()?);
+        let (mut from_server, mut to_client) = (connected, stream.try_clone()?);
+        thread::spawn(move || io::copy(&mut from_client, &mut to_server));
+        thread::spawn(move || io::copy(&mut from_server, &mut to_client));
+        Ok(Self(server))
+    }
+}
+
+impl Read for Encrypted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.stdout.as_mut().unwrap().read(buffer)
+    }
+}
+
+impl Write for Encrypted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.stdin.as_mut().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Encrypted {
+    fn drop(&mut self) {
+        // It may have ended.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn send(stream: &mut impl Write, sequence: u8, payload: &[u8]) -> io::Result<()> {
     let length = (payload.len() as u32).to_le_bytes();
     stream.write_all(&[&length[..3], &[sequence], payload].concat())
 }
 
 /// The sequence number and the payload of a packet.
-fn receive(stream: &mut TcpStream) -> io::Result<(u8, Vec<u8>)> {
+fn receive(stream: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
     let mut header = [0; 4];
     stream.read_exact(&mut header)?;
     let mut payload = vec![0; u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize];
@@ -136,32 +219,56 @@ fn receive(stream: &mut TcpStream) -> io::Result<(u8, Vec<u8>)> {
     Ok((header[3], payload))
 }
 
-fn serve(mut stream: TcpStream, trap: Trap, key: &[u8], received: &Mutex<Vec<Vec<u8>>>) -> io::Result<()> {
-    // Handshake version 10: long passwords, protocol 4.1, transactions, plugins; no TLS.
+fn serve(mut stream: TcpStream, trap: Trap, dir: &Path, received: &Mutex<Vec<Vec<u8>>>) -> io::Result<()> {
+    // Handshake version 10: long passwords, protocol 4.1, transactions, plugins; TLS by the trap.
     let mut greeting = b"\x0a9.0.0\0\x01\0\0\0".to_vec();
     greeting.extend_from_slice(&SCRAMBLE[..8]);
-    greeting.extend_from_slice(b"\0\x01\xa2\xff\x02\0\x08\0\x15");
+    let flags = if trap == Trap::Tls {
+        b"\x01\xaa"
+    } else {
+        b"\x01\xa2"
+    };
+    greeting.extend_from_slice(&[b"\0", &flags[..], b"\xff\x02\0\x08\0\x15"].concat());
     greeting.extend_from_slice(&[0; 10]);
     greeting.extend_from_slice(&SCRAMBLE[8..]);
     greeting.extend_from_slice(b"\0caching_sha2_password\0");
     send(&mut stream, 0, &greeting)?;
-    receive(&mut stream)?;
+    // A request for TLS is the first part of a login, without the user.
+    let (_, first) = receive(&mut stream)?;
+    if trap == Trap::Tls && first.len() == 32 {
+        let mut encrypted = Encrypted::new(&stream, dir)?;
+        receive(&mut encrypted)?;
+        return ask(&mut encrypted, 3, trap, dir, received);
+    }
+    ask(&mut stream, 2, trap, dir, received)
+}
+
+/// Requests the password, and records all packets.
+fn ask(
+    stream: &mut (impl Read + Write),
+    sequence: u8,
+    trap: Trap,
+    dir: &Path,
+    received: &Mutex<Vec<Vec<u8>>>,
+) -> io::Result<()> {
     let switch = |name: &[u8]| [b"\xfe", name, b"\0", &SCRAMBLE[..], b"\0"].concat();
     match trap {
-        Trap::CachingSha2 => send(&mut stream, 2, b"\x01\x04")?,
-        Trap::Sha256 => send(&mut stream, 2, &switch(b"sha256_password"))?,
-        Trap::Clear => send(&mut stream, 2, &switch(b"mysql_clear_password"))?,
-        Trap::LocalFile => send(&mut stream, 2, b"\0\0\0\x02\0\0\0")?,
+        Trap::CachingSha2 | Trap::Tls => send(stream, sequence, b"\x01\x04")?,
+        Trap::Sha256 => send(stream, sequence, &switch(b"sha256_password"))?,
+        Trap::Clear => send(stream, sequence, &switch(b"mysql_clear_password"))?,
+        Trap::LocalFile => send(stream, sequence, b"\0\0\0\x02\0\0\0")?,
     }
     loop {
-        let (sequence, packet) = receive(&mut stream)?;
+        let (sequence, packet) = receive(stream)?;
         received.lock().unwrap().push(packet.clone());
         let answer = match (trap, packet.as_slice()) {
-            (Trap::CachingSha2, b"\x02") | (Trap::Sha256, b"\x01") => [b"\x01", key].concat(),
+            (Trap::CachingSha2, b"\x02") | (Trap::Sha256, b"\x01") => {
+                [&b"\x01"[..], &fs::read(dir.join("public.pem"))?].concat()
+            }
             (Trap::LocalFile, _) if sequence == 0 => [b"\xfb", WANTED].concat(),
             _ => b"\xff\x15\x04#28000that is all".to_vec(),
         };
-        send(&mut stream, sequence.wrapping_add(1), &answer)?;
+        send(stream, sequence.wrapping_add(1), &answer)?;
     }
 }
 
