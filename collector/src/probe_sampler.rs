@@ -80,6 +80,7 @@ impl ProbeSampler {
     /// background.
     pub fn sample(&mut self, scope: SampleScope, tick: u32) {
         let threads_every = self.threads_every;
+        let is_pending = |opened: &OpenedProbe| opened.probe.as_ref().is_ok_and(|probe| probe.is_pending());
         let is_due = |cadence| {
             scope != SampleScope::Due
                 || match cadence {
@@ -89,6 +90,9 @@ impl ProbeSampler {
                     Cadence::Ends => false,
                 }
         };
+        // A read of an earlier tick may hang: it is not waited for again, except at the end.
+        let is_late = |opened: &OpenedProbe| is_pending(opened) && scope != SampleScope::Last;
+        let late: Vec<_> = self.probes.iter().map(is_late).collect();
         for opened in &mut self.probes {
             if let Ok(probe) = &mut opened.probe
                 && is_due(opened.entry.cadence)
@@ -100,7 +104,6 @@ impl ProbeSampler {
             SampleScope::Last => FINAL_TIMEOUT,
             SampleScope::Due | SampleScope::All => self.timeout,
         };
-        let is_pending = |opened: &OpenedProbe| opened.probe.as_ref().is_ok_and(|probe| probe.is_pending());
         let (slow, quick): (Vec<_>, Vec<_>) =
             (0..self.probes.len()).partition(|&index| is_pending(&self.probes[index]));
         let mut now = clock::monotonic_ns();
@@ -111,6 +114,7 @@ impl ProbeSampler {
             let mut skip = !is_due(opened.entry.cadence);
             if let Ok(probe) = &mut opened.probe {
                 skip &= !probe.is_pending();
+                let until = if late[index] { now } else { until };
                 let left = u64::try_from(until.saturating_sub(now)).unwrap_or(0);
                 probe.wait(Duration::from_nanos(left));
             }

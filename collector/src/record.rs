@@ -8,7 +8,9 @@ use anyhow::Context;
 use loadprint_probes::Host;
 use loadprint_probes::Options;
 use loadprint_probes::RecordedFile;
+use loadprint_probes::lookup::Lookup;
 use loadprint_probes::options::Find;
+use loadprint_probes::options::ProcessTarget;
 use loadprint_probes::procfs::targets::Targets;
 use loadprint_recording::FORMAT_VERSION;
 use loadprint_recording::clock;
@@ -76,7 +78,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     let staging = StagingDir::new(&role_dir, &dir).context("cannot create the journal directory")?;
     let sadc = Sadc::start(options, &role_dir, &staging);
     probe_options.processes.extend(sadc.target());
-    warn_of_absent_processes(&host, &probe_options);
+    warn_of_absent_processes(&host, &probe_options.processes);
     let probes = open_probes(&options.probes, &host, &probe_options)?;
     let facts = facts(options, &host, &probe_options, &dir, &sadc);
     files::write_json(&role_dir.join("fingerprint.json"), &facts)?;
@@ -183,15 +185,21 @@ fn facts(
 
 /// Warns of a process that does not exist: a process found by name may start later, a misspelt one
 /// never does.
-fn warn_of_absent_processes(host: &Host, options: &Options) {
-    for target in &options.processes {
-        let (text, exists) = match &target.find {
-            Find::Pid(pid) => (pid.to_string(), host.proc(&pid.to_string()).exists()),
-            Find::Name(name, _) => {
-                let found = Targets::new(host, vec![target.clone()]).find();
-                (name.clone(), !found.is_empty())
-            }
+fn warn_of_absent_processes(host: &Host, targets: &[ProcessTarget]) {
+    let of_lookup = host.clone();
+    let mut lookup = Lookup::new(move |target: ProcessTarget| match target.find {
+        Find::Pid(pid) => of_lookup.proc(&pid.to_string()).exists(),
+        _ => !Targets::new(&of_lookup, vec![target]).find().is_empty(),
+    });
+    for target in targets {
+        let text = match &target.find {
+            Find::Pid(pid) => pid.to_string(),
+            Find::Name(name, _) => name.clone(),
             Find::PidFile(_) | Find::Cgroup(_) => continue,
+        };
+        // A process blocks the lookup: whether others exist is unknown.
+        let Some(exists) = lookup.ask(target.clone()) else {
+            return;
         };
         let hint = match &target.find {
             Find::Name(_, None) => "; one of another user than root, you or a system account needs NAME@USER",

@@ -9,6 +9,7 @@ mod background;
 pub mod ebpf;
 pub mod hardware;
 pub mod host;
+pub mod lookup;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 pub mod options;

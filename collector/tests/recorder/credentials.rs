@@ -14,7 +14,7 @@ use crate::fake_login::away_from_loopback;
 use tempfile::tempdir;
 
 const PASSWORD: &str = "not-to-be-seen";
-const TRAPS: [Trap; 4] = [Trap::CachingSha2, Trap::Sha256, Trap::Clear, Trap::Tls];
+const TRAPS: [Trap; 4] = [Trap::Tls, Trap::CachingSha2, Trap::Sha256, Trap::Clear];
 
 fn option_file(path: &Path, lines: &str) {
     let text = format!("[client]\nuser=probe\npassword={PASSWORD}\n{lines}");

@@ -6,6 +6,7 @@
     reason = "a failed test stops where it failed"
 )]
 
+mod blocked;
 mod canary;
 #[path = "../common/mod.rs"]
 mod common;

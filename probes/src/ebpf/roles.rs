@@ -24,6 +24,7 @@ use super::skeletons::sched::types::role_page;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
+use crate::lookup::Lookup;
 use crate::procfs::targets::Targets;
 
 /// Roles that a map can have, role 0 included.
@@ -48,7 +49,7 @@ pub struct Roles {
 #[derive(Debug)]
 struct Watched {
     pages: MappedArray<role_page>,
-    targets: Targets,
+    targets: Lookup<(), Vec<(String, u32)>>,
     processes: Vec<(String, u32)>,
     refreshed_ns: i64,
 }
@@ -116,12 +117,13 @@ impl Roles {
         )
         .map_err(|error| refused("roles", &error))?;
         let pages = MappedArray::new(&map)?;
+        let mut targets = Targets::new(host, options.processes.clone()).with_first_process_only();
         Ok(Self {
             map,
             names,
             watched: RefCell::new(Watched {
                 pages,
-                targets: Targets::new(host, options.processes.clone()).with_first_process_only(),
+                targets: Lookup::new(move |()| targets.find()),
                 processes: vec![],
                 refreshed_ns: 0,
             }),
@@ -147,7 +149,10 @@ impl Watched {
             return;
         }
         self.refreshed_ns = now;
-        let processes = self.targets.find();
+        // Those of the last tick stay while a process blocks the lookup.
+        let Some(processes) = self.targets.ask(()) else {
+            return;
+        };
         if processes == self.processes {
             return;
         }

@@ -20,6 +20,7 @@ use super::skeletons::statements::StatementsSkel;
 use super::skeletons::statements::StatementsSkelBuilder;
 use super::skeletons::statements::types::limits as Limits;
 use super::skeletons::statements::types::seen_commands;
+use crate::lookup::Lookup;
 use crate::symbols::Answer;
 use crate::symbols::Dispatch;
 use crate::symbols::Request;
@@ -84,6 +85,9 @@ struct Identity {
 /// Device and inode.
 type Binary = (u64, u64);
 
+/// Role and ID of processes, and the same with the identity of those that have one.
+type Identities = Lookup<Vec<(String, u32)>, Vec<(String, Identity)>>;
+
 /// A watched process whose binary was read.
 struct Examined {
     role: String,
@@ -94,6 +98,7 @@ struct Examined {
 
 struct Statements {
     host: Host,
+    identities: Identities,
     programs: StatementsSkel<'static>,
     roles: Rc<Roles>,
     names: Vec<String>,
@@ -138,8 +143,14 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
         |_| Ok(()),
     )?;
     shared.add_programs("statements", programs.object())?;
+    let of_lookup = host.clone();
     let mut probe = Statements {
         host: host.clone(),
+        identities: Lookup::new(move |processes: Vec<(String, u32)>| {
+            let identities = processes.into_iter();
+            let identities = identities.filter_map(|(role, pid)| Some((role, identity(&of_lookup, pid)?)));
+            identities.collect()
+        }),
         time: Histograms::new(&programs.maps.statement_time, names.len() * SLOTS, cpus)?,
         seen_commands: MappedArray::new(&programs.maps.seen_commands)?,
         programs,
@@ -151,6 +162,24 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
     };
     probe.attach_to_running_servers()?;
     Ok(Box::new(probe))
+}
+
+fn exe(host: &Host, pid: u32) -> PathBuf {
+    host.proc(&format!("{pid}/exe"))
+}
+
+/// `None` if the process has exited, or belongs to the kernel.
+fn identity(host: &Host, pid: u32) -> Option<Identity> {
+    let stat = fs::read_to_string(host.proc(&format!("{pid}/stat"))).ok()?;
+    // proc_pid_stat(5): field 22. The name before it can contain any character, including brackets.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let starttime = rest.split_ascii_whitespace().nth(19)?.parse().ok()?;
+    let exe = fs::metadata(exe(host, pid)).ok()?;
+    Some(Identity {
+        pid,
+        starttime,
+        binary: (exe.dev(), exe.ino()),
+    })
 }
 
 impl Statements {
@@ -172,30 +201,14 @@ impl Statements {
     }
 
     fn exe(&self, pid: u32) -> PathBuf {
-        self.host.proc(&format!("{pid}/exe"))
-    }
-
-    /// `None` if the process has exited, or belongs to the kernel.
-    fn identity(&self, pid: u32) -> Option<Identity> {
-        let stat = fs::read_to_string(self.host.proc(&format!("{pid}/stat"))).ok()?;
-        // proc_pid_stat(5): field 22. The name before it can contain any character, including
-        // brackets.
-        let (_, rest) = stat.rsplit_once(')')?;
-        let starttime = rest.split_ascii_whitespace().nth(19)?.parse().ok()?;
-        let exe = fs::metadata(self.exe(pid)).ok()?;
-        Some(Identity {
-            pid,
-            starttime,
-            binary: (exe.dev(), exe.ino()),
-        })
+        exe(&self.host, pid)
     }
 
     /// Attaches to new servers among `processes` and detaches from processes that have exited.
     fn follow(&mut self, processes: Vec<(String, u32)>) -> Result<(), String> {
-        let running: Vec<_> = processes
-            .into_iter()
-            .filter_map(|(role, pid)| Some((role, self.identity(pid)?)))
-            .collect();
+        let Some(running) = self.identities.ask(processes) else {
+            return Ok(());
+        };
         let is_running = |process: &mut Examined| {
             running
                 .iter()

@@ -18,6 +18,8 @@ use super::skeletons::tcp::types::connection_counters;
 use super::skeletons::tcp::types::limits as Limits;
 use super::skeletons::tcp::types::port_page;
 use super::skeletons::tcp::types::slots_of_port as SlotsOfPort;
+use crate::lookup::Lookup;
+use crate::options::ProcessTarget;
 use crate::procfs::targets::Targets;
 
 /// The probe's line in the registry.
@@ -106,9 +108,11 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
         names: vec!["other".to_owned()],
         programs,
     };
+    let (host, processes) = (host.clone(), options.processes.clone());
+    let listeners = Lookup::new(move |()| listeners(&host, processes.clone())).ask(());
     // The programs number each port on which a socket starts to listen; the others get their
     // numbers here.
-    for port in MYSQL.into_iter().chain(listeners(host, options)) {
+    for port in MYSQL.into_iter().chain(listeners.unwrap_or_default()) {
         tcp.number_port(port);
     }
     Ok(Box::new(tcp))
@@ -116,8 +120,8 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
 
 /// The ports on which sockets listen: first in the namespaces of the watched processes, then in
 /// that of the recorder.
-fn listeners(host: &Host, options: &Options) -> Vec<u16> {
-    let processes = Targets::new(host, options.processes.clone()).find();
+fn listeners(host: &Host, processes: Vec<ProcessTarget>) -> Vec<u16> {
+    let processes = Targets::new(host, processes).find();
     let of_processes = processes.into_iter().map(|(_, pid)| pid.to_string());
     let directories = of_processes.chain(["self".to_owned()]);
     let files = directories.flat_map(|process| {

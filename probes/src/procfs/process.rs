@@ -59,14 +59,15 @@ struct Watched {
 }
 
 fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    Ok(Box::new(Process {
+    let mut process = Process {
         host: host.clone(),
         targets: Targets::new(host, options.with_recorder()),
         open: Entities::default(),
-    }))
+    };
+    Ok(Background::spawn("process", move |rows| process.sample(rows)))
 }
 
-impl Probe for Process {
+impl Process {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         for process in self.targets.find() {
             self.open

@@ -88,14 +88,15 @@ struct Files {
 
 fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     host.source("net/sockstat", MOUNT_PROC)?;
-    Ok(Box::new(Sockets {
+    let mut sockets = Sockets {
         host: host.clone(),
         targets: Targets::new(host, options.with_recorder()),
         open: Entities::default(),
-    }))
+    };
+    Ok(Background::spawn("sockets", move |rows| sockets.sample(rows)))
 }
 
-impl Probe for Sockets {
+impl Sockets {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         for (role, pid) in self.targets.find() {
             // The namespace can change while the process runs.
@@ -208,7 +209,13 @@ mod tests {
             assert!(std::time::Instant::now() < deadline);
             std::thread::yield_now();
         }
-        probe.sample(&mut rows).unwrap();
+        let mut read = |rows: &mut Rows| {
+            rows.clear();
+            probe.begin();
+            probe.wait(std::time::Duration::from_secs(60));
+            probe.sample(rows).unwrap();
+        };
+        read(&mut rows);
         assert_eq!(rows.len(), 2);
         let role = |row| String::from_utf8_lossy(rows.entity(row).next().unwrap()).into_owned();
         assert_eq!((role(0).as_str(), role(1).as_str()), ("load", "recorder"));
@@ -218,8 +225,7 @@ mod tests {
         assert_eq!(rows.value(0, 7, width), loadprint_recording::rows::Value::Bits(0));
         drop(child.stdin.take());
         child.wait().unwrap();
-        rows.clear();
-        probe.sample(&mut rows).unwrap();
+        read(&mut rows);
         assert_eq!(
             rows.len(),
             1,

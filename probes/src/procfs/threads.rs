@@ -93,14 +93,15 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
         ));
     }
     let targets = Targets::new(host, options.processes.clone());
-    Ok(Box::new(Threads {
+    let mut threads = Threads {
         host: host.clone(),
         targets,
         open: Entities::default(),
-    }))
+    };
+    Ok(Background::spawn("threads", move |rows| threads.sample(rows)))
 }
 
-impl Probe for Threads {
+impl Threads {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         let Self { host, targets, open } = self;
         for process in targets.find() {
