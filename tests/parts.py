@@ -58,7 +58,7 @@ GATE: Parts = {
         Step(
             "clang-format",
             60,
-            ".venv/bin/clang-format --dry-run -Werror probes/src/bpf/* probes/tests/bpf/*",
+            ".venv/bin/clang-format --dry-run -Werror probes/src/bpf/* probes/tests/bpf/* collector/tests/*.c",
         ),
         Step("ruff", 60, f".venv/bin/ruff check {RUFF}"),
         Step("ruff format", 60, f".venv/bin/ruff format --check {RUFF}"),

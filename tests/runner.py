@@ -227,7 +227,7 @@ def fix() -> int:
         "cargo fmt --all",
         f".venv/bin/ruff check --fix --quiet {RUFF}",
         f".venv/bin/ruff format --quiet {RUFF}",
-        ".venv/bin/clang-format -i probes/src/bpf/* probes/tests/bpf/*",
+        ".venv/bin/clang-format -i probes/src/bpf/* probes/tests/bpf/* collector/tests/*.c",
     ):
         subprocess.run(["bash", "-c", command], check=False)
     return 0

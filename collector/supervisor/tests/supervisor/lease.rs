@@ -3,6 +3,9 @@
 
 use crate::common;
 use std::fs;
+use std::io::BufRead;
+use std::io::BufReader;
+use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 use std::process::Stdio;
@@ -272,6 +275,50 @@ fn end_cleans_up_after_both() {
     assert_eq!(report["cleaned"]["pid"], supervisor.pid, "{report}");
     held.assert_gone();
     assert!(supervisor.ask("end", &[]).unwrap()["cleaned"].is_null());
+}
+
+/// A process in execve(2) that closes a file of fuse(4) blocks the readers of its files, `stat` among them.
+#[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
+fn a_process_that_blocks_its_readers_delays_nothing() {
+    if !Path::new("/dev/fuse").exists() {
+        return eprintln!("/dev/fuse is missing: a hang in execve(2) is not tested");
+    }
+    let supervisor = Supervisor::start();
+    let path = |name: &str| supervisor.scratch.path().join(name);
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/hang.c");
+    let (program, mount, own_mount) = (path("hang"), path("mount"), path("own"));
+    let compiled = Command::new("cc")
+        .arg("-o")
+        .args([program.as_os_str(), source.as_ref()])
+        .status();
+    assert!(compiled.unwrap().success());
+    fs::create_dir(&mount).unwrap();
+    fs::create_dir(&own_mount).unwrap();
+    let mut other = Command::new("unshare")
+        .arg("--mount")
+        .args([&program, &mount])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    BufReader::new(other.stdout.take().unwrap())
+        .read_line(&mut String::new())
+        .unwrap();
+    let run = ["server", "--cpus", "0", "--", text(&program), text(&own_mount)];
+    supervisor.ask("run", &run).unwrap();
+    supervisor.printed_pid("server");
+    assert_eq!(supervisor.ask("stop", &["server"]).unwrap()["signal"], "TERM");
+
+    supervisor.ask("run", &run).unwrap();
+    stop(supervisor.pid);
+    for pid in [supervisor.guard, supervisor.pid] {
+        signal(pid, Signal::KILL);
+        until_dead(pid);
+    }
+    let report = supervisor.ask("end", &[]).unwrap();
+    assert_eq!(report["cleaned"]["pid"], supervisor.pid, "{report}");
+    other.kill().unwrap();
+    other.wait().unwrap();
 }
 
 #[test]
