@@ -15,6 +15,7 @@ RUST = f"{CARGO} --lib --bins --test '[!wl]*'"
 RUST_LIVE = f"{CARGO} --test live"
 RUST_SERVER = f"{SERVER} {CARGO} --test with_server"
 IGNORED = "-- --ignored --test-threads=1"
+C_FILES = "probes/src/bpf/* probes/tests/bpf/* collector/tests/*.c"
 RUFF = "--config analysis/pyproject.toml analysis tests ansible"
 MYPY = ".venv/bin/mypy --config-file analysis/pyproject.toml"
 SCRIPTS = (
@@ -58,7 +59,7 @@ GATE: Parts = {
         Step(
             "clang-format",
             60,
-            ".venv/bin/clang-format --dry-run -Werror probes/src/bpf/* probes/tests/bpf/* collector/tests/*.c",
+            f".venv/bin/clang-format --dry-run -Werror {C_FILES}",
         ),
         Step("ruff", 60, f".venv/bin/ruff check {RUFF}"),
         Step("ruff format", 60, f".venv/bin/ruff format --check {RUFF}"),

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree
 
-from parts import FULL, GATE, PYTEST, RUFF, RUST, RUST_LIVE, RUST_SERVER, SERVER, Step
+from parts import C_FILES, FULL, GATE, PYTEST, RUFF, RUST, RUST_LIVE, RUST_SERVER, SERVER, Step
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "target/results"
@@ -227,7 +227,7 @@ def fix() -> int:
         "cargo fmt --all",
         f".venv/bin/ruff check --fix --quiet {RUFF}",
         f".venv/bin/ruff format --quiet {RUFF}",
-        ".venv/bin/clang-format -i probes/src/bpf/* probes/tests/bpf/* collector/tests/*.c",
+        f".venv/bin/clang-format -i {C_FILES}",
     ):
         subprocess.run(["bash", "-c", command], check=False)
     return 0

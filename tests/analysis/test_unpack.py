@@ -35,7 +35,8 @@ def packed(place: Path, *entries: tuple[tarfile.TarInfo, bytes]) -> Path:
 
 def unpacked(archive: Path, *names: str) -> subprocess.CompletedProcess[str]:
     """What the program does that the playbooks call, with the run directory `run`."""
-    command = [sys.executable, "-P", "-m", "loadprint.unpack", archive, archive.with_name("run"), *names]
+    places = [str(archive), str(archive.with_name("run"))]
+    command = [sys.executable, "-P", "-m", "loadprint.unpack", *places, *names]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -45,8 +46,8 @@ def test_the_files_of_a_host_are_added_to_its_run(tmp_path: Path) -> None:
     (made / "server" / "cpu.parquet").write_bytes(b"PAR1")
     (made / "server" / "empty.jsonl").touch()
     archive = tmp_path / "run.tar"
-    command = ["tar", "--create", "--dereference", "--file", archive, "--directory", made, "."]
-    subprocess.run(command, check=True)
+    tar = ["tar", "--create", "--dereference", "--directory", str(made), "--file", str(archive), "."]
+    subprocess.run(tar, check=True)
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text("{}")
 
