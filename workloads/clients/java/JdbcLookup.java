@@ -152,7 +152,7 @@ public final class JdbcLookup {
         // Without TLS, as the other clients over a private network, unless the account selects it.
         properties.setProperty("sslMode", account.getOrDefault("ssl-mode", "DISABLED"));
         // Without TLS the password is sent only under a key that is trusted.
-        boolean loopback = account.getOrDefault("host", "127.0.0.1").matches("localhost|127\\..*|::1");
+        boolean loopback = account.getOrDefault("host", "127.0.0.1").matches("localhost|127(\\.\\d+){3}|::1");
         String permission = account.getOrDefault("get-server-public-key", loopback ? "1" : "0");
         properties.setProperty("allowPublicKeyRetrieval", String.valueOf(permission.matches("1|on|true|")));
         if (account.containsKey("server-public-key-path")) {
@@ -181,8 +181,10 @@ public final class JdbcLookup {
         if (settings.containsKey("socket")) {
             throw new IOException("Connector/J has no unix sockets: connect by TCP (placement.connection: veth)");
         }
-        if (settings.getOrDefault("ssl-mode", "").startsWith("VERIFY")) {
-            throw new IOException("Connector/J verifies certificates with a key store: use another client for ssl-mode=VERIFY_…");
+        // It verifies certificates with a key store, and with PREFERRED sends the password to any server that has TLS.
+        String mode = settings.getOrDefault("ssl-mode", "DISABLED").toUpperCase();
+        if (!mode.equals("DISABLED") && !mode.equals("REQUIRED")) {
+            throw new IOException("ssl-mode=" + mode + " is not supported with Connector/J: use DISABLED or REQUIRED, or another client");
         }
         return settings;
     }
