@@ -138,15 +138,17 @@ impl Group {
         );
         match file {
             Ok(file) => drop(rustix::io::write(file, b"1")),
-            // Before Linux 5.14: the caller repeats it until the group is empty.
-            Err(_) => {
-                self.groups().iter().for_each(Self::kill);
-                let pids = self.pids().into_iter().filter_map(|pid| i32::try_from(pid).ok());
-                for pid in pids.filter_map(Pid::from_raw) {
-                    // It may have exited.
-                    kill_process(pid, Signal::KILL).ok();
-                }
-            }
+            Err(_) => self.kill_each(),
+        }
+    }
+
+    /// As [`Group::kill`] before Linux 5.14: repeated until the group is empty.
+    fn kill_each(&self) {
+        self.groups().iter().for_each(Self::kill_each);
+        let pids = self.pids().into_iter().filter_map(|pid| i32::try_from(pid).ok());
+        for pid in pids.filter_map(Pid::from_raw) {
+            // It may have exited.
+            kill_process(pid, Signal::KILL).ok();
         }
     }
 
@@ -205,5 +207,35 @@ impl Group {
         let mut text = String::new();
         File::from(file).read_to_string(&mut text)?;
         Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Needs root.
+    #[test]
+    fn a_group_ends_also_without_cgroup_kill() {
+        // Of this thread.
+        crate::mounts::enter_private_namespace().unwrap();
+        let group = Group::create("loadprint-test").unwrap();
+        let inner = group.child("inner").unwrap();
+        let mut children = [&group, &inner].map(|group| {
+            let child = Command::new("sleep").arg("1000").spawn().unwrap();
+            rustix::io::write(group.entrance().unwrap(), child.id().to_string().as_bytes()).unwrap();
+            child
+        });
+        assert_eq!(inner.pids(), [children[1].id()]);
+        while !group.is_empty() {
+            group.kill_each();
+        }
+        for child in &mut children {
+            assert!(!child.wait().unwrap().success());
+        }
+        assert_eq!(group.end(|| ()), None);
+        assert!(Group::open(group.path()).unwrap().is_none());
     }
 }
