@@ -1,4 +1,4 @@
-//! Answers questions about watched processes on a separate thread: a process can block whoever reads
+//! Answers questions about watched processes on a separate thread: a process can block the readers of
 //! its files in `/proc` for good, by a mapping of its memory or in execve(2).
 
 use std::sync::mpsc::Receiver;

@@ -1,4 +1,4 @@
-"""Archives of hosts: what a host that somebody else controls can put into them is refused."""
+"""Archives of hosts: what a host under the control of another user can put into them is refused."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def containing(made: Bench, secrets: dict[str, str]) -> list[Path]:
 
 
 def test_a_run_fails_whose_host_sends_more_than_its_files(pair: Bench) -> None:
-    """Whoever controls a host controls the archive that the control node unpacks."""
+    """A user who controls a host controls the archive that the control node unpacks."""
     process = pair.start(pair.campaign(pair.written(), "campaign_new=true"))
     wait_for("a measure phase", lambda: campaigns.measuring(pair.loads[0].data) or process.poll() is not None)
     pair.loads[0].shell("cd /var/lib/loadprint/executions/*/b1-*/load && mkfifo journal.old")

@@ -1,5 +1,5 @@
-//! Watches the running processes in a separate thread: their placement and memory. A process can block whoever
-//! reads its files in /proc, such as by a file of fuse(4) that it maps over its arguments; then samples are
+//! Watches the running processes in a separate thread: their placement and memory. A process can block the
+//! readers of its files in /proc, such as by a file of fuse(4) that it maps over its arguments; then samples are
 //! missing, and leases, signals and requests act.
 
 use std::sync::Arc;

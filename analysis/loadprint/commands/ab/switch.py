@@ -26,7 +26,7 @@ PAUSES_ALONE_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0)
 MAX_OUTPUT = 300  # characters stored of a command's output
 MAX_LINE = 1 << 16  # bytes of a line of switches.jsonl
 # The group's leader remains a shell of this user, whatever the command executes: another user's process
-# could block whoever reads its start time.
+# could block the reader of its start time.
 LEADER = ("/bin/sh", "-c", '/bin/sh -c "$1"; exit $?', "loadprint")
 UNCHANGED = {"baseline": "the treatment is off", "treatment": "the treatment is on, as before"}
 RESTORED = {"baseline": "reverted", "treatment": "applied again"}
