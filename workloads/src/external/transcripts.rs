@@ -114,9 +114,11 @@ fn transcripts_of_hammerdb_give_the_results() {
     for name in ["hammerdb-4.9-run", "hammerdb-6.0-run"] {
         program(&dir.path().join("hammerdbcli"), &format!("{name}.txt"), "", "");
         let home = || Some(OsString::from(dir.path()));
-        let json = run("tproc_c", &[("time", "60")], |job| {
+        let mut json = run("tproc_c", &[("time", "60")], |job| {
             hammerdb::start(home(), Verb::Run, job)
         });
+        // A rate times the time between two lines, which depends on the machine here.
+        json["series"]["commits"] = Json::Null;
         assert_golden(name, &json);
     }
 }
