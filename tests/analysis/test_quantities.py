@@ -332,18 +332,22 @@ def test_a_cpu_that_goes_offline_is_reported(tmp_path: Path) -> None:
     )
     found = quantities(run)
     assert "a CPU of the server set went online or offline in the window" in found.warnings
-    assert found.values["cpu.server.cores"].rate == 2
-    assert found.values["cpu.server.user"].rate == pytest.approx(0.40)
+    assert found.values["cpu.server.cores"].rate == pytest.approx(1.8)
+    assert found.values["cpu.server.user"].rate == pytest.approx(0.1 + 0.3 * 0.8)
 
 
-def test_cpus_that_are_never_online_together_have_no_times(tmp_path: Path) -> None:
+def test_cpus_that_are_never_online_together_have_the_times_of_each(tmp_path: Path) -> None:
     run = sets_of(make_run(tmp_path / "run"))
     change_rows(
         run / "server/cpu.parquet",
         lambda row: row if (row["tick"] < 12) == (row["cpu"] == "0") else None,
     )
-    assert quantities(run).get("cpu.server.user") is None
-    assert "cpu.server.user" not in quantities(run).series
+    found = quantities(run)
+    assert found.values["cpu.server.cores"].rate == pytest.approx(0.95)
+    assert found.values["cpu.server.user"].rate == pytest.approx(0.1 * 0.5 + 0.3 * 0.45)
+    assert not [text for text in found.warnings if "add up to" in text]
+    course = found.series["cpu.server.user"].values
+    assert course[~np.isnan(course)] == pytest.approx([0.1] * 11 + [0.3] * 10)
 
 
 @pytest.mark.parametrize("bits", [None, 0, 2000, 64])

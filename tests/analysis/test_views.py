@@ -237,6 +237,18 @@ def test_the_first_screen_has_the_interface_of_the_load(tmp_path: Path) -> None:
         assert rows == [f"nic_{name}_{way}" for way in ("rx", "tx")]
 
 
+def test_a_vlan_has_its_rows_and_the_busiest_interface_comes_first(tmp_path: Path) -> None:
+    """Its name has a dot, as the names of quantities do."""
+    nics = {
+        name: {"rx_bytes": rate, "tx_bytes": 0} for name, rate in (("ens6", 500_000), ("bond0.42", 10**6))
+    }
+    table = table_of(*(make_run(tmp_path / name, replace(oltp(), nics=nics)) for name in "ab"))
+    titles = [group.title for group in table.groups if group.title.startswith("Network ")]
+    assert titles == ["Network bond0.42", "Network ens6"]
+    [row] = [row for row in table.rows if row.key == "nic_bond0.42_rx"]
+    assert known(row.cells[0].value) == pytest.approx(10**6)
+
+
 def test_the_first_screen_has_the_rows_of_one_disk_even_if_it_was_idle(tmp_path: Path) -> None:
     """Nothing of another disk fills the n/a of the one with the data."""
     busy = oltp().disks["vda"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -160,28 +159,12 @@ def _tables(
         for at, value in one.points.items():
             row = cells[table].setdefault((entity, ticks[at]), {})
             row[column] = node.whole(value, factor)
-    if "cpu" in cells:
-        _sum_cpus(cells["cpu"])
     for table, rows in cells.items():
         metrics = sorted({entity[0] for entity, _ in rows} if table not in LAYOUTS else set())
         kind = {"kind": "gauge"} if table == "memory" else {}
         meanings = {name: {"unit": unit_of(table, name), **kind} for name in metrics}
         ticks_of_rows = [tick for _, tick in rows]
         yield ImportedTable(table, ticks_of_rows, columns_of(table, rows), meanings, "node_exporter")
-
-
-def _sum_cpus(rows: Rows) -> None:
-    """Add the sums over all CPUs, as in the first line of /proc/stat, at ticks that have every CPU."""
-    cpus = {entity for entity, _ in rows if entity != ("all",)}
-    for tick in {tick for _, tick in rows}:
-        of_tick = [rows.get((cpu, tick)) for cpu in cpus]
-        if not cpus or None in of_tick:
-            continue
-        whole = rows.setdefault((("all",), tick), {})
-        for mode in (*node.MODES, "guest", "guest_nice"):
-            values = [row[mode] for row in of_tick if row and mode in row]
-            if len(values) == len(cpus):
-                whole[mode] = node.whole(sum(values), 1) if all(map(math.isfinite, values)) else math.nan
 
 
 def _scrape(others: Sequence[PrometheusSeries], ticks: Mapping[int, int]) -> ImportedTable:

@@ -98,7 +98,7 @@ def _programs(runs: Sequence[Measured]) -> Programs:
             continue
         q = run.quantities
         lost = [name for name in q.missing if name.startswith("programs.")]
-        names = q.entities("programs")
+        names = sorted(name for (name,) in q.entities["programs"])
         if lost or not names:
             return Programs(None, reason=q.why(lost[0] if lost else "programs."))
         for name in names:

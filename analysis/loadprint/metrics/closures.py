@@ -15,7 +15,7 @@ from typing import Any
 
 from loadprint.metrics import thread_states
 from loadprint.metrics.sources import Source
-from loadprint.metrics.sources_ebpf import ends, increases
+from loadprint.metrics.sources_ebpf import increases, readings
 from loadprint.reading.columns import NANOSECOND
 from loadprint.reading.queries import doubles
 from loadprint.reading.recording import LOAD, Run
@@ -144,10 +144,10 @@ def _exchanges(source: Source) -> None:
     """Means of the sampled exchanges × the statements per second."""
     out = source.out
     names = ("exchanges", "network_ns", "overlap_ns")
-    rows = ends(source, EXCHANGES, ("ends",), doubles(names))
+    rows = readings(source, EXCHANGES, ("ends",), doubles(names))
     statements = out.get("load.queries") or out.get("server.questions")
     # one row at a tick
-    measured = next(increases(rows, ("ends",), names), None) if rows is not None else None
+    measured = next(increases(source, EXCHANGES, rows, ("ends",), names), None) if rows is not None else None
     (of_ends,), risen = measured or (("",), dict.fromkeys(names, 0.0))
     reason = source.window.why_missing(EXCHANGES) if rows is None else ""
     if rows is not None and risen["exchanges"] < FEWEST:

@@ -54,7 +54,7 @@ def interfaces(sides: Sequence[Sequence[Measured]]) -> list[Device]:
     """Interfaces that carried a kB per second, busiest first; `lo` last: it counts every byte twice."""
     carried: Counter[str] = Counter()
     for run in (run for runs in sides for run in runs):
-        for name in run.quantities.entities("nic"):
+        for (name,) in sorted(run.quantities.entities["nic"]):
             both = [run.quantities.get(f"nic.{name}.{way}_bytes") for way in ("rx", "tx")]
             carried[name] = max(carried[name], int(sum(way.rate for way in both if way)))
     used = [name for name, rate in carried.most_common() if rate >= MIN_BYTES and name != "lo"]
@@ -85,7 +85,7 @@ def _used(run: Measured) -> list[str]:
     known = {str(device["name"]) for device in listed if isinstance(device, dict) and "name" in device}
     multipath = {namespace(name) for name in known}
     used = []
-    for disk in q.entities("disk"):
+    for (disk,) in sorted(q.entities["disk"]):
         if disk.startswith(STACKED) or disk in multipath or (known and disk not in known):
             continue
         counts = [q.get(f"disk.{disk}.{name}") for name in ("reads", "writes", "flushes", "transfers")]

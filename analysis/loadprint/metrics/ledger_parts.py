@@ -35,8 +35,8 @@ def _disks(source: Source) -> None:
     """The requests to all disks that have files of the server; a multipath disk's are those of its paths."""
     out = source.out
     wanted = server_disks(source.run.fingerprint(source.window.role))
-    recorded = out.entities("ebpf_block")
-    devices = [name for name in recorded if (namespace(name) or name) in wanted]
+    recorded = {device for device, *_ in out.entities["ebpf_block"]}
+    devices = [name for name in sorted(recorded) if (namespace(name) or name) in wanted]
     if not devices:
         unknown = "the fingerprint does not list the disks of the server's files"
         reason = "ebpf_block has no rows of the disks of the server's files" if wanted else unknown

@@ -7,10 +7,12 @@ per second. Quantities that were not measured are absent; `why` returns the reas
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loadprint.catalogue.formula import Formula
 from loadprint.catalogue.metric import Metric
@@ -58,6 +60,8 @@ class Quantities:
     scraped: dict[str, Metric] = field(default_factory=dict)  # rows that patterns of the user select
     lost: set[str] = field(default_factory=set)  # counters that are recorded, and not known
     gauges: set[str] = field(default_factory=set)  # that only have figures over their readings
+    # by table, as they were read: a name can contain a dot, as those of VLANs do
+    entities: dict[str, set[tuple[str, ...]]] = field(default_factory=lambda: defaultdict(set))
     falls: int = 0  # of counters, apart from steps back, and changes of a set of CPUs
     unknown: str = ""  # reason why a counter that fell is not known: no sum has it as a part
 
@@ -117,7 +121,7 @@ class Quantities:
         used: list[Series] = []
 
         def read(name: str, of: Mapping[str, Series]) -> Floats | np.float64 | None:
-            if name.endswith(CONSTANT) or name.startswith("variables."):
+            if name not in of and (name.endswith(CONSTANT) or name.startswith("variables.")):
                 return np.float64(constant.rate) if (constant := self.values.get(name)) else None
             if name not in of:
                 return None
@@ -147,25 +151,36 @@ class Quantities:
         """Reason why a formula without alternatives has no value; empty if nothing is missing."""
         return next((self.why(name) for name in formula.names if self.get(name) is None), "")
 
-    def entities(self, source: str) -> list[str]:
-        """Names of the devices or interfaces of a source, in name order."""
-        return sorted({name.split(".", 2)[1] for name in self.values if name.startswith(f"{source}.")})
-
-    def counter(
-        self, name: str, readings: Floats, seconds: float, unit: float, size: float | None = None
+    def counter(  # noqa: PLR0913
+        self,
+        name: str,
+        readings: Floats,
+        at: Floats,
+        unit: float,
+        size: float | None = None,
+        *,
+        present: NDArray[np.bool_] | None = None,
+        seconds: float | None = None,
     ) -> None:
-        """Add a counter from readings over `seconds`; `unit` is one step of the source in base units.
+        """Add a counter from readings at the times `at`; `unit` is one step of the source in base units.
 
-        `readings` are float64[reads], or float64[counters, reads] of several counters, whose increases are
-        added. `size` is where they start again at zero, if that is known.
+        `readings` are float64[reads], or float64[counters, reads] of several counters, whose rates are added;
+        `size` is where they start again at zero, if that is known. Each increase is divided by the seconds
+        between the readings it is from. Only a counter that was not `present` at all times, bool[counters,
+        reads], counts by its share of `seconds`, else of the time from the first to the last read.
         """
         counters = np.atleast_2d(readings)
-        risen = [each for one in counters if (each := increase(one, size)) is not None]
-        if len(risen) < len(counters) or not risen or seconds <= 0:
+        there = np.ones(counters.shape, dtype=bool) if present is None else present
+        # one that was there for a single read counted nothing that is known
+        pairs = [(one, at[seen]) for one, seen in zip(counters, there, strict=True) if seen.sum() > 1]
+        risen = [(each, lived) for one, lived in pairs if (each := increase(one, size)) is not None]
+        seconds = float(at[-1] - at[0]) if seconds is None else seconds
+        spans = [at[each.last] - at[each.first] for each, _ in risen]
+        if len(risen) < len(pairs) or not risen or min([seconds, *spans]) <= 0:
             self.mark_missing(name, self._why_unknown(name, counters, size))
             return
         wraps, restarts, back = (
-            sum(getattr(each, kind) for each in risen) for kind in ("wraps", "restarts", "steps_back")
+            sum(getattr(each, kind) for each, _ in risen) for kind in ("wraps", "restarts", "steps_back")
         )
         self.falls += restarts
         if wraps and (size is None or size in SIZES):
@@ -175,7 +190,10 @@ class Quantities:
             self.warnings.append(f"{name} was reset {restarts}x; counted from zero after each reset")
         if back:
             self.notes.append(f"{name} stepped back {back}x; a step back adds nothing")
-        amount = math.fsum(each.amount for each in risen)
+        amount = math.fsum(
+            each.amount * ((lived[-1] - lived[0]) / span)
+            for (each, lived), span in zip(risen, spans, strict=True)
+        )
         # a step below a base unit is of a clock or a meter, which truncate
         self.put(name, amount * unit / seconds, amount, cut=unit < 1)
 

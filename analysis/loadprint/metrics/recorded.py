@@ -6,7 +6,7 @@ such as `mean(memory.Dirty)`. Units and kinds are those in the table's footer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +16,7 @@ from loadprint.catalogue.formula import Figure, Formula
 from loadprint.metrics.sources import Source
 from loadprint.reading.column_types import is_entity
 from loadprint.reading.columns import stable_name
-from loadprint.reading.counters import rises
-from loadprint.reading.queries import Columns, by_entity, doubles, identifier, listed, metrics, sums
+from loadprint.reading.queries import Columns, by_entity, doubles, identifier, listed, metrics, quote
 from loadprint.reading.time_series import Floats, Series
 
 DEVICES = frozenset({"disk", "nic"})
@@ -35,23 +34,28 @@ def recorded(source: Source, rows: Catalogue, tables: frozenset[str]) -> None:
             source.out.mark_missing(table, source.window.why_missing(table))
             continue
         read: dict[str, Series] = {}
-        for entity, columns in _entities(of_table, table, rows.columns[table]):
+        for entity, columns in _entities(of_table, rows, table, read):
             _counters(of_table, rows, table, entity, columns, read)
         for figure in rows.figures.get(table, ()):
             _figure(source, table, figure, read)
         source.out.readings |= read
 
 
-def _entities(source: Source, table: str, wanted: frozenset[str]) -> Iterator[tuple[str, Columns]]:
-    """The start of an entity's names and its columns at `tick`; the metrics of a host are columns of one."""
-    path = source.run.table(source.window.role, table)
+def _entities(
+    source: Source, rows: Catalogue, table: str, read: dict[str, Series]
+) -> Iterator[tuple[str, Columns]]:
+    """The start of an entity's names and its columns at `tick`; the metrics of a host are columns of one.
+
+    The sums of entities over SUMMED are added here.
+    """
+    path, wanted = source.run.table(source.window.role, table), rows.columns[table]
     assert path is not None
     described, stored = source.store.metadata(path), source.store.columns(path)
     if {"metric", "value"} <= set(stored):
-        rows = source.rows(table, metrics(sorted(wanted)), whole=True)
-        for metric, of_metric in by_entity(rows, "metric") if rows else ():
+        found = source.rows(table, metrics(sorted(wanted)), whole=True)
+        for metric, of_metric in by_entity(found, "metric") if found else ():
             yield table, {"tick": of_metric["tick"], metric: of_metric["value"]}
-        for metric in wanted.difference(rows["metric"].tolist() if rows else ()):
+        for metric in wanted.difference(found["metric"].tolist() if found else ()):
             what = "this server does not report" if table == "mysql" else f"{table} has no metric"
             source.out.mark_missing(f"{table}.{metric}", f"{what} {metric}")
         return
@@ -60,19 +64,59 @@ def _entities(source: Source, table: str, wanted: frozenset[str]) -> Iterator[tu
     columns = sorted({name.rpartition(".")[2] for name in wanted} & set(stored))
     if not columns or not entity:
         return
-    values = listed(doubles(columns))
-    query = f"SELECT tick, {key} AS entity, {values} FROM t"
-    if "namespace" in entity:
-        query = f"SELECT tick, {key} AS entity, {listed(sums(columns))} FROM t GROUP BY ALL"
-    elif "cpu" in entity:  # one that goes online, or has an odd cell, adds nothing
-        total = {name: f"sum(sum(coalesce({identifier(name)}, 0))) OVER (ORDER BY tick)" for name in columns}
-        risen = rises("t", columns, entity, None)
-        query = f"SELECT tick, {key} AS entity, {listed(total)} FROM ({risen}) GROUP BY tick"
-    rows = source.rows(table, query, whole=True)
-    for name, of_entity in by_entity(rows, "entity") if rows else ():
+    if member := next((name for name in entity if name in SUMMED), None):
+        for name in sorted(
+            set(source.store.fetch(path, f"SELECT DISTINCT {key} AS entity FROM t")["entity"])
+        ):
+            start = f"{table}.{name}" if name else table
+            _sums(source, rows, table, start, columns, member, f"{key} = {quote(name)}", read)
+        return
+    found = source.rows(table, f"SELECT tick, {key} AS entity, {listed(doubles(columns))} FROM t", whole=True)
+    for name, of_entity in by_entity(found, "entity") if found else ():
         del of_entity["entity"]
         named = stable_name(name) if table == "nic" else name
-        yield f"{table}.{named}" if named else table, of_entity
+        source.out.entities[table].add((named,))
+        yield f"{table}.{named}", of_entity
+
+
+def _sums(  # noqa: PLR0913, PLR0917
+    source: Source,
+    rows: Catalogue,
+    table: str,
+    start: str,
+    columns: Sequence[str],
+    member: str,
+    where: str,
+    read: dict[str, Series],
+) -> None:
+    """Add the sums of an entity's columns over its members, whose counters fall each for itself."""
+    counted = {}
+    for column in columns:
+        name = f"{start}.{column}"
+        is_read, is_counted = _uses(source, rows, table, column, name)
+        if is_counted:
+            counted[column] = name
+        if is_read:
+            total = f"CASE WHEN count({column}) = count(*) THEN sum({column}::DOUBLE) END"
+            query = f"SELECT tick, {total} AS total FROM t WHERE {where} GROUP BY tick"
+            of_all = source.rows(table, query, whole=True)
+            assert of_all is not None
+            values = of_all["total"] * source.unit(table, column)
+            read[name] = source.window.grids[table].gauge(of_all["tick"], values)
+    path = source.run.table(source.window.role, table)
+    assert path is not None
+    found = source.store.fetch(path, f"SELECT DISTINCT {member} AS member FROM t WHERE {where}")
+    source.sum(table, counted, member, sorted(found["member"].tolist()), where)
+
+
+def _uses(source: Source, rows: Catalogue, table: str, column: str, name: str) -> tuple[bool, bool]:
+    """Whether the readings of a column are needed, and its increase; a gauge has none."""
+    is_read = name in rows.read
+    if source.described(table, column).get("kind") == "gauge":
+        source.out.gauges.add(name)
+        source.out.mark_missing(name, GAUGE)
+        return is_read, False
+    return is_read, not is_read or name in rows.counted
 
 
 def _counters(  # noqa: PLR0913, PLR0917
@@ -85,14 +129,11 @@ def _counters(  # noqa: PLR0913, PLR0917
         np.nanmin(each, initial=np.inf) < np.nanmax(each, initial=0) for each in columns.values()
     )
     for column, values in columns.items():
-        described, name = source.described(table, column), f"{entity}.{column}"
-        if name in rows.read:
+        name = f"{entity}.{column}"
+        is_read, is_counted = _uses(source, rows, table, column, name)
+        if is_read:
             read[name] = source.window.grids[table].gauge(ticks, values * source.unit(table, column))
-        is_gauge = described.get("kind") == "gauge"
-        if is_gauge:
-            source.out.gauges.add(name)
-            source.out.mark_missing(name, GAUGE)
-        elif name not in rows.read or name in rows.counted:
+        if is_counted:
             of_one = source if busy else replace(source, charted=False)
             of_one.counter(f"{table}.{column}", name, {"tick": ticks, column: values}, column)
 

@@ -12,12 +12,8 @@ from numpy.typing import NDArray
 
 from loadprint.catalogue.formula import figure
 from loadprint.metrics.quantities import NOT_KNOWN, Quantities
-from loadprint.reading.columns import (
-    CPU_FIELDS,
-    CPU_HOST_FIELDS,
-    NUMBER,
-)
-from loadprint.reading.counters import Floats, rises, size_of
+from loadprint.reading.columns import CPU_FIELDS, CPU_HOST_FIELDS
+from loadprint.reading.counters import Floats, Marks, rises, size_of
 from loadprint.reading.cpusets import at_once, host_cpus
 from loadprint.reading.queries import (
     Columns,
@@ -35,6 +31,7 @@ from loadprint.reading.units import factor
 from loadprint.reading.window import Window
 
 SERVER = "process.server."
+WHOLE = "all"  # the host's CPUs together
 PROCESS_FIELDS = ("utime", "stime", "read_bytes", "write_bytes", "minflt", "majflt")
 TIME_LOST = 0.05  # of elapsed time: more is not rounding to ticks
 SERVER_ENDED = (
@@ -72,42 +69,45 @@ class Source:
         return self.store.fetch(path, f"{query} ORDER BY tick", between=between)
 
     def inside(self, probe: str, rows: Columns) -> Columns:
-        """Those rows of all ticks that are inside the window."""
+        """Those rows of all ticks that are of reads inside the window."""
         first, last = self.window.ends(probe)
-        begin, end = np.searchsorted(rows["tick"], first), np.searchsorted(rows["tick"], last, side="right")
-        return {name: values[begin:end] for name, values in rows.items()}
+        ticks = rows["tick"]
+        kept = (ticks >= first) & (ticks <= last) & (self.window.grids[probe].places(ticks) >= 0)
+        return {name: values[kept] for name, values in rows.items()}
 
-    def seconds(self, probe: str, ticks: Floats) -> float:
-        """Seconds between the reads of the first and the last of `ticks`."""
-        stamps = self.window.middle_ns[probe]
-        begin, end = stamps.get(int(ticks[0])), stamps.get(int(ticks[-1]))
-        return 0.0 if begin is None or end is None else (end - begin) / 1e9
+    def seconds(self, probe: str, first: float, last: float) -> float:
+        """Seconds between the reads of two ticks; NaN if one of them was not read."""
+        begin, end = self.window.grids[probe].times(np.array([first, last]))
+        return float(end - begin)
 
     def counter(self, column: str, name: str, rows: Columns, values: str) -> None:
         """Add a counter and its series from `column`, TABLE.COLUMN: `values` of rows of all ticks."""
-        probe = column.partition(".")[0]
         self.course(column, name, rows[values], rows["tick"])
-        inside = self.inside(probe, rows)
-        if len(inside["tick"]) > 1:
-            self.increase(column, name, inside[values], inside["tick"])
-        else:
-            self.out.mark_missing(name, NOT_KNOWN)
+        inside = self.inside(column.partition(".")[0], rows)
+        self.increase(column, name, inside[values], inside["tick"])
 
-    def course(self, column: str, name: str, readings: Floats, ticks: Floats) -> None:
+    def course(
+        self, column: str, name: str, readings: Floats, ticks: Floats, present: Marks | None = None
+    ) -> None:
         """Add the series of a counter; `readings` at `ticks` as in `Grid.counter`."""
         if not self.charted:
             return
         probe, _, column = column.partition(".")
         size, unit = size_of(self.described(probe, column)), self.unit(probe, column)
-        self.out.add_series(name, self.window.grids[probe].counter(ticks, readings, unit, size))
+        self.out.add_series(name, self.window.grids[probe].counter(ticks, readings, unit, size, present))
 
-    def increase(self, column: str, name: str, readings: Floats, ticks: Floats) -> None:
+    def increase(
+        self, column: str, name: str, readings: Floats, ticks: Floats, present: Marks | None = None
+    ) -> None:
         """Add a counter from `column`, TABLE.COLUMN; `readings` at `ticks` as in `Quantities.counter`."""
         probe, _, column = column.partition(".")
-        seconds, described = self.seconds(probe, ticks), self.described(probe, column)
+        described, at = self.described(probe, column), self.window.grids[probe].times(ticks)
+        if len(ticks) < 2:
+            self.out.mark_missing(name, NOT_KNOWN)
+            return
         if "imported" in self.run.meta and np.isnan(readings).all():
             self.out.mark_missing(name, f"this file has no value of {column}")
-        self.out.counter(name, readings, seconds, self.unit(probe, column), size_of(described))
+        self.out.counter(name, readings, at, self.unit(probe, column), size_of(described), present=present)
         if "imported" in self.run.meta:
             # the last printed digit of a mean per second
             try:
@@ -115,7 +115,46 @@ class Source:
             except ValueError:
                 return
             if step > 0:
-                self.out.set_resolution(name, step * seconds)
+                self.out.set_resolution(name, step * float(at[-1] - at[0]))
+
+    def sum(
+        self, table: str, names: Mapping[str, str], member: str, members: Sequence[str], where: str = "true"
+    ) -> tuple[float, bool]:
+        """Add the sum over some members of each column of a table, the keys of `names`.
+
+        `member` is the column of their texts, of which at most one is no number. Each counts for the time in
+        which it has rows. Returns their mean number, 0 without two reads, and whether one came or went.
+        """
+        number, changed, parts = 0.0, False, []
+        reads = len(self.window.grids[table].ticks) if table in self.window.grids else 0
+        # numbers, because texts would take most of the time
+        number_of = f"coalesce(try_cast({member} AS BIGINT), -1) AS member"
+        query = f"SELECT tick, {number_of}, {listed(doubles(names))} FROM t WHERE {where} AND {member} IN "
+        for some in at_once(members, reads):
+            rows = self.rows(table, query + among(some), whole=True)
+            inside = together(self.inside(table, rows), "member") if rows is not None else None
+            if rows is None or inside is None or len(inside.ticks) < 2:
+                return 0.0, False
+            everywhere = together(rows, "member") if self.charted else inside
+            part = replace(self, out=Quantities())
+            for column, name in names.items():
+                value = f"{table}.{column}"
+                part.increase(value, name, inside.values[column], inside.ticks, inside.present)
+                part.course(value, name, everywhere.values[column], everywhere.ticks, everywhere.present)
+            at = self.window.grids[table].times(inside.ticks)
+            lives = [at[seen] for seen in inside.present]
+            number += float(sum(life[-1] - life[0] for life in lives) / (at[-1] - at[0]))
+            changed |= not inside.present.all()
+            self.out.add_events(part.out)
+            parts.append(part.out)
+        for name in names.values():
+            self.out.sum_series(name, [part.series.get(name) for part in parts])
+            known = [one for part in parts if (one := part.get(name))]
+            if len(known) < len(parts):
+                self.out.mark_missing(name, next(part.why(name) for part in parts if not part.get(name)))
+            else:
+                self.out.total(name, known)
+        return number, changed
 
     def described(self, probe: str, column: str) -> Mapping[str, Any]:
         """The metadata of a column or metric; empty without."""
@@ -143,39 +182,20 @@ class Source:
 
 def cpu(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     """CPU time of a set of CPUs (None: the whole host) as `cpu.<side>.<field>`, in cores."""
-    parts = []
-    reads = source.window.grids["cpu"].ticks if source.charted and "cpu" in source.window.grids else ()
-    for some in at_once(cpus, len(reads) or len(source.window.middle_ns.get("cpu", ()))):
-        # numbers, because texts would take most of the time
-        number = "coalesce(try_cast(cpu AS BIGINT), -1) AS number"
-        query = f"SELECT tick, {number}, {listed(doubles(CPU_FIELDS))} FROM t WHERE cpu IN {among(some)}"
-        rows = source.rows("cpu", query, whole=True)
-        inside = source.inside("cpu", rows) if rows is not None else {}
-        ticks, readings, changed = together(inside, "number") if inside else (np.empty(0), {}, False)
-        if rows is None or len(ticks) < 2:
-            source.out.mark_missing(f"cpu.{side}", source.window.why_missing("cpu"))
-            return
-        part = replace(source, out=Quantities())
-        everywhere, courses, _ = together(rows, "number") if source.charted else (ticks, readings, False)
-        if changed:
-            part.out.falls += 1
-            part.out.warnings.append(f"a CPU of the {side} set went online or offline in the window")
-        for name in CPU_FIELDS:
-            part.increase(f"cpu.{name}", f"cpu.{side}.{name}", readings[name], ticks)
-            part.course(f"cpu.{name}", f"cpu.{side}.{name}", courses[name], everywhere)
-        part.out.put("cores", float(len(readings["idle"])))
-        source.out.add_events(part.out)
-        parts.append(part.out)
-    for name in (f"cpu.{side}.{field}" for field in CPU_FIELDS):
-        source.out.sum_series(name, [part.series.get(name) for part in parts])
-        known = [time for part in parts if (time := part.get(name))]
-        if len(known) < len(parts):
-            source.out.mark_missing(name, next(part.why(name) for part in parts if not part.get(name)))
-        else:
-            source.out.total(name, known)
-    times = math.fsum(time.rate for name in CPU_FIELDS if (time := source.out.get(f"cpu.{side}.{name}")))
-    counted = math.fsum(part.values["cores"].rate for part in parts)
-    cores = counted if cpus is not None else _host_cpus(source) or times
+    names = {field: f"cpu.{side}.{field}" for field in CPU_FIELDS}
+    members = _of_host(source) if cpus is None else list(map(str, cpus))
+    cores, changed = source.sum("cpu", names, "cpu", members)
+    if not cores:
+        source.out.mark_missing(f"cpu.{side}", source.window.why_missing("cpu"))
+        return
+    times = math.fsum(time.rate for name in names.values() if (time := source.out.get(name)))
+    if members == [WHOLE]:
+        cores, changed = _host_cpus(source, times)
+    if changed:
+        source.out.falls += 1
+        source.out.warnings.append(f"a CPU of the {side} set went online or offline in the window")
+        courses = [course for name in names.values() if (course := source.out.series.get(name))]
+        source.out.sum_series(f"cpu.{side}.cores", courses)
     source.out.put(f"cpu.{side}.cores", cores)
     if abs(times - cores) > TIME_LOST * cores:
         source.out.warnings.append(
@@ -184,10 +204,21 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None) -> None:
         )
 
 
-def _host_cpus(source: Source) -> float:
-    """Number of the host's CPUs; 0 if the table has only the sum of all, as some imported ones."""
-    rows = source.rows("cpu", "SELECT tick, count(*)::DOUBLE AS seen FROM t WHERE cpu <> 'all' GROUP BY tick")
-    return float(rows["seen"][-1]) if rows is not None and len(rows["seen"]) else 0.0
+def _of_host(source: Source) -> list[str]:
+    """The kernel's sum over all CPUs, or every CPU: some imported tables have no sum of their times."""
+    times = 'SELECT tick, cpu FROM t WHERE "user" IS NOT NULL'
+    rows = source.rows("cpu", times) if "imported" in source.run.meta else None
+    listed_cpus = sorted(set(rows["cpu"].tolist())) if rows is not None else []
+    return [WHOLE] if WHOLE in listed_cpus or not listed_cpus else listed_cpus
+
+
+def _host_cpus(source: Source, times: float) -> tuple[float, bool]:
+    """Number of the host's CPUs, and whether it changed: then, or if only their sum was imported, `times`."""
+    rows = source.rows(
+        "cpu", f"SELECT tick, count(*)::DOUBLE AS seen FROM t WHERE cpu <> '{WHOLE}' GROUP BY tick"
+    )
+    seen = set(rows["seen"].tolist()) if rows is not None else set()
+    return (seen.pop(), False) if len(seen) == 1 else (times, bool(seen))
 
 
 def host(source: Source) -> None:
@@ -202,36 +233,24 @@ def host(source: Source) -> None:
 
 
 def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
-    """Interrupts and softirqs on a set of CPUs as `interrupts.<side>` and `softirqs.<side>`."""
-    if cpus is None:
-        wanted: list[str] | None = ["all"]
-    elif tuple(cpus) == host_cpus(source.run, source.window.role):
-        wanted = None
-    else:
-        wanted = [side, *map(str, cpus)]
+    """Interrupts and softirqs on a set of CPUs as `interrupts.<side>` and `softirqs.<side>`.
+
+    The sum that the source recorded, if it did, else that of the CPUs.
+    """
+    is_host = cpus is None or tuple(cpus) == host_cpus(source.run, source.window.role)
     for probe, key in (("interrupts", "line"), ("softirqs", "kind")):
-        rows = source.rows(probe, _totals(key, side, wanted), whole=True)
-        if rows is None or len(rows["tick"]) < 2:
+        whole, of_all = WHOLE if is_host else side, f"{key} = 'all'"
+        query = f'SELECT tick FROM t WHERE {of_all} AND cpus = {quote(whole)} AND "count" IS NOT NULL'
+        recorded = source.rows(probe, query)
+        members = (
+            [whole] if cpus is None or (recorded and len(recorded["tick"]) > 1) else list(map(str, cpus))
+        )
+        number, _ = source.sum(probe, {"count": f"{probe}.{side}"}, "cpus", members, of_all)
+        if not number:
             reason = (
-                source.window.why_missing(probe) if rows is None else f"{probe} has no rows of these CPUs"
+                source.window.why_missing(probe) if recorded is None else f"{probe} has no rows of these CPUs"
             )
             source.out.mark_missing(f"{probe}.{side}", reason)
-            continue
-        # the sum that the source recorded, if it did
-        totals = "parts" if np.isnan(source.inside(probe, rows)["whole"]).any() else "whole"
-        source.counter(f"{probe}.count", f"{probe}.{side}", rows, totals)
-
-
-def _totals(key: str, side: str, wanted: Sequence[str] | None) -> str:
-    """Sums of all lines over some CPUs, or over all CPUs: the recorder writes one row for each CPU."""
-    whole, part, chosen = f"cpus = {quote(side)}", f"cpus <> {quote(side)}", f"cpus IN {among(wanted or ())}"
-    if wanted is None:
-        whole, part, chosen = "cpus = 'all'", f"regexp_matches(cpus, {quote(NUMBER)})", "true"
-    return (
-        f'SELECT tick, max("count"::DOUBLE) FILTER ({whole}) AS whole,'
-        f' sum("count"::DOUBLE) FILTER ({part}) AS parts'
-        f" FROM t WHERE {key} = 'all' AND {chosen} GROUP BY tick"
-    )
 
 
 def storage(source: Source, columns: Collection[str]) -> None:
@@ -255,15 +274,14 @@ def process(source: Source) -> None:
         source.out.mark_missing("process", source.window.why_missing("process"))
         return
     for role, series in by_entity(rows, "role"):
-        lives, seconds = _lives(series), source.seconds("process", series["tick"])
+        lives, at = _lives(series), source.window.grids["process"].times(series["tick"])
         if role == "server" and source.run.result and series["tick"][-1] < source.window.ends("process")[1]:
             source.out.mark_missing(SERVER, SERVER_ENDED)
             continue
         if role == "server" and _is_succeeded(series["tick"], lives.values()):
             source.out.warnings.append(SERVER_RESTARTED)
         for name, unit in units.items():
-            readings = {life: series[name][chosen] for life, chosen in lives.items()}
-            _sum_of_processes(source, f"process.{role}.{name}", readings, seconds, unit)
+            _sum_of_processes(source, f"process.{role}.{name}", series[name], at, unit, lives)
         both = [part for name in ("utime", "stime") if (part := source.out.get(f"process.{role}.{name}"))]
         if len(both) == 2:
             source.out.total(f"process.{role}.cpu", both)
@@ -286,7 +304,8 @@ def _process_series(source: Source, units: Mapping[str, float]) -> None:
     grid, page = source.window.grids["process"], source.unit("process", "rss")
     for role, series in by_entity(courses, "role"):
         for name, unit in units.items():
-            source.out.add_series(f"process.{role}.{name}", grid.rises(series["tick"], series[name], unit))
+            course = grid.rises(series["tick"], series[f"since {name}"], series[name], unit)
+            source.out.add_series(f"process.{role}.{name}", course)
         times = [source.out.series.get(f"process.{role}.{name}") for name in ("utime", "stime")]
         source.out.sum_series(f"process.{role}.cpu", times)
     for role, series in by_entity(resident, "role"):
@@ -294,9 +313,10 @@ def _process_series(source: Source, units: Mapping[str, float]) -> None:
 
 
 def summed_rises(columns: Sequence[str], entity: Sequence[str], *, born_at_zero: bool) -> str:
-    """SELECT of the increase of each column since the entity's previous reading, summed by role and tick."""
+    """SELECT of the increase of each column since the entity's previous reading, summed by role and ticks."""
     risen = rises("t", columns, entity, "(SELECT min(tick) FROM t)" if born_at_zero else None)
-    return f"SELECT role, tick, {listed(sums(columns))} FROM ({risen}) GROUP BY role, tick"
+    since = listed(doubles(f"since {name}" for name in columns))
+    return f"SELECT role, tick, {since}, {listed(sums(columns))} FROM ({risen}) GROUP BY ALL"
 
 
 def _start_time(source: Source) -> str:
@@ -336,15 +356,16 @@ def _is_succeeded(ticks: Floats, lives: Iterable[NDArray[np.bool_]]) -> bool:
     return bool(max(first for first, _ in ends) > min(last for _, last in ends))
 
 
-def _sum_of_processes(
-    source: Source, name: str, readings: Mapping[str, Floats], seconds: float, unit: float
+def _sum_of_processes(  # noqa: PLR0913, PLR0917
+    source: Source, name: str, readings: Floats, at: Floats, unit: float, lives: Mapping[str, Marks]
 ) -> None:
     """Add the increases of all processes of a role; one that ends in the window counts until its last read.
 
     All use the seconds of the window, because a process and its successor did not run at the same time.
     """
     parts = Quantities()
-    for life, values in readings.items():
-        if len(values) > 1:
-            parts.counter(f"{name}: pid {life}", values, seconds, unit)
+    for life, chosen in lives.items():
+        if chosen.sum() > 1:
+            counter = f"{name}: pid {life}"
+            parts.counter(counter, readings[chosen], at[chosen], unit, seconds=float(at[-1] - at[0]))
     source.out.sum_of(name, parts, "no readings: the recorder may not read this process's /proc files")

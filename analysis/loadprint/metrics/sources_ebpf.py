@@ -1,12 +1,12 @@
 """Reads counts, times and quantiles from the eBPF tables and the server's statement histogram.
 
-All columns are cumulative, so only the readings at both ends of the window and around resets are fetched. An
+All columns are cumulative, so buckets are only fetched at both ends of the window and around resets. An
 entity without a row at the first reading counts from zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,13 +62,13 @@ def programs(source: Source) -> None:
     probe = "ebpf_programs"
     figures = doubles(("run_time_ns", "calls"))
     keys = ("object", "program", "cpus")
-    rows = ends(source, probe, keys, figures)
+    rows = readings(source, probe, keys, figures)
     if rows is None:
         source.out.mark_missing("programs.", source.window.why_missing(probe))
         return
     seconds = seconds_between(source, probe)
     risen: dict[str, dict[str, tuple[float, float]]] = {}
-    for (owner, program, cpus), of_program in increases(rows, keys, tuple(figures)):
+    for (owner, program, cpus), of_program in increases(source, probe, rows, keys, tuple(figures)):
         risen.setdefault(f"{owner}:{program}", {})[cpus] = of_program["run_time_ns"], of_program["calls"]
     for name, by_cpus in risen.items():
         time, calls = by_cpus["all"]
@@ -76,6 +76,7 @@ def programs(source: Source) -> None:
             source.out.mark_missing(f"programs.{name}.", f"{probe}: {NOT_KNOWN}")
             continue
         cores = time * source.unit(probe, "run_time_ns") / seconds
+        source.out.entities["programs"].add((name,))
         source.out.put(f"programs.{name}.cpu", cores)
         if "server" in by_cpus:
             # it is read after the sum of all CPUs and can be a few calls ahead
@@ -83,14 +84,14 @@ def programs(source: Source) -> None:
             source.out.put(f"programs.{name}.server_cpu", cores * share)
 
 
-def ends(
+def readings(
     source: Source,
     probe: str,
     keys: Sequence[str],
     columns: Mapping[str, str],
     courses: Mapping[str, tuple[str, float]] | None = None,
 ) -> Columns | None:
-    """Rows of the probe's first and last reading in the window and around resets, ordered by tick.
+    """Rows of the probe's readings in the window, ordered by tick.
 
     `columns` are SQL expressions by name; `courses` has the last word and the unit of those with a series.
     None below two readings.
@@ -100,23 +101,30 @@ def ends(
     if path is None or len(ticks) < 2:
         source.out.mark_missing(f"{probe}.", source.window.why_missing(probe))
         return None
-    window = ticks[0], ticks[-1]
-    # the buckets of every reading would take longer than the rest of a comparison
-    counts = {name: column for name, column in columns.items() if name != BUCKETS}
-    counts = counts or {"sum": f"list_sum({BUCKETS})::DOUBLE"}
     charted = courses if courses and source.charted else {}
-    scanned = source.store.fetch(path, _selected(keys, counts), between=None if charted else window)
-    scanned = _named(scanned, probe, keys, ticks[0])
-    _series(source, probe, scanned, charted)
-    scanned = source.inside(probe, scanned)
-    resets = _resets(scanned, tuple(counts))
-    if resets:
+    between = None if charted else (ticks[0], ticks[-1])
+    rows = _named(source.store.fetch(path, _selected(keys, columns), between=between), probe, keys, ticks[0])
+    source.out.entities[probe].update(zip(*(rows[key].tolist() for key in keys), strict=True))
+    _series(source, probe, rows, charted)
+    rows = source.inside(probe, rows)
+    if resets := _resets(rows, tuple(columns)):
         source.out.warnings.append(f"{probe} was reset {len(resets)}x; counted from zero after each reset")
-    if BUCKETS not in columns:
-        return scanned
-    at = sorted({ticks[0], ticks[-1], *(tick for reset in resets for tick in reset)})
-    rows = source.store.fetch(path, _selected(keys, columns), at=at)
-    return _named(rows, probe, keys, ticks[0])
+    return rows
+
+
+def _buckets(
+    source: Source, probe: str, keys: Sequence[str], rows: Columns, columns: Collection[str]
+) -> Columns:
+    """Rows with the buckets at the first and last reading in the window and around resets, ordered by tick.
+
+    Those of every reading would take longer than the rest of a comparison.
+    """
+    path = source.run.table(source.window.role, probe)
+    assert path is not None
+    first, last = source.window.ends(probe)
+    at = sorted({first, last, *(tick for reset in _resets(rows, tuple(columns)) for tick in reset)})
+    found = source.store.fetch(path, _selected(keys, {BUCKETS: BUCKETS}), at=at)
+    return _named(found, probe, keys, first)
 
 
 def _series(source: Source, probe: str, rows: Columns, courses: Mapping[str, tuple[str, float]]) -> None:
@@ -153,13 +161,22 @@ def _resets(rows: Columns, figures: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def increases(
-    rows: Columns, keys: Sequence[str], figures: Sequence[str]
+    source: Source, probe: str, rows: Columns, keys: Sequence[str], figures: Sequence[str]
 ) -> Iterator[tuple[tuple[str, ...], dict[str, float]]]:
-    """Entity, and the increase of its counters over the window; NaN where it is not known."""
+    """Entity, and the increase of its counters over the window; NaN where it is not known.
+
+    That of a counter which was not read at both ends is its rate times the length of the window.
+    """
+    first, last = source.window.ends(probe)
+    whole, grid = source.seconds(probe, first, last), source.window.grids[probe]
     for _, places in grouped(rows["name"]):
         born = [0.0] if rows["appeared"][places[0]] else []
-        risen = {figure: increase(np.array([*born, *rows[figure][places]]), SIZES[-1]) for figure in figures}
-        amounts = {figure: each.amount if each else float("nan") for figure, each in risen.items()}
+        at = grid.times(np.array([*([first] if born else []), *rows["tick"][places]]))
+        amounts = {}
+        for name in figures:
+            risen = increase(np.array([*born, *rows[name][places]]), SIZES[-1])
+            share = whole / (at[risen.last] - at[risen.first]) if risen else 0.0
+            amounts[name] = risen.amount * share if risen else float("nan")
         yield tuple(str(rows[key][places[0]]) for key in keys), amounts
 
 
@@ -172,25 +189,27 @@ def _counted(rows: Columns, places: NDArray[np.intp], edges: NDArray[np.float64]
 
 def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | None) -> None:
     unit = source.unit(probe, BUCKETS)
-    summed = {"total": f"{total}::DOUBLE"} if total else {}
+    summed = {"total": f"{total}::DOUBLE" if total else f"list_sum({BUCKETS})::DOUBLE"}
     courses = {"total": ("sum_ns", unit)} if total == "sum_ns" else None
-    rows = ends(source, probe, keys, {**summed, BUCKETS: BUCKETS}, courses)
+    scanned = readings(source, probe, keys, summed, courses)
     path = source.run.table(source.window.role, probe)
-    if rows is None or path is None:
+    if scanned is None or path is None:
         return
+    rows = _buckets(source, probe, keys, scanned, summed)
     edges = bounds(source.store.metadata(path), "buckets")
     seconds = seconds_between(source, probe)
-    sums = [risen["total"] for _, risen in increases(rows, keys, ("total",))] if total else []
-    for place, (name, places) in enumerate(grouped(rows["name"])):
+    sums = {of: risen["total"] for of, risen in increases(source, probe, scanned, keys, ("total",))}
+    for name, places in grouped(rows["name"]):
+        entity = tuple(str(rows[key][places[0]]) for key in keys)
         counted = _counted(rows, places, edges)
         if counted is None:
             reason = NOT_KNOWN if len(edges) else "its histograms have no bounds"
             source.out.mark_missing(f"{name}.", f"{probe}: {reason}")
             continue
-        source.out.histograms[probe, *(rows[key][places[0]] for key in keys)] = counted
+        source.out.histograms[probe, *entity] = counted
         source.out.put(f"{name}.buckets", counted.total / seconds, float(counted.total))
         if total:
-            source.out.put(f"{name}.{total}", sums[place] * unit / seconds)
+            source.out.put(f"{name}.{total}", sums[entity] * unit / seconds)
         _quantiles(source, name, counted, unit)
 
 
@@ -211,19 +230,22 @@ def _round_trips(source: Source) -> None:
     """
     probe = "ebpf_tcp"
     counters, keys = ("retransmits", "opened"), ("port", "side", "peer")
-    rows = ends(source, probe, keys, {**doubles(counters), BUCKETS: BUCKETS})
+    scanned = readings(source, probe, keys, doubles(counters))
     path = source.run.table(source.window.role, probe)
-    if rows is None or path is None:
+    if scanned is None or path is None:
         source.out.mark_missing(probe, source.window.why_missing(probe))
         return
     port = str(((source.run.server or {}).get("variables") or {}).get("port") or "")
-    chosen = rows["side"] == "accepted"
-    if port in rows["port"]:
-        chosen &= rows["port"] == port
-    if not chosen.any():
+    ports = {port} & set(scanned["port"].tolist())
+
+    def accepted(rows: Columns) -> Columns:
+        chosen = (rows["side"] == "accepted") & ((rows["port"] == port) if ports else True)
+        return {name: values[chosen] for name, values in rows.items()}
+
+    rows, scanned = accepted(_buckets(source, probe, keys, scanned, counters)), accepted(scanned)
+    if not len(rows["tick"]):
         source.out.mark_missing(probe, "no TCP connection was accepted in the window")
         return
-    rows = {name: values[chosen] for name, values in rows.items()}
     edges = bounds(source.store.metadata(path), "buckets")
     parts = [_counted(rows, places, edges) for _, places in grouped(rows["name"])]
     known = [part for part in parts if part is not None]
@@ -235,17 +257,17 @@ def _round_trips(source: Source) -> None:
     _quantiles(source, ROUND_TRIPS, counted, unit)
     source.out.put(figure("mean", f"{ROUND_TRIPS}.buckets"), counted.mean() * unit)
     for name in counters:
-        risen = sum(each[name] for _, each in increases(rows, keys, counters))
+        risen = sum(each[name] for _, each in increases(source, probe, scanned, keys, counters))
         source.out.put(f"{ROUND_TRIPS}.{name}", risen / seconds_between(source, probe), risen)
 
 
 def _counters(source: Source, probe: str) -> None:
     keys, fields = EBPF_COUNTERS[probe]
-    rows = ends(source, probe, keys, doubles(fields), {field: (field, 1.0) for field in fields})
+    rows = readings(source, probe, keys, doubles(fields), {field: (field, 1.0) for field in fields})
     if rows is None:
         return
     seconds = seconds_between(source, probe)
-    for entity, increased in increases(rows, keys, fields):
+    for entity, increased in increases(source, probe, rows, keys, fields):
         name = ".".join((probe, *entity))
         for field, risen in increased.items():
             if risen >= 0:
@@ -257,9 +279,9 @@ def _counters(source: Source, probe: str) -> None:
 def _syscalls(source: Source) -> None:
     """Sums over calls: `ebpf_syscalls.<role>.syscalls` and `.syncs`."""
     counts = {
-        tuple(name.split(".")[1:3]): quantity
-        for name, quantity in source.out.values.items()
-        if name.startswith("ebpf_syscalls.") and name.endswith(".count")
+        (role, call): quantity
+        for role, call in source.out.entities["ebpf_syscalls"]
+        if (quantity := source.out.get(f"ebpf_syscalls.{role}.{call}.count"))
     }
     for role in {role for role, _ in counts}:
         for word, calls in (("syscalls", None), ("syncs", SYNCS)):
@@ -272,4 +294,4 @@ def _syscalls(source: Source) -> None:
 def seconds_between(source: Source, probe: str) -> float:
     """Seconds between the first and the last reading of a probe in the window."""
     ticks = sorted(source.window.middle_ns[probe])
-    return source.seconds(probe, np.array([ticks[0], ticks[-1]], dtype=np.float64))
+    return source.seconds(probe, ticks[0], ticks[-1])

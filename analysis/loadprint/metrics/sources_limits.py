@@ -6,11 +6,11 @@ import numpy as np
 
 from loadprint.metrics.quantities import NOT_KNOWN, Quantities
 from loadprint.metrics.sources import Source
-from loadprint.reading.counters import increase
 from loadprint.reading.queries import Columns, by_entity, listed, quote
 
 EXCEEDED = "_allowance_exceeded"  # ENA: packets queued or dropped because an allowance was used up
 NVME = ("volume_iops", "volume_throughput", "instance_iops", "instance_throughput")
+HELD = {"us": "throttled_us", "ns": "throttled_ns"}
 NO_QUOTA = "its control groups have no CPU quota"
 
 
@@ -44,15 +44,14 @@ def _throttled(source: Source, series: Columns) -> tuple[float, float] | None:
     """Throttled share of periods and throttled time of one group; None without a quota."""
     if np.isnan(series["quota"]).all():
         return None
-    periods, throttled = increase(series["periods"]), increase(series["throttled"])
-    if periods is None or throttled is None or periods.amount <= 0:
+    at, rates = source.window.grids["cgroup"].times(series["tick"]), Quantities()
+    for name, column in {"periods": "nr_periods", "throttled": "nr_throttled", **HELD}.items():
+        rates.counter(name, series[name], at, source.unit("cgroup", column))
+    periods, throttled = rates.get("periods"), rates.get("throttled")
+    if periods is None or throttled is None or periods.rate <= 0:
         return None
-    seconds = source.seconds("cgroup", series["tick"])
-    held = 0.0
-    for name in ("us", "ns"):
-        risen, unit = increase(series[name]), source.unit("cgroup", f"throttled_{name}")
-        held = max(held, risen.amount * unit / seconds) if risen and seconds > 0 else held
-    return throttled.amount / periods.amount, held
+    held = max((time.rate for name in HELD if (time := rates.get(name))), default=0.0)
+    return throttled.rate / periods.rate, held
 
 
 def allowances(source: Source) -> None:
@@ -67,7 +66,7 @@ def allowances(source: Source) -> None:
     limits: dict[str, Quantities] = {}
     for metric, series in by_entity(rows, "metric"):
         parts = limits.setdefault(metric.rpartition(".")[2].removesuffix(EXCEEDED), Quantities())
-        parts.counter(metric, series["value"], source.seconds("ethtool", series["tick"]), 1.0)
+        parts.counter(metric, series["value"], source.window.grids["ethtool"].times(series["tick"]), 1.0)
     for which, parts in limits.items():
         source.out.sum_of(f"allowance.{which}", parts, NOT_KNOWN)
     source.out.mark_missing("allowance", "the drivers of these interfaces do not count exceeded allowances")
@@ -83,8 +82,11 @@ def volumes(source: Source) -> None:
     for name in NVME:
         parts = Quantities()
         for controller, series in by_entity(rows, "controller"):
-            seconds, unit = source.seconds("nvme", series["tick"]), source.unit("nvme", f"{name}_exceeded_us")
-            parts.counter(f"nvme.{controller}.{name}", series[name], seconds, unit)
+            at, unit = (
+                source.window.grids["nvme"].times(series["tick"]),
+                source.unit("nvme", f"{name}_exceeded_us"),
+            )
+            parts.counter(f"nvme.{controller}.{name}", series[name], at, unit)
         source.out.add_events(parts)
         if parts.values and not parts.unknown:
             source.out.put(f"nvme.{name}", max(held.rate for held in parts.values.values()))

@@ -98,6 +98,7 @@ def profile(source: Source) -> Profile | None:
     grouped = group_nodes(read.tree)
     for role, samples in read.samples.items():
         recorded = math.fsum(read.counts[role].values())
+        source.out.entities["profile"].add((role,))
         source.out.put(f"profiled.{role}.lost", read.tree.lost / (read.tree.lost + recorded))
         add_role(source, role, read.tree, grouped, samples)
     for name in ("profile", "profiled"):
@@ -151,7 +152,7 @@ def _events(source: Source, role: str, tree: CallTree) -> float | None:
         f"SELECT sum({column}::DOUBLE) AS events FROM t WHERE role = {quote(role)}",
         between=(first + 1, last),
     )
-    seconds = source.seconds("process", np.array([first, last]))
+    seconds = source.seconds("process", first, last)
     return float(rows["events"][0]) / seconds if seconds > 0 else None
 
 

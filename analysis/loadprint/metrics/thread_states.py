@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadprint.metrics.sources import Source
-from loadprint.metrics.sources_ebpf import ends, increases, seconds_between
+from loadprint.metrics.sources_ebpf import increases, readings, seconds_between
 from loadprint.reading.queries import doubles
 
 PROBE = "ebpf_states"
@@ -19,14 +19,14 @@ def rates(source: Source, role: str) -> dict[str, float] | None:
     The kernel's user and system times are samples: they only divide the time. Empty without such threads;
     None, with the reason, if the states were not recorded.
     """
-    rows = ends(source, PROBE, KEYS, doubles(FIGURES))
+    rows = readings(source, PROBE, KEYS, doubles(FIGURES))
     if rows is None:
         # the quantities that are missing without the states of a role
         names = "ledger." if role == "server" else f"ledger.{role}_threads"
         source.out.mark_missing(names, source.window.why_missing(PROBE))
         return None
     seconds, found = seconds_between(source, PROBE), dict[str, float]()
-    for (of_role, threads, state), risen in increases(rows, KEYS, FIGURES):
+    for (of_role, threads, state), risen in increases(source, PROBE, rows, KEYS, FIGURES):
         if (of_role, threads) != (role, "connection"):
             continue
         found[state] = risen["time_ns"] * source.unit(PROBE, "time_ns") / seconds

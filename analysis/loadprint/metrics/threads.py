@@ -26,7 +26,7 @@ def threads(source: Source) -> None:
     if len(rows["seen"]) == 0:
         source.out.mark_missing("threads", "no thread was read in the window")
         return
-    seconds, end = source.seconds("threads", np.array([first, last])), rows["seen"].max()
+    seconds, end = source.seconds("threads", first, last), rows["seen"].max()
     for role in sorted(set(rows["role"].tolist())):
         chosen = rows["role"] == role
         _sum_role(source, role, {name: values[chosen] for name, values in rows.items()}, seconds, end)
@@ -41,20 +41,27 @@ def _series(source: Source) -> None:
     for role, series in by_entity(rows, "role") if rows is not None else ():
         for name in THREAD_FIELDS:
             unit = source.unit("threads", name)
-            source.out.add_series(f"threads.{role}.{name}", grid.rises(series["tick"], series[name], unit))
+            course = grid.rises(series["tick"], series[f"since {name}"], series[name], unit)
+            source.out.add_series(f"threads.{role}.{name}", course)
 
 
 def _of_threads(again: list[tuple[float, float]], first: int) -> str:
-    """Increase of each thread's counters, and the last tick at which it was read.
+    """Increase of each thread's counters, and the first and last tick at which it and they were read.
 
     `life` is the number of the process of a row among those with its pid, from 0.
     """
     entity = ("role", "pid", "tid", "life")
     lives = [f"(pid = {pid:.0f} AND tick >= {tick:.0f})::INT" for pid, tick in again]
     table = f"(SELECT *, {' + '.join(['0', *lives])} AS life FROM t)"
-    keys, summed = ", ".join(entity), listed(sums(THREAD_FIELDS))
+    known = {name: f"CASE WHEN {name} IS NOT NULL THEN tick END" for name in THREAD_FIELDS}
+    columns = listed(
+        {"begin": "min(tick)::DOUBLE", "seen": "max(tick)::DOUBLE", **sums(THREAD_FIELDS)}
+        | {f"first {name}": f'min(coalesce("since {name}", {at}))::DOUBLE' for name, at in known.items()}
+        | {f"last {name}": f"max({at})::DOUBLE" for name, at in known.items()}
+    )
+    keys = ", ".join(entity)
     return (
-        f"SELECT {keys}, max(tick)::DOUBLE AS seen, {summed}"
+        f"SELECT {keys}, {columns}"
         f" FROM ({rises(table, THREAD_FIELDS, entity, str(first))}) GROUP BY {keys} ORDER BY {keys}"
     )
 
@@ -63,8 +70,13 @@ def _sum_role(source: Source, role: str, rows: Columns, seconds: float, end: flo
     if seconds <= 0:
         source.out.mark_missing(f"threads.{role}", "threads were read only once in the window")
         return
+    at = source.window.grids["threads"].times
+    lived = at(rows["seen"]) - at(rows["begin"])
     for name in THREAD_FIELDS:
-        risen, unit = rows[name], source.unit("threads", name)
+        counted = at(rows[f"last {name}"]) - at(rows[f"first {name}"])
+        # 1 but for a counter that was not read at both ends
+        shares = np.divide(lived, counted, out=np.ones_like(lived), where=(counted > 0) & (lived > 0))
+        risen, unit = rows[name] * shares, source.unit("threads", name)
         if np.isnan(risen).all():
             source.out.mark_missing(
                 f"threads.{role}.{name}", "the kernel does not report this field for these threads"

@@ -13,7 +13,8 @@ In this order, `size` being the value at which the counter starts again at zero,
    adds nothing, and the counter adds nothing until it has passed its old value.
 4. Any other fall: nothing is known of the interval, nor of a window with it.
 
-- A missing reading is skipped, not zero; a counter with fewer than two readings has no increase.
+- A missing reading is skipped, not zero; a counter with fewer than two readings has no increase. The seconds
+  of an increase are those between the readings that it is from.
 - A thread whose counter falls, but for a step back, has a successor with its number.
 - A thread or an entity of an eBPF table that appears in the window counts from zero. A process counts from
   its first reading, because it may have been found later. All count until their last reading.
@@ -24,14 +25,14 @@ A counter that restarted and passed its old value within one interval is not det
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.reading.queries import listed
+from loadprint.reading.queries import doubles, identifier, listed
 
 Floats = NDArray[np.float64]
 Marks = NDArray[np.bool_]
@@ -44,12 +45,17 @@ STEPPED_BACK, FEW, MANY = 1 / 100, 10, 1000  # of the value before; units
 
 @dataclass(frozen=True)
 class Increase:
-    """Increase of a counter in the unit of its source, with the falls that it includes."""
+    """Increase of a counter in the unit of its source, with the falls that it includes.
+
+    It is from the reading number `first` to number `last`, the first and last that are known.
+    """
 
     amount: float
     wraps: int = 0
     restarts: int = 0
     steps_back: int = 0
+    first: int = field(default=0, compare=False)
+    last: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -65,16 +71,17 @@ class Steps:
 
 def increase(values: Floats, size: float | None = None) -> Increase | None:
     """Increase of one counter over its readings; None if it is not known."""
-    known = values[~np.isnan(values)]
-    if len(known) < 2:
+    places = np.flatnonzero(~np.isnan(values))
+    if len(places) < 2:
         return None
+    known, ends = values[places], {"first": int(places[0]), "last": int(places[-1])}
     if (known[1:] >= known[:-1]).all():
-        return Increase(float(known[-1] - known[0]))
+        return Increase(float(known[-1] - known[0]), **ends)
     each = steps(known, size)
     if each.restarted.all() or each.unknown.any():
         return None
     falls = (int(kind.sum()) for kind in (each.wrapped, each.restarted, each.stepped_back))
-    return Increase(float(each.amounts.sum()), *falls)
+    return Increase(float(each.amounts.sum()), *falls, **ends)
 
 
 def steps(values: Floats, size: float | None = None) -> Steps:
@@ -116,23 +123,32 @@ def size_of(described: Mapping[str, Any]) -> float | None:
 def rises(table: str, columns: Sequence[str], entity: Sequence[str], first: str | None) -> str:
     """Return a SELECT of tick, `entity` and the increase of each column since the entity's previous reading.
 
-    `table` is SQL. A fall that is no step back is a restart: of a successor with the same number, which may
-    have counted anything. With `first`, the first tick, an entity that appears after it started at zero.
+    `since COLUMN` is the tick of that reading; a null is no reading. `table` is SQL. A fall that is no step
+    back is a restart: of a successor with the same number, which may have counted anything. With `first`, the
+    first tick, an entity that appears after it started at zero.
     """
-    keys = ", ".join(entity)
-    read = listed({name: f"{name}::DOUBLE" for name in columns})
-    before = listed({f"{name} before": f"lag({name}::DOUBLE) OVER readings" for name in columns})
-    born = "NULL" if first is None else f"CASE WHEN tick > {first} THEN {{}} END"
-    risen = {name: _risen(name, f'"{name} before"', born.format(name)) for name in columns}
+    keys, read = ", ".join(entity), doubles(columns)
+    known = {name: f"CASE WHEN {value} IS NOT NULL THEN tick END" for name, value in read.items()}
+    inner = {
+        **read,
+        **{f"before {name}": f"lag({value} IGNORE NULLS) OVER readings" for name, value in read.items()},
+        **{f"since {name}": f"lag({tick} IGNORE NULLS) OVER readings" for name, tick in known.items()},
+        "born": "min(tick) OVER readings",
+    }
+    born = "NULL" if first is None else f"CASE WHEN born > {first} THEN {{}} END"
+    risen = {name: _risen(identifier(name), f'"before {name}"', born) for name in columns}
+    since = ", ".join(identifier(f"since {name}") for name in columns)
     return (
-        f"SELECT tick, {keys}, {listed(risen)} FROM (SELECT tick, {keys}, {read}, {before} FROM {table}"
+        f"SELECT tick, {keys}, {since}, {listed(risen)}"
+        f" FROM (SELECT tick, {keys}, {listed(inner)} FROM {table}"
         f" WINDOW readings AS (PARTITION BY {keys} ORDER BY tick))"
     )
 
 
 def _risen(value: str, before: str, born: str) -> str:
     return (
-        f"CASE WHEN {before} IS NULL THEN {born} WHEN {value} >= {before} THEN {value} - {before}"
+        f"CASE WHEN {before} IS NULL THEN {born.format(value)}"
+        f" WHEN {value} >= {before} THEN {value} - {before}"
         f" WHEN {before} - {value} <= greatest({FEW}, least({MANY}, {STEPPED_BACK} * {before}))"
         f" AND {value} > {RESTARTED} * {before} THEN 0 ELSE {value} END"
     )

@@ -13,9 +13,8 @@ READINGS = 2_000_000  # of CPUs at ticks in one query
 MAX_CPUS = 1 << 16  # the kernel's own limit is 8192
 
 
-def at_once(cpus: Sequence[int] | None, ticks: int) -> list[list[str]]:
-    """Names of the CPUs of a set (None: `all`) by query: a day of 256 CPUs is more than fits into memory."""
-    names = ["all"] if cpus is None else [str(cpu) for cpu in cpus]
+def at_once(names: Sequence[str], ticks: int) -> list[Sequence[str]]:
+    """The names of CPUs by query: a day of 256 CPUs is more than fits into memory."""
     most = max(1, READINGS // max(1, ticks))
     return [names[first : first + most] for first in range(0, len(names), most)]
 

@@ -228,24 +228,29 @@ def by_entity(rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
         yield name, {column: values[places] for column, values in rows.items()}
 
 
-def together(rows: Columns, key: str) -> tuple[NDArray[Any], dict[str, NDArray[np.float64]], bool]:
-    """Rows by tick as matrices: ticks, float64[entities, ticks] of each column, whether entities changed.
+@dataclass(frozen=True)
+class Members:
+    """The rows of several entities by tick; `values` are float64[entities, ticks] of each column.
 
-    Only ticks with as many rows as most have, and entities that all of these ticks have.
+    `present`, bool[entities, ticks], is where an entity has a row. Elsewhere the values are NaN.
     """
+
+    ticks: NDArray[Any]
+    values: dict[str, NDArray[np.float64]]
+    present: NDArray[np.bool_]
+
+
+def together(rows: Columns, key: str) -> Members:
+    """Rows as matrices; there should be few entities."""
     ticks, at = np.unique(rows["tick"], return_inverse=True)
     entities, of = np.unique(rows[key], return_inverse=True)
-    seen = np.bincount(at, minlength=len(ticks))
-    complete = seen == np.sort(seen)[len(seen) // 2] if len(seen) else seen > 0
-    present = np.bincount(of[complete[at]], minlength=len(entities)) == complete.sum()
-    # before any matrix is made, which has at most as many cells as there are rows
-    chosen = complete[at] & present[of]
-    cells = (np.cumsum(present) - 1)[of[chosen]], (np.cumsum(complete) - 1)[at[chosen]]
-    matrices = {}
-    for name in rows.keys() - {"tick", key}:
-        matrices[name] = np.full((present.sum(), complete.sum()), np.nan)
-        matrices[name][cells] = rows[name][chosen]
-    return ticks[complete], matrices, not (complete.all() and present.all())
+    shape = len(entities), len(ticks)
+    present = np.zeros(shape, dtype=bool)
+    present[of, at] = True
+    values = {name: np.full(shape, np.nan) for name in rows.keys() - {"tick", key}}
+    for name, matrix in values.items():
+        matrix[of, at] = rows[name]
+    return Members(ticks, values, present)
 
 
 def doubles(names: Iterable[str]) -> dict[str, str]:

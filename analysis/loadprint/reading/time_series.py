@@ -57,13 +57,21 @@ class Grid:
         half: Floats = np.diff(self.seconds) / 2
         return half
 
-    def placed(self, ticks: NDArray[Any], values: Floats) -> Floats:
-        """Values at every read of the grid, NaN where one is missing; shape (reads,)."""
-        out = np.full(len(self.ticks), np.nan)
-        if len(self.ticks):
-            at = np.searchsorted(self.ticks, ticks)
-            known = (at < len(self.ticks)) & (self.ticks[np.minimum(at, len(self.ticks) - 1)] == ticks)
-            out[at[known]] = values[known]
+    def places(self, ticks: NDArray[Any]) -> NDArray[np.intp]:
+        """The number of the read at each tick; -1 where the probe was not read."""
+        if not len(self.ticks):
+            return np.full(len(ticks), -1)
+        at = np.minimum(np.searchsorted(self.ticks, ticks), len(self.ticks) - 1)
+        return np.where(self.ticks[at] == ticks, at, -1)
+
+    def times(self, ticks: NDArray[Any]) -> Floats:
+        """The time of the read at each tick in seconds; NaN where the probe was not read."""
+        return np.append(self.seconds, np.nan)[self.places(ticks)]
+
+    def placed(self, ticks: NDArray[Any], values: Floats, missing: float = np.nan) -> Floats:
+        """Values at every read of the grid, `missing` where there is none; shape (reads,)."""
+        out, at = np.full(len(self.ticks), missing), self.places(ticks)
+        out[at[at >= 0]] = values[at >= 0]
         return out
 
     def gauge(self, ticks: NDArray[Any], values: Floats) -> Series:
@@ -71,20 +79,45 @@ class Grid:
         return Series(self.seconds, self.placed(ticks, values))
 
     def counter(
-        self, ticks: NDArray[Any], readings: Floats, unit: float, size: float | None = None
+        self,
+        ticks: NDArray[Any],
+        readings: Floats,
+        unit: float,
+        size: float | None = None,
+        present: NDArray[np.bool_] | None = None,
     ) -> Series:
         """Rates of a cumulative counter between neighbouring reads, in `unit` per second.
 
-        NaN where it restarted or is not known (counters.py). Of float64[counters, reads] the sum.
+        NaN where it restarted or is not known (counters.py). Of float64[counters, reads] the sum over those
+        that are `present` at both reads.
         """
-        each = [steps(self.placed(ticks, one), size) for one in np.atleast_2d(readings)]
-        amounts = [np.where(one.restarted, np.nan, one.amounts) for one in each]
-        empty = np.full(max(0, len(self.ticks) - 1), np.nan)
-        return self._per_second(np.sum(amounts, axis=0) * unit if amounts else empty)
+        counters = np.atleast_2d(readings)
+        there = np.ones(counters.shape, dtype=bool) if present is None else present
+        total, members = np.zeros((2, max(0, len(self.ticks) - 1)))
+        for one, at in zip(counters, there, strict=True):
+            each, seen = steps(self.placed(ticks, one), size), self.placed(ticks, at, 0.0) > 0
+            both = seen[1:] & seen[:-1]
+            total[both] += np.where(each.restarted, np.nan, each.amounts)[both]
+            members += both
+        return self._per_second(np.where(members > 0, total, np.nan) * unit)
 
-    def rises(self, ticks: NDArray[Any], rises: Floats, unit: float) -> Series:
-        """Rates from the increase since the previous read, given for each tick."""
-        return self._per_second(self.placed(ticks, rises)[1:] * unit)
+    def rises(self, ticks: NDArray[Any], since: Floats, rises: Floats, unit: float) -> Series:
+        """Rates from increases from the read at tick `since`, NaN: the one before, to that at `ticks`.
+
+        One over several intervals is divided among them by their lengths; those of one interval are added.
+        """
+        ends, begins = self.places(ticks), self.places(since)
+        begins = np.where(begins < 0, ends - 1, begins)
+        known = (begins >= 0) & (begins < ends) & ~np.isnan(rises)
+        begins, ends, rises = begins[known], ends[known], rises[known]
+        size, single = max(0, len(self.ticks) - 1), ends - begins == 1
+        amounts = np.bincount(begins[single], rises[single], size).astype(float)  # int if empty
+        seen = np.bincount(begins[single], minlength=size)
+        for begin, end, risen in zip(begins[~single], ends[~single], rises[~single], strict=True):
+            parts = self.half[begin:end]
+            amounts[begin:end] += risen * parts / parts.sum()
+            seen[begin:end] += 1
+        return self._per_second(np.where(seen > 0, amounts, np.nan) * unit)
 
     def _per_second(self, amounts: Floats) -> Series:
         """Amounts of each interval as rates; NaN in holes and between two reads at the same time."""

@@ -103,7 +103,7 @@ def matches(ceiling: Ceiling, quantity: str, run: Measured) -> bool:
     """Whether a ceiling applies to a quantity of a run; `*` excludes the loopback interface."""
     names = [quantity]
     source, _, rest = quantity.partition(".")
-    device, _, what = rest.partition(".")
+    device, _, what = rest.rpartition(".")
     if source == "disk":
         for entry in run.run.fingerprint("server").get("storage") or []:
             if device in (entry.get("disks") or []):

@@ -36,7 +36,7 @@ def cpu_time(builder: RowBuilder, works: Sequence[Work], section: str) -> list[G
     The usual view has the server's, per unit of the first. Without samples there is one row with the reason.
     """
     runs = [run for side in builder.sides for run in side]
-    roles = sorted({role for run in runs for role in run.quantities.entities("profiled")} | {"server"})
+    roles = sorted({role for run in runs for (role,) in run.quantities.entities["profile"]} | {"server"})
     listed = []
     for role in sorted(roles, key=lambda role: role != "server"):
         for place, work in enumerate(works if role == "server" else works[:1]):

@@ -16,6 +16,7 @@ from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources import Source, process
 from loadprint.reading.queries import Columns, Store
 from loadprint.reading.recording import Run, check_manifest, open_run
+from loadprint.reading.time_series import grids
 from loadprint.reading.window import STAMPS, Window
 
 
@@ -195,6 +196,7 @@ def _cost(
         {},
         {},
         int(described.get("interval_ns") or 0),
+        grids=grids(rows, 0.0),
     )
     process(Source(run, window, store, out))
     figures = {"cpu": "process.recorder.cpu", "rss": "max(process.recorder.rss)"}
