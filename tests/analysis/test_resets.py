@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from loadprint.commands.ab.windows import spans, windows
@@ -105,6 +106,25 @@ def test_a_counter_of_another_source_that_restarts(
     check(complete, tmp_path / "run", case)
 
 
+def test_a_member_of_a_sum_that_restarts(complete: Path, tmp_path: Path) -> None:
+    """The counters of a namespace fall to zero, which is little of the sum with another namespace."""
+    run = Path(shutil.copytree(complete, tmp_path / "run"))
+    path, name = run / "server/sockets.parquet", "sockets.server.active_opens"
+    rows = pq.read_table(path)
+    opens = [
+        {**row, "namespace": "4026531840", "active_opens": 10**7 + 10 * row["tick"]}
+        for row in rows.to_pylist()
+        if row["role"] == "server"
+    ]
+    pq.write_table(pa.concat_tables([rows, pa.Table.from_pylist(opens, schema=rows.schema)]), path)
+    before = quantities(run)
+    assert before.values[name].rate == pytest.approx(quantities(complete).values[name].rate + 10)
+    lost, _ = set_back(run, "sockets", "active_opens", {"role": "server", "namespace": "x"})
+    after = quantities(run)
+    assert before.values[name].rate - after.values[name].rate == pytest.approx(lost / 40)
+    assert f"{name} was reset 1x; counted from zero after each reset" in after.warnings
+
+
 def test_a_histogram_that_restarts(complete: Path, tmp_path: Path) -> None:
     run, name = Path(shutil.copytree(complete, tmp_path / "run")), "mysql_statements.all.buckets"
     before = known(quantities(complete).values[name].count)
@@ -195,3 +215,44 @@ def test_a_cpu_that_comes_online_in_a_window_counts_from_its_first_reading(tmp_p
     )
     [after] = [each for each in windows(open_run(run), Store(), (0, 1)) if each.number == span.number]
     assert after.host_busy == pytest.approx(busy[span.number], abs=0.1)
+
+
+def test_a_window_of_an_experiment_has_the_rates_of_what_was_read_in_it(tmp_path: Path) -> None:
+    """A reading at its begin that is missing takes no time from the process, the CPUs or the server."""
+    run = Path(shutil.copytree(KEPT / "hidden-index", tmp_path / "run"))
+    before, span = windows(open_run(run), Store()), spans(open_run(run))[3]
+    reads = pq.read_table(run / "server/ticks.parquet").to_pylist()
+    for table, columns in (("process", ["utime"]), ("cpu", ["user", "idle"]), ("mysql", ["value"])):
+        first = min(
+            read["tick"] for read in reads if read["probe"] == table and read["start_ns"] >= span.begin_ns
+        )
+        for column in columns:
+            change_column(
+                run / f"server/{table}.parquet",
+                column,
+                lambda row, first=first, column=column: None if row["tick"] == first else row[column],
+            )
+    after = windows(open_run(run), Store())
+    place = next(place for place, window in enumerate(before) if window.number == span.number)
+    for figure in ("queries", "cpu", "host_busy", "commits"):
+        was = getattr(before[place], figure)
+        assert getattr(after[place], figure) == pytest.approx(was, rel=0.05), figure
+
+
+def test_the_cpu_time_of_an_experiment_is_that_of_each_process(tmp_path: Path) -> None:
+    """A process that appears in a window has counted before it."""
+    run = Path(shutil.copytree(KEPT / "hidden-index", tmp_path / "run"))
+    before, span = windows(open_run(run), Store())[3], spans(open_run(run))[3]
+    path = run / "server/process.parquet"
+    rows = pq.read_table(path)
+    reads = pq.read_table(run / "server/ticks.parquet").to_pylist()
+    late = max(read["tick"] for read in reads if read["probe"] == "process" and read["end_ns"] <= span.end_ns)
+    other = [
+        {**row, "pid": "999", "starttime": 5, "utime": 10**6, "stime": 10**6}
+        for row in rows.to_pylist()
+        if row["role"] == "server" and row["tick"] >= late - 1
+    ]
+    pq.write_table(pa.concat_tables([rows, pa.Table.from_pylist(other, schema=rows.schema)]), path)
+    after = windows(open_run(run), Store())[3]
+    assert (after.number, after.note) == (before.number, "")
+    assert after.cpu == pytest.approx(before.cpu)

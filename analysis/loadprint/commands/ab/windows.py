@@ -1,7 +1,7 @@
 """Measures the windows of a run directory between the stamps of load/phases.jsonl.
 
-The rate of a counter is last − first over the ticks entirely inside a window, divided by the time
-between the middles of these two reads of the probe.
+The rate of a counter is last − first over the ticks entirely inside a window at which it was read, divided by
+the time between the middles of these two reads of the probe.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from loadprint.reading import bounds, documents
 from loadprint.reading.bounds import COPY_AGAIN
 from loadprint.reading.columns import CPU_FIELDS
 from loadprint.reading.counters import MANY, increase, steps
-from loadprint.reading.queries import Columns, Store, among, grouped
+from loadprint.reading.queries import Columns, Store, among, doubles, grouped, listed
 from loadprint.reading.recording import Run
 from loadprint.reading.units import factor
 from loadprint.reading.window import STAMPS
@@ -31,12 +31,12 @@ METRICS = (
     " WHERE starts_with(metric, 'Com_') OR starts_with(metric, 'loadprint.')"
     f" OR metric IN {among(('Questions', 'Threads_connected', *ROWS))}"
 )
-# utime + stime of the server's processes with all threads (proc(5))
+# utime + stime of each of the server's processes with all threads (proc(5))
 PROCESS_TIME = (
-    "SELECT 'time' AS name, tick::DOUBLE AS tick, sum(utime + stime)::DOUBLE AS value FROM t"
-    " WHERE role = 'server' GROUP BY ALL"
+    "SELECT concat(pid, ' of ', starttime) AS name, tick::DOUBLE AS tick, (utime + stime)::DOUBLE AS value"
+    " FROM t WHERE role = 'server'"
 )
-NEVER_BUSY = ("idle", "iowait", "steal")
+IDLE = ("idle", "iowait")
 # texts of the recorder's statements, which have no schema, unlike an application's
 RECORDER_TEXTS = ("SHOW GLOBAL ", "performance_schema", "INNODB_METRICS", "ENGINE INNODB STATUS")
 COVERED = 0.5  # of a window must be between two reads of the digests
@@ -92,40 +92,48 @@ class Readings:
     series: Mapping[str, tuple[Floats, Floats, Floats]]
 
     def rate(self, name: str, span: WindowSpan) -> float | None:
-        """Return the increase per second within a window; None without two reads in it."""
+        """Return the increase per second within a window; None without two readings in it."""
         inside = self.inside(name, span)
         if inside is None:
             return None
         middle, values = inside
         grown = increase(values)
-        seconds = (middle[-1] - middle[0]) / 1e9
-        return None if grown is None or grown.restarts or seconds <= 0 else grown.amount / seconds
+        if grown is None or grown.restarts or middle[grown.last] <= middle[grown.first]:
+            return None
+        return float(grown.amount / (middle[grown.last] - middle[grown.first]) * 1e9)
 
-    def growth(self, name: str, span: WindowSpan) -> float | None:
-        """Return the increase within a window, in units of the counter."""
-        inside = self.inside(name, span)
-        grown = increase(inside[1]) if inside is not None else None
-        return None if grown is None or grown.restarts else grown.amount
+    def total(self, span: WindowSpan) -> tuple[float | None, bool]:
+        """Return the sum of the rates of all processes, and whether none of them was there all the time.
+
+        Each counts for the time in which it was seen. None if that of one is not known.
+        """
+        found = {name: inside[0] for name in self.series if (inside := self.inside(name, span))}
+        if not found:
+            return None, False
+        whole = max(at[-1] for at in found.values()) - min(at[0] for at in found.values())
+        shares = {name: float((at[-1] - at[0]) / whole) for name, at in found.items()}
+        rates = [rate * shares[name] for name in found if (rate := self.rate(name, span)) is not None]
+        return (sum(rates) if len(rates) == len(found) else None), max(shares.values()) < 1
 
     def was_reset(self, name: str, span: WindowSpan) -> bool:
         """Whether a counter decreased within a window."""
         inside = self.inside(name, span)
         if inside is None:
             return False
-        each = steps(inside[1])
+        each = steps(inside[1][~np.isnan(inside[1])])
         return bool((each.restarted | each.unknown).any())
 
     def mean(self, name: str, span: WindowSpan) -> float | None:
         """Return the mean of a gauge over the reads in a window."""
         inside = self.inside(name, span)
-        return None if inside is None else float(inside[1].mean())
+        return None if inside is None or np.isnan(inside[1]).all() else float(np.nanmean(inside[1]))
 
     def inside(self, name: str, span: WindowSpan) -> tuple[Floats, Floats] | None:
         """Return the middles of the reads entirely inside a window, and their values; None below two."""
         if name not in self.series:
             return None
         begin, end, values = self.series[name]
-        kept = (begin >= span.begin_ns) & (end <= span.end_ns) & ~np.isnan(values)
+        kept = (begin >= span.begin_ns) & (end <= span.end_ns)
         return ((begin[kept] + end[kept]) / 2, values[kept]) if kept.sum() >= 2 else None
 
 
@@ -141,13 +149,13 @@ def windows(run: Run, store: Store, cpus: Sequence[int] | None = None) -> list[A
     stamps = _stamps(run, store)
     mysql = _readings(run, store, stamps, "mysql", METRICS)
     process = _readings(run, store, stamps, "process", PROCESS_TIME)
-    busy, whole = _cpu(run, store, stamps, cpus)
+    cpu = _readings(run, store, stamps, "cpu", _cpu_times(cpus))
     digests = _digests(run, store, stamps)
     measure = run.phase("measure")
     zero = measure.begin_ns if measure is not None else complete[0].begin_ns
     path = run.table(ROLE, "process")
     unit = factor(path, "utime", store.described(path, "utime").get("unit"), run) if path else math.nan
-    tables = _Tables(mysql, process, busy, whole, digests, unit)
+    tables = _Tables(mysql, process, cpu, digests, unit)
     measured, previous = [], None
     for span in complete:
         measured.append(_window(span, previous, zero, tables))
@@ -159,8 +167,7 @@ def windows(run: Run, store: Store, cpus: Sequence[int] | None = None) -> list[A
 class _Tables:
     mysql: Readings
     process: Readings
-    busy: Readings
-    whole: Readings
+    cpu: Readings
     digests: list[tuple[float, dict[str, float]]]
     unit: float  # of process times, in s
 
@@ -169,11 +176,12 @@ def _window(span: WindowSpan, previous: str | None, zero: int, tables: _Tables) 
     mysql = tables.mysql
     questions, recorder = mysql.rate("Questions", span), mysql.rate("loadprint.queries", span)
     queries = None if questions is None else max(0.0, questions - (recorder or 0.0))
-    ticks = tables.process.rate("time", span)
-    busy, whole = tables.busy.growth("cpu", span), tables.whole.growth("cpu", span)
+    ticks, ended = tables.process.total(span)
+    times = {state: tables.cpu.rate(state, span) or 0.0 for state in CPU_FIELDS if state != "steal"}
+    whole = sum(times.values())
     rows = [mysql.rate(name, span) for name in ROWS]
     note = ""
-    if mysql.was_reset("Questions", span) or tables.process.was_reset("time", span):
+    if mysql.was_reset("Questions", span) or ended:
         note = "the server restarted in it"
     elif queries is None:
         note = "no two readings of the server's statements in it"
@@ -187,10 +195,10 @@ def _window(span: WindowSpan, previous: str | None, zero: int, tables: _Tables) 
         begin_s=(span.begin_ns - zero) / 1e9,
         end_s=(span.end_ns - zero) / 1e9,
         queries=queries,
-        cpu=None if ticks is None else ticks * tables.unit,
+        cpu=None if ticks is None or ended else ticks * tables.unit,
         commits=mysql.rate("Com_commit", span),
         rows=None if None in rows else sum(row for row in rows if row is not None),
-        host_busy=busy / whole if busy is not None and whole else None,
+        host_busy=1 - sum(times[state] for state in IDLE) / whole if whole else None,
         connections=mysql.mean("Threads_connected", span),
         kinds=_kinds(mysql, span),
         digests=_between(tables.digests, span),
@@ -204,10 +212,10 @@ def _kinds(mysql: Readings, span: WindowSpan) -> dict[str, float]:
     kinds = {}
     for name in mysql.series:
         if name.startswith("Com_"):
-            recorder = mysql.growth(f"loadprint.{name.lower()}", span) or 0.0
-            count = (mysql.growth(name, span) or 0.0) - recorder
-            if count > 0:
-                kinds[name] = count
+            recorder = mysql.rate(f"loadprint.{name.lower()}", span) or 0.0
+            rate = (mysql.rate(name, span) or 0.0) - recorder
+            if rate > 0:
+                kinds[name] = rate * (span.end_ns - span.begin_ns) / 1e9
     return kinds
 
 
@@ -223,31 +231,20 @@ def _stamps(run: Run, store: Store) -> dict[str, dict[int, tuple[float, float]]]
     return stamps
 
 
-def _cpu(
-    run: Run, store: Store, stamps: dict[str, dict[int, tuple[float, float]]], cpus: Sequence[int] | None
-) -> tuple[Readings, Readings]:
-    """Return the busy time and the total time of the CPUs, in clock ticks, since the first read.
+def _cpu_times(cpus: Sequence[int] | None) -> str:
+    """SELECT of the time of the CPUs in each state, in clock ticks, since the first read.
 
     Each CPU counts from its first read; a fall by more than kernels correct adds nothing.
     """
     names = ["all"] if cpus is None else [str(cpu) for cpu in cpus]
-
-    def query(states: Sequence[str]) -> str:
-        each = " + ".join([states[0], *(f"coalesce({state}, 0)" for state in states[1:])])
-        read = f"SELECT tick, cpu, ({each})::DOUBLE AS ticks FROM t WHERE cpu IN {among(names)}"
-        risen = (
-            f"SELECT tick, ticks - lag(ticks) OVER (PARTITION BY cpu ORDER BY tick) AS risen FROM ({read})"
-        )
-        known = f"sum(risen) FILTER (risen >= -{MANY})"
-        return (
-            f"SELECT 'cpu' AS name, tick::DOUBLE AS tick, sum({known}) OVER (ORDER BY tick)::DOUBLE AS value"
-            f" FROM ({risen}) GROUP BY tick"
-        )
-
-    busy = [state for state in CPU_FIELDS if state not in NEVER_BUSY]
+    states = ", ".join(CPU_FIELDS)
+    times = listed(doubles(CPU_FIELDS))
     return (
-        _readings(run, store, stamps, "cpu", query(busy)),
-        _readings(run, store, stamps, "cpu", query([s for s in CPU_FIELDS if s != "steal"])),
+        "SELECT name, tick::DOUBLE AS tick, sum(sum(risen) FILTER (risen >= "
+        f"-{MANY})) OVER (PARTITION BY name ORDER BY tick) AS value FROM ("
+        "SELECT name, tick, value - lag(value) OVER (PARTITION BY cpu, name ORDER BY tick) AS risen"
+        f" FROM (UNPIVOT (SELECT tick, cpu, {times} FROM t WHERE cpu IN {among(names)})"
+        f" ON {states} INTO NAME name VALUE value)) GROUP BY name, tick"
     )
 
 
@@ -285,7 +282,7 @@ def _digests(
         rows["schema"], rows["digest"], rows["text"], rows["tick"], rows["count"], strict=True
     ):
         of_recorder = not schema and any(word in (text or "") for word in RECORDER_TEXTS)
-        if int(tick) in reads and not of_recorder and not np.isnan(count):
+        if int(tick) in reads and not of_recorder:
             reads[int(tick)][f"{schema}/{digest}"] = float(count)
     return [(sum(at[tick]) / 2, counts) for tick, counts in sorted(reads.items())]
 
@@ -296,7 +293,11 @@ def _between(reads: list[tuple[float, dict[str, float]]], span: WindowSpan) -> d
     times = [when for when, _ in reads if span.begin_ns <= when <= span.end_ns]
     if len(inside) < 2 or times[-1] - times[0] < COVERED * (span.end_ns - span.begin_ns):
         return None
-    counts = {key: np.array([read.get(key, 0.0) for read in inside]) for key in inside[-1]}
-    if any((np.diff(each) < 0).any() for each in counts.values()):
-        return None  # the digests were reset, so what was executed before is not known
-    return {key: float(each[-1] - each[0]) for key, each in counts.items() if each[-1] > each[0]}
+    at, counts = np.array(times), {}
+    for key in inside[-1]:
+        values = np.array([read.get(key, 0.0) for read in inside])
+        grown = increase(values)
+        if grown is None or grown.restarts or grown.steps_back:
+            return None  # the digests were reset, so what was executed before is not known
+        counts[key] = float(grown.amount * (at[-1] - at[0]) / (at[grown.last] - at[grown.first]))
+    return {key: count for key, count in counts.items() if count > 0}
