@@ -16,6 +16,7 @@ from loadprint.__main__ import main
 from loadprint.importing import sar, sar_tables
 from loadprint.importing.writer import write_run
 from loadprint.reading.columns import CPU_FIELDS
+from reads import quantities
 
 ROOT = Path(__file__).parents[2]
 SADC = "/usr/lib/sysstat/sadc"
@@ -348,6 +349,15 @@ def test_an_odd_value_is_left_out(value: Any, tmp_path: Path, capsys: pytest.Cap
     # no reading, and the mean of the others
     assert series(run_dir, "cpu", '"user"', "cpu = 'all' AND \"user\" IS NOT NULL") == [0, 50, 150]
     assert series(run_dir, "tcp", "value", "metric = 'Tcp.InSegs' AND value IS NOT NULL") == [0, 8, 24]
+
+
+@pytest.mark.parametrize("places", [{0}, {0, 1}, {2}, {3}, {0, 3}])
+def test_the_mean_is_that_of_the_other_intervals(
+    places: set[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    each = [{"cpu-load": [{**CPU, "usr": 104.53 if place in places else 50.0}]} for place in range(4)]
+    run_dir, _ = imported(printed(tmp_path, *each), capsys)
+    assert quantities(run_dir).values["cpu.host.user"].rate == pytest.approx(0.5)
 
 
 def test_a_gap_parts_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,9 +78,11 @@ class Integral:
         for entity, readings in seen.items():
             totals = self.totals[entity]
             counters = [column for column in readings if column not in self.gauges]
-            # a new entity, or one that is back after a gap, has no row at the begin
-            self.rows.setdefault((entity, begin), {column: totals[column] for column in counters})
             known = self.seconds[entity]
+            # a new entity, or one that is back after a gap, has no row at the begin
+            row = self.rows.setdefault((entity, begin), {column: totals[column] for column in counters})
+            # nor has a column whose rates in the intervals before were odd
+            row.update({column: 0.0 for column in counters if column not in known})
             for column in totals.keys() - readings.keys():
                 totals[column] *= 1 + seconds / known[column]
                 known[column] += seconds
