@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,9 @@ def test_a_kept_answer(tmp_path: Path) -> None:
 
 
 def test_snapshots_have_the_time_of_their_name_or_file(tmp_path: Path) -> None:
-    body = (FIXTURES / "scrape" / "node_exporter.prom").read_text()
+    body = (
+        (FIXTURES / "scrape" / "node_exporter.prom").read_text().replace("\nnode_time_seconds ", "\nnode_t ")
+    )
     names = (
         "node-2026-11-21T12:00:00Z.prom",
         "node-20261121120010.prom",
@@ -117,6 +120,119 @@ def test_unusable_files_are_one_line(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_time_that_a_snapshot_states_is_its_time(tmp_path: Path) -> None:
+    paths = []
+    for second in (0, 10, 20):
+        paths.append(tmp_path / f"2026-11-21T13:00:0{second // 10}Z.prom")
+        stated = 1_795_262_400.25 + second
+        paths[-1].write_text(
+            f"# TYPE node_time_seconds gauge\nnode_time_seconds {stated:.12e}\n{CPU} {second}\n"
+        )
+    assert imported(tmp_path, *paths) == 0
+    times = [row["realtime_ns"] for row in table(tmp_path / "run", "ticks") if row["probe"] == "cpu"]
+    assert times == [1_795_262_400_250_000_000 + 10**10 * k for k in range(3)]
+
+
+CPU = 'node_cpu_seconds_total{cpu="0",mode="user"}'
+
+
+def imported(tmp_path: Path, *paths: Path, options: Sequence[str] = ()) -> int:
+    return main(["import", "prometheus", *map(str, paths), "--out", str(tmp_path / "run"), *options])
+
+
+def saved(path: Path, *series: tuple[dict[str, str], Mapping[float, float]]) -> Path:
+    """A range query's response: labels and values by time."""
+    result = [
+        {"metric": labels, "values": [[at, str(value)] for at, value in points.items()]}
+        for labels, points in series
+    ]
+    path.write_text(json.dumps(result))
+    return path
+
+
+def cpu(**labels: str) -> dict[str, str]:
+    return {"__name__": "node_cpu_seconds_total", "cpu": "0", "mode": "user", **labels}
+
+
+@pytest.mark.parametrize("later", [0, 7])
+@pytest.mark.parametrize("name", ["node_cpu_seconds_total", "node_memory_Dirty_bytes", "node_vmstat_pgfault"])
+def test_hosts_behind_one_instance_are_refused_by_their_labels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], later: float, name: str
+) -> None:
+    series = [
+        ({**cpu(instance="agent", host=host, zone=zone), "__name__": name}, {at: at, at + 9: at + 9})
+        for host, zone, at in (("a", "x", 10), ("b", "x", 10 + later), ("c", "y", 10))
+    ]
+    path = saved(tmp_path / "saved.json", *series)
+    assert imported(tmp_path, path) == 2
+    error = capsys.readouterr().err
+    assert (
+        'contain several hosts (host "a", "b", "c"; zone "x", "y"); select one, as --instance host=a' in error
+    )
+    assert error.count("\n") == 1
+    assert imported(tmp_path, path, options=["--instance", "host=d"]) == 2
+    assert "--instance host=d: has no metric of node_exporter; available: a, b, c" in capsys.readouterr().err
+    assert imported(tmp_path, path, options=["--instance", "zone=x"]) == 2
+    assert 'contain several hosts (host "a", "b")' in capsys.readouterr().err
+    assert imported(tmp_path, path, options=["--instance", "agent", "--instance", "host=b"]) == 0
+    assert len(table(tmp_path / "run", "scrape")) == 4
+
+
+def test_a_label_that_only_one_host_has_selects_it(tmp_path: Path) -> None:
+    path = saved(tmp_path / "saved.json", (cpu(), {1: 1, 2: 2}), (cpu(replica="b"), {1: 5, 2: 9}))
+    assert imported(tmp_path, path) == 2
+    assert imported(tmp_path, path, options=["--instance", "replica="]) == 0
+    assert [row["user"] for row in table(tmp_path / "run", "cpu") if row["cpu"] == "0"] == [100, 200]
+
+
+def test_labels_of_devices_are_not_hosts(tmp_path: Path) -> None:
+    received = "node_network_receive_bytes_total"
+    series = [
+        ({"__name__": received, "device": name, "ifalias": alias}, {1.0: 1.0, 2.0: 2.0})
+        for name, alias in NICS
+    ]
+    series += [
+        ({"__name__": "node_memory_numa_MemFree", "node": node}, {1.0: 4096.0, 2.0: 4096.0}) for node in "01"
+    ]
+    assert imported(tmp_path, saved(tmp_path / "saved.json", *series)) == 0
+    assert {row["interface"] for row in table(tmp_path / "run", "nic")} == {"eth0", "eth1"}
+    assert len(table(tmp_path / "run", "scrape")) == 4
+
+
+NICS = [("eth0", "inside"), ("eth1", "outside")]
+
+
+def test_a_sample_that_is_given_twice_counts_once(tmp_path: Path) -> None:
+    path = saved(tmp_path / "saved.json", (cpu(), {1: 1, 2: 2}), ({"__name__": "a"}, {1: float("nan")}))
+    assert imported(tmp_path, path, path) == 0
+    assert len(table(tmp_path / "run", "scrape")) == 1
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        (('[{"metric": {"__name__": "a"}, "values": [[5, "1"], [5, "2"]]}]',), "`a` has two values at 5 s"),
+        (
+            (
+                '[{"metric": {"__name__": "a", "b": "c"}, "values": [[5, "1"], [6, "1"]]}]',
+                '[{"metric": {"b": "c", "__name__": "a"}, "values": [[6, "NaN"]]}]',
+            ),
+            '1.json: `a{b="c"}` has two values at 6 s since 1970, 1 and nan',
+        ),
+        (("a 1\na 1\na 2\n",), "`a` has two values"),
+        (("node_time_seconds 5\na 1\n", "node_time_seconds 5\na 2\n"), "`a` has two values at 5 s"),
+    ],
+)
+def test_two_values_of_one_series_at_one_time_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], contents: tuple[str, ...], message: str
+) -> None:
+    paths = [tmp_path / f"{number}.json" for number, _ in enumerate(contents)]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_text(content)
+    assert imported(tmp_path, *paths) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_one_of_several_hosts_must_be_selected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     series = [
         {
@@ -129,7 +245,8 @@ def test_one_of_several_hosts_must_be_selected(tmp_path: Path, capsys: pytest.Ca
     path.write_text(json.dumps(series))
     words = ["import", "prometheus", str(path), "--out", str(tmp_path / "run")]
     assert main(words) == 2
-    assert "contain several hosts (db1, db2); select one with --instance" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert 'contain several hosts (instance "db1", "db2"); select one, as --instance db1' in error
     assert main([*words, "--instance", "db3"]) == 2
     assert "available: db1, db2" in capsys.readouterr().err
     assert main([*words, "--instance", "db2"]) == 0

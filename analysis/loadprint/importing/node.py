@@ -66,7 +66,8 @@ def _metric(name: str) -> Cell | None:
         return "vmstat", (name.removeprefix("node_vmstat_"),), "value", 1
     if name.startswith("node_netstat_"):
         return "tcp", (name.removeprefix("node_netstat_").replace("_", ".", 1),), "value", 1
-    if name.startswith("node_memory_"):
+    # those of `numa` are per node, with its label
+    if name.startswith("node_memory_") and not name.startswith("node_memory_numa_"):
         field = name.removeprefix("node_memory_").removesuffix("_bytes")
         field = re.sub(r"^(Active|Inactive)_(.+)$", r"\1(\2)", field)
         return "memory", (field,), "value", 1 / 1024 if name.endswith("_bytes") else 1

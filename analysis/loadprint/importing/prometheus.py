@@ -6,7 +6,7 @@ import argparse
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,21 +18,30 @@ from loadprint.reading import bounds, documents
 
 SAVE = 'save the response of /api/v1/query_range, or of /api/v1/query with a range such as {job="node"}[1h]'
 NAMED = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_ ]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)|(?<!\d)(\d{13}|\d{10})(?!\d)")
+STATED = re.compile(r"^node_time_seconds(?:\{.*\})?[ \t]+(\S+)", re.MULTILINE)
+LABELLED = re.compile(r"([a-zA-Z_][a-zA-Z0-9_]*)=(.*)", re.DOTALL)
 Rows = dict[tuple[Entity, int], dict[str, int | float]]
+Labels = Mapping[str, str]
+OfHost = list[tuple[node.Cell, "PrometheusSeries"]]
 
 
 class PrometheusSeries(NamedTuple):
     """One series with its values by time (ns since 1970)."""
 
     name: str
-    labels: Mapping[str, str]
-    points: Mapping[int, float]
+    labels: Labels
+    points: dict[int, float]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `import prometheus`."""
     parser.add_argument(
-        "--instance", help="host whose node_exporter metrics fill the tables, if the files contain several"
+        "--instance",
+        action="append",
+        default=[],
+        metavar="VALUE|LABEL=VALUE",
+        help="host whose node_exporter metrics fill the tables, if the files contain several: its label"
+        " `instance`, or another label, as in agent_hostname=web1 (repeatable: all must match)",
     )
 
 
@@ -44,40 +53,47 @@ def read(arguments: argparse.Namespace) -> Imported:
         raise InputError(", ".join(map(str, paths)), "contains no sample", SAVE)
     times = sorted({at for one in series for at in one.points})
     ticks = {at: tick for tick, at in enumerate(times)}
-    instance = _instance(series, arguments.instance)
-    of_host: list[tuple[node.Cell, PrometheusSeries]] = []
-    others: list[PrometheusSeries] = []
-    for one in series:
-        place = node.cell(one.name, one.labels) if one.labels.get("instance") == instance else None
-        if place:
-            of_host.append((place, one))
-        else:
-            others.append(one)
+    placed = [(place, one) for one in series if (place := node.cell(one.name, one.labels))]
+    host = _host([one.labels for _, one in placed], arguments.instance)
+    of_host = [(place, one) for place, one in placed if _matches(one.labels, host)]
+    _require_one_host(of_host)
+    shown = {id(one) for _, one in of_host}
+    others = [one for one in series if id(one) not in shown]
     tables = [*_tables(of_host, ticks), _scrape(others, ticks)]
     return Imported(
         kind="prometheus",
         sources=[path.name for path in paths],
         realtime_ns=times,
         tables=[table for table in tables if len(table.ticks)],
-        facts=_facts(series, instance),
+        facts=_facts(series, host),
     )
 
 
-def _all(paths: Sequence[Path]) -> list[PrometheusSeries]:
-    """Series of all files. Raises InputError, also above the limits of their number."""
-    series: list[PrometheusSeries] = []
-    samples = 0
+def _all(paths: Sequence[Path]) -> Collection[PrometheusSeries]:
+    """Series of all files, each once. Raises InputError, also for two values at one time or above a limit."""
+    merged: dict[tuple[str, frozenset[tuple[str, str]]], PrometheusSeries] = {}
+    number = samples = 0
     for path in paths:
-        for one in _series(path):
-            series.append(one)
-            samples += len(one.points)
-            if len(series) > bounds.SERIES or samples > bounds.SAMPLES:
+        for name, labels, points in _series(path):
+            number += 1
+            samples += len(points)
+            if number > bounds.SERIES or samples > bounds.SAMPLES:
                 what = f"more than {bounds.SERIES:,} series or {bounds.SAMPLES:,} samples up to this file"
                 raise InputError(path, what, "import fewer files at a time")
-    return series
+            key = name, frozenset(labels.items())
+            one = merged.setdefault(key, PrometheusSeries(name, labels, {}))
+            for at, value in points:
+                known = one.points.setdefault(at, value)
+                if known != value and not (math.isnan(known) and math.isnan(value)):
+                    series = exposition.series_text(name, labels)
+                    when = f"at {at // 1_000_000_000} s since 1970"
+                    what = f"`{series}` has two values {when}, {known:.15g} and {value:.15g}"
+                    raise InputError(path, what, "import one snapshot per point in time, of one exporter")
+    return merged.values()
 
 
-def _series(path: Path) -> Iterator[PrometheusSeries]:
+def _series(path: Path) -> Iterator[tuple[str, Labels, list[tuple[int, float]]]]:
+    """Names, labels and samples (ns since 1970, value) of one file's series."""
     text = bounds.read_text(path, bounds.IMPORTED, SAVE)
     start = text.lstrip()[:9]
     if start[:1] in ("{", "["):
@@ -90,13 +106,13 @@ def _series(path: Path) -> Iterator[PrometheusSeries]:
                 raise InputError(path, what, SAVE) from error
         except ValueError as error:
             raise InputError(path, f"not valid JSON of Prometheus: {error}", SAVE) from error
-    at = _time(path)
-    # not the timestamp of a sample, which is the time of the exporter's measurement
+    at = _stated(text) or _time(path)
+    # not the timestamps of samples: exporters stamp single samples, with the times of their own caches
     found = exposition.samples(path, text)
-    return (PrometheusSeries(sample.name, sample.labels, {at: sample.value}) for sample in found)
+    return ((sample.name, sample.labels, [(at, sample.value)]) for sample in found)
 
 
-def _matrix(path: Path, answer: Any) -> Iterator[PrometheusSeries]:
+def _matrix(path: Path, answer: Any) -> Iterator[tuple[str, Labels, list[tuple[int, float]]]]:
     """Series of a response of the HTTP API, or of `promtool query range -o json`, its result alone."""
     result = answer
     if isinstance(answer, dict):
@@ -115,13 +131,32 @@ def _matrix(path: Path, answer: Any) -> Iterator[PrometheusSeries]:
             labels = {str(key): str(value) for key, value in one["metric"].items()}
             if "histograms" in one:
                 raise InputError(place, "is a native histogram", "leave it out of the query")
-            points = {round(float(at) * 1000) * 1_000_000: float(value) for at, value in one["values"]}
+            points = [(_ns(at), float(value)) for at, value in one["values"]]
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(place, f"is not a series of a matrix ({error!r})", SAVE) from error
-        yield PrometheusSeries(labels.pop("__name__", ""), labels, points)
+        yield labels.pop("__name__", ""), labels, points
+
+
+def _ns(seconds: Any) -> int:
+    """Seconds since 1970 in ns, rounded to Prometheus's ms. Raises ValueError, TypeError, OverflowError."""
+    return round(float(seconds) * 1000) * 1_000_000
+
+
+def _stated(text: str) -> int | None:
+    """The host's own time in a snapshot of its node_exporter; None without one, or with those of several.
+
+    It is the time of the measurement; that of a file is the time of its last copy, or in an unknown zone.
+    """
+    stated = set(STATED.findall(text))
+    try:
+        [at] = map(_ns, stated)
+    except (ValueError, OverflowError):
+        return None
+    return at
 
 
 def _time(path: Path) -> int:
+    """The time in a file's name, in UTC, else that of its last change. Raises InputError."""
     stamp = NAMED.search(path.name)
     if stamp is None:
         return path.stat().st_mtime_ns
@@ -137,23 +172,52 @@ def _time(path: Path) -> int:
     return int(named.timestamp()) * 1_000_000_000
 
 
-def _instance(series: Iterable[PrometheusSeries], asked: str | None) -> str | None:
-    """Return the host's instance label; None without one. Raises InputError for several."""
-    hosts = {one.labels.get("instance") for one in series if one.name == "node_cpu_seconds_total"}
-    if asked is not None:
-        if asked not in hosts:
-            known = ", ".join(sorted(name for name in hosts if name)) or "none"
-            raise InputError(f"--instance {asked}", "has no node_cpu_seconds_total", f"available: {known}")
-        return asked
-    if len(hosts) > 1:
-        names = ", ".join(sorted(str(name) for name in hosts))
-        raise InputError("the files", f"contain several hosts ({names})", "select one with --instance")
-    return next(iter(hosts), None)
+def _host(labelled: Sequence[Labels], asked: Sequence[str]) -> dict[str, str]:
+    """Labels that select the host's series: those asked for, else its instance. Raises InputError."""
+    host: dict[str, str] = {}
+    for text in asked:
+        label, value = match.groups() if (match := LABELLED.fullmatch(text)) else ("instance", text)
+        host[label] = value
+        if not any(_matches(labels, host) for labels in labelled):
+            known = ", ".join(sorted({labels[label] for labels in labelled if label in labels})) or "none"
+            raise InputError(f"--instance {text}", "has no metric of node_exporter", f"available: {known}")
+    instances = {labels.get("instance", "") for labels in labelled if _matches(labels, host)}
+    if len(instances) > 1:
+        raise _several({"instance": instances})
+    return host or {"instance": next(iter(instances), "")}
 
 
-def _tables(
-    of_host: Sequence[tuple[node.Cell, PrometheusSeries]], ticks: Mapping[int, int]
-) -> Iterator[ImportedTable]:
+def _matches(labels: Labels, wanted: Labels) -> bool:
+    """Whether series have these labels; a missing label is an empty one, as in PromQL."""
+    return all(labels.get(label, "") == value for label, value in wanted.items())
+
+
+def _require_one_host(of_host: OfHost) -> None:
+    """Refuse series that differ in labels and not in their cell of a table: those of several hosts."""
+    cells: dict[tuple[str, Entity, str], list[Labels]] = defaultdict(list)
+    for (table, entity, column, _), one in of_host:
+        cells[table, entity, column].append(one.labels)
+    differing: dict[str, set[str]] = defaultdict(set)
+    for labelled in cells.values():
+        for label in {label for labels in labelled for label in labels} if len(labelled) > 1 else ():
+            values = {labels.get(label, "") for labels in labelled}
+            if len(values) > 1:
+                differing[label] |= values
+    if differing:
+        raise _several(differing)
+
+
+def _several(differing: Mapping[str, set[str]]) -> InputError:
+    """The error for series of several hosts, by the labels in which they differ."""
+    values = {label: ", ".join(f'"{value}"' for value in sorted(differing[label])) for label in differing}
+    what = "; ".join(f"{label} {listed}" for label, listed in sorted(values.items()))
+    label = min(differing)
+    choice = next(value for value in sorted(differing[label]) if value)
+    example = choice if label == "instance" else f"{label}={choice}"
+    return InputError("the files", f"contain several hosts ({what})", f"select one, as --instance {example}")
+
+
+def _tables(of_host: OfHost, ticks: Mapping[int, int]) -> Iterator[ImportedTable]:
     cells: dict[str, Rows] = defaultdict(dict)
     for (table, entity, column, factor), one in of_host:
         for at, value in one.points.items():
@@ -177,14 +241,15 @@ def _scrape(others: Sequence[PrometheusSeries], ticks: Mapping[int, int]) -> Imp
     return ImportedTable("scrape", columns.pop("tick"), columns, source="prometheus")
 
 
-def _facts(series: Iterable[PrometheusSeries], instance: str | None) -> dict[str, Any]:
+def _facts(series: Iterable[PrometheusSeries], host: Labels) -> dict[str, Any]:
     """Facts of the host from node_exporter's info metrics."""
-    facts: dict[str, Any] = {"host": instance, "user_hz": node.USER_HZ}
+    name = next(iter(host.values()), None) or None
+    facts: dict[str, Any] = {"host": name, "user_hz": node.USER_HZ}
     for one in series:
-        if one.labels.get("instance") != instance:
+        if not _matches(one.labels, host):
             continue
         if one.name == "node_uname_info":
-            facts |= {"host": one.labels.get("nodename", instance), "kernel": one.labels.get("release")}
+            facts |= {"host": one.labels.get("nodename", name), "kernel": one.labels.get("release")}
         elif one.name == "node_cpu_info" and one.labels.get("model_name"):
             facts["cpus"] = {"model": one.labels["model_name"]}
     return facts
