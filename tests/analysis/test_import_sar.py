@@ -343,7 +343,7 @@ def test_an_odd_value_is_left_out(value: Any, tmp_path: Path, capsys: pytest.Cap
     plain["network"] = {"net-tcp": {"iseg": 8.0}}
     run_dir, notes = imported(printed(tmp_path, plain, odd, plain), capsys)
     if value is not None:
-        assert "values that are no rates are not in the means: `usr` 1x, `proc` 1x, `iseg` 1x" in notes
+        assert "are not in the means: `usr` 1x, `proc` 1x, `iseg` 1x" in notes
     assert series(run_dir, "cpu", "ctxt", "cpu = 'all'") == [0, 5, 10, 15]
     assert series(run_dir, "cpu", "system", "cpu = 'all'") == [0, 10, 20, 30]
     # no reading, and the mean of the others
@@ -358,6 +358,25 @@ def test_the_mean_is_that_of_the_other_intervals(
     each = [{"cpu-load": [{**CPU, "usr": 104.53 if place in places else 50.0}]} for place in range(4)]
     run_dir, _ = imported(printed(tmp_path, *each), capsys)
     assert quantities(run_dir).values["cpu.host.user"].rate == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("name", ["vda", "vdb"])
+def test_two_devices_of_one_name_are_no_reading(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    disk = {"disk-device": "vda", "tps": 4.0, "rkB": 5.0}
+    line: dict[str, Any] = {"intr": "7", "value": 3.0}
+    plain = {"disk": [disk], "interrupts": [line], "io": {"bread": 1.0}}
+    twice = {
+        "disk": [disk, disk, {**disk, "disk-device": name, "rkB": 99.0}],
+        "interrupts": [line, {**line, "intr": "7" if name == "vda" else "8", "value": 44.0}],
+    }
+    run_dir, notes = imported(printed(tmp_path, plain, plain | twice, plain), capsys)
+    known = [0, 10, 30] if name == "vda" else [0, 10, 20, 30]
+    assert series(run_dir, "disk", "read_sectors", "device = 'vda' AND read_sectors IS NOT NULL") == known
+    differing = "differ under one name, are not in the means: `intr 7` 1x, `disk-device vda` 1x"
+    assert (differing in notes) == (name == "vda")
+    assert (notes == "") == (name != "vda")
 
 
 def test_a_gap_parts_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -385,6 +404,7 @@ def test_a_gap_parts_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ('{"sysstat": {"hosts": [{}, {}]}}', "contains 2 hosts"),
         ('{"sysstat": {"hosts": [{"statistics": [{"timestamp": {"interval": -5}}]}]}}', "its length is -5 s"),
         ('{"sysstat": {"hosts": [{}]}}', "contains no interval"),
+        ('{"sysstat": {"hosts": [{"statistics": []}], "hosts": []}}', "has the key `hosts` twice"),
     ],
 )
 def test_a_refusal_has_its_cause(

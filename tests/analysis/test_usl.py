@@ -124,6 +124,7 @@ def test_the_delimiter_decides_what_a_comma_means(text: str, x: tuple[float, ...
         ("", "has no lines below its header"),
         ("threads,qps\n", "has no lines below its header"),
         ("threads,qps\n1,2\n2\n", ":3: has 1 cells where the first line has 2"),
+        ("threads,qps,qps\n1,2,3\n2,4,6\n", "two columns are named `qps`; give each column its own name"),
         ("threads,qps\n1,2\n2,fast\n", ":3: qps 'fast' is not a number"),
         ("threads,qps\n1,2\n2,0\n", ":3: qps 0 is not a throughput above 0"),
         ("threads,qps\n1,2\n2,-4\n", ":3: qps -4 is not a throughput above 0"),

@@ -84,7 +84,7 @@ def load(path: Path, sadf: str | None = None) -> Imported:
         notes.append(f"{len(left_out)} interval{'s' * (len(left_out) > 1)} left out: {left_out[0]}")
     if odd:
         keys = ", ".join(f"`{key}` {count}x" for key, count in odd.most_common())
-        notes.append(f"values that are no rates are not in the means: {keys}")
+        notes.append(f"values that are no rates, or differ under one name, are not in the means: {keys}")
     notes += [f"comment at {each['at']}: {each['text']}" for each in comments]
     notes += [f"the machine was restarted at {_utc(at)}" for at in restarts]
     if len(timeline.stretches) > 1:

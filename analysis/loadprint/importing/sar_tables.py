@@ -95,13 +95,13 @@ class Integral:
 def tables(interval: Mapping[str, Any], odd: Counter[str] | None = None) -> dict[str, Seen]:
     """All readings of one interval by table: rates of counters, and gauges at its end.
 
-    `odd` counts values by key that are no possible rates, and are left out.
+    `odd` counts by key what is left out: values that are no rates, and objects that differ under one name.
     """
     odd = Counter() if odd is None else odd
     seen: dict[str, Seen] = {"interrupts": _interrupts(interval, odd)}
     for section in SECTIONS:
         rows = seen.setdefault(section.table, {})
-        for one in _at(interval, section.paths):
+        for name, one in _named(_at(interval, section.paths), section.entity, odd).items():
             rates = _rates(one, section, odd)
             if section.table in METRICS:
                 for metric, forms in section.columns.items():
@@ -110,8 +110,8 @@ def tables(interval: Mapping[str, Any], odd: Counter[str] | None = None) -> dict
             elif section.rows:
                 if rates:
                     rows.setdefault(section.rows, {}).update(rates)
-            elif section.entity in one:
-                entity = (str(one[section.entity]),)
+            else:
+                entity = (name,)
                 rows.setdefault(entity, {}).update(rates)
                 waited, transfers = _number(one, "await", odd), _number(one, "tps", odd)
                 if section.table == "disk" and waited is not None and transfers is not None:
@@ -152,8 +152,8 @@ def _ticks(rows: Seen) -> Seen:
 def _interrupts(interval: Mapping[str, Any], odd: Counter[str]) -> Seen:
     """Rows (line, all) and (all, CPU), as the recorder writes."""
     seen: Seen = {}
-    for one in _at(interval, ["interrupts"]):
-        line = "all" if one.get("intr") == "sum" else str(one.get("intr"))
+    for name, one in _named(_at(interval, ["interrupts"]), "intr", odd).items():
+        line = "all" if name == "sum" else name
         for key in one:
             cpus = "all" if key in ("all", "value") else key.removeprefix("CPU")
             wanted = key.startswith("CPU") and line == "all"
@@ -182,6 +182,18 @@ def _number(values: Mapping[str, Any], key: str, odd: Counter[str], limit: float
     if value is not None:
         odd[key] += 1
     return None
+
+
+def _named(listed: Iterable[Mapping[str, Any]], key: str, odd: Counter[str]) -> dict[str, Mapping[str, Any]]:
+    """The objects of an interval by the name under `key`; an empty one for a name whose objects differ."""
+    named: dict[str, Mapping[str, Any]] = {}
+    for one in listed:
+        if not key or key in one:
+            name = str(one.get(key, ""))
+            if named.setdefault(name, one) not in (one, {}):
+                named[name] = {}
+                odd[f"{key} {name}".strip() or "several objects"] += 1
+    return named
 
 
 def _at(interval: Mapping[str, Any], paths: Iterable[str]) -> list[Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""Reads a recording's JSON: rejects NaN, numbers out of range, deep nesting and values of the wrong type.
+"""Reads a recording's JSON: rejects NaN, repeated keys, numbers out of range, deep nesting and wrong types.
 
 Strings are made printable. A shape lists the keys that readers use; other keys may hold any value. Every
 value may be null, except an object in a list. Not pydantic: its models would need a class for each object.
@@ -52,7 +52,9 @@ Shape = Kind | Each | ListOf | Mapping[str, "Shape"]
 def loads(text: str | bytes) -> Any:
     """Read strict JSON with printable strings. Raises ValueError with the reason in one line."""
     try:
-        document = json.loads(text, parse_constant=_refuse, parse_int=_integer, parse_float=_real)
+        document = json.loads(
+            text, parse_constant=_refuse, parse_int=_integer, parse_float=_real, object_pairs_hook=_object
+        )
     except RecursionError:
         raise ValueError("nested too deeply") from None
     return _clean(document, bounds.DEPTH)
@@ -116,6 +118,15 @@ def _clean(value: Any, depth: int) -> Any:
             value[key] = _clean(each, depth - 1)
     if isinstance(value, dict) and any(len(key) > bounds.STRING or UNSAFE.search(key) for key in value):
         return {printable(key[: bounds.STRING]): each for key, each in value.items()}
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"has the key `{repeated}` twice in one object")
     return value
 
 

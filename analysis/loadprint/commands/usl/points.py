@@ -151,6 +151,9 @@ def _of_file(path: Path, concurrency: str | None, requested: Sequence[str]) -> P
             chosen.append(other)
         elif not requested:
             left_out.append(name)
+    names = [heads[each] for each in (place, *chosen)]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise InputError(path, f"two columns are named `{repeated[0]}`", "give each column its own name")
     cells = [(at, row[each]) for at, row in rows for each in (place, *chosen)]
     decimal = _decimal_comma(delimiter, cells)
     columns = [
