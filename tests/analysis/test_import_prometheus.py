@@ -202,6 +202,91 @@ def test_labels_of_devices_are_not_hosts(tmp_path: Path) -> None:
 NICS = [("eth0", "inside"), ("eth1", "outside")]
 
 
+# one host at one time, as before and since node_exporter 0.16
+OLD = """node_cpu{cpu="cpu3",mode="user"} 5.25
+node_cpu{cpu="cpu3",mode="guest"} 0.5
+node_context_switches 7
+node_intr 8
+node_forks 9
+node_procs_running 2
+node_disk_reads_completed{device="sda"} 11
+node_disk_sectors_read{device="sda"} 16
+node_disk_bytes_read{device="sda"} 8192
+node_disk_bytes_written{device="sda"} 4096
+node_disk_read_time_ms{device="sda"} 1500
+node_disk_io_time_ms{device="sda"} 250
+node_disk_io_time_weighted{device="sda"} 750
+node_network_receive_bytes{device="eth0"} 1000
+node_network_transmit_frame{device="eth0"} 3
+node_network_transmit_compressed{device="eth0"} 4
+node_network_transmit_multicast{device="eth0"} 5
+node_memory_Active_anon 4096
+node_memory_Committed_AS 2048
+node_memory_HugePages_Total 12
+node_vmstat_pgfault 13
+node_time 1795000000.5
+"""
+NEW = """node_cpu_seconds_total{cpu="3",mode="user"} 5.25
+node_cpu_guest_seconds_total{cpu="3",mode="user"} 0.5
+node_context_switches_total 7
+node_intr_total 8
+node_forks_total 9
+node_procs_running 2
+node_disk_reads_completed_total{device="sda"} 11
+node_disk_read_bytes_total{device="sda"} 8192
+node_disk_written_bytes_total{device="sda"} 4096
+node_disk_read_time_seconds_total{device="sda"} 1.5
+node_disk_io_time_seconds_total{device="sda"} 0.25
+node_disk_io_time_weighted_seconds_total{device="sda"} 0.75
+node_network_receive_bytes_total{device="eth0"} 1000
+node_network_transmit_colls_total{device="eth0"} 3
+node_network_transmit_carrier_total{device="eth0"} 4
+node_network_transmit_compressed_total{device="eth0"} 5
+node_memory_Active_anon_bytes 4096
+node_memory_Committed_AS_bytes 2048
+node_memory_HugePages_Total 12
+node_vmstat_pgfault 13
+node_time_seconds 1795000000.5
+"""
+TABLES = ("cpu", "disk", "nic", "memory", "vmstat", "ticks")
+
+
+def versions(tmp_path: Path, *bodies: str) -> dict[str, list[dict[str, Any]]]:
+    """The tables of the run of these snapshots, each with one a second later."""
+    tmp_path.mkdir()
+    paths = []
+    for number, body in enumerate(bodies):
+        for second in (0, 1):
+            paths.append(tmp_path / f"{number}.{second}.prom")
+            paths[-1].write_text(body.replace("1795000000.5", f"{1_795_000_000.5 + second}"))
+    assert imported(tmp_path, *paths) == 0
+    return {name: table(tmp_path / "run", name) for name in TABLES}
+
+
+def test_names_of_both_versions_fill_the_same_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new, old = versions(tmp_path / "new", NEW), versions(tmp_path / "old", OLD)
+    assert new == old
+    assert (old["disk"][0]["read_sectors"], old["disk"][0]["weighted_ms"]) == (16, 750)
+    assert {row["metric"]: row["value"] for row in old["memory"]}["Active(anon)"] == 4
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("newer_last", [True, False])
+def test_the_newer_name_counts_where_a_tick_has_both(newer_last: bool, tmp_path: Path) -> None:
+    stale = OLD.replace("5.25", "5").replace("4096", "1024")
+    bodies = (stale, NEW) if newer_last else (NEW, stale)
+    assert versions(tmp_path / "both", *bodies) == versions(tmp_path / "new", NEW)
+
+
+def test_metrics_of_no_known_version_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = "node_memory_MemFree_ratio 0.5\nnode_disk_read_bytes 7\nnode_cpu_seconds 5\nnode_load1 1\n"
+    tables = versions(tmp_path / "odd", OLD + odd)
+    assert "node_cpu_seconds, node_disk_read_bytes, node_memory_MemFree_ratio\n" in capsys.readouterr().err
+    assert len(tables["memory"]) == 2 * 3
+
+
 def test_a_sample_that_is_given_twice_counts_once(tmp_path: Path) -> None:
     path = saved(tmp_path / "saved.json", (cpu(), {1: 1, 2: 2}), ({"__name__": "a"}, {1: float("nan")}))
     assert imported(tmp_path, path, path) == 0

@@ -18,11 +18,11 @@ from loadprint.reading import bounds, documents
 
 SAVE = 'save the response of /api/v1/query_range, or of /api/v1/query with a range such as {job="node"}[1h]'
 NAMED = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_ ]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)|(?<!\d)(\d{13}|\d{10})(?!\d)")
-STATED = re.compile(r"^node_time_seconds(?:\{.*\})?[ \t]+(\S+)", re.MULTILINE)
+STATED = re.compile(r"^node_time(?:_seconds)?(?:\{.*\})?[ \t]+(\S+)", re.MULTILINE)
 LABELLED = re.compile(r"([a-zA-Z_][a-zA-Z0-9_]*)=(.*)", re.DOTALL)
 Rows = dict[tuple[Entity, int], dict[str, int | float]]
 Labels = Mapping[str, str]
-OfHost = list[tuple[node.Cell, "PrometheusSeries"]]
+OfHost = list[tuple[node.NodeCell, "PrometheusSeries"]]
 
 
 class PrometheusSeries(NamedTuple):
@@ -57,6 +57,10 @@ def read(arguments: argparse.Namespace) -> Imported:
     host = _host([one.labels for _, one in placed], arguments.instance)
     of_host = [(place, one) for place, one in placed if _matches(one.labels, host)]
     _require_one_host(of_host)
+    unread = {
+        one.name for one in series if _matches(one.labels, host) and not node.cell(one.name, one.labels)
+    }
+    left_out = sorted(filter(node.is_left_out, unread))
     shown = {id(one) for _, one in of_host}
     others = [one for one in series if id(one) not in shown]
     tables = [*_tables(of_host, ticks), _scrape(others, ticks)]
@@ -66,6 +70,7 @@ def read(arguments: argparse.Namespace) -> Imported:
         realtime_ns=times,
         tables=[table for table in tables if len(table.ticks)],
         facts=_facts(series, host),
+        notes=[f"of node_exporter, but only in `scrape`: {', '.join(left_out)}"] if left_out else [],
     )
 
 
@@ -195,8 +200,8 @@ def _matches(labels: Labels, wanted: Labels) -> bool:
 def _require_one_host(of_host: OfHost) -> None:
     """Refuse series that differ in labels and not in their cell of a table: those of several hosts."""
     cells: dict[tuple[str, Entity, str], list[Labels]] = defaultdict(list)
-    for (table, entity, column, _), one in of_host:
-        cells[table, entity, column].append(one.labels)
+    for place, one in of_host:
+        cells[place[:3]].append({name: one.labels[name] for name in one.labels.keys() - node.OF_VERSIONS})
     differing: dict[str, set[str]] = defaultdict(set)
     for labelled in cells.values():
         for label in {label for labels in labelled for label in labels} if len(labelled) > 1 else ():
@@ -219,10 +224,11 @@ def _several(differing: Mapping[str, set[str]]) -> InputError:
 
 def _tables(of_host: OfHost, ticks: Mapping[int, int]) -> Iterator[ImportedTable]:
     cells: dict[str, Rows] = defaultdict(dict)
-    for (table, entity, column, factor), one in of_host:
+    # of the names of two versions, such as by recording rules, that of the newer one counts
+    for place, one in sorted(of_host, key=lambda each: each[0].renamed):
         for at, value in one.points.items():
-            row = cells[table].setdefault((entity, ticks[at]), {})
-            row[column] = node.whole(value, factor)
+            row = cells[place.table].setdefault((place.entity, ticks[at]), {})
+            row.setdefault(place.column, node.whole(value, place.factor))
     for table, rows in cells.items():
         metrics = sorted({entity[0] for entity, _ in rows} if table not in LAYOUTS else set())
         kind = {"kind": "gauge"} if table == "memory" else {}
