@@ -360,6 +360,41 @@ def test_the_mean_is_that_of_the_other_intervals(
     assert quantities(run_dir).values["cpu.host.user"].rate == pytest.approx(0.5)
 
 
+ZERO = {name: 0.0 if isinstance(value, float) else value for name, value in CPU.items()}
+
+
+@pytest.mark.parametrize(
+    ("interval", "odd"),
+    [
+        ({}, ""),
+        ({"power-management": {"temperature": [{"number": 1, "degC": 40.0}]}, "filesystems": []}, ""),
+        ({"cpu-load": [], "disk": [], "network": {"net-dev": []}, "memory": {}, "interrupts": []}, ""),
+        ({"disk": [{"disk-device": "vda", "rkB": None}], "memory": {"memfree": None}, "cpu-load": None}, ""),
+        ({"cpu-load": [{"cpu": "all"}]}, ""),
+        ({"cpu-load": [ZERO, {**ZERO, "cpu": "0"}]}, " (`cpu all` 3x)"),
+        ({"process-and-context-switch": {"proc": -1.0}}, " (`proc` 3x)"),
+    ],
+)
+def test_a_file_without_an_imported_report_is_refused(
+    interval: dict[str, Any], odd: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = printed(tmp_path, *[interval] * 3)
+    answer = refused(["import", "sar", str(path), "--out", str(tmp_path / "run")], capsys)
+    why = (
+        f"contains 4 points in time, but no value of the reports that are imported{odd}; print all reports: "
+    )
+    assert f"{path}: {why}LC_ALL=C sadf -j -C FILE -- -A" in answer
+    assert not (tmp_path / "run").exists()
+
+
+def test_zeros_for_all_cpus_are_no_reading(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = {"cpu-load": [CPU], "process-and-context-switch": {"cswch": 5.0}}
+    run_dir, notes = imported(printed(tmp_path, plain, plain | {"cpu-load": [ZERO]}, plain), capsys)
+    assert series(run_dir, "cpu", '"user"', "cpu = 'all' AND \"user\" IS NOT NULL") == [0, 50, 150]
+    assert series(run_dir, "cpu", "ctxt", "cpu = 'all'") == [0, 5, 10, 15]
+    assert "`cpu all` 1x" in notes
+
+
 @pytest.mark.parametrize("name", ["vda", "vdb"])
 def test_two_devices_of_one_name_are_no_reading(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

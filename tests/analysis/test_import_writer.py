@@ -113,11 +113,16 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "run"]
 
 
+def test_a_recording_without_a_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a file: contains no table that is imported; import"):
+        write_run(tmp_path / "run", Imported("test", ["a file"], [BEGIN, BEGIN + 1], []))
+
+
 def test_times_must_rise(tmp_path: Path) -> None:
     one = Imported("test", ["a file"], [BEGIN], [])
     with pytest.raises(InputError, match="a file: contains 1 points in time"):
         write_run(tmp_path / "run", one)
-    back = Imported("test", ["a file"], [BEGIN, BEGIN], [])
+    back = Imported("test", ["a file"], [BEGIN, BEGIN], _recording().tables)
     with pytest.raises(InputError, match="its times do not increase"):
         write_run(tmp_path / "run", back)
 

@@ -75,6 +75,11 @@ def load(path: Path, sadf: str | None = None) -> Imported:
     if not timeline.times:
         why = f"contains no usable interval ({left_out[0]})" if left_out else "contains no interval"
         raise InputError(path, why, "record at least two samples after a restart")
+    made = {name: integral for name, integral in made.items() if any(integral.rows.values())}
+    keys = ", ".join(f"`{key}` {count}x" for key, count in odd.most_common())
+    if not made:
+        why = f"{len(timeline.times)} points in time, but no value of the reports that are imported"
+        raise InputError(path, f"contains {why}{f' ({keys})' * bool(odd)}", f"print all reports: {PRINT}")
     comments = [
         {"at": _utc(at), "text": str(comment.get("com", ""))}
         for at, comment in _stamped(path, host, "comments", "comment")
@@ -83,7 +88,6 @@ def load(path: Path, sadf: str | None = None) -> Imported:
     if left_out:
         notes.append(f"{len(left_out)} interval{'s' * (len(left_out) > 1)} left out: {left_out[0]}")
     if odd:
-        keys = ", ".join(f"`{key}` {count}x" for key, count in odd.most_common())
         notes.append(f"values that are no rates, or differ under one name, are not in the means: {keys}")
     notes += [f"comment at {each['at']}: {each['text']}" for each in comments]
     notes += [f"the machine was restarted at {_utc(at)}" for at in restarts]

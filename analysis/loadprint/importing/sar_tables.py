@@ -117,7 +117,7 @@ def tables(interval: Mapping[str, Any], odd: Counter[str] | None = None) -> dict
                 if section.table == "disk" and waited is not None and transfers is not None:
                     # requests waited this long per second: their mean wait × their number
                     rows[entity]["transfer_ms"] = waited * transfers
-    seen["cpu"] = _ticks(seen["cpu"])
+    seen["cpu"] = _ticks(seen["cpu"], odd)
     if total := seen["interrupts"].get(("all", "all")):
         seen["cpu"].setdefault(("all",), {})["intr"] = total["count"]
     return {name: rows for name, rows in seen.items() if rows}
@@ -134,8 +134,11 @@ def _columns(section: Section) -> list[tuple[str, str]]:
     return [(section.table, column) for column in section.columns]
 
 
-def _ticks(rows: Seen) -> Seen:
-    """The rows of CPUs with ticks in place of shares; sadf prints only zeros for an offline CPU."""
+def _ticks(rows: Seen, odd: Counter[str]) -> Seen:
+    """The rows of CPUs with ticks in place of shares.
+
+    sadf prints only zeros for an offline CPU, and for all of them where a counter went back (sysstat #157).
+    """
     shares = {entity: {name: row[name] for name in SHARES & row.keys()} for entity, row in rows.items()}
     online = {entity for entity, row in shares.items() if any(row.values())}
     cores = len(online - {("all",)}) or 1
@@ -144,7 +147,10 @@ def _ticks(rows: Seen) -> Seen:
         of_host = {name: value for name, value in row.items() if name not in SHARES}
         ticks = USER_HZ / 100 * (cores if entity == ("all",) else 1)
         of_cpu = {name: share * ticks for name, share in shares[entity].items()} if entity in online else {}
-        if of_cpu or of_host:
+        impossible = entity == ("all",) and entity not in online and shares[entity]
+        if impossible:
+            odd["cpu all"] += 1
+        if of_cpu or of_host or impossible:
             made[entity] = of_cpu | of_host
     return made
 

@@ -64,6 +64,8 @@ def _require_recording(out: Path, imported: Imported) -> None:
     times = imported.realtime_ns
     if len(times) < 2:
         raise InputError(place, f"contains {len(times)} points in time", "import two or more")
+    if not imported.tables:
+        raise InputError(place, "contains no table that is imported", "import the source with all its data")
     if not 0 <= times[0] <= times[-1] <= LATEST:
         raise InputError(place, "its times are not between 1970 and 2262", "correct the times")
     if len(times) * len(imported.tables) > bounds.IMPORTED_TICKS:
