@@ -69,7 +69,7 @@ def test_a_row_that_was_measured_elsewhere_is_asked_about() -> None:
 
 def test_columns_are_chosen_and_the_concurrency_is_found(tmp_path: Path) -> None:
     text = "# by hand\nsessions;host;tps;latency_ms;repeat\n" + "".join(
-        f"{n};db;{n * 10 / (1 + 0.1 * n):.3f};{5 + n};{k}\n" for n in (1, 2, 4, 8, 16, 32) for k in (1, 2)
+        f"{n};db;{n * 10 / (1 + 0.1 * n):.2f};{5 + n};{k}\n" for n in (1, 2, 4, 8, 16, 32) for k in (1, 2)
     )
     path = written(tmp_path, text)
     with pytest.raises(
@@ -108,6 +108,17 @@ def test_what_was_not_measured_is_left_out_and_said(tmp_path: Path) -> None:
         ("threads\ttps\n1\t998.5\n2\t1,950.25\n", (998.5, 1950.25)),
         ('threads,tps\n1,998.5\n2,"1,950.25"\n', (998.5, 1950.25)),
         ("threads;tps;share\n1;998,5;99.5\n2;1950,25;99.5\n", (998.5, 1950.25)),
+        # one number of the file decides the others, also in another column
+        ("threads;tps\n1;1.100\n2;2.15\n", (1.1, 2.15)),
+        ("threads;tps\n1;1.100\n2;1.250.000\n", (1100, 1_250_000)),
+        ("threads;tps\n1;1.100\n2;2150,5\n", (1100, 2150.5)),
+        ("threads\ttps\n1\t1.100\n2\t0.998\n", (1.1, 0.998)),
+        ("threads\ttps\n1\t1.100\n2\t1234.567\n", (1.1, 1234.567)),
+        ("threads;tps;share\n1;1.100;0.91\n2;2.150;0.95\n", (1.1, 2.15)),
+        ("threads;tps;share\n1;1.100;0,91\n2;2.150;0,95\n", (1100, 2150)),
+        ("threads;tps;share\n1;1,100;0.91\n2;2,150;0.95\n", (1100, 2150)),
+        ("threads,tps\n1,1.100\n2,2.150\n", (1.1, 2.15)),
+        ("threads;tps\n1;1.100e3\n2;2150\n", (1100, 2150)),
     ],
 )
 def test_the_delimiter_decides_what_a_comma_means(text: str, x: tuple[float, ...], tmp_path: Path) -> None:
@@ -120,6 +131,10 @@ def test_the_delimiter_decides_what_a_comma_means(text: str, x: tuple[float, ...
     [
         ("threads;tps\n1;998,5\n2;1950.25\n", ":3: `1950.25` can be two numbers"),
         ("threads\ttps\n1\t1,998\n2\t1,950\n", ":2: `1,998` can be two numbers"),
+        ("threads;tps\n1;1.100\n2;2.150\n", ":2: `1.100` can be two numbers, 1.1 or 1100; write all"),
+        ("threads\ttps\n1\t998\n2\t2.150\n", ":3: `2.150` can be two numbers, 2.15 or 2150"),
+        ("threads;tps\n1.000;998\n2.000;999\n", ":2: `1.000` can be two numbers, 1 or 1000"),
+        ("threads;tps;share\n1;1.100;0.91\n2;2.150;0,95\n", ":2: `1.100` can be two numbers"),
         ('threads,tps\n1,"998,5"\n2,1950\n', ":2: tps '998,5' is not a number"),
         ("", "has no lines below its header"),
         ("threads,qps\n", "has no lines below its header"),

@@ -27,8 +27,8 @@ OTHER = frozenset(
     )
 )
 # an English number, in which a comma only separates thousands, and one of a locale with a decimal comma
-POINT = re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d*)?([eE][+-]?\d+)?")
-COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+(?=,)|\d*)(,\d*)?([eE][+-]?\d+)?")
+POINT = re.compile(r"[+-]?([1-9]\d{0,2}(,\d{3})+(\.\d*)?|\d*(\.\d*)?([eE][+-]?\d+)?)")
+COMMA = re.compile(r"[+-]?([1-9]\d{0,2}(\.\d{3})+(,\d*)?|\d*(,\d*)?([eE][+-]?\d+)?)")
 EMPTY = ("", "-", "n/a", "na", "nan", "null", "none")
 FIX = "give an execution of a campaign with a matrix over threads, such as lookup-scaling"
 
@@ -155,7 +155,7 @@ def _of_file(path: Path, concurrency: str | None, requested: Sequence[str]) -> P
     if repeated := [name for name in names if names.count(name) > 1]:
         raise InputError(path, f"two columns are named `{repeated[0]}`", "give each column its own name")
     cells = [(at, row[each]) for at, row in rows for each in (place, *chosen)]
-    decimal = _decimal_comma(delimiter, cells)
+    decimal = _decimal_comma(delimiter, cells, [(at, cell) for at, row in rows for cell in row])
     columns = [
         _column(heads[place], heads[each], [(at, row[place], row[each]) for at, row in rows], decimal)
         for each in chosen
@@ -222,24 +222,40 @@ def _column(concurrency: str, name: str, rows: Sequence[tuple[str, str, str]], d
     return UslColumn(name, "", tuple(n for n, _ in points), tuple(x for _, x in points), notes=note)
 
 
-def _decimal_comma(delimiter: str, cells: Sequence[tuple[str, str]]) -> bool:
-    """Whether a comma in these numbers is the decimal sign. Raises InputError where it can be either.
+def _decimal_comma(delimiter: str, cells: Sequence[tuple[str, str]], file: Sequence[tuple[str, str]]) -> bool:
+    """Whether these numbers have a decimal comma. Raises InputError for one of which that cannot be decided.
 
-    Between commas it separates thousands. Between semicolons it is decimal, as spreadsheets write it where
-    the comma is; between tabs it is whatever all numbers allow.
+    Between commas they have a point. Elsewhere all have the same; where both are possible, the other cells of
+    the file decide, and a comma between semicolons is decimal, as spreadsheets write it.
     """
-    commas = [(at, text) for at, text in cells if "," in text and _could_be_number(text)]
-    if delimiter == "," or not commas:
+    signed = [(at, text) for at, text in cells if _could_be_number(text) and set(text) & {".", ","}]
+    if delimiter == "," or not signed:
         return False
-    points = [(at, text) for at, text in cells if "." in text and POINT.fullmatch(text)]
-    thousands = all(POINT.fullmatch(text) for _, text in commas)
-    if not points and (delimiter == ";" or not thousands):
-        return True
-    if thousands and any("," in text for _, text in points):
-        return False  # 1,234.5
-    at, text = (points or commas)[0]
+    point, comma = _possible(signed)
+    if point != comma:
+        return comma
+    at, text = next((each for each in signed if "." in each[1]), signed[0])
     what = f"`{text}` can be two numbers: a comma elsewhere is a decimal sign, or separates thousands"
+    if point:
+        point, comma = _possible(file)
+        if point != comma:
+            return comma
+        if delimiter == ";" and "," in text:
+            return True
+        readings = " or ".join(f"{float(_plain(text, decimal)):.15g}" for decimal in (False, True))
+        what = f"`{text}` can be two numbers, {readings}"
     raise InputError(at, what, "write all numbers as 1234.5, without separators of thousands")
+
+
+def _possible(cells: Sequence[tuple[str, str]]) -> tuple[bool, bool]:
+    """Whether all these numbers can have a decimal point, and whether a decimal comma."""
+    numbers = [text for _, text in cells if _could_be_number(text)]
+    return all(map(POINT.fullmatch, numbers)), all(map(COMMA.fullmatch, numbers))
+
+
+def _plain(text: str, decimal: bool) -> str:
+    """A number without separators of thousands, and with a point."""
+    return text.replace(".", "").replace(",", ".") if decimal else text.replace(",", "")
 
 
 def _number(place: str, name: str, text: str, decimal: bool) -> float | None:
@@ -248,7 +264,7 @@ def _number(place: str, name: str, text: str, decimal: bool) -> float | None:
         return None
     value = None
     if (COMMA if decimal else POINT).fullmatch(text):
-        value = _finite(text.replace(".", "").replace(",", ".") if decimal else text.replace(",", ""))
+        value = _finite(_plain(text, decimal))
     if value is None:
         raise InputError(place, f"{name} {text!r} is not a number", "write it as 1234.5, or leave it empty")
     return value
