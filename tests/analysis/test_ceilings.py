@@ -211,6 +211,14 @@ def test_the_best_depth_is_kept_and_all_are_recorded(outputs: Path) -> None:
     assert f"--iodepth={entry['depth']}" in entry["command"]
 
 
+SOCKPERF = """[Valid Duration] RunTime=2 sec; SentMessages=100
+avg-latency=3
+percentile 50.000 = {}
+percentile 99.000 = {}
+"""
+FIO = '{"jobs": [{"read": {"bw_bytes": 5, "clat_ns": {"percentile": {"50.000000": %d, "99.000000": %d}}}}]}'
+
+
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
@@ -221,6 +229,10 @@ def test_the_best_depth_is_kept_and_all_are_recorded(outputs: Path) -> None:
         ("flushes", "", "fio: flushes.1: "),
         ("cpu_events", "FATAL: no such option\n", "no such option"),
         ("switches", "100000 1.5\n100000 \n", "the time of a CPU is missing"),
+        ("round_trips", SOCKPERF.format(50, 2), "p50 exceeds p99"),
+        ("round_trips", SOCKPERF.format(-1, 2), "no figure"),
+        ("read_bandwidth", FIO % (900, 700), "p50 exceeds p99"),
+        ("read_bandwidth", FIO % (-5, 700), "one is negative"),
         ("memory_read", "0.00 MiB transferred (0.00 MiB/sec)\n", "completed no operation"),
         ("send_bandwidth.failed", '{\n "error": "unable to connect to server"\n}\n', "unable to connect"),
         ("cpu_events.failed", "Killed\n", "sysbench: Killed"),

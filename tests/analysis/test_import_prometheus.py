@@ -287,6 +287,16 @@ def test_metrics_of_no_known_version_are_listed(tmp_path: Path, capsys: pytest.C
     assert len(tables["memory"]) == 2 * 3
 
 
+def test_a_negative_count_is_no_reading(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reads = {"__name__": "node_disk_reads_completed_total", "device": "sda"}
+    unlimited = {"__name__": "node_netstat_Tcp_MaxConn"}
+    path = saved(tmp_path / "saved.json", (reads, {1: 1, 2: -1, 3: 4}), (unlimited, {1: -1, 2: -1}))
+    assert imported(tmp_path, path) == 0
+    assert "negative values are no readings: node_disk_reads_completed_total\n" in capsys.readouterr().err
+    assert [(row["tick"], row["reads"]) for row in table(tmp_path / "run", "disk")] == [(0, 1), (2, 4)]
+    assert [row["value"] for row in table(tmp_path / "run", "tcp")] == [-1, -1]
+
+
 def test_a_sample_that_is_given_twice_counts_once(tmp_path: Path) -> None:
     path = saved(tmp_path / "saved.json", (cpu(), {1: 1, 2: 2}), ({"__name__": "a"}, {1: float("nan")}))
     assert imported(tmp_path, path, path) == 0

@@ -387,9 +387,12 @@ def test_a_file_without_an_imported_report_is_refused(
     assert not (tmp_path / "run").exists()
 
 
-def test_zeros_for_all_cpus_are_no_reading(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("states", [ZERO, {**CPU, "idle": 80.0}])
+def test_impossible_states_of_all_cpus_are_no_reading(
+    states: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     plain = {"cpu-load": [CPU], "process-and-context-switch": {"cswch": 5.0}}
-    run_dir, notes = imported(printed(tmp_path, plain, plain | {"cpu-load": [ZERO]}, plain), capsys)
+    run_dir, notes = imported(printed(tmp_path, plain, plain | {"cpu-load": [states]}, plain), capsys)
     assert series(run_dir, "cpu", '"user"', "cpu = 'all' AND \"user\" IS NOT NULL") == [0, 50, 150]
     assert series(run_dir, "cpu", "ctxt", "cpu = 'all'") == [0, 5, 10, 15]
     assert "`cpu all` 1x" in notes

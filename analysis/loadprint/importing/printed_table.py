@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +21,7 @@ from loadprint.printable import printable
 from loadprint.reading import bounds
 
 SECTION, METRIC, RATIO = "section", "metric", "printed_ratio"
+DECIMAL = re.compile(r"\s*[+-]?\d+,(\d{1,2}|\d{4,})\s*%?\s*")
 AGREES, DIFFERS = "agrees", "does not agree"
 WRITE = "write it as section,metric,SIDE,SIDE[,printed_ratio]"
 
@@ -136,6 +138,11 @@ def _lines(path: Path) -> tuple[list[str], list[list[str]]]:
         if len(line) != len(heads):
             what = f"has {len(line)} cells, the first line {len(heads)}"
             raise InputError(f"{path} record {number}", what, "quote numbers with commas")
+    commas = [(number, cell) for number, line in records[1:] for cell in line if re.search(r"\d,\d", cell)]
+    # of a single number the group of thousands can be misprinted
+    if len(commas) > 1 and all(DECIMAL.fullmatch(cell) for _, cell in commas):
+        what = f"`{commas[0][1]}`, as all numbers with a comma, has a decimal comma"
+        raise InputError(f"{path} record {commas[0][0]}", what, "write decimals with a point, as 998.5")
     bounds.require_table(path, len(records), len(heads))
     if len(heads) > bounds.SIDES:
         what = f"has {len(heads):,} columns, more than the limit of {bounds.SIDES}"

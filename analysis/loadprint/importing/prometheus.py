@@ -57,6 +57,7 @@ def read(arguments: argparse.Namespace) -> Imported:
     host = _host([one.labels for _, one in placed], arguments.instance)
     of_host = [(place, one) for place, one in placed if _matches(one.labels, host)]
     _require_one_host(of_host)
+    negative = _without_negative(of_host)
     unread = {
         one.name for one in series if _matches(one.labels, host) and not node.cell(one.name, one.labels)
     }
@@ -70,7 +71,10 @@ def read(arguments: argparse.Namespace) -> Imported:
         realtime_ns=times,
         tables=[table for table in tables if len(table.ticks)],
         facts=_facts(series, host),
-        notes=[f"of node_exporter, but only in `scrape`: {', '.join(left_out)}"] if left_out else [],
+        notes=[
+            *([f"of node_exporter, but only in `scrape`: {', '.join(left_out)}"] if left_out else []),
+            *([f"negative values are no readings: {', '.join(negative)}"] if negative else []),
+        ],
     )
 
 
@@ -210,6 +214,17 @@ def _require_one_host(of_host: OfHost) -> None:
                 differing[label] |= values
     if differing:
         raise _several(differing)
+
+
+def _without_negative(of_host: OfHost) -> list[str]:
+    """Remove negative counts, times and sizes, and return their names. A few of tcp and vmstat can be so."""
+    names = set()
+    for place, one in of_host:
+        if place.table not in ("tcp", "vmstat"):
+            for at in [at for at, value in one.points.items() if value < 0]:
+                del one.points[at]
+                names.add(one.name)
+    return sorted(names)
 
 
 def _several(differing: Mapping[str, set[str]]) -> InputError:

@@ -19,7 +19,7 @@ USER_HZ = 100.0  # unit of the rebuilt counters; sar prints only shares of time
 PRINTED = 0.01  # sadf prints two decimals
 
 LIMIT = 1e13  # per second, of any unit of sadf: a printed value above it is an underflow of sysstat
-CPU_LIMIT = 101.0  # % of a CPU's time
+CPU_LIMIT = 101.0  # % of a CPU's time, of one state and of all together
 
 Form = tuple[list[str], float]  # keys to add, and the factor
 Seen = dict[Entity, dict[str, float]]
@@ -138,6 +138,7 @@ def _ticks(rows: Seen, odd: Counter[str]) -> Seen:
     """The rows of CPUs with ticks in place of shares.
 
     sadf prints only zeros for an offline CPU, and for all of them where a counter went back (sysstat #157).
+    `odd` counts the latter, and states that add up to more than a CPU's time: neither is a reading.
     """
     shares = {entity: {name: row[name] for name in SHARES & row.keys()} for entity, row in rows.items()}
     online = {entity for entity, row in shares.items() if any(row.values())}
@@ -146,10 +147,15 @@ def _ticks(rows: Seen, odd: Counter[str]) -> Seen:
     for entity, row in rows.items():
         of_host = {name: value for name, value in row.items() if name not in SHARES}
         ticks = USER_HZ / 100 * (cores if entity == ("all",) else 1)
-        of_cpu = {name: share * ticks for name, share in shares[entity].items()} if entity in online else {}
-        impossible = entity == ("all",) and entity not in online and shares[entity]
+        # the time of guests is also in `user` and `nice`
+        total = sum(share for name, share in shares[entity].items() if not name.startswith("guest"))
+        offline = entity not in online
+        impossible = total > CPU_LIMIT or (offline and entity == ("all",) and shares[entity])
         if impossible:
-            odd["cpu all"] += 1
+            odd[f"cpu {entity[0]}"] += 1
+        of_cpu = (
+            {} if offline or impossible else {name: share * ticks for name, share in shares[entity].items()}
+        )
         if of_cpu or of_host or impossible:
             made[entity] = of_cpu | of_host
     return made

@@ -36,6 +36,9 @@ def read(measure: str, text: str) -> MeasuredRepeat:
         raise ValueError(f"not an output of the tool: {error}") from None
     if not math.isfinite(measured.value) or measured.value <= 0:
         raise ValueError("the tool completed no operation")
+    latency = dict(measured.latency_s)
+    if min(latency.values(), default=0) < 0 or latency.get("p50", 0) > latency.get("p99", math.inf):
+        raise ValueError("its latencies contradict each other: one is negative, or p50 exceeds p99")
     return measured
 
 
