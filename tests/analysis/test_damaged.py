@@ -13,15 +13,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from damage import RICH, ask
 from declarations import declared
 from every_table import every_table
 from fuzzing import spoiled
 from loadprint.importing.imported import LAYOUTS, unit_of
-from loadprint.reading.column_types import is_entity, kind, type_flaw
+from loadprint.reading.column_types import COUNTS, is_entity, kind, type_flaw
+from loadprint.reading.queries import Store
 from loadprint.reading.units import unit_flaw
 from profiles import OLTP, document, profiled, write_stacks
 from recordings import (
@@ -388,5 +391,37 @@ def test_later_columns_are_accepted() -> None:
         "later": pa.string(),
         "more": pa.decimal128(18, 2),
         "none": pa.null(),
+        "json": pa.json_(),
+        "uuid": pa.uuid(),
+        "flag": pa.bool8(),
+        "own": pa.opaque(pa.dictionary(pa.int32(), pa.string()), "type", "vendor"),
     }
     assert type_flaw("cpu", [(name, kind(of)) for name, of in types.items()]) == ""
+    assert kind(pa.list_(pa.opaque(pa.uint64(), "type", "vendor"))) == COUNTS
+    assert "is struct<a: int64>" in type_flaw("cpu", [("x", kind(pa.opaque(STRUCT, "type", "vendor")))])
+
+
+@pytest.mark.parametrize(
+    ("later", "stored", "read"),
+    [
+        (pa.json_(), "{}", "{}"),
+        (pa.uuid(), bytes(16), str(UUID(int=0))),
+        (pa.bool8(), 1, 1),
+        (pa.opaque(pa.string(), "type", "vendor"), "a", "a"),
+    ],
+)
+def test_an_extension_type_is_read_as_its_storage(
+    later: pa.BaseExtensionType, stored: Any, read: Any, good: Path, bad: Path
+) -> None:
+    path = bad / "server/cpu.parquet"
+    table = pq.read_table(path)
+    values = pa.array([stored] * len(table), later.storage_type)
+    table = table.append_column("later", pa.ExtensionArray.from_storage(later, values))
+    user = table["user"].combine_chunks()
+    counts = pa.opaque(user.type, "type", "vendor")
+    place = table.column_names.index("user")
+    table = table.set_column(place, "user", pa.ExtensionArray.from_storage(counts, user))
+    pq.write_table(table, path)
+    agreed(path)
+    assert ask("compare", good, bad).status == 0
+    assert Store().fetch(path, "SELECT later FROM t LIMIT 1")["later"].tolist() == [read]

@@ -39,12 +39,17 @@ BOOLEAN = "a boolean"
 
 
 def kind(arrow: pa.DataType) -> str:
-    """The kind of a column: one of the above, else Arrow's name of its type. NULLS has no value at all."""
+    """The kind of a column: one of the above, else Arrow's name of its type. NULLS has no value at all.
+
+    An extension type has the kind of its storage, which DuckDB reads; a UUID is read as text.
+    """
     of = pa.types
+    if isinstance(arrow, pa.BaseExtensionType):
+        return TEXT if isinstance(arrow, pa.UuidType) else kind(arrow.storage_type)
     if of.is_dictionary(arrow):
         return kind(arrow.value_type)
     if of.is_list(arrow) or of.is_large_list(arrow):
-        return COUNTS if of.is_integer(arrow.value_type) else str(arrow)
+        return COUNTS if kind(arrow.value_type) == INTEGER else str(arrow)
     if of.is_floating(arrow) or of.is_decimal(arrow) or of.is_boolean(arrow):
         return BOOLEAN if of.is_boolean(arrow) else REAL
     is_text = of.is_string(arrow) or of.is_large_string(arrow) or of.is_string_view(arrow)

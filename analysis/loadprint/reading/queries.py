@@ -108,7 +108,7 @@ class Store:
         kinds = self._kinds[query, footer.columns]
         texts = [name for name, kind in kinds.items() if kind == TEXT]
         lists = [name for name, kind in kinds.items() if kind == LIST]
-        bounded = [f"left({name}, {bounds.TEXT}) AS {name}" for name in map(identifier, texts)]
+        bounded = [f"left({name}::VARCHAR, {bounds.TEXT}) AS {name}" for name in map(identifier, texts)]
         bounded += [
             f"CASE WHEN len({name}) <= {bounds.BUCKETS_IN_ROW} THEN {name} END AS {name}"
             for name in map(identifier, lists)
@@ -297,7 +297,7 @@ def _pattern(path: Path) -> str:
 
 def _kinds(shape: Iterable[tuple[str, str]]) -> Kinds:
     """Kind of each column of a query, from DuckDB's names of their types."""
-    texts = ("VARCHAR", "JSON")
+    texts = ("VARCHAR", "JSON", "UUID")
     return {name: TEXT if kind in texts else LIST if kind.endswith("[]") else OTHER for name, kind in shape}
 
 
