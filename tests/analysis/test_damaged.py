@@ -22,10 +22,9 @@ from damage import RICH, ask
 from declarations import declared
 from every_table import every_table
 from fuzzing import spoiled
-from loadprint.importing.imported import LAYOUTS, unit_of
 from loadprint.reading.column_types import COUNTS, is_entity, kind, type_flaw
 from loadprint.reading.queries import Store
-from loadprint.reading.units import unit_flaw
+from loadprint.reading.units import unit_flaw, unit_of
 from profiles import OLTP, document, profiled, write_stacks
 from recordings import (
     SECOND,
@@ -381,8 +380,7 @@ def test_the_units_of_names_and_of_imported_columns_are_the_declared_ones() -> N
     for probe in declared():
         columns = {name: {"unit": unit} for name, unit in probe.units.items()}
         assert not unit_flaw(probe.name, {"columns": columns})
-        if probe.name in (*LAYOUTS, "memory", "vmstat", "tcp"):
-            assert {name: unit_of(probe.name, name) for name in probe.units} == probe.units
+        assert {name: unit_of(probe.name, name) for name in probe.units} == probe.units
 
 
 def test_later_columns_are_accepted() -> None:

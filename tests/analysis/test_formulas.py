@@ -14,6 +14,7 @@ import pint
 import pytest
 from damage import ask
 from loadprint.__main__ import main
+from loadprint.catalogue.dimensions import flaw
 from loadprint.catalogue.files import catalogue
 from loadprint.catalogue.formula import Constant, Figure, Formula, Name, Node, Operation
 from loadprint.catalogue.metric import Metric
@@ -267,6 +268,33 @@ def test_the_unit_of_a_row_is_that_of_its_formula(row: Metric) -> None:
     expected = REGISTRY.Unit(SHOWN.get(row.unit, row.unit))
     assert found.dimensionality == expected.dimensionality, f"{row.text} is in {found}"
     assert (row.shown == "%") == row.formula.text.startswith("100 ×")
+    assert flaw(row) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("mean(memory.HugePages_Free)", ""),
+        ("status.Com_commit", "/s"),
+        ("status.Bytes_sent", "kB/s"),
+        ("mysql.Innodb_row_lock_time / mysql.Innodb_row_lock_waits", "ms"),
+        ("variables.innodb_buffer_pool_size", "MiB"),
+        ("variables.max_connections", ""),
+        ("energy.package.energy_uj", "W"),
+        ("frequency.server.mean_khz", "MHz"),
+        ("storage.data.write_sectors", "kB/s"),
+        ("process.server.cpu", "cores"),
+        ("100 * process.server.cpu / cpu.server.cores", "%"),
+        ("disk.vda.absent | 0", "/s"),
+        ("max(vmstat.pgmajfault - 5, 0)", "/s"),
+        ('"nic.eth0.100.rx_bytes" / load.queries', "B"),
+        ('p99("ebpf_sched.server.run queue.buckets")', "µs"),
+        ("p50(ebpf_block_size.vda.read.buckets)", "kB"),
+        ("scrape.anything", "W"),
+    ],
+)
+def test_a_unit_that_fits_or_is_not_known_is_accepted(text: str, shown: str) -> None:
+    assert flaw(Metric("a", "a", shown, Formula.parse(text))) == ""
 
 
 @pytest.mark.parametrize(

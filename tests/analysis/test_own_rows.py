@@ -35,28 +35,31 @@ show = "MiB"
 
 [[row]]
 key = "{each}_per_statement"
-each = { own = "own.bytes", absent = "vmstat.absent | 0" }
+each = { own = "own.bytes", absent = "nic.veth0.absent_bytes | 0" }
 label = "{each}, per statement"
 formula = "({name}) / load.queries"
 show = "B"
 
 [[row]]
 key = "{each}"
-each = { no_divisor = "1 / (vmstat.pgmajfault - vmstat.pgmajfault)", gauge = "memory.MemFree" }
+each = { no_divisor = "nic.veth0.rx_bytes / (load.queries / load.queries - 1)", gauge = "memory.MemFree" }
 label = "{each}"
 formula = "{name}"
+show = "kB/s"
 chart = ["memory", "{each}"]
 
 [[row]]
 key = "server_cpu_per_statement"
 label = "one\u001b[31m\nline"
 formula = "vmstat.pgmajfault × 2 − 1"
+show = "/s"
 
 [[row]]
 key = "{each}"
 each = { positive = "max(vmstat.pgmajfault - 5, 0)", negative = "-vmstat.pgmajfault" }
 label = "{each}"
 formula = "{name}"
+show = "/s"
 chart = ["memory", "{each}"]
 
 [[scraped]]
@@ -161,6 +164,18 @@ ROW = '[[row]]\nkey = "a"\nlabel = "a"\n'
     ("text", "reason"),
     [
         ("[[row", "not TOML: "),
+        (
+            f'{ROW}formula = "disk.vda.writes"',
+            "row `a`: `disk.vda.writes` is in 1/s, but it has no `show`; correct",
+        ),
+        (f'{ROW}formula = "memory.Dirty"\nshow = "kB"', "`memory.Dirty` is in B/s, but `show` is kB"),
+        (f'{ROW}formula = "mean(memory.Dirty)"\nshow = "ms"', "is in B, but `show` is ms"),
+        (f'{ROW}formula = "energy.package.energy_uj"\nshow = "/s"', "is in J/s, but `show` is /s"),
+        (f'{ROW}formula = "vmstat.nr_dirty / load.events"\nshow = "/s"', "is in B, but `show` is /s"),
+        (f'{ROW}formula = "1 / disk.vda.read_ms / mean(memory.Dirty)"', "is in 1/B, but it has no `show`"),
+        (f'{ROW}formula = "disk.vda.reads + disk.vda.read_ms"', "has terms in 1/s and no unit"),
+        (f'{ROW}formula = "max(latency.p99, mean(memory.Dirty))"\nshow = "s"', "has terms in s and B"),
+        (f'{ROW}formula = "cpu.server.user / cpu.server.cores"\nshow = "%"', "a percentage needs `100 *`"),
         ("x = 1", 'unknown key "x"; valid keys: names, notes, row, scraped'),
         (ROW, 'row `a`: key "row.0.formula" is missing'),
         (f'{ROW}formula = "1 +"', "`1 +` is not a formula"),

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from loadprint.catalogue import dimensions
 from loadprint.catalogue.formula import Figure, Formula
 from loadprint.catalogue.metric import Metric
 from loadprint.catalogue.model import CostRow, File, OwnFile, ScrapedEntry
@@ -136,6 +137,10 @@ def with_rows(path: Path | None) -> Catalogue:
     taken = Counter(metric.key for metrics in (*catalogue().groups.values(), own) for metric in metrics)
     if repeated := [metric.key for metric in own if taken[metric.key] > 1]:
         raise InputError(path, f"another row has the key {repeated[0]}", "give each row a key of its own")
+    for metric in own:
+        if wrong := dimensions.flaw(metric):
+            fix = "correct the formula or `show`; docs/rows.md lists the units"
+            raise InputError(f"{path}: row `{metric.key}`", wrong, fix)
     groups, titles = {**catalogue().groups, OWN: own}, {**catalogue().titles, OWN: "Own rows"}
     return replace(catalogue(), groups=groups, titles=titles, names=names, scraped=tuple(file.scraped))
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from loadprint.reading.units import named_unit
+from loadprint.reading.units import unit_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,23 +18,6 @@ Array: TypeAlias = "pa.Array[Any]"
 Entity = tuple[str, ...]
 GAUGES = ("procs_running", "procs_blocked", "in_flight")
 KINDS = {**dict.fromkeys(GAUGES, "gauge"), "description": "info"}
-
-
-# names in pages
-_PAGES = """
-    nr_free_pages nr_dirty nr_writeback nr_dirty_threshold nr_dirty_background_threshold nr_file_pages
-    nr_anon_pages nr_mapped nr_shmem nr_dirtied nr_written pswpin pswpout pgfree pgsteal_kswapd pgsteal_direct
-    pgscan_kswapd pgscan_direct numa_hit numa_miss numa_foreign numa_local numa_other numa_pages_migrated
-    sockstat.TCP.mem"""
-UNITS = dict.fromkeys(_PAGES.split(), "page") | dict.fromkeys(("pgpgin", "pgpgout"), "kB")
-UNITS |= dict.fromkeys(("IpExt.InOctets", "IpExt.OutOctets"), "B")
-
-
-def unit_of(table: str, name: str) -> str:
-    """Unit of a column or metric of the recorder's tables; a test compares it with docs/metrics.md."""
-    if table == "memory":
-        return "1" if name.startswith("HugePages_") else "kB"
-    return UNITS.get(name) or named_unit(name) or "1"
 
 
 class TableLayout(NamedTuple):

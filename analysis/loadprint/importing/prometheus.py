@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from loadprint.errors import InputError
 from loadprint.importing import exposition, node
-from loadprint.importing.imported import LAYOUTS, Entity, Imported, ImportedTable, columns_of, unit_of
+from loadprint.importing.imported import LAYOUTS, Entity, Imported, ImportedTable, columns_of
 from loadprint.reading import bounds, documents
+from loadprint.reading.units import unit_of
 
 SAVE = 'save the response of /api/v1/query_range, or of /api/v1/query with a range such as {job="node"}[1h]'
 NAMED = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_ ]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)|(?<!\d)(\d{13}|\d{10})(?!\d)")

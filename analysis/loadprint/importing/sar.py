@@ -25,9 +25,10 @@ from typing import Any
 
 from loadprint.errors import InputError
 from loadprint.importing import sar_tables
-from loadprint.importing.imported import LAYOUTS, Imported, ImportedTable, columns_of, unit_of
+from loadprint.importing.imported import LAYOUTS, Imported, ImportedTable, columns_of
 from loadprint.reading import bounds, documents
 from loadprint.reading.cpusets import MAX_CPUS
+from loadprint.reading.units import unit_of
 
 SOURCE = "sadf -j"
 PRINT = "LC_ALL=C sadf -j -C FILE -- -A"
