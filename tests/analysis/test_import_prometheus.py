@@ -178,6 +178,18 @@ def test_hosts_behind_one_instance_are_refused_by_their_labels(
     assert len(table(tmp_path / "run", "scrape")) == 4
 
 
+def test_facts_that_differ_are_null(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Such as those of two hosts behind one address, or of a kernel that was replaced."""
+    info = [
+        ({"__name__": "node_uname_info", "nodename": "a", "release": release}, {at: 1.0})
+        for release, at in (("6.1", 1.0), ("6.2", 2.0))
+    ]
+    assert imported(tmp_path, saved(tmp_path / "saved.json", *info, (cpu(), {1: 1, 2: 2}))) == 0
+    fingerprint = json.loads((tmp_path / "run" / "server" / "fingerprint.json").read_text())
+    assert (fingerprint["host"], fingerprint["kernel"]) == ("a", None)
+    assert "several values of release: 6.1, 6.2\n" in capsys.readouterr().err
+
+
 def test_a_label_that_only_one_host_has_selects_it(tmp_path: Path) -> None:
     path = saved(tmp_path / "saved.json", (cpu(), {1: 1, 2: 2}), (cpu(replica="b"), {1: 5, 2: 9}))
     assert imported(tmp_path, path) == 2

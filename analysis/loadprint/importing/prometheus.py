@@ -66,16 +66,15 @@ def read(arguments: argparse.Namespace) -> Imported:
     shown = {id(one) for _, one in of_host}
     others = [one for one in series if id(one) not in shown]
     tables = [*_tables(of_host, ticks), _scrape(others, ticks)]
+    notes = [f"metrics of node_exporter that no table has: {', '.join(left_out)}"] if left_out else []
+    notes += [f"negative values are no readings: {', '.join(negative)}"] if negative else []
     return Imported(
         kind="prometheus",
         sources=[path.name for path in paths],
         realtime_ns=times,
         tables=[table for table in tables if len(table.ticks)],
-        facts=_facts(series, host),
-        notes=[
-            *([f"of node_exporter, but only in `scrape`: {', '.join(left_out)}"] if left_out else []),
-            *([f"negative values are no readings: {', '.join(negative)}"] if negative else []),
-        ],
+        facts=_facts(series, host, notes),
+        notes=notes,
     )
 
 
@@ -263,15 +262,19 @@ def _scrape(others: Sequence[PrometheusSeries], ticks: Mapping[int, int]) -> Imp
     return ImportedTable("scrape", columns.pop("tick"), columns, source="prometheus")
 
 
-def _facts(series: Iterable[PrometheusSeries], host: Labels) -> dict[str, Any]:
-    """Facts of the host from node_exporter's info metrics."""
-    name = next(iter(host.values()), None) or None
-    facts: dict[str, Any] = {"host": name, "user_hz": node.USER_HZ}
+def _facts(series: Iterable[PrometheusSeries], host: Labels, notes: list[str]) -> dict[str, Any]:
+    """Facts of the host from node_exporter's info metrics; null with a note where they differ."""
+    found: dict[str, set[str]] = {"nodename": set(), "release": set(), "model_name": set()}
     for one in series:
-        if not _matches(one.labels, host):
-            continue
-        if one.name == "node_uname_info":
-            facts |= {"host": one.labels.get("nodename", name), "kernel": one.labels.get("release")}
-        elif one.name == "node_cpu_info" and one.labels.get("model_name"):
-            facts["cpus"] = {"model": one.labels["model_name"]}
-    return facts
+        if one.name in ("node_uname_info", "node_cpu_info") and _matches(one.labels, host):
+            for name in found.keys() & one.labels.keys():
+                found[name].add(one.labels[name])
+    notes += [
+        f"several values of {name}: {', '.join(sorted(each))}"
+        for name, each in found.items()
+        if len(each) > 1
+    ]
+    nodename, release, model = (next(iter(each)) if len(each) == 1 else None for each in found.values())
+    named = next(filter(None, host.values()), None)
+    facts = {"host": nodename if found["nodename"] else named, "kernel": release, "user_hz": node.USER_HZ}
+    return facts | ({"cpus": {"model": model}} if model else {})
