@@ -24,9 +24,11 @@ UNREAD: dict[str, Callable[[int], bool]] = {
 }
 KEPT = {"tick", "pid", "tid", "starttime", "stack", "samples", "cycles"}
 # of readings, not of increases
-FIGURES = ("mean(", "max(", "min(", "frequency.", "mysql.miss_ratio", "mysql.threads_connected")
-FIGURES += ("mysql.redo_capacity", "mysql.flush_burst", "mysql.checkpoint_")
-FIGURES += ("sockets.load.time_wait", "sockets.server.time_wait")
+FIGURES = (
+    *("mean(", "max(", "min(", "frequency."),
+    *("mysql.miss_ratio", "mysql.threads_connected", "mysql.redo_capacity", "mysql.checkpoint_"),
+    *("mysql.flush_burst", "sockets.load.time_wait", "sockets.server.time_wait"),
+)
 # tables of which an entity without a row counted nothing yet, or is not there
 BORN = ("ebpf_", "threads", "process", "profile", "mysql_")
 
@@ -35,7 +37,7 @@ def unread(run: Path, at: Callable[[int], bool], step: int) -> Path:
     """Null the numbers of every table at some ticks, of every column or of each second; 0: drop the rows."""
     for path in sorted((run / "server").glob("*.parquet")):
         table = pq.read_table(path)
-        ticks = table["tick"].to_pylist()
+        ticks: list[int] = table["tick"].to_numpy().tolist()
         for place, column in enumerate(table.schema if step and path.stem != "ticks" else ()):
             if place % step == 0 and pa.types.is_integer(column.type) and column.name not in KEPT:
                 cells = zip(table[column.name].to_pylist(), ticks, strict=True)

@@ -19,7 +19,7 @@ from loadprint.commands.ab.windows import spans, windows
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from reads import known, measured, quantities
-from recordings import change_column, change_json
+from recordings import change_column, change_json, change_rows
 
 KEPT = Path(__file__).parents[1] / "recordings" / "v1"
 
@@ -226,12 +226,11 @@ def test_a_window_of_an_experiment_has_the_rates_of_what_was_read_in_it(tmp_path
         first = min(
             read["tick"] for read in reads if read["probe"] == table and read["start_ns"] >= span.begin_ns
         )
-        for column in columns:
-            change_column(
-                run / f"server/{table}.parquet",
-                column,
-                lambda row, first=first, column=column: None if row["tick"] == first else row[column],
-            )
+
+        def unread(row: dict[str, Any]) -> dict[str, Any]:
+            return row | dict.fromkeys(columns if row["tick"] == first else ())  # noqa: B023
+
+        change_rows(run / f"server/{table}.parquet", unread)
     after = windows(open_run(run), Store())
     place = next(place for place, window in enumerate(before) if window.number == span.number)
     for figure in ("queries", "cpu", "host_busy", "commits"):

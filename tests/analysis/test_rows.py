@@ -115,7 +115,7 @@ def test_a_base_below_its_resolution_has_no_infinite_ratio(
 def test_times_are_rounded_down_and_events_are_exact() -> None:
     quantities = Quantities()
     for name, unit in (("ms", 1e-3), ("jiffies", 1e-2), ("reads", 1.0), ("sectors", 512.0)):
-        quantities.counter(name, np.array([7.0, 7.0]), 10.0, unit)
+        quantities.counter(name, np.array([7.0, 7.0]), np.array([0.0, 10.0]), unit)
     assert [name for name, result in quantities.values.items() if result.cut] == ["ms", "jiffies"]
     quantities.total("both", [quantities.values["ms"], quantities.values["reads"]])
     assert quantities.values["both"].cut
