@@ -126,5 +126,5 @@ def complete_host(**changes: Any) -> Host:
 def complete_run(path: Path) -> Path:
     """A run of it, on two CPUs of one core."""
     run = make_run(path, complete_host())
-    cores = [{"cpu": cpu, "package": 0, "core": 0} for cpu in (0, 1)]
+    cores = [{"cpu": cpu, "package": 0, "core": 0, "siblings": "0-1"} for cpu in (0, 1)]
     return change_json(run / "server/fingerprint.json", cpus={"model": "Test CPU", "list": cores})

@@ -66,8 +66,8 @@ def test_a_host_without_a_mistake_has_no_finding_and_nothing_unknown() -> None:
     assert len(report.passed) == len(RULES)
 
 
-ONE_CORE = {"list": [{"cpu": 0, "package": 0, "core": 0}, {"cpu": 1, "package": 0, "core": 0}], "numa": []}
-THREE = {"list": [{"cpu": cpu, "package": 0, "core": cpu} for cpu in range(3)], "numa": []}
+ONE_CORE = {"list": [{"cpu": cpu, "package": 0, "core": 0, "siblings": "0-1"} for cpu in (0, 1)], "numa": []}
+THREE = {"list": [{"cpu": cpu, "siblings": str(cpu)} for cpu in range(3)], "numa": []}
 DATA, DISK, SYSCTL = "storage/0", "block_devices/0", "sysctl"
 MISTAKES: list[tuple[str, Subject]] = [
     ("governor", subject({"governor": ["performance", "powersave"]})),
@@ -75,7 +75,7 @@ MISTAKES: list[tuple[str, Subject]] = [
     ("clocksource", subject({"clocksource": "hpet"})),
     ("few_cpus", subject({"cpus": ONE_CORE})),
     ("little_room", subject({"cpus": THREE})),
-    ("shared_cores", subject({"cpus/list/4": {"cpu": 4, "package": 0, "core": 0}})),
+    ("shared_cores", subject({"cpus/list/0/siblings": "0,4", "cpus/list/4/siblings": "0,4"})),
     ("cpu_quota", subject({"limits/cpu_quota_us": 150_000, "limits/cpu_period_us": 100_000})),
     ("mitigations", subject({"cmdline": "quiet mitigations=off"})),
     ("thp", subject({"thp/enabled": "always"})),
@@ -161,6 +161,16 @@ def test_a_fix_names_a_variable_that_the_version_has(
     fixes = {each.id: each.fix for each in report.findings}
     assert fixes["redo_small"].startswith(fix)
     assert fixes["numa_interleave"] == "numactl --interleave=all, or a CPU set of one node"
+
+
+def test_the_kernel_reports_which_cpus_share_a_core() -> None:
+    # both dies of the package number their cores from 0
+    dies = [{"cpu": cpu, "package": 0, "core": cpu % 4, "siblings": str(cpu)} for cpu in range(8)]
+    assert judge([subject({"cpus/list": dies})]).findings == ()
+    for cpu in dies:
+        del cpu["siblings"]
+    report = judge([subject({"cpus/list": dies})])
+    assert dict(report.unknown)["shared_cores"] == "the kernel did not report which CPUs share a core"
 
 
 def test_a_rule_without_its_fact_is_unknown() -> None:

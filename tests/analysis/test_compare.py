@@ -191,13 +191,18 @@ def test_connections_that_share_threads_are_told_and_material(tmp_path: Path) ->
 
 
 def test_hosts_without_separate_cores_are_not_separated(tmp_path: Path) -> None:
-    cores = [{"cpu": cpu, "package": 0, "core": 0} for cpu in (0, 1)]
+    cores = [{"cpu": cpu, "package": 0, "core": 0, "siblings": "0-1"} for cpu in (0, 1)]
     runs = [make_run(tmp_path / name) for name in ("a", "b")]
     for run in runs:
         change_json(run / "server/fingerprint.json", cpus={"model": "Test CPU", "list": cores})
     actual = verdict(table_of(*runs), "pinned")
     assert actual.answer == "not separated"
     assert actual.text.endswith("load CPU 1 is a hardware thread of one of the server's cores")
+    # the number of a core repeats on each die of a package
+    cores = [{**cpu, "siblings": str(cpu["cpu"])} for cpu in cores]
+    for run in runs:
+        change_json(run / "server/fingerprint.json", cpus={"model": "Test CPU", "list": cores})
+    assert "hardware thread" not in verdict(table_of(*runs), "pinned").text
 
 
 def test_the_compare_path_imports_no_heavy_library(execution: Path) -> None:

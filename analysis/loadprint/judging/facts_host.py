@@ -10,6 +10,7 @@ from fnmatch import translate
 from pathlib import Path
 from typing import Any
 
+from loadprint.reading.cpusets import cores_of
 from loadprint.reading.recording import Run
 
 RULES = tomllib.loads(Path(__file__).with_name("facts.toml").read_text(encoding="utf-8"))
@@ -103,11 +104,7 @@ def port_count(fingerprint: Mapping[str, Any]) -> int | None:
 
 def thread_siblings(cpus: Sequence[Any], server: Iterable[int], load: Iterable[int]) -> tuple[int, ...]:
     """CPUs of the load that are hardware threads of a core of the server; `cpus` lists those of the host."""
-    cores = {
-        cpu.get("cpu"): (cpu.get("package"), cpu.get("core"))
-        for cpu in cpus
-        if isinstance(cpu, Mapping) and cpu.get("core") is not None
-    }
+    cores = cores_of(cpus)
     server_cores = {cores[cpu] for cpu in server if cpu in cores}
     return tuple(sorted(cpu for cpu in load if cores.get(cpu) in server_cores))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from loadprint.errors import InputError
@@ -31,6 +31,19 @@ def host_cpus(run: Run, role: str) -> tuple[int, ...] | None:
     listed = cpus.get("list") or cpus.get("cpus") or []
     numbers = [entry.get("cpu") for entry in listed if isinstance(entry, dict)]
     return tuple(sorted(number for number in numbers if isinstance(number, int))) or None
+
+
+def cores_of(cpus: Iterable[Any]) -> dict[int, str]:
+    """CPU → its core, from the `list` of a fingerprint's `cpus`: the kernel's list of the core's threads.
+
+    Core numbers do not identify a core: they repeat on each die or cluster of a package. CPUs without such
+    a list are left out.
+    """
+    return {
+        cpu["cpu"]: str(cpu["siblings"])
+        for cpu in cpus
+        if isinstance(cpu, Mapping) and isinstance(cpu.get("cpu"), int) and cpu.get("siblings") is not None
+    }
 
 
 def given_cpus(run: Run, role: str) -> tuple[int, ...] | None:

@@ -1,6 +1,10 @@
 //! Reads the CPUs from `/proc/cpuinfo` and `/sys/devices/system/cpu`: sockets, cores, threads,
 //! NUMA, microcode, governor.
+//!
+//! The kernel's list of the threads of a core identifies the core: `core_id` repeats on each die or
+//! cluster of a package.
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 use loadprint_probes::Host;
@@ -21,17 +25,18 @@ pub fn read(host: &Host) -> Value {
             .find(|line| line.split(':').next().is_some_and(|key| key.trim() == name))?;
         value.split_once(':').map(|(_, value)| value.trim().to_owned())
     };
-    let (mut packages, mut cores, mut list) = (BTreeSet::new(), BTreeSet::new(), vec![]);
+    let (mut packages, mut threads, mut list) = (BTreeSet::new(), BTreeMap::new(), vec![]);
     for cpu in online(host) {
         let topology = |name: &str| host.sys(&format!("devices/system/cpu/cpu{cpu}/topology/{name}"));
-        let package = number(&topology("physical_package_id"));
-        let core = number(&topology("core_id"));
-        let siblings = line(&topology("thread_siblings_list"));
-        packages.extend(package);
-        cores.extend(package.zip(core));
+        // -1 where the architecture or the firmware does not number them.
+        let known = |name: &str| number(&topology(name)).filter(|number| *number >= 0);
+        let (package, core) = (known("physical_package_id"), known("core_id"));
+        let siblings = line(&topology("thread_siblings_list")).or_else(|| line(&topology("core_cpus_list")));
+        packages.insert(package);
+        *threads.entry(siblings.clone()).or_insert(0_usize) += 1;
         list.push(json!({"cpu": cpu, "package": package, "core": core, "siblings": siblings}));
     }
-    let known = |count: usize| (count > 0).then_some(count);
+    let are_all_known = !threads.is_empty() && !threads.contains_key(&None);
     let nodes = names(&host.sys("devices/system/node"));
     let nodes: Vec<Value> = nodes
         .iter()
@@ -40,9 +45,9 @@ pub fn read(host: &Host) -> Value {
         .collect();
     json!({
         "model": field("model name"),
-        "sockets": known(packages.len()),
-        "cores": known(cores.len()),
-        "threads_per_core": known(cores.len()).map(|cores| list.len() / cores),
+        "sockets": (!packages.is_empty() && !packages.contains(&None)).then_some(packages.len()),
+        "cores": are_all_known.then_some(threads.len()),
+        "threads_per_core": threads.values().max().filter(|_| are_all_known),
         "numa": nodes,
         "microcode": field("microcode"),
         "online": list.len(),

@@ -51,6 +51,52 @@ fn a_host_is_read_from_the_given_roots() {
     assert_eq!(facts["virtualisation"]["instance_id"], Value::Null);
 }
 
+/// The object `cpus` of a host with these files in sysfs, and this `/proc/cpuinfo`.
+fn cpus_of(files: &[(String, &str)], cpuinfo: &str) -> Value {
+    let root = tempdir().unwrap();
+    let (proc, sys) = (root.path().join("proc"), root.path().join("sys"));
+    let cpuinfo = [(proc.join("cpuinfo"), cpuinfo)];
+    let files = files
+        .iter()
+        .map(|(name, text)| (sys.join("devices/system/cpu").join(name), *text));
+    for (path, text) in files.chain(cpuinfo) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    fingerprint(&roots(&proc, &sys))["cpus"].take()
+}
+
+/// The files of CPUs 0, 1 …: package, number of the core, and the threads of the core.
+fn topology(cpus: &[(&'static str, &'static str, &'static str)]) -> Vec<(String, &'static str)> {
+    let online = ["", "0", "0-1", "0-2", "0-3"][cpus.len()];
+    let mut files = vec![("online".to_owned(), online)];
+    for (cpu, (package, core, threads)) in cpus.iter().enumerate() {
+        let file = |name: &str| format!("cpu{cpu}/topology/{name}");
+        files.push((file("physical_package_id"), package));
+        files.push((file("core_id"), core));
+        files.push((file("thread_siblings_list"), threads));
+    }
+    files
+}
+
+#[test]
+fn a_core_is_the_threads_that_the_kernel_reports() {
+    let counts = |cpus: &[(&'static str, &'static str, &'static str)]| {
+        let facts = cpus_of(&topology(cpus), "");
+        ["sockets", "cores", "threads_per_core"].map(|name| facts[name].as_u64())
+    };
+    // Two dies of a package have the same numbers.
+    let dies = [("0", "0", "0"), ("0", "1", "1"), ("0", "0", "2"), ("0", "1", "3")];
+    assert_eq!(counts(&dies), [Some(1), Some(4), Some(1)]);
+    // A core of two threads and one of one, as of hybrid processors: the larger number, as lscpu prints.
+    let hybrid = [("0", "0", "0-1"), ("0", "0", "0-1"), ("0", "8", "2")];
+    assert_eq!(counts(&hybrid), [Some(1), Some(2), Some(2)]);
+    // No firmware table has numbers for packages: they are unknown, the cores are not.
+    let unnumbered = [("-1", "0", "0"), ("-1", "0", "1")];
+    assert_eq!(counts(&unnumbered), [None, Some(2), Some(1)]);
+    assert_eq!(counts(&[]), [None; 3]);
+}
+
 #[test]
 fn the_machine_id_is_stable_and_hashed() {
     let root = tempdir().unwrap();

@@ -52,7 +52,7 @@ def little_room(subject: Subject) -> str | None:
 
 
 def _cores(subject: Subject) -> int:
-    return len({(cpu.get("package"), cpu.get("core")) for cpu in subject.cpus()})
+    return len(set(subject.cores().values()))
 
 
 def shared_cores(subject: Subject) -> str | None:
@@ -63,6 +63,7 @@ def shared_cores(subject: Subject) -> str | None:
     server_cpus, load_cpus = known(subject.server_cpus, missing), known(subject.load_cpus, missing)
     if common := set(server_cpus) & set(load_cpus):
         return f"CPU {cpu_list(tuple(sorted(common)))} is in both sets"
+    subject.cores()
     shared = thread_siblings(subject.cpus(), server_cpus, load_cpus)
     return f"load CPU {cpu_list(shared)} is a thread sibling of a CPU of the server" if shared else None
 

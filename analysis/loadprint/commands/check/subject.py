@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from loadprint.judging.effective import Server
 from loadprint.judging.facts_host import data_disk, data_place
-from loadprint.reading.cpusets import parse_cpus
+from loadprint.reading.cpusets import cores_of, parse_cpus
 
 if TYPE_CHECKING:  # it imports DuckDB, which the check of a live host does not need
     from loadprint.metrics.quantities import Quantities
@@ -80,6 +80,12 @@ class Subject:
     def cpus(self) -> Sequence[Mapping[str, Any]]:
         """Return the list of CPUs. Raises Unknown."""
         return [entry for entry in self.fact("cpus/list") if isinstance(entry, Mapping)]
+
+    def cores(self) -> dict[int, str]:
+        """Return CPU → core, as `cores_of`. Raises Unknown if a CPU has no core."""
+        cores = cores_of(self.cpus())
+        complete = len(cores) == len(self.cpus())
+        return known(cores if complete else None, "the kernel did not report which CPUs share a core")
 
     def nodes(self) -> list[set[int]]:
         """CPUs of each memory node. Raises Unknown."""
