@@ -170,6 +170,25 @@ def test_without_a_record_of_the_server_nobody_can_tell(tmp_path: Path) -> None:
     assert (result.answer, result.reason) == ("inconclusive", "b has no record of its server")
 
 
+def test_a_fact_of_every_host_that_was_not_recorded_is_unknown(tmp_path: Path) -> None:
+    runs = pair(tmp_path, **DURABLE)
+    known: dict[str, Any] = {"kernel": {"release": "6.1.0"}, "memory": {"total_kB": 16_000_000}}
+    for run in runs:
+        fingerprint_of(run, cpus={"model": None, "cores": 2}, **known)
+    result = compared(*runs)
+    assert (result.answer, result.unknown) == ("yes", ("a, b did not record cpus.model",))
+    # also one that the other side has
+    fingerprint_of(runs[0], cpus={"model": "implementer 0x41, part 0xd0c", "cores": 2, "microcode": "0x1"})
+    assert compared(*runs).unknown == ("b did not record cpus.microcode, cpus.model",)
+    fingerprint_of(runs[1], cpus={"model": "implementer 0x41, part 0xd40", "cores": 2, "microcode": "0x1"})
+    result = compared(*runs)
+    assert ([each.name for each in result.material], result.unknown) == (["cpus.model"], ())
+    fingerprint_of(runs[1], cpus={"model": "implementer 0x41, part 0xd40"})
+    sides, _ = resolve([str(run) for run in runs])
+    listed = settings(sides, [[gather(run, Store(), brief=True) for run in side.runs] for side in sides])
+    assert {each.name: each.kind for each in listed}["cpus.cores"] == "unknown"
+
+
 def planned(tmp_path: Path, **server: Any) -> Path:
     """Two sides whose plans differ in `server`, and whose servers print what these plans ask."""
     base: dict[str, Any] = {"profile": "durable", "options": {}, "buffer_pool_size": 1 << 29}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadprint.judging.facts import Fact, asked_for, facts_of
-from loadprint.judging.facts_host import BOOT_WORD, BOOTED
+from loadprint.judging.facts_host import BOOT_WORD, BOOTED, expected_facts, is_optional
 from loadprint.metrics.gather import Measured
 from loadprint.reading.sides import Side
 
@@ -28,6 +28,7 @@ GROUPS = (
     "load generator",
 )
 NOT_RECORDED = "not recorded"
+MAX_LISTED = 6  # facts that a side did not record
 Facts = list[list[dict[tuple[str, str], Fact]]]
 
 
@@ -52,7 +53,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Setting:
-    """One fact with its value on each side; `kind` is `material`, `varied`, `harmless` or `same`."""
+    """One fact with its value on each side.
+
+    `kind` is `material`, `varied`, `harmless`, `unknown` (a run did not record it) or `same`.
+    """
 
     group: str
     name: str
@@ -88,7 +92,8 @@ class Comparability:
 def judge(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Comparability:
     """Return whether the sides are comparable, with all differences: deciding, material, asked, harmless."""
     differing = differences(sides, measured)
-    unknown = tuple(_unrecorded(sides, measured))
+    lacking = _unrecorded(sides, measured)
+    unknown = (*lacking, *_unknown_facts(sides, measured))
     material = [each for each in differing if each.material and not each.asked]
     deciding = [each for each in material if each.decides]
     if deciding:
@@ -98,8 +103,8 @@ def judge(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Comp
         count = f"{len(material)} material difference{'s' if len(material) > 1 else ''}"
         groups = ", ".join(dict.fromkeys(each.group for each in material))
         return Comparability("with reserve", f"{count} ({groups})", differing, unknown)
-    if unknown:
-        return Comparability("inconclusive", "; ".join(unknown), differing, unknown)
+    if lacking:
+        return Comparability("inconclusive", "; ".join(lacking), differing, unknown)
     apart = "no material difference in the configuration"
     apart += " apart from what the campaign varies" if any(each.asked for each in differing) else ""
     return Comparability("yes", apart, differing, unknown)
@@ -123,8 +128,10 @@ def settings(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> t
             " / ".join(sorted({run[key].value if key in run else NOT_RECORDED for run in runs}))
             for runs in facts
         )
+        recorded = all(key in run for runs in facts for run in runs)
         each = differing.get(key)
-        kind = "same" if each is None else "varied" if each.asked else "material"
+        same = "same" if recorded else "unknown"
+        kind = same if each is None else "varied" if each.asked else "material"
         kind = "harmless" if each is not None and kind == "material" and not each.material else kind
         listed.append(Setting(*key, values, kind))
     return tuple(sorted(listed, key=lambda each: (GROUPS.index(each.group), each.name)))
@@ -212,6 +219,30 @@ def _unrecorded(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -
         if any(run.clocks.offset and not run.clocks.offset.measured for run in runs):
             texts.append(f"{side.name} has no record of the offset between its hosts' clocks")
     return texts
+
+
+def _unknown_facts(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> list[str]:
+    """Facts of hardware and kernel, expected or of another side, that a side with a host does not have."""
+    facts = _facts(sides, measured)
+    of_any = {
+        fact.name
+        for runs in facts
+        for run in runs
+        for fact in run.values()
+        if fact.group in ("hardware", "kernel") and fact.material and not is_optional(fact.name)
+    }
+    lacking: dict[tuple[str, ...], list[str]] = {}
+    for side, runs, known in zip(sides, measured, facts, strict=True):
+        wanted = [of_any | expected_facts(run.run) if run.run.fingerprints else set() for run in runs]
+        names = [name for each, run in zip(wanted, known, strict=True) for name in each - {n for _, n in run}]
+        if names:
+            lacking.setdefault(tuple(sorted(set(names))), []).append(side.name)
+    return [f"{', '.join(of)} did not record {_listed(names)}" for names, of in lacking.items()]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    return ", ".join(names[:MAX_LISTED]) + more
 
 
 def _short(value: str) -> str:

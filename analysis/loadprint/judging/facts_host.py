@@ -27,7 +27,7 @@ def any_of(patterns: Sequence[str]) -> Callable[[str], bool]:
     return lambda name: match(name) is not None
 
 
-_left_out, _harmless = any_of(HOST["left_out"]), any_of(HOST["harmless"])
+_left_out, _harmless, _optional = (any_of(HOST[name]) for name in ("left_out", "harmless", "optional"))
 _places = [(any_of(patterns), group) for group, patterns in HOST["groups"].items()]
 
 
@@ -43,9 +43,7 @@ class HostFact:
 
 def host_facts(run: Run, server_cpus: Sequence[int] | None) -> Iterator[HostFact]:
     """Facts of all hosts of a run, without nulls: those were not read."""
-    several = len(run.fingerprints) > 1
-    for role, fingerprint in run.fingerprints.items():
-        prefix = f"{role}: " if several else ""
+    for prefix, fingerprint in _fingerprints(run):
         for name, value in {**_flat("", fingerprint), **_derived(fingerprint)}.items():
             if value is None or _left_out(name):
                 continue
@@ -53,6 +51,23 @@ def host_facts(run: Run, server_cpus: Sequence[int] | None) -> Iterator[HostFact
             yield HostFact(group, prefix + name, str(value), not _harmless(name))
     if server_cpus is not None:
         yield HostFact("placement", "number of server CPUs", str(len(server_cpus)), material=True)
+
+
+def expected_facts(run: Run) -> set[str]:
+    """Names of the facts that all hosts of a run have; none without a record of a host."""
+    return {prefix + name for prefix, _ in _fingerprints(run) for name in HOST["expected"]}
+
+
+def is_optional(name: str) -> bool:
+    """Whether not every host has this fact."""
+    return _optional(name.rpartition(": ")[2])
+
+
+def _fingerprints(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The fingerprints of a run, with the prefix of their facts."""
+    several = len(run.fingerprints) > 1
+    for role, fingerprint in run.fingerprints.items():
+        yield f"{role}: " if several else "", fingerprint
 
 
 def _derived(fingerprint: Mapping[str, Any]) -> dict[str, Any]:

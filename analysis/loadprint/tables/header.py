@@ -71,8 +71,8 @@ def _differing(comparable: Comparability) -> list[tuple[str, str]]:
         names = [difference.name for difference in comparable.harmless]
         more = f", and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
         lines.append(("harmless", f"differ without effect: {', '.join(names[:MAX_LISTED])}{more}"))
-    if comparable.unknown and comparable.answer != "inconclusive":
-        lines.append(("unknown", "; ".join(comparable.unknown)))
+    if unknown := [text for text in comparable.unknown if text not in comparable.reason]:
+        lines.append(("unknown", "; ".join(unknown)))
     return lines
 
 

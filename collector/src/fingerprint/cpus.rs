@@ -16,15 +16,20 @@ use super::line;
 use super::names;
 use super::number;
 
+/// The fields of `/proc/cpuinfo` that identify a model, by architecture (`arch/*/kernel`).
+const MODEL: &[&[&str]] = &[
+    &["CPU implementer", "CPU part", "CPU variant", "CPU revision"], // ARM
+    &["model name"],                                                 // x86
+    &["Model Name"],                                                 // LoongArch
+    &["cpu model"],                                                  // MIPS, Alpha
+    &["cpu"],                                                        // PowerPC, SPARC
+    &["machine"],                                                    // s390
+    &["uarch", "mvendorid", "marchid", "mimpid", "isa"],             // RISC-V
+];
+
 /// The object `cpus`.
 pub fn read(host: &Host) -> Value {
     let cpuinfo = line(&host.proc("cpuinfo")).unwrap_or_default();
-    let field = |name: &str| {
-        let value = cpuinfo
-            .lines()
-            .find(|line| line.split(':').next().is_some_and(|key| key.trim() == name))?;
-        value.split_once(':').map(|(_, value)| value.trim().to_owned())
-    };
     let (mut packages, mut threads, mut list) = (BTreeSet::new(), BTreeMap::new(), vec![]);
     for cpu in online(host) {
         let topology = |name: &str| host.sys(&format!("devices/system/cpu/cpu{cpu}/topology/{name}"));
@@ -44,15 +49,49 @@ pub fn read(host: &Host) -> Value {
         .map(|name| json!({"node": name, "cpus": line(&host.sys(&format!("devices/system/node/{name}/cpulist")))}))
         .collect();
     json!({
-        "model": field("model name"),
+        "model": model(&cpuinfo),
         "sockets": (!packages.is_empty() && !packages.contains(&None)).then_some(packages.len()),
         "cores": are_all_known.then_some(threads.len()),
         "threads_per_core": threads.values().max().filter(|_| are_all_known),
         "numa": nodes,
-        "microcode": field("microcode"),
+        "microcode": field(&cpuinfo, "microcode"),
         "online": list.len(),
         "list": list,
     })
+}
+
+/// The models of all CPUs, each once, such as `AMD EPYC 7R13` or `implementer 0x41, part 0xd0c, variant 0x3,
+/// revision 1`. Processors with different cores have several.
+fn model(cpuinfo: &str) -> Option<String> {
+    let of_block = |names: &[&str], block: &str| {
+        let known = names.iter().filter_map(|name| Some((*name, field(block, name)?)));
+        let texts = known.map(|(name, value)| match names {
+            [_] => value,
+            _ => format!("{} {value}", name.trim_start_matches("CPU ")),
+        });
+        Some(texts.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty())
+    };
+    MODEL.iter().find_map(|names| {
+        let mut models = vec![];
+        for model in cpuinfo.split("\n\n").filter_map(|block| of_block(names, block)) {
+            if !models.contains(&model) {
+                models.push(model);
+            }
+        }
+        (!models.is_empty()).then(|| models.join("; "))
+    })
+}
+
+/// The value of a field of `/proc/cpuinfo`: `NAME : VALUE`, or `NAME = VALUE` in a list, as on s390.
+fn field(cpuinfo: &str, name: &str) -> Option<String> {
+    let value = |text: &str, separator: char| {
+        let (key, value) = text.split_once(separator)?;
+        (key.trim() == name && !value.trim().is_empty()).then(|| value.trim().to_owned())
+    };
+    let in_list = |line: &str| line.split([':', ',']).find_map(|part| value(part, '='));
+    cpuinfo
+        .lines()
+        .find_map(|line| value(line, ':').or_else(|| in_list(line)))
 }
 
 /// The frequency governors in use; `None` if the kernel does not control the frequency.
@@ -70,4 +109,50 @@ fn online(host: &Host) -> Vec<u32> {
     list.parse::<CpuSet>()
         .map(|set| set.cpus().to_vec())
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_architecture_names_its_model() {
+        for (cpuinfo, expected) in [
+            (
+                "processor\t: 0\nmodel\t\t: 1\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\nmodel name\t: AMD EPYC\n",
+                "AMD EPYC",
+            ),
+            (
+                "processor\t: 0\nFeatures\t: fp\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x3\n\
+                 CPU part\t: 0xd0c\nCPU revision\t: 1\n",
+                "implementer 0x41, part 0xd0c, variant 0x3, revision 1",
+            ),
+            // Two kinds of cores; a kernel may also print a name, which is the same for all of them.
+            (
+                "processor : 0\nmodel name : ARMv8\nCPU implementer : 0x41\nCPU part : 0xd05\n\n\
+                 processor : 1\nmodel name : ARMv8\nCPU implementer : 0x41\nCPU part : 0xd0a\n",
+                "implementer 0x41, part 0xd05; implementer 0x41, part 0xd0a",
+            ),
+            (
+                "vendor_id       : IBM/S390\nprocessor 0: version = FF,  identification = 1F3C48,  machine = 2964\n\
+                 processor 1: version = FF,  identification = 2F3C48,  machine = 2964\n",
+                "2964",
+            ),
+            (
+                "processor\t: 0\ncpu\t\t: POWER9, altivec supported\nrevision\t: 2.2\n\nmachine\t\t: PowerNV 8335-GTH\n",
+                "POWER9, altivec supported",
+            ),
+            (
+                "hart\t: 0\nisa\t: rv64imafdc\nmmu\t: sv39\nuarch\t: thead,c910\nmvendorid\t: 0x5b7\n",
+                "uarch thead,c910, mvendorid 0x5b7, isa rv64imafdc",
+            ),
+            (
+                "system type : generic\nModel Name\t: Loongson-3A5000\n",
+                "Loongson-3A5000",
+            ),
+        ] {
+            assert_eq!(model(cpuinfo).as_deref(), Some(expected), "{cpuinfo}");
+        }
+        assert_eq!(model("processor : 0\n"), None);
+    }
 }

@@ -227,18 +227,35 @@ fn kernel_config(host: &Host) -> Option<BTreeMap<String, String>> {
     Some(text.lines().filter_map(pair).collect())
 }
 
+/// Vendors and products in DMI that are of hypervisors only.
+const HYPERVISORS: &[&str] = &[
+    "QEMU",
+    "KVM",
+    "KubeVirt",
+    "VMware",
+    "VirtualBox",
+    "Google Compute Engine",
+];
+
 fn virtualisation(host: &Host, identity: &Identity) -> Value {
     let dmi = |name: &str| line(&host.sys(&format!("class/dmi/id/{name}")));
+    let (vendor, product) = (dmi("sys_vendor"), dmi("product_name"));
     let cpuinfo = line(&host.proc("cpuinfo")).unwrap_or_default();
-    let flags = cpuinfo
-        .lines()
-        .find(|line| line.starts_with("flags"))
-        .unwrap_or_default();
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
+    // Only x86 has a flag for it. Elsewhere a guest may be recognised, but never excluded.
+    let guest = flags.map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
+    let is_virtual = |name: &String| HYPERVISORS.iter().any(|known| name.starts_with(known));
+    let is_guest = host.proc("device-tree/hypervisor").exists()
+        || [&vendor, &product].into_iter().flatten().any(is_virtual)
+        || (vendor.as_deref() == Some("Amazon EC2")
+            && product
+                .as_ref()
+                .is_some_and(|product| !product.contains(".metal")));
     json!({
-        "guest": (!flags.is_empty()).then(|| flags.split_whitespace().any(|flag| flag == "hypervisor")),
+        "guest": guest.or_else(|| is_guest.then_some(true)),
         "hypervisor": line(&host.sys("hypervisor/type")),
-        "vendor": dmi("sys_vendor"),
-        "product": dmi("product_name"),
+        "vendor": vendor,
+        "product": product,
         "cloud": identity.cloud,
         "instance_id": identity.instance_id,
         "instance_type": identity.instance_type,

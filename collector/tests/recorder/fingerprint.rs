@@ -98,6 +98,26 @@ fn a_core_is_the_threads_that_the_kernel_reports() {
 }
 
 #[test]
+fn a_guest_is_recognised_where_processors_have_no_flag_for_it() {
+    let guest = |cpuinfo: &str, vendor: &str, product: &str| {
+        let root = tempdir().unwrap();
+        let (proc, dmi) = (root.path().join("proc"), root.path().join("sys/class/dmi/id"));
+        fs::create_dir_all(&proc).unwrap();
+        fs::create_dir_all(&dmi).unwrap();
+        fs::write(proc.join("cpuinfo"), cpuinfo).unwrap();
+        fs::write(dmi.join("sys_vendor"), vendor).unwrap();
+        fs::write(dmi.join("product_name"), product).unwrap();
+        fingerprint(&roots(&proc, &root.path().join("sys")))["virtualisation"]["guest"].as_bool()
+    };
+    let arm = "CPU implementer : 0x41\n";
+    assert_eq!(guest(arm, "QEMU", "KVM Virtual Machine"), Some(true));
+    assert_eq!(guest(arm, "Amazon EC2", "m6g.large"), Some(true));
+    assert_eq!(guest(arm, "Amazon EC2", "m6g.metal"), None);
+    assert_eq!(guest(arm, "Ampere", "Mt. Jade"), None);
+    assert_eq!(guest("flags : fpu\n", "QEMU", ""), Some(false));
+}
+
+#[test]
 fn the_machine_id_is_stable_and_hashed() {
     let root = tempdir().unwrap();
     let id = "0123456789abcdef0123456789abcdef";

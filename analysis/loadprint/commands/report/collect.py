@@ -34,7 +34,7 @@ WHY = {
     "A/B blocks": "this is not an A/B on a live server",
 }
 LONGEST = 400  # characters of a setting
-ORDER = ("material", "varied", "harmless", "same")  # of settings
+ORDER = ("material", "varied", "harmless", "unknown", "same")  # of settings
 OFF = "off"  # a probe that was not requested is not missing
 Nested = Sequence[Sequence[Measured]]
 
