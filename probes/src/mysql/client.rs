@@ -68,6 +68,11 @@ impl Failure {
         }
     }
 
+    /// Whether the server does not know a column.
+    pub fn is_unknown_column(&self) -> bool {
+        self.number == 1054
+    }
+
     /// Whether this server or account will never support the statement.
     pub fn is_unsupported(&self) -> bool {
         // Access denied (four kinds), unknown database, column, table, engine, variable, syntax,
@@ -233,20 +238,11 @@ impl Client {
         self.lost
     }
 
-    /// True if the version string of the server names MariaDB.
-    pub fn is_mariadb(&self) -> bool {
+    /// The version in the greeting of the server, or of a proxy: `5.7.22-log`.
+    pub fn version(&self) -> String {
         // SAFETY: the connection is open and owns the string, which ends with a zero byte.
-        unsafe {
-            CStr::from_ptr(sys::mysql_get_server_info(self.mysql))
-                .to_string_lossy()
-                .contains("MariaDB")
-        }
-    }
-
-    /// The server's version as a number: 50722 for 5.7.22.
-    pub fn version(&self) -> u64 {
-        // SAFETY: the connection is open.
-        unsafe { sys::mysql_get_server_version(self.mysql) }
+        let text = unsafe { CStr::from_ptr(sys::mysql_get_server_info(self.mysql)) };
+        text.to_string_lossy().into_owned()
     }
 
     /// The packet sizes of this connection.

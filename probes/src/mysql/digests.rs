@@ -22,7 +22,7 @@ static ENTITY: &[Text] = &[text("schema"), text("digest")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
 const TABLE: PerformanceTable = PerformanceTable {
     name: "events_statements_summary_by_digest",
-    since: 50_605,
+    since: [5, 6, 5],
     in_mariadb: true,
 };
 /// The row of all statements without a digest row, for which the table has no room; its DIGEST is

@@ -30,16 +30,19 @@ impl Monitor {
     /// # Errors
     /// The error of the server; further counters are then not enabled.
     pub fn enable(&self, link: &mut Link) -> Result<(), Failure> {
-        let off = if link.is_mariadb() {
-            "ENABLED = 0"
-        } else {
-            "STATUS = 'disabled'"
-        };
-        let select = format!("SELECT NAME FROM information_schema.INNODB_METRICS WHERE {off} AND {WANTED}");
         let mut names = vec![];
-        link.query(Kind::Select, &select, |cells| {
-            names.push(String::from_utf8_lossy(cells.get(0).unwrap_or_default()).into_owned());
-        })?;
+        let mut read = |off: &str| {
+            let select =
+                format!("SELECT NAME FROM information_schema.INNODB_METRICS WHERE {off} AND {WANTED}");
+            link.query(Kind::Select, &select, |cells| {
+                names.push(String::from_utf8_lossy(cells.get(0).unwrap_or_default()).into_owned());
+            })
+        };
+        match read("STATUS = 'disabled'") {
+            // MariaDB 10.5 and later.
+            Err(failure) if failure.is_unknown_column() => read("ENABLED = 0")?,
+            read => read?,
+        }
         names.into_iter().try_for_each(|name| {
             set(link, "enable", &name)?;
             // The list includes the counters that earlier logins enabled.

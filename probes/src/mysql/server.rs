@@ -220,14 +220,9 @@ impl Link {
         })
     }
 
-    /// True if the server is MariaDB.
-    pub fn is_mariadb(&self) -> bool {
-        self.client.as_ref().is_some_and(Client::is_mariadb)
-    }
-
-    /// The server's version as a number, 50722 for 5.7.22; 0 without a connection.
-    pub fn version(&self) -> u64 {
-        self.client.as_ref().map_or(0, Client::version)
+    /// The version in the greeting; empty without a connection.
+    pub fn version(&self) -> String {
+        self.client.as_ref().map(Client::version).unwrap_or_default()
     }
 
     /// True if the connection is lost.

@@ -38,7 +38,7 @@ const COUNTS: &str =
     "SELECT BUCKET_NUMBER, COUNT_BUCKET FROM performance_schema.events_statements_histogram_global";
 pub(super) const TABLE: PerformanceTable = PerformanceTable {
     name: "events_statements_histogram_global",
-    since: 80_003,
+    since: [8, 0, 3],
     in_mariadb: false,
 };
 /// More buckets than any server has.

@@ -33,9 +33,11 @@ const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_r
      'innodb_log_files_in_group', 'innodb_buffer_pool_size', 'innodb_page_size', 'innodb_max_dirty_pages_pct', \
      'innodb_max_dirty_pages_pct_lwm', 'innodb_adaptive_flushing_lwm', 'innodb_io_capacity', 'innodb_io_capacity_max', \
      'innodb_flush_log_at_trx_commit', 'sync_binlog', 'max_connections', 'query_cache_type', 'query_cache_size')";
-const METRICS_MYSQL: &str =
+const ENABLED_METRICS: &str =
     "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE STATUS = 'enabled'";
-const METRICS_MARIADB: &str = "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE ENABLED = 1";
+/// For servers without the column STATUS: MariaDB 10.5 and later.
+const ENABLED_METRICS_MARIADB: &str =
+    "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE ENABLED = 1";
 /// Counters that show the checkpoint age: with any of these, SHOW ENGINE INNODB STATUS is not read.
 const CHECKPOINTS: [&[u8]; 3] = [
     b"Innodb_redo_log_checkpoint_lsn",
@@ -49,6 +51,8 @@ struct Status {
     /// The login for which the following values are valid.
     login: u64,
     reads: u32,
+    /// The statement on INNODB_METRICS that the server understands.
+    select_metrics: &'static str,
     metrics: Source,
     engine: Source,
     variables: Source,
@@ -119,6 +123,7 @@ impl Status {
             server,
             login: 0,
             reads: 0,
+            select_metrics: ENABLED_METRICS,
             metrics: Source::new("innodb_metrics"),
             engine: Source::new("engine_innodb_status"),
             variables: Source::new("variables"),
@@ -149,13 +154,16 @@ impl Status {
             }
         }
         let has_checkpoint = self.read_status(link, rows)?;
-        let metrics = if link.is_mariadb() {
-            METRICS_MARIADB
-        } else {
-            METRICS_MYSQL
-        };
+        let select = &mut self.select_metrics;
         self.metrics.read(link, rows, |link, rows| {
-            pairs(link, Kind::Select, metrics, b"innodb_metrics.", rows)
+            let mut read = |select: &str| pairs(link, Kind::Select, select, b"innodb_metrics.", rows);
+            match read(select) {
+                Err(failure) if failure.is_unknown_column() => {
+                    *select = ENABLED_METRICS_MARIADB;
+                    read(select)
+                }
+                read => read,
+            }
         })?;
         if !has_checkpoint {
             self.engine.read(link, rows, engine::read)?;
