@@ -114,7 +114,7 @@ impl Program {
     /// If phases cannot be recorded or the server does not answer.
     pub fn run(mut self, monitor: &mut RunMonitor<'_>) -> Result<ExternalOutcome> {
         let end = monitor.follow(&mut self)?;
-        Ok(self.reader.outcome(&end, monitor))
+        Ok(self.reader.outcome(&end, monitor).without_contradictions())
     }
 }
 

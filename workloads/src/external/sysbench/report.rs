@@ -28,6 +28,8 @@ use crate::series::reported;
 
 /// Time in addition to the run: threads start, and the last event may wait for a lock.
 const GRACE: Duration = Duration::from_secs(120);
+/// The last bucket of the histogram, in milliseconds: it has all longer events (src/sb_histogram.c).
+const LAST_BUCKET: f64 = 100_000.0;
 /// Tolerance of statements per event.
 const STATEMENTS: f64 = 0.01;
 /// Tolerance between threads / rate and the mean latency in a closed loop (Little's law).
@@ -72,6 +74,16 @@ impl Block {
 
     fn number(&self, name: &str) -> Option<f64> {
         self.0.get(name)?.trim_end_matches('s').parse().ok()
+    }
+
+    /// The value of a bucket; infinite for the last one if events were longer: their time is not known.
+    fn bucket(&self, value: f64) -> f64 {
+        let has_longer = self.number("max").is_some_and(|max| max > LAST_BUCKET);
+        if has_longer && value >= LAST_BUCKET {
+            f64::INFINITY
+        } else {
+            value
+        }
     }
 
     fn events(&self) -> Option<u64> {
@@ -224,6 +236,9 @@ impl Report {
             .filter_map(|(name, total)| Some((*name, (*total)?)));
         let mut series = std::mem::take(&mut monitor.series);
         reported::reconcile(&mut series, monitor.window, &known.collect::<Vec<_>>());
+        for interval in &mut series {
+            interval.p95 = interval.p95.map(|p95| block.bucket(p95));
+        }
         let events = block.events().unwrap_or(0);
         let latency = self.latency(block, events);
         ExternalOutcome {
@@ -231,7 +246,11 @@ impl Report {
             totals: columns.iter().copied().collect(),
             latency,
             types: vec![(self.script.to_owned(), events, latency)],
-            histogram: self.histogram.clone(),
+            histogram: self
+                .histogram
+                .iter()
+                .map(|(value, count)| (block.bucket(*value), *count))
+                .collect(),
             series,
             flags: self.flags(block, seconds),
             failure: (events == 0).then(|| "sysbench counted no events in the window".to_owned()),
@@ -255,7 +274,8 @@ impl Report {
         };
         let percentile = |rank: f64| {
             let printed = block.number(&format!("{rank}th percentile"));
-            printed.or_else(|| quantile(rank / 100.0))
+            let value = printed.or_else(|| quantile(rank / 100.0));
+            value.map(|value| block.bucket(value))
         };
         // The mean has two decimals, too few for a point select; the sum has more.
         let mean = if_any("sum").map(|sum| sum / events as f64);
@@ -265,7 +285,7 @@ impl Report {
             p50: percentile(50.0),
             p95: percentile(95.0),
             p99: percentile(99.0),
-            p999: quantile(0.999),
+            p999: percentile(99.9),
             max: if_any("max"),
         }
     }
@@ -430,6 +450,26 @@ mod tests {
         open.expected.seconds = Some(10);
         assert_eq!(flags(&idle, &open), "the measurement took 2.00 s instead of 10 s");
         assert!(flags(&["transactions: 0", queries], &report()).contains("no events"));
+    }
+
+    #[test]
+    fn a_percentile_in_the_last_bucket_is_not_known() {
+        let mut block = Block::default();
+        for line in ["max: 140000.50", "95th percentile: 100000.00", "sum: 520000.00"] {
+            block.parse_line(line);
+        }
+        let report = Report {
+            histogram: vec![(2.0, 90), (100_000.0, 10)],
+            ..report()
+        };
+        let latency = report.latency(&block, 100);
+        let infinite = Some(f64::INFINITY);
+        assert_eq!(
+            (latency.p50, latency.p95, latency.p999),
+            (Some(2.0), infinite, infinite)
+        );
+        block.parse_line("max: 100000.00");
+        assert_eq!(report.latency(&block, 100).p95, Some(100_000.0));
     }
 
     #[test]
