@@ -24,6 +24,8 @@ pub struct OpenedProbe {
     pub entry: &'static ProbeEntry,
     /// The probe, or why it is not running.
     pub probe: Result<Box<dyn Probe>, NotRunning>,
+    /// Whether the command line selects it by its name or that of its group.
+    pub is_named: bool,
 }
 
 impl OpenedProbe {
@@ -81,11 +83,16 @@ pub fn open_probes(
     let shared = Rc::new(Shared::default());
     let options = &with_symbols(selection, host, options);
     let open = |entry: &'static ProbeEntry| {
-        let probe = match reason_off(entry, selection) {
-            Some(reason) => Err(NotRunning::Off(reason)),
-            None => entry.open(host, options, &shared),
-        };
-        OpenedProbe { entry, probe }
+        let off = reason_off(entry, selection);
+        let mut named = selection.only.iter().chain(&selection.with);
+        OpenedProbe {
+            entry,
+            is_named: off.is_none() && named.any(|name| entry.matches(name)),
+            probe: match off {
+                Some(reason) => Err(NotRunning::Off(reason)),
+                None => entry.open(host, options, &shared),
+            },
+        }
     };
     Ok(PROBES.iter().map(open).collect())
 }

@@ -9,6 +9,7 @@ use loadprint_probes::Host;
 use loadprint_probes::Options;
 use loadprint_probes::RecordedFile;
 use loadprint_probes::lookup::Lookup;
+use loadprint_probes::options::CpuSet;
 use loadprint_probes::options::Find;
 use loadprint_probes::options::ProcessTarget;
 use loadprint_probes::procfs::targets::Targets;
@@ -80,6 +81,8 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     probe_options.processes.extend(sadc.target());
     warn_of_absent_processes(&host, &probe_options.processes);
     let probes = open_probes(&options.probes, &host, &probe_options)?;
+    warn_of_absent_probes(&probes);
+    warn_of_absent_cpus(&host, &probe_options.cpusets);
     let facts = facts(options, &host, &probe_options, &dir, &sadc);
     files::write_json(&role_dir.join("fingerprint.json"), &facts)?;
     let interval_ns = i64::try_from(options.interval.as_nanos())?;
@@ -101,6 +104,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
         )
     })?;
     sadc.end();
+    warn_of_unseen_processes(&ticks, &probe_options.processes);
     let files = ticks.recorded_files();
     let unread = ticks.unread();
     let (journal, last_tick, missed) = ticks.end();
@@ -183,6 +187,29 @@ fn facts(
     facts
 }
 
+/// Warns of probes that were selected by name and do not run.
+fn warn_of_absent_probes(probes: &[OpenedProbe]) {
+    for probe in probes.iter().filter(|probe| probe.is_named) {
+        if let (_, Some(reason)) = probe.status() {
+            let name = probe.entry.name;
+            eprintln!("loadprint-collect: warning: probe {name} is not recorded: {reason}");
+        }
+    }
+}
+
+/// Warns of the first CPU of each set that is not online.
+fn warn_of_absent_cpus(host: &Host, cpusets: &[(String, CpuSet)]) {
+    let online = fs::read_to_string(host.sys("devices/system/cpu/online"));
+    let Ok(online) = online.unwrap_or_default().trim().parse::<CpuSet>() else {
+        return;
+    };
+    for (role, set) in cpusets {
+        if let Some(cpu) = set.cpus().iter().find(|cpu| !online.contains(**cpu)) {
+            eprintln!("loadprint-collect: warning: --cpuset {role}: CPU {cpu} is not online");
+        }
+    }
+}
+
 /// Warns of a process that does not exist: a process found by name may start later, a misspelt one
 /// never does.
 fn warn_of_absent_processes(host: &Host, targets: &[ProcessTarget]) {
@@ -210,6 +237,18 @@ fn warn_of_absent_processes(host: &Host, targets: &[ProcessTarget]) {
             eprintln!(
                 "loadprint-collect: warning: --process {role}={text}: no such process at the start{hint}"
             );
+        }
+    }
+}
+
+/// Warns of processes that may start after the recorder, but did not.
+fn warn_of_unseen_processes(ticks: &TickJournal, targets: &[ProcessTarget]) {
+    for ProcessTarget { role, find, .. } in targets {
+        if let Find::PidFile(path) | Find::Cgroup(path) = find
+            && !ticks.has_role(role)
+        {
+            let path = path.display();
+            eprintln!("loadprint-collect: warning: --process {role}={path}: no process in the recording");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Takes ticks: reads the probes that are due, then writes one frame to the journal.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -18,6 +19,9 @@ use crate::probe_sampler::ProbeSampler;
 use crate::probe_sampler::SampleScope;
 use crate::schedule::Due;
 
+/// The probe with a row of each watched process.
+const PROCESS: &str = "process";
+
 /// The probes of a recording and its open journal.
 #[derive(Debug)]
 pub struct TickJournal {
@@ -28,6 +32,7 @@ pub struct TickJournal {
     last_tick: Option<u32>,
     live: Option<Live>,
     unread: BTreeMap<&'static str, Unread>,
+    roles: BTreeSet<Vec<u8>>,
 }
 
 /// What could not be read of one probe in the whole recording.
@@ -73,6 +78,7 @@ impl TickJournal {
             last_tick: None,
             live,
             unread: BTreeMap::new(),
+            roles: BTreeSet::new(),
         }
     }
 
@@ -108,6 +114,10 @@ impl TickJournal {
                 Err(NotRunning::Unavailable(_)) => self.ticks == 0,
                 Err(NotRunning::Off(_)) => false,
             };
+            if opened.entry.name == PROCESS {
+                let roles = (0..outcome.rows.len()).filter_map(|row| outcome.rows.entity(row).next());
+                self.roles.extend(roles.map(<[u8]>::to_vec));
+            }
             let odd = outcome.rows.odd();
             // The last tick waits for reads that are late: this one hangs.
             let hangs =
@@ -147,6 +157,13 @@ impl TickJournal {
             .map(|(name, unread)| format!("{name}: {unread}"));
         let probes: Vec<_> = probes.collect();
         (!probes.is_empty()).then(|| probes.join("; "))
+    }
+
+    /// Whether a process of this role was recorded, or may have been: no probe records processes.
+    pub fn has_role(&self, role: &str) -> bool {
+        let mut outcomes = self.sampler.outcomes();
+        let is_recorded = outcomes.any(|(opened, _)| opened.entry.name == PROCESS && opened.probe.is_ok());
+        !is_recorded || self.roles.contains(role.as_bytes())
     }
 
     /// The files that probes add to the recording; call it after the last tick.

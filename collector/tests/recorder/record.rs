@@ -8,11 +8,13 @@ use std::path::Path;
 
 use crate::common::Recorder;
 use crate::common::assert_manifest;
+use crate::common::collect;
 use crate::common::column;
 use crate::common::copy;
 use crate::common::json;
 use crate::common::refused;
 use crate::common::rows;
+use crate::common::stderr;
 use crate::common::succeed;
 use crate::common::wait_for;
 use loadprint_recording::journal::Frame;
@@ -209,6 +211,52 @@ fn a_probe_that_fails_does_not_end_the_recording() {
         panic!("{ticks:?}");
     };
     assert!(ticks[unavailable][2].contains("psi=1"));
+}
+
+#[test]
+fn what_was_named_and_is_absent_is_a_warning() {
+    let dir = tempdir().unwrap();
+    let pid_file = dir.path().join("mysqld.pid");
+    let cpus = dir.path().join("devices/system/cpu");
+    fs::create_dir_all(&cpus).unwrap();
+    fs::write(cpus.join("online"), "0-3\n").unwrap();
+    let record = |run: &str, words: &str| {
+        let out = dir.path().join(run);
+        let (out, sys, pid_file) = (out.display(), dir.path().display(), pid_file.display());
+        let output = collect(&format!(
+            "record --out {out} --duration 100ms --interval 100ms --sys-root {sys} --process server=@{pid_file} {words}"
+        ))
+        .output()
+        .unwrap();
+        assert!(output.status.success());
+        stderr(&output)
+    };
+    let process = format!(
+        "--process server={}: no process in the recording",
+        pid_file.display()
+    );
+    let named = record(
+        "named",
+        "--probes cpu,nvme,energy,process --cpuset server=0-3 --cpuset load=2,7,9",
+    );
+    for expected in [
+        "warning: probe nvme is not recorded: ",
+        "warning: probe energy is not recorded: ",
+        &process,
+        "warning: --cpuset load: CPU 7 is not online",
+    ] {
+        assert!(named.contains(expected), "{named}");
+    }
+    assert!(
+        !named.contains("probe cpu") && !named.contains("--cpuset server"),
+        "{named}"
+    );
+    // Of the standard set a host has what it has.
+    let standard = record("standard", "--without mysql,ebpf");
+    assert!(!standard.contains("is not recorded"), "{standard}");
+    // A process that starts later is one of the recording.
+    fs::write(&pid_file, std::process::id().to_string()).unwrap();
+    assert!(!record("found", "--probes process").contains("no process"));
 }
 
 #[test]
