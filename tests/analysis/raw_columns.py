@@ -255,7 +255,7 @@ class Columns:
             return {"all"}
         if side == "siblings":
             listed = self.fingerprint["cpus"]["list"]
-            cores = {each["cpu"]: (each["package"], each["core"]) for each in listed}
+            cores = {each["cpu"]: each["siblings"] for each in listed}
             mine = {cores[cpu]: cpu for cpu in sets["server"]}
             return {str(cpu) for cpu, core in cores.items() if core in mine and mine[core] != cpu}
         return {str(cpu) for cpu in sets[side]}

@@ -10,6 +10,7 @@ import numpy as np
 
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources import Source, cpu
+from loadprint.reading.cpusets import cores_of
 from loadprint.reading.queries import Columns, among, by_entity, doubles, listed, quote
 
 CONTROL = "intel-rapl"  # AMD's too; intel-rapl-mmio reads the same counters
@@ -116,10 +117,9 @@ def siblings(source: Source, cpus: Sequence[int] | None) -> None:
 
 def siblings_of(fingerprint: dict[str, Any], cpus: Sequence[int] | None) -> tuple[int, ...]:
     """CPUs on the same core as another CPU of the set; `cpus` None is the whole host."""
-    cores: dict[tuple[Any, Any], set[int]] = {}
-    for entry in (fingerprint.get("cpus") or {}).get("list") or []:
-        if isinstance(entry, dict) and isinstance(entry.get("cpu"), int):
-            cores.setdefault((entry.get("package"), entry.get("core")), set()).add(entry["cpu"])
+    cores: dict[str, set[int]] = {}
+    for thread, core in cores_of((fingerprint.get("cpus") or {}).get("list") or []).items():
+        cores.setdefault(core, set()).add(thread)
     siblings: set[int] = set()
     for threads in cores.values():
         for thread in threads if cpus is None else threads & set(cpus):
