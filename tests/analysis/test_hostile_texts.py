@@ -388,7 +388,7 @@ def test_a_large_csv_file_is_refused(
 def test_many_misprints_and_many_fits_are_limited(tmp_path: Path) -> None:
     """Each misprint was looked up in the list of all, and each N left out in turn."""
     path = tmp_path / "a.csv"
-    path.write_text("metric,a,b\n" + '"m",5,"1,2"\nx,4,5\n' * 4990, encoding="utf-8")
+    path.write_text('metric,a,b\n"n",5,"1,234"\n' + '"m",5,"1,2"\nx,4,5\n' * 4990, encoding="utf-8")
     assert peak("import", "table", path)[0] == 0
     path.write_text("threads,tps\n" + "".join(f"{n},{n}\n" for n in range(1, 2001)), encoding="utf-8")
     status, errors, _ = peak("usl", path)

@@ -58,22 +58,23 @@ class Source:
     charted: bool = False
 
     def rows(self, probe: str, query: str, *, whole: bool = False) -> Columns | None:
-        """Rows of a SELECT from a probe's table `t`, inside the window, by tick; None without a table.
+        """Rows of a SELECT from a probe's table `t` at its reads in the window, by tick; None without one.
 
-        `whole`: of all ticks if there are series, which need them.
+        `whole`: of all reads if there are series, which need them.
         """
         path = self.run.table(self.window.role, probe)
         if path is None or probe not in self.window.middle_ns:
             return None
         between = None if whole and self.charted else self.window.ends(probe)
-        return self.store.fetch(path, f"{query} ORDER BY tick", between=between)
+        rows = self.store.fetch(path, f"{query} ORDER BY tick", between=between)
+        known = self.window.grids[probe].places(rows["tick"]) >= 0
+        return rows if known.all() else {name: values[known] for name, values in rows.items()}
 
     def inside(self, probe: str, rows: Columns) -> Columns:
-        """Those rows of all ticks that are of reads inside the window."""
+        """Those rows of all ticks that are inside the window."""
         first, last = self.window.ends(probe)
-        ticks = rows["tick"]
-        kept = (ticks >= first) & (ticks <= last) & (self.window.grids[probe].places(ticks) >= 0)
-        return {name: values[kept] for name, values in rows.items()}
+        begin, end = np.searchsorted(rows["tick"], first), np.searchsorted(rows["tick"], last, side="right")
+        return {name: values[begin:end] for name, values in rows.items()}
 
     def seconds(self, probe: str, first: float, last: float) -> float:
         """Seconds between the reads of two ticks; NaN if one of them was not read."""
