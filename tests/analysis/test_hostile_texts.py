@@ -396,6 +396,16 @@ def test_many_misprints_and_many_fits_are_limited(tmp_path: Path) -> None:
     assert "2,000 different N" in errors
 
 
+def test_a_key_that_is_repeated_at_the_end_of_many_is_refused(tmp_path: Path) -> None:
+    """Each key was looked up in the list of all."""
+    path = tmp_path / "a.json"
+    keys = [*range(300_000), 299_999]
+    path.write_text("{" + ",".join(f'"{key}":0' for key in keys) + "}", encoding="utf-8")
+    status, errors, _ = peak("import", "prometheus", path, "--out", tmp_path / "run")
+    assert status == 2
+    assert "has the key `299999` twice in one object" in errors
+
+
 # ends the command as soon as it opens a file of the imported run
 TERMINATED = """
 import os, signal, sys

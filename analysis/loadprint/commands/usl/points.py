@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -152,8 +153,9 @@ def _of_file(path: Path, concurrency: str | None, requested: Sequence[str]) -> P
         elif not requested:
             left_out.append(name)
     names = [heads[each] for each in (place, *chosen)]
-    if repeated := [name for name in names if names.count(name) > 1]:
-        raise InputError(path, f"two columns are named `{repeated[0]}`", "give each column its own name")
+    [(repeated, times)] = Counter(names).most_common(1)
+    if times > 1:
+        raise InputError(path, f"two columns are named `{repeated}`", "give each column its own name")
     cells = [(at, row[each]) for at, row in rows for each in (place, *chosen)]
     decimal = _decimal_comma(delimiter, cells, [(at, cell) for at, row in rows for cell in row])
     columns = [
