@@ -55,17 +55,21 @@ def read(arguments: argparse.Namespace) -> Imported:
         raise InputError(", ".join(map(str, paths)), "contains no sample", SAVE)
     times = sorted({at for one in series for at in one.points})
     ticks = {at: tick for tick, at in enumerate(times)}
-    placed = [(place, one) for one in series if (place := node.cell(one.name, one.labels))]
-    host = _host([one.labels for _, one in placed], arguments.instance)
-    of_host = [(place, one) for place, one in placed if _matches(one.labels, host)]
+    placed = [(node.cell(one.name, one.labels), one) for one in series]
+    host = _host([one.labels for place, one in placed if place], arguments.instance)
+    of_host: OfHost = []
+    others: list[PrometheusSeries] = []
+    unread: set[str] = set()
+    for place, one in placed:
+        is_of_host = _matches(one.labels, host)
+        if place and is_of_host:
+            of_host.append((place, one))
+        else:
+            others.append(one)
+            unread |= {one.name} if is_of_host else set()
     _require_one_host(of_host)
     negative = _without_negative(of_host)
-    unread = {
-        one.name for one in series if _matches(one.labels, host) and not node.cell(one.name, one.labels)
-    }
     left_out = sorted(filter(node.is_left_out, unread))
-    shown = {id(one) for _, one in of_host}
-    others = [one for one in series if id(one) not in shown]
     tables = [*_tables(of_host, ticks), _scrape(others, ticks)]
     notes = [f"metrics of node_exporter that no table has: {', '.join(left_out)}"] if left_out else []
     notes += [f"negative values are no readings: {', '.join(negative)}"] if negative else []

@@ -65,11 +65,12 @@ def _entities(
     if not columns or not entity:
         return
     if member := next((name for name in entity if name in SUMMED), None):
-        for name in sorted(
-            set(source.store.fetch(path, f"SELECT DISTINCT {key} AS entity FROM t")["entity"])
-        ):
+        pairs = source.store.fetch(path, f"SELECT DISTINCT {key} AS entity, {member} AS member FROM t")
+        for name, of_entity in by_entity(pairs, "entity"):
             start = f"{table}.{name}" if name else table
-            _sums(source, rows, table, start, columns, member, f"{key} = {quote(name)}", read)
+            where, members = f"{key} = {quote(name)}", sorted(of_entity["member"].tolist())
+            counted = _readings_of_sums(source, rows, table, start, columns, where, read)
+            source.sum(table, counted, member, members, where)
         return
     found = source.rows(table, f"SELECT tick, {key} AS entity, {listed(doubles(columns))} FROM t", whole=True)
     for name, of_entity in by_entity(found, "entity") if found else ():
@@ -79,17 +80,16 @@ def _entities(
         yield f"{table}.{named}", of_entity
 
 
-def _sums(  # noqa: PLR0913, PLR0917
+def _readings_of_sums(  # noqa: PLR0913, PLR0917
     source: Source,
     rows: Catalogue,
     table: str,
     start: str,
     columns: Sequence[str],
-    member: str,
     where: str,
     read: dict[str, Series],
-) -> None:
-    """Add the sums of an entity's columns over its members, whose counters fall each for itself."""
+) -> dict[str, str]:
+    """Add the sums of gauges over an entity's members to `read`; returns the names of its counters."""
     counted = {}
     for column in columns:
         name = f"{start}.{column}"
@@ -103,10 +103,7 @@ def _sums(  # noqa: PLR0913, PLR0917
             assert of_all is not None
             values = of_all["total"] * source.unit(table, column)
             read[name] = source.window.grids[table].gauge(of_all["tick"], values)
-    path = source.run.table(source.window.role, table)
-    assert path is not None
-    found = source.store.fetch(path, f"SELECT DISTINCT {member} AS member FROM t WHERE {where}")
-    source.sum(table, counted, member, sorted(found["member"].tolist()), where)
+    return counted
 
 
 def _uses(source: Source, rows: Catalogue, table: str, column: str, name: str) -> tuple[bool, bool]:

@@ -72,7 +72,7 @@ def _add(
     ticks, values = series["tick"], series["value"]
     if is_counter and len(ticks) > 1:
         parts = Quantities()  # its resolution is not known
-        parts.counter(formula.names[0], values, source.window.grids[TABLE].times(ticks), 1.0)
+        parts.counter(formula.names[0], values, source.times(TABLE, ticks), 1.0)
         source.out.add_events(parts)
         source.out.missing |= parts.missing
         for name_of, risen in parts.values.items():

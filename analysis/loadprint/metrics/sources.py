@@ -76,9 +76,13 @@ class Source:
         begin, end = np.searchsorted(rows["tick"], first), np.searchsorted(rows["tick"], last, side="right")
         return {name: values[begin:end] for name, values in rows.items()}
 
+    def times(self, probe: str, ticks: Floats) -> Floats:
+        """The time of the probe's read at each tick in seconds; NaN where it was not read."""
+        return self.window.grids[probe].times(ticks)
+
     def seconds(self, probe: str, first: float, last: float) -> float:
         """Seconds between the reads of two ticks; NaN if one of them was not read."""
-        begin, end = self.window.grids[probe].times(np.array([first, last]))
+        begin, end = self.times(probe, np.array([first, last]))
         return float(end - begin)
 
     def counter(self, column: str, name: str, rows: Columns, values: str) -> None:
@@ -102,7 +106,7 @@ class Source:
     ) -> None:
         """Add a counter from `column`, TABLE.COLUMN; `readings` at `ticks` as in `Quantities.counter`."""
         probe, _, column = column.partition(".")
-        described, at = self.described(probe, column), self.window.grids[probe].times(ticks)
+        described, at = self.described(probe, column), self.times(probe, ticks)
         if len(ticks) < 2:
             self.out.mark_missing(name, NOT_KNOWN)
             return
@@ -142,7 +146,7 @@ class Source:
                 value = f"{table}.{column}"
                 part.increase(value, name, inside.values[column], inside.ticks, inside.present)
                 part.course(value, name, everywhere.values[column], everywhere.ticks, everywhere.present)
-            at = self.window.grids[table].times(inside.ticks)
+            at = self.times(table, inside.ticks)
             lives = [at[seen] for seen in inside.present]
             number += float(sum(life[-1] - life[0] for life in lives) / (at[-1] - at[0]))
             changed |= not inside.present.all()
@@ -275,7 +279,7 @@ def process(source: Source) -> None:
         source.out.mark_missing("process", source.window.why_missing("process"))
         return
     for role, series in by_entity(rows, "role"):
-        lives, at = _lives(series), source.window.grids["process"].times(series["tick"])
+        lives, at = _lives(series), source.times("process", series["tick"])
         if role == "server" and source.run.result and series["tick"][-1] < source.window.ends("process")[1]:
             source.out.mark_missing(SERVER, SERVER_ENDED)
             continue

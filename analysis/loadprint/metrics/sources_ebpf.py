@@ -168,10 +168,10 @@ def increases(
     That of a counter which was not read at both ends is its rate times the length of the window.
     """
     first, last = source.window.ends(probe)
-    whole, grid = source.seconds(probe, first, last), source.window.grids[probe]
+    whole = source.seconds(probe, first, last)
     for _, places in grouped(rows["name"]):
         born = [0.0] if rows["appeared"][places[0]] else []
-        at = grid.times(np.array([*([first] if born else []), *rows["tick"][places]]))
+        at = source.times(probe, np.array([*([first] if born else []), *rows["tick"][places]]))
         amounts = {}
         for name in figures:
             risen = increase(np.array([*born, *rows[name][places]]), SIZES[-1])

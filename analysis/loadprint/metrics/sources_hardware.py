@@ -39,13 +39,13 @@ def perf(source: Source, side: str, cpus: Sequence[int] | None) -> None:
 
 def _event(source: Source, name: str, rows: Columns) -> None:
     """An event on some CPUs; missing if it was not counted on one of them."""
-    grid, parts = source.window.grids["perf"], Quantities()
+    parts = Quantities()
     ticks = np.unique(rows["tick"])
     seconds = source.seconds("perf", ticks[0], ticks[-1])
     sums = []
     for column in ("value", "enabled_ns", "running_ns"):
         for cpus, of_cpu in by_entity(rows, "cpus"):
-            at = grid.times(of_cpu["tick"])
+            at = source.times("perf", of_cpu["tick"])
             parts.counter(f"{name}.{column} of {cpus}", of_cpu[column], at, 1.0, seconds=seconds)
         known = [each for part, each in parts.values.items() if part.startswith(f"{name}.{column} of ")]
         sums.append(math.fsum(each.rate for each in known))
@@ -77,7 +77,7 @@ def energy(source: Source) -> None:
         if not whole.startswith("package") or (part and kind == "package"):
             continue  # cores and uncore are parts of their package, psys includes more than the packages
         if len(series["tick"]) > 1:
-            at = source.window.grids["energy"].times(series["tick"])
+            at = source.times("energy", series["tick"])
             size = next(iter(series["range"][series["range"] > 0].tolist()), None)
             kinds[kind].counter(
                 f"{kind}.{zone}", series["used"], at, source.unit("energy", "energy_uj"), size

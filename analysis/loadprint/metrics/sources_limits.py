@@ -44,7 +44,7 @@ def _throttled(source: Source, series: Columns) -> tuple[float, float] | None:
     """Throttled share of periods and throttled time of one group; None without a quota."""
     if np.isnan(series["quota"]).all():
         return None
-    at, rates = source.window.grids["cgroup"].times(series["tick"]), Quantities()
+    at, rates = source.times("cgroup", series["tick"]), Quantities()
     for name, column in {"periods": "nr_periods", "throttled": "nr_throttled", **HELD}.items():
         rates.counter(name, series[name], at, source.unit("cgroup", column))
     periods, throttled = rates.get("periods"), rates.get("throttled")
@@ -66,7 +66,7 @@ def allowances(source: Source) -> None:
     limits: dict[str, Quantities] = {}
     for metric, series in by_entity(rows, "metric"):
         parts = limits.setdefault(metric.rpartition(".")[2].removesuffix(EXCEEDED), Quantities())
-        parts.counter(metric, series["value"], source.window.grids["ethtool"].times(series["tick"]), 1.0)
+        parts.counter(metric, series["value"], source.times("ethtool", series["tick"]), 1.0)
     for which, parts in limits.items():
         source.out.sum_of(f"allowance.{which}", parts, NOT_KNOWN)
     source.out.mark_missing("allowance", "the drivers of these interfaces do not count exceeded allowances")
@@ -82,10 +82,7 @@ def volumes(source: Source) -> None:
     for name in NVME:
         parts = Quantities()
         for controller, series in by_entity(rows, "controller"):
-            at, unit = (
-                source.window.grids["nvme"].times(series["tick"]),
-                source.unit("nvme", f"{name}_exceeded_us"),
-            )
+            at, unit = source.times("nvme", series["tick"]), source.unit("nvme", f"{name}_exceeded_us")
             parts.counter(f"nvme.{controller}.{name}", series[name], at, unit)
         source.out.add_events(parts)
         if parts.values and not parts.unknown:

@@ -5,6 +5,8 @@ Of a thread that ended, the last interval is not counted, and a note reports tha
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from loadprint.metrics.sources import Source, reused_pids, summed_rises
@@ -70,7 +72,7 @@ def _sum_role(source: Source, role: str, rows: Columns, seconds: float, end: flo
     if seconds <= 0:
         source.out.mark_missing(f"threads.{role}", "threads were read only once in the window")
         return
-    at = source.window.grids["threads"].times
+    at = partial(source.times, "threads")
     lived = at(rows["seen"]) - at(rows["begin"])
     for name in THREAD_FIELDS:
         counted = at(rows[f"last {name}"]) - at(rows[f"first {name}"])
