@@ -91,11 +91,24 @@ def readings(
     columns: Mapping[str, str],
     courses: Mapping[str, tuple[str, float]] | None = None,
 ) -> Columns | None:
-    """Rows of the probe's readings in the window, ordered by tick.
+    """Rows of the probe's readings in the window, ordered by tick, with a warning of resets.
 
     `columns` are SQL expressions by name; `courses` has the last word and the unit of those with a series.
     None below two readings.
     """
+    rows = _scanned(source, probe, keys, columns, courses)
+    if rows is not None:
+        _noted_resets(source, probe, rows, tuple(columns))
+    return rows
+
+
+def _scanned(
+    source: Source,
+    probe: str,
+    keys: Sequence[str],
+    columns: Mapping[str, str],
+    courses: Mapping[str, tuple[str, float]] | None = None,
+) -> Columns | None:
     path = source.run.table(source.window.role, probe)
     ticks = sorted(source.window.middle_ns.get(probe, ()))
     if path is None or len(ticks) < 2:
@@ -106,10 +119,7 @@ def readings(
     rows = _named(source.store.fetch(path, _selected(keys, columns), between=between), probe, keys, ticks[0])
     source.out.entities[probe].update(zip(*(rows[key].tolist() for key in keys), strict=True))
     _series(source, probe, rows, charted)
-    rows = source.inside(probe, rows)
-    if resets := _resets(rows, tuple(columns)):
-        source.out.warnings.append(f"{probe} was reset {len(resets)}x; counted from zero after each reset")
-    return rows
+    return source.inside(probe, rows)
 
 
 def _buckets(
@@ -117,12 +127,13 @@ def _buckets(
 ) -> Columns:
     """Rows with the buckets at the first and last reading in the window and around resets, ordered by tick.
 
-    Those of every reading would take longer than the rest of a comparison.
+    Those of every reading would take longer than the rest of a comparison. `rows` are those of `_scanned`.
     """
     path = source.run.table(source.window.role, probe)
     assert path is not None
     first, last = source.window.ends(probe)
-    at = sorted({first, last, *(tick for reset in _resets(rows, tuple(columns)) for tick in reset)})
+    resets = _noted_resets(source, probe, rows, tuple(columns))
+    at = sorted({first, last, *(tick for reset in resets for tick in reset)})
     found = source.store.fetch(path, _selected(keys, {BUCKETS: BUCKETS}), at=at)
     return _named(found, probe, keys, first)
 
@@ -150,13 +161,15 @@ def _named(rows: Columns, table: str, keys: Sequence[str], first: int) -> Column
     return rows
 
 
-def _resets(rows: Columns, figures: Sequence[str]) -> list[tuple[int, int]]:
-    """The ticks before and after each reset of an entity."""
+def _noted_resets(source: Source, probe: str, rows: Columns, figures: Sequence[str]) -> list[tuple[int, int]]:
+    """The ticks before and after each reset of an entity, with a warning."""
     found: set[tuple[int, int]] = set()
     for _, places in grouped(rows["name"]):
         ticks = rows["tick"][places].astype(int)
         fell = np.logical_or.reduce([np.diff(rows[figure][places]) < 0 for figure in figures])
         found |= set(zip(ticks[:-1][fell].tolist(), ticks[1:][fell].tolist(), strict=True))
+    if found:
+        source.out.warnings.append(f"{probe} was reset {len(found)}x; counted from zero after each reset")
     return sorted(found)
 
 
@@ -191,7 +204,7 @@ def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | No
     unit = source.unit(probe, BUCKETS)
     summed = {"total": f"{total}::DOUBLE" if total else f"list_sum({BUCKETS})::DOUBLE"}
     courses = {"total": ("sum_ns", unit)} if total == "sum_ns" else None
-    scanned = readings(source, probe, keys, summed, courses)
+    scanned = _scanned(source, probe, keys, summed, courses)
     path = source.run.table(source.window.role, probe)
     if scanned is None or path is None:
         return
@@ -230,7 +243,7 @@ def _round_trips(source: Source) -> None:
     """
     probe = "ebpf_tcp"
     counters, keys = ("retransmits", "opened"), ("port", "side", "peer")
-    scanned = readings(source, probe, keys, doubles(counters))
+    scanned = _scanned(source, probe, keys, doubles(counters))
     path = source.run.table(source.window.role, probe)
     if scanned is None or path is None:
         source.out.mark_missing(probe, source.window.why_missing(probe))
