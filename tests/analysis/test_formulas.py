@@ -26,7 +26,8 @@ KEPT = Path(__file__).parents[1] / "recordings" / "v1"
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 # tested with the series that it counts (test_spikes.py)
 NOT_COMPUTED = {"checkpoint_spikes"}
-LEDGERS = ("time_", "cputime_")  # tests of the ledgers compute them from their states and samples
+# tests of the ledgers and of sentences compute them from their states and samples
+LEDGERS = ("time_", "cputime_", "connections_storage")
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "max": np.max,
     "min": np.min,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from loadprint.metrics.ledger_rows import BETWEEN, NOT_SUMMED, WAITING, name_of
 from loadprint.metrics.quantities import Quantities
-from loadprint.tables.table import Group, Row
+from loadprint.tables.table import Group, Row, Sentence
 from reads import known, quantities, table_of
 from recordings import (
     SECOND,
@@ -405,6 +405,42 @@ def test_the_sentence_adds_up_to_the_difference(tmp_path: Path, repeats: int, wa
         "time_network",
         "time_redo",
     ]
+
+
+def longer(latency_ms: float, queue: float) -> Host:
+    """A host with longer operations, of which only `queue` threads more wait for a CPU of the server."""
+    changed = {"run queue": 0.5 + queue, "client": 1.3 - queue}
+    return replace(
+        host(transactions={"all": LATENCY | {"latency_ms": {"mean": latency_ms}}}),
+        more=states({**STATES, **changed}, {**LOAD, "client": 3.1 + queue}),
+    )
+
+
+def sentence_on(path: Path, *sides: Host) -> Sentence | None:
+    make_execution(path, {"one": [sides[0]] * 3, "two": [sides[1]] * 3}, "one")
+    return next((one for one in table_of(path).sentences if one.id == "time-difference"), None)
+
+
+def test_of_a_ledger_that_does_not_close_only_this_is_reported(tmp_path: Path) -> None:
+    # 100 of 500 µs are explained
+    said = known(sentence_on(tmp_path / "x", host(), longer(45.0, queue=0.2)))
+    assert said.brief == "the ledger of two does not close: 18 % unexplained (latency per client statement)"
+    assert said.text == "the ledger of two does not close: 18 % unexplained [latency per client statement]."
+    assert [name_of(key) for key in said.rows] == ["latency", "client_unexplained"]
+
+
+def test_the_largest_term_comes_first_also_if_it_is_unexplained(tmp_path: Path) -> None:
+    # 80 of 90 µs are 4 % of the latency: the ledger closes
+    said = known(sentence_on(tmp_path / "x", host(), longer(36.8, queue=0.02)))
+    assert said.brief == (
+        "two against one: +90.0 µs of latency per client statement: "
+        "unexplained at the client +80.0, run queue +10.0, …"
+    )
+
+
+def test_without_the_terms_of_the_client_there_is_no_sentence(tmp_path: Path) -> None:
+    pair = [replace(each, more=states(STATES, {})) for each in (host(), longer(45.0, queue=0.2))]
+    assert sentence_on(tmp_path / "x", *pair) is None
 
 
 def test_without_a_difference_in_latency_there_is_no_sentence(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from loadprint.catalogue.files import Catalogue
 from loadprint.errors import InputError
-from loadprint.judging import canary, client, comparability, steady, warm
+from loadprint.judging import canary, client, comparability, steady, void, warm
 from loadprint.judging.verdicts import Shifts, verdicts
 from loadprint.metrics import blocks
 from loadprint.metrics.gather import Measured, gather
@@ -78,12 +78,15 @@ def compare(  # noqa: PLR0913
     executions = len({run.run.path.resolve().parent for run in everyone})
     heads = tuple(
         replace(
-            _head(side, runs, shifts, trend, each, column),
+            _head(side, runs, shifts, trend, each),
             description=title.description(
                 side, runs, is_reference=side.name == reference, is_apart=executions > 1
             ),
+            doubts=_doubts(column, *reasons),
         )
-        for side, runs, trend, each, column in zip(sides, measured, trends, noises, columns, strict=True)
+        for side, runs, trend, each, column, *reasons in zip(
+            sides, measured, trends, noises, columns, cold, unsettled, strict=True
+        )
     )
     table = Table(
         sides=heads,
@@ -111,13 +114,17 @@ def _column(
     return Column(name, blocks.ordered(runs), paired, cold or unsettled or bound, client_bound=bool(bound))
 
 
-def _head(  # noqa: PLR0913, PLR0917
-    side: Side,
-    runs: Sequence[Measured],
-    shifts: Shifts,
-    trend: Trend | None,
-    noise: float | None,
-    column: Column,
+def _doubts(column: Column, cold: str, unsettled: str) -> tuple[str, ...]:
+    reasons = {
+        "not warm": cold,
+        void.NEVER_SETTLED: unsettled,
+        void.CLIENT_BOUND: column.client_bound,
+    }
+    return tuple(word for word, reason in reasons.items() if reason)
+
+
+def _head(
+    side: Side, runs: Sequence[Measured], shifts: Shifts, trend: Trend | None, noise: float | None
 ) -> SideHead:
     canaries = tuple(shift for run in runs for shift in shifts.get(run.run.path.resolve(), ()))
     return SideHead(
@@ -129,6 +136,5 @@ def _head(  # noqa: PLR0913, PLR0917
         canaries,
         tuple(canary.disturbed(canaries)),
         noise,
-        column.client_bound,
-        trend,
+        drift=trend,
     )

@@ -21,12 +21,13 @@ STACKED = ("loop", "dm-", "md", "ram", "zram", "sr", "fd")
 class Device:
     """One disk or interface of the table; `per_side` is its name on each side, None if a side has none.
 
-    `plain`: it has the server's files, or carried the load.
+    `has_files`: it has files of the server. `plain`: it has, or it carried the load.
     """
 
     title: str
     per_side: tuple[str | None, ...]
     plain: bool = True
+    has_files: bool = False
 
     @property
     def name(self) -> str:
@@ -42,11 +43,12 @@ def disks(sides: Sequence[Sequence[Measured]]) -> list[Device]:
     if any(data):
         roles = {role for name, of_side in zip(data, held, strict=True) if name for role in of_side[name]}
         names = " | ".join(dict.fromkeys(name for name in data if name))
-        devices.append(Device(f"Disk {names} ({_listed(roles)})", data))
+        devices.append(Device(f"Disk {names} ({_listed(roles)})", data, has_files=True))
     for disk in sorted({disk for runs in sides for run in runs for disk in _used(run)} - set(data)):
         roles = {role for of_side in held for role in of_side.get(disk, [])}
         title = f"Disk {disk}{f' ({_listed(roles)})' if roles else ''}"
-        devices.append(Device(title, (disk,) * len(sides), plain=bool(roles) or not any(data)))
+        plain = bool(roles) or not any(data)
+        devices.append(Device(title, (disk,) * len(sides), plain=plain, has_files=bool(roles)))
     return devices
 
 

@@ -1,7 +1,8 @@
 """Finds which of two sides exercises engine, storage, network and kernel more, by their rows.
 
-A side exercises a subject more if at least one row is significantly higher for the same CPU time of
-the server, and none is significantly lower. Sides that count the same operation are compared per operation.
+A side exercises a subject more if at least one row is beyond a factor for the same CPU time of the server,
+and the interval of none excludes 1 in the other direction. Sides that count the same operation are compared
+per operation.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from loadprint import numbers
-from loadprint.sentences.ratios import FAR, sure, times
+from loadprint.sentences.ratios import FAR, direction, sure, times
+from loadprint.sentences.rules import BY_SERVER, KERNEL_SHARE
 from loadprint.tables.table import Row, Sentence, Table
 
 BRIEF = 2  # phrases in one line
@@ -46,7 +48,7 @@ SUBJECTS = (
         "engine",
         "spends more of its CPU time in user mode",
         (
-            Sign("cpu_server_kernel_share", "share of kernel mode", SHARE, less=True),
+            Sign(KERNEL_SHARE, "share of kernel mode", SHARE, less=True),
             Sign("server_user_per_statement", "CPU time in user mode a statement"),
         ),
     ),
@@ -74,7 +76,7 @@ SUBJECTS = (
         "kernel",
         "uses the kernel more",
         (
-            Sign("cpu_server_kernel_share", "share of kernel mode", SHARE),
+            Sign(KERNEL_SHARE, "share of kernel mode", SHARE),
             Sign("switches_per_{}", "context switches"),
             Sign("syscalls_per_{}", "system calls"),
             Sign("interrupts_per_{}", "interrupts"),
@@ -91,19 +93,21 @@ def exercises(table: Table, side: int) -> Iterator[Sentence]:
 
 
 def _of_subject(table: Table, subject: Exercise, side: int, per: str) -> Iterator[Sentence]:
-    votes = []
+    votes, directions = [], set()
     for sign in subject.signs:
         row = table.row(sign.row.format(per))
-        vote = sure(row.versus[side], sign.factor) if row else 0
-        if row and vote:
-            votes.append((sign, row, -vote if sign.less else vote))
-    winners = {vote for *_, vote in votes}
-    if len(winners) > 1:
+        if row is None or (sign.row == KERNEL_SHARE and not _by_server(table, side)):
+            continue
+        unit = -1 if sign.less else 1
+        directions |= {unit * way for way in (direction(row.versus[side]),) if way}
+        if vote := unit * sure(row.versus[side], sign.factor):
+            votes.append((sign, row, vote))
+    if len(directions) > 1:
         for part in subject.parts:
             yield from _of_subject(table, part, side, per)
-    if len(winners) != 1:
+    if len(directions) != 1 or not votes:
         return
-    better, other = (side, table.base) if winners == {1} else (table.base, side)
+    better, other = (side, table.base) if directions == {1} else (table.base, side)
     phrases = [f"{_ratio(row, side, of_side=better == side)} × the {sign.phrase}" for sign, row, _ in votes]
     values = "; ".join(
         f"{row.label} {_plain(row, better)} against {_plain(row, other)}" for _, row, _ in votes
@@ -118,6 +122,13 @@ def _of_subject(table: Table, subject: Exercise, side: int, per: str) -> Iterato
         brief += f": {' and '.join(phrases[:BRIEF])}{counted.removesuffix(' of the server')}"
     keys = tuple(row.key for _, row, _ in votes)
     yield Sentence("exercises", text, keys, names[0], subject.about, brief=brief)
+
+
+def _by_server(table: Table, side: int) -> bool:
+    """Whether the server used most of its CPUs' time on both sides: their share of kernel mode is its own."""
+    row = table.row(BY_SERVER.row)
+    values = [row.cells[place].value for place in (side, table.base)] if row else []
+    return row is not None and all(v is not None and BY_SERVER.is_met(v * row.factor) for v in values)
 
 
 def _ratio(row: Row, side: int, *, of_side: bool) -> str:

@@ -1,7 +1,8 @@
 """Writes the sentences on the rows that explain a difference in latency, or in the server's CPU time.
 
 The differences of all rows of a ledger add up to the difference of its total. A row is named if it certainly
-differs; the rest is one sum. The rows of what the ledger cannot explain are always named.
+differs; the rest is one sum. The rows of what the ledger cannot explain are always named. Of a ledger that is
+marked as not closing, only this is reported.
 """
 
 from __future__ import annotations
@@ -52,48 +53,63 @@ LEDGERS = (TIME, CPU)
 
 
 def ledger_difference(table: Table, side: int, ledger: Ledger) -> Sentence | None:
-    """The sentence on a side; None if the total does not certainly differ, or one side lacks a row."""
+    """The sentence on a side; None if the total does not certainly differ, or its rows do not add up."""
     group = next((group for group in table.groups if group.key.startswith(ledger.groups)), None)
     whole = _row(group, ledger.total)
     if group is None or whole is None or not (_certain(whole.versus[side]) or _apart(table, whole, side)):
         return None
-    rows = _terms(group, whole, (side, table.base))
-    if any(None in (row.cells[side].value, row.cells[table.base].value) for row in (*rows, whole)):
-        return None
+    name, work = table.sides[side].name, unit_name(group.key.rpartition("_")[2])
+    of_what = f"{ledger.measure} per {work}"
+    if text := _not_closing(table, group, side):
+        keys = (whole.key, *(row.key for row in group.rows if _is_open(row, (side, table.base))))
+        return Sentence(ledger.id, f"{text} [{of_what}].", keys, name, "", brief=f"{text} ({of_what})")
     difference = _difference(table, whole, side)
-    by_size = sorted(rows, key=lambda row: -abs(_difference(table, row, side)))
+    rows = _terms(group, whole, (side, table.base))
+    differences = [_difference(table, row, side) for row in rows]
+    if not rows or not math.isclose(math.fsum(differences), difference, rel_tol=LEAST):
+        return None
     single = whole.versus[side] is not None and not _certain(whole.versus[side])
     unexplained = [row for row in rows if row.key.startswith(ledger.unexplained)]
     named = [
         row
-        for row in by_size
+        for row in sorted(rows, key=lambda row: -abs(_difference(table, row, side)))
         if row not in unexplained
         and (single or _certain(row.versus[side]))
         and abs(_difference(table, row, side)) >= LEAST * abs(difference)
     ][:NAMED]
+    # commas separate the terms
+    amounts = [(row.label.replace(",", ""), _difference(table, row, side)) for row in (*named, *unexplained)]
+    others = [row for row in rows if row not in named and row not in unexplained]
+    rest = [of_row for row in others if (of_row := _difference(table, row, side))]
+    if rest:
+        amounts.append((f"{len(rest)} other row{'s' if len(rest) > 1 else ''}", math.fsum(rest)))
+    amounts.sort(key=lambda each: -abs(each[1]))
     places = numbers.decimals([difference * whole.factor])
 
     def signed(amount: float) -> str:
         return numbers.signed(amount, whole.factor, places)
 
-    # commas separate the terms
-    terms = [f"{row.label.replace(',', '')} {signed(_difference(table, row, side))}" for row in named]
-    others = [row for row in rows if row not in named and row not in unexplained]
-    rest = [of_row for row in others if (of_row := _difference(table, row, side))]
-    if rest:
-        terms.append(f"{len(rest)} {'more' if named else 'groups'} {signed(sum(rest))}")
-    for row in unexplained:
-        left = _difference(table, row, side)
-        terms.append(f"{row.label.replace(',', '')} {signed(left) if left else 0}")
-    name = table.sides[side].name
-    work = unit_name(group.key.rpartition("_")[2])
-    text = (
-        f"{name} against {table.reference}: {signed(difference)} {whole.shown} of {ledger.measure} per {work}"
-    )
+    terms = [f"{label} {signed(amount) if amount else 0}" for label, amount in amounts]
+    text = f"{name} against {table.reference}: {signed(difference)} {whole.shown} of {of_what}"
     text += ", by single values" if single else ""
     brief = f"{text}: {', '.join(terms[:BRIEF])}{', …' if len(terms) > BRIEF else ''}"
     text += f": {', '.join(terms)}."
     return Sentence(ledger.id, text, tuple(row.key for row in (whole, *named)), name, "", brief=brief)
+
+
+def _not_closing(table: Table, group: Group, side: int) -> str:
+    """Which of both sides' ledgers are marked as not closing, with the largest share; empty if none is."""
+    texts = []
+    for place in (side, table.base):
+        shares = [abs(row.cells[place].unexplained or 0.0) for row in group.rows]
+        if any(shares):
+            name = table.sides[place].name
+            texts.append(f"the ledger of {name} does not close: {100 * max(shares):.0f} % unexplained")
+    return "; ".join(texts)
+
+
+def _is_open(row: Row, places: tuple[int, int]) -> bool:
+    return any(row.cells[place].unexplained is not None for place in places)
 
 
 def _terms(group: Group, whole: Row, sides: tuple[int, int]) -> list[Row]:
@@ -113,8 +129,10 @@ def _row(group: Group | None, start: str) -> Row | None:
 
 
 def _difference(table: Table, row: Row, side: int) -> float:
-    """Difference of the means; one of rounding is 0."""
-    value, base = row.cells[side].value or 0.0, row.cells[table.base].value or 0.0
+    """Difference of the means, NaN if one is missing; one of rounding is 0."""
+    value, base = row.cells[side].value, row.cells[table.base].value
+    if value is None or base is None:
+        return math.nan
     return 0.0 if math.isclose(value, base, rel_tol=ROUNDING, abs_tol=ROUNDING / row.factor) else value - base
 
 

@@ -17,6 +17,20 @@ def sure(versus: Versus | None, factor: float) -> int:
     return 1 if versus.low >= factor else -1 if versus.high <= 1 / factor else 0
 
 
+def direction(versus: Versus | None) -> int:
+    """1 or -1 if the whole interval is above or below "no effect", else 0.
+
+    Without a value on the reference's side (`inf`) it is 1.
+    """
+    if versus is None or versus.mark == "~":
+        return 0
+    if versus.kind == "inf":
+        return 1
+    if versus.low is None or versus.high is None:
+        return 0
+    return 1 if versus.low > versus.no_effect else -1 if versus.high < versus.no_effect else 0
+
+
 def times(ratio: float) -> str:
     """A ratio as text: two digits, three below 1."""
     return numbers.ratio(ratio) if ratio < 1 else f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}"

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from loadprint.series.spikes import BURST, DROP, FULL
+
 BUSY = 85.0  # % of the server's CPUs; little time is left to wait for other resources
 SOME_LOAD = 20.0  # %; shares of less busy time are not meaningful
 LOAD_BUSY = 80.0  # % of the load's CPUs, as in judging/client.py
@@ -15,10 +17,11 @@ LOAD_BUSY = 80.0  # % of the load's CPUs, as in judging/client.py
 
 @dataclass(frozen=True)
 class Condition:
-    """A row's value compared with a threshold; `{disk}` and `{nic}` are the side's busiest.
+    """A row's value compared with a threshold; `{disk}` is the side's busiest with files of the server.
 
     The threshold is a multiple of the row `of`, if given. With `any_repeat` one repeat is enough. If the row
-    was not measured the condition is false, or skipped if `optional`.
+    was not measured the condition is false, or skipped if `optional`. It is false if the row `unless`, which
+    is better evidence, was measured.
     """
 
     row: str
@@ -27,6 +30,12 @@ class Condition:
     of: str = ""
     any_repeat: bool = False
     optional: bool = False
+    unless: str = ""
+
+    def is_met(self, value: float) -> bool:
+        """Whether a value in the row's printed unit is within the thresholds."""
+        low = self.at_least is None or value >= self.at_least
+        return low and (self.at_most is None or value <= self.at_most)
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,9 @@ class Rule:
 
 
 UTILISATION, KERNEL_SHARE = "cpu_server_utilisation", "cpu_server_kernel_share"
+MOST = 50.0  # % of the CPU time of all programs on a set
+BY_SERVER = Condition("process_server_of_busy", at_least=MOST)
+CONNECTIONS = "connections_storage"
 
 # causes of invalid comparisons, then resources that a side waits for, then its CPU time
 FIRST = (
@@ -53,8 +65,31 @@ FIRST = (
         "client-bound",
         "client",
         "{side} is client-bound: the server may be able to do more",
-        signs=(Condition("cpu_load_utilisation", at_least=LOAD_BUSY),),
+        needs=(
+            Condition("cpu_load_utilisation", at_least=LOAD_BUSY),
+            Condition("process_load_of_busy", at_least=MOST),
+        ),
         also=(UTILISATION, "process_load_cpu"),
+    ),
+    Rule(
+        "other-programs",
+        "cpu",
+        "other programs use the CPUs of {side}'s server",
+        needs=(
+            Condition("process_server_of_busy", at_most=MOST),
+            Condition(UTILISATION, at_least=SOME_LOAD),
+        ),
+        also=("process_server_cpu",),
+    ),
+    Rule(
+        "other-programs-load",
+        "cpu",
+        "other programs use the CPUs of {side}'s load generator",
+        needs=(
+            Condition("process_load_of_busy", at_most=MOST),
+            Condition("cpu_load_utilisation", at_least=SOME_LOAD),
+        ),
+        also=("process_load_cpu",),
     ),
     Rule(
         "steal",
@@ -69,7 +104,8 @@ FIRST = (
     Rule(
         "checkpoint",
         "checkpoint",
-        "{side} stalls in checkpoint spikes: the redo log is full, the server flushes synchronously",
+        f"{{side}} lost over {100 * DROP:.0f} % of its throughput in seconds of flushing at over {BURST:g} × "
+        f"the median, at a checkpoint age over {100 * FULL:.0f} % of the redo capacity",
         needs=(Condition("checkpoint_spikes", at_least=1, any_repeat=True),),
         also=("flush_burst", "checkpoint_age_max"),
     ),
@@ -79,10 +115,12 @@ FIRST = (
         "{side} waits for storage while its CPUs are partly idle",
         needs=(Condition(UTILISATION, at_most=BUSY),),
         signs=(
-            Condition("pressure_io", at_least=40),
-            Condition("waiting_block_io", at_least=1),
-            Condition("disk_{disk}_aqu", at_least=4),
+            Condition(CONNECTIONS, at_least=40),
+            # of the server's threads also those in the background, at its disks also other programs
+            Condition("waiting_block_io", at_least=1, unless=CONNECTIONS),
+            Condition("disk_{disk}_aqu", at_least=4, unless=CONNECTIONS),
         ),
+        also=("pressure_io", "disk_{disk}_aqu"),
     ),
     Rule(
         "lock-bound",
@@ -101,14 +139,14 @@ LAST = (
         "cpu-bound",
         "engine",
         "{side} is CPU-bound, mostly in user mode (the engine)",
-        needs=(Condition(UTILISATION, at_least=BUSY), Condition(KERNEL_SHARE, at_most=40)),
+        needs=(Condition(UTILISATION, at_least=BUSY), Condition(KERNEL_SHARE, at_most=40), BY_SERVER),
         also=("server_cpu_per_operation",),
     ),
     Rule(
         "kernel-heavy",
         "kernel",
         "{side} spends most of its server's CPU time in the kernel",
-        needs=(Condition(KERNEL_SHARE, at_least=50), Condition(UTILISATION, at_least=SOME_LOAD)),
+        needs=(Condition(KERNEL_SHARE, at_least=50), Condition(UTILISATION, at_least=SOME_LOAD), BY_SERVER),
         also=("switches_server", "irq_net_rx"),
     ),
     Rule(
@@ -131,6 +169,7 @@ LAST = (
             Condition(KERNEL_SHARE, at_most=30),
             Condition(UTILISATION, at_least=SOME_LOAD),
             Condition(UTILISATION, at_most=BUSY),
+            BY_SERVER,
         ),
     ),
     Rule(

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from loadprint import numbers
+from loadprint.judging.void import CLIENT_BOUND
 from loadprint.sentences.exercises import exercises
 from loadprint.sentences.ledger_difference import LEDGERS, ledger_difference
 from loadprint.sentences.ratios import FAR, sure, times
@@ -18,6 +19,8 @@ from loadprint.sentences.rules import FIRST, LAST, Condition, Rule
 from loadprint.tables.table import Row, Sentence, Table
 
 SHOWN = 5
+DISK = "{disk}"
+VERBS = {CLIENT_BOUND: "is ", "not warm": "was "}
 COSTS = (
     ("server_cpu_per_{}", "the server CPU"),
     ("switches_per_{}", "the context switches"),
@@ -29,26 +32,45 @@ COSTS = (
 
 def sentences(table: Table) -> tuple[Sentence, ...]:
     """All sentences, the most important first; text and Markdown show the first few."""
-    sides, pairs = range(len(table.sides)), _pairs(table)
-    ordered = [
-        *(text for rule in FIRST for side in sides if (text := _of_side(table, rule, side))),
-        *(text for side in pairs if (text := _costs(table, side))),
-        *(text for each in LEDGERS for side in pairs if (text := ledger_difference(table, side, each))),
-        *(text for side in pairs for text in exercises(table, side)),
-        *(
-            text
-            for rule in LAST
-            for side in sides
-            # a client-bound server may not have reached its own limit
-            if not (rule.id == "cpu-bound" and table.sides[side].client_bound)
-            and (text := _of_side(table, rule, side))
-        ),
+    sides = range(len(table.sides))
+    pairs = [place for place in sides if place != table.base]
+    by_kind = (
+        [(side, _costs(table, side)) for side in pairs],
+        *([(side, ledger_difference(table, side, ledger)) for side in pairs] for ledger in LEDGERS),
+    )
+    of_work = [(side, text) for kind in by_kind for side, text in kind if text]
+    same = {side for side in pairs if table.sides[side].operation == table.sides[table.base].operation}
+    first = [text for rule in FIRST for side in sides if (text := _of_side(table, rule, side))]
+    alike = [
+        *(each for each in of_work if each[0] in same),
+        *((side, text) for side in pairs for text in exercises(table, side)),
     ]
-    return tuple(replace(one, shown=place < SHOWN) for place, one in enumerate(ordered))
+    unlike = [_with_doubts(table, *each) for each in of_work if each[0] not in same]
+    last = [
+        text
+        for rule in LAST
+        for side in sides
+        # a client-bound server may not have reached its own limit
+        if not (rule.id == "cpu-bound" and CLIENT_BOUND in table.sides[side].doubts)
+        and (text := _of_side(table, rule, side))
+    ]
+    before = [*first, *(_with_doubts(table, *each) for each in alike)]
+    # a comparison of different operations is never the first
+    ordered = [*before, *unlike, *last] if before else [*last, *unlike]
+    enough = bool(before or last)
+    return tuple(replace(one, shown=enough and place < SHOWN) for place, one in enumerate(ordered))
 
 
-def _pairs(table: Table) -> list[int]:
-    return [place for place in range(len(table.sides)) if place != table.base]
+def _with_doubts(table: Table, side: int, sentence: Sentence) -> Sentence:
+    """A sentence that compares a side with the reference, with what makes this comparison doubtful."""
+    comparable = next((each.answer for each in table.verdicts if each.key == "comparable"), "")
+    doubts = ["not comparable"] if comparable == "no" else []
+    for head in (table.sides[side], table.sides[table.base]):
+        doubts += [f"{head.name} {VERBS.get(word, '')}{word}" for word in head.doubts]
+    if not doubts:
+        return sentence
+    text = f" ({'; '.join(doubts)})"
+    return replace(sentence, text=f"{sentence.text.removesuffix('.')}{text}.", brief=sentence.brief + text)
 
 
 def _of_side(table: Table, rule: Rule, side: int) -> Sentence | None:
@@ -80,19 +102,16 @@ def _holds(table: Table, condition: Condition, row: Row | None, side: int) -> bo
     values = _repeats(row, side)
     if row is None or not values:
         return condition.optional
+    if condition.unless and _repeats(table.row(condition.unless), side):
+        return False
     unit = 1.0
     if condition.of:
         base = _repeats(table.row(condition.of), side)
         if len(base) != len(values) or not all(base):
             return False
         values, unit = [value / of for value, of in zip(values, base, strict=True)], 1 / row.factor
-    results = [_within(condition, value * row.factor * unit) for value in values]
+    results = [condition.is_met(value * row.factor * unit) for value in values]
     return any(results) if condition.any_repeat else all(results)
-
-
-def _within(condition: Condition, value: float) -> bool:
-    low = condition.at_least is None or value >= condition.at_least
-    return low and (condition.at_most is None or value <= condition.at_most)
 
 
 def _repeats(row: Row | None, side: int) -> list[float]:
@@ -100,23 +119,15 @@ def _repeats(row: Row | None, side: int) -> list[float]:
 
 
 def _row(table: Table, key: str, side: int) -> Row | None:
-    """A row by key; `{disk}` and `{nic}` are the busiest disk and interface."""
-    for word, parts in (("{disk}", ("read_kb", "write_kb")), ("{nic}", ("rx", "tx"))):
-        if word in key:
-            kind = word.strip("{}")
-            busiest = max(
-                _devices(table, kind), key=lambda name: _traffic(table, kind, name, parts, side), default=""
-            )
-            return table.row(key.replace(word, busiest))
-    return table.row(key)
+    """A row by key; `{disk}` is the busiest of the disks with the server's files."""
+    if DISK not in key:
+        return table.row(key)
+    disks = [group.key.partition("_")[2] for group in table.groups if group.has_files]
+    return table.row(key.replace(DISK, max(disks, key=lambda disk: _traffic(table, disk, side), default="")))
 
 
-def _devices(table: Table, kind: str) -> list[str]:
-    return [group.key.partition("_")[2] for group in table.groups if group.key.startswith(f"{kind}_")]
-
-
-def _traffic(table: Table, kind: str, device: str, parts: Sequence[str], side: int) -> float:
-    rows = [table.row(f"{kind}_{device}_{part}") for part in parts]
+def _traffic(table: Table, disk: str, side: int) -> float:
+    rows = [table.row(f"disk_{disk}_{part}") for part in ("read_kb", "write_kb")]
     return sum(row.cells[side].value or 0.0 for row in rows if row)
 
 

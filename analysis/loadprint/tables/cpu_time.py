@@ -100,8 +100,11 @@ def _judged(builder: RowBuilder, role: str, row: Row) -> Row:
     for cell, side in zip(row.cells, builder.sides, strict=True):
         part = _of_cpu(side, f"profiled.{role}.not_sampled", role)
         is_open = part is not None and abs(part.rate) > max(CLOSURE, NORMAL * part.error)
-        notes = (OPEN.format(100 * part.rate),) if part and is_open else ()
-        cells.append(replace(cell, notes=(*cell.notes, *notes)))
+        if part and is_open:
+            note = OPEN.format(100 * part.rate)
+            cells.append(replace(cell, notes=(*cell.notes, note), unexplained=part.rate))
+        else:
+            cells.append(cell)
     return replace(row, cells=tuple(cells))
 
 

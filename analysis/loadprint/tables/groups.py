@@ -194,7 +194,7 @@ def _device_group(  # noqa: PLR0913, PLR0917
         )
         for metric in metrics
     )
-    return Group(f"{kind}_{device.name}", device.title, built, section)
+    return Group(f"{kind}_{device.name}", device.title, built, section, device.has_files)
 
 
 def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device]) -> list[Group]:

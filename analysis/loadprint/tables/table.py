@@ -18,13 +18,15 @@ OWN_ROWS = "OWN ROWS"  # section of the user's rows, whose keys can be those of 
 class Cell:
     """The value of one side in base units: the mean of its repeats, and each repeat (None: not measured).
 
-    `ceiling` is the highest value that was measured on the side's host.
+    `ceiling` is the highest value that was measured on the side's host. `unexplained`: the row shows that the
+    side's ledger does not close, by this share of its total.
     """
 
     value: float | None
     repeats: tuple[float | None, ...]
     notes: tuple[str, ...] = ()
     ceiling: Ceiling | None = None
+    unexplained: float | None = None
 
     @property
     def of_ceiling(self) -> float | None:
@@ -141,12 +143,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """Rows under one heading, within a section of the table."""
+    """Rows under one heading, in a section of the table; `has_files`: of a disk with the server's files."""
 
     key: str
     title: str
     rows: tuple[Row, ...]
     section: str = ""
+    has_files: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,8 @@ class SideHead:
 
     `description` is what it ran. `noise` is the within-run noise of operations/s, half of a 95 % interval as
     a share of the mean (only for planning); `drift` is their trend over the window, None if there is none to
-    test.
+    test. `doubts` are why no sentence may compare the side without saying so: not warm, never settled,
+    client-bound.
     """
 
     name: str
@@ -181,7 +185,7 @@ class SideHead:
     canary: tuple[Shift, ...] = ()
     notes: tuple[str, ...] = ()
     noise: float | None = None
-    client_bound: bool = False
+    doubts: tuple[str, ...] = ()
     drift: Trend | None = None
     description: str = ""
 

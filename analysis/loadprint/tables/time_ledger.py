@@ -86,15 +86,11 @@ def _judged(row: Row, total: Row, work: Work) -> Row:
             note = OPEN.format(100 * share)
         elif not size and _is_negative(cell, whole):
             note = NEGATIVE
-        cells.append(replace(cell, notes=(*cell.notes, note)) if note else cell)
+        cells.append(replace(cell, notes=(*cell.notes, note), unexplained=share) if note else cell)
     return replace(row, cells=tuple(cells))
 
 
 def _is_negative(cell: Cell, total: Cell) -> bool:
-    """Whether the interval of the mean is below 0; without an interval, whether the value is noticeably."""
-    if cell.value is None or cell.value >= 0:
-        return False
-    high = t_interval(cell.measured).high
-    if high is not None:
-        return high < 0
-    return abs(_share(cell, total) or 0.0) > SHOWN
+    """Whether the value is noticeably below 0, and its interval, if it has one, excludes 0."""
+    share, high = _share(cell, total) or 0.0, t_interval(cell.measured).high
+    return share < -SHOWN and (high is None or high < 0)
