@@ -227,6 +227,44 @@ def test_a_sum_that_does_not_close_is_marked_at_its_end(
         assert {name for name in before if before[name] != after[name]} == {"latency", row}
 
 
+HALF = {state: time / 2 for state, time in STATES.items()}  # of all states of the server's threads
+
+
+@pytest.mark.parametrize(
+    ("load", "ends", "unchecked"),
+    [
+        (LOAD, "server", "between the ends: the load is on another host"),
+        ({}, "both", "at the client and between the ends: no thread of the load waits for one connection"),
+    ],
+)
+@pytest.mark.parametrize("result", [{}, {"transactions": {}}])
+def test_states_that_are_missing_are_marked_where_no_sum_contains_them(
+    tmp_path: Path, load: dict[str, float], ends: str, unchecked: str, result: dict[str, Any]
+) -> None:
+    """Half of the states is removed: of four threads' time 2.05 is in no state, with or without a latency."""
+    removed, whole = (
+        replace(host(**result), more=states(threads, load, ends=ends)) for threads in (HALF, STATES)
+    )
+    (group, *others) = table(tmp_path / "execution", one=whole, two=removed)
+    for each in (group, *others):
+        assert not notes(each.rows, "not_recorded", 0)
+        assert notes(each.rows, "not_recorded", 1).endswith(
+            "50 % of the connection threads' time: this ledger does not close"
+        )
+        for column in (0, 1):
+            assert f"not checked: the sum {unchecked}" in notes(each.rows, "latency", column)
+    usual = {name_of(row.key): row.view for row in group.rows}
+    assert usual["latency"] == "always"
+    assert usual["not_recorded"] == "measured"
+
+
+def test_time_that_is_not_recorded_is_not_marked_where_a_sum_shows_it(tmp_path: Path) -> None:
+    (group, *_) = table(tmp_path / "execution", one=host(), two=host(HALF))
+    assert not notes(group.rows, "not_recorded", 1)
+    assert "this ledger does not close" in notes(group.rows, "unexplained", 1)
+    assert not notes(group.rows, "latency", 0)
+
+
 def test_an_open_loop_has_a_backlog(tmp_path: Path) -> None:
     found = ledger(tmp_path / "run", host(transactions={"all": LATE | {"wait_ms_mean": 10.0}}, rate=100.0))
     assert found.values["ledger.latency"].rate == pytest.approx(4.5)

@@ -50,8 +50,8 @@ NO_COUNT = "neither the server nor the generator reports the number of connectio
 def ledger(source: Source) -> None:
     """Threads in each state as `ledger.<state>`, by IN_SERVER; their sum as `ledger.server`.
 
-    `ledger.not_recorded` is the connections less all their states. closures.py adds the client's states, the
-    network, and what is unexplained at both ends; ledger_parts.py adds parts of the rows.
+    `ledger.not_recorded` is `ledger.connections` less all their states. closures.py adds the client's
+    states, the network, and what is unexplained at both ends; ledger_parts.py adds parts of the rows.
     """
     server = _server(source)
     closures(source)
@@ -91,6 +91,7 @@ def _server(source: Source) -> float | None:
     if connections is None:
         out.mark_missing("ledger.not_recorded", NO_COUNT)
     else:
+        out.put("ledger.connections", connections)
         out.put("ledger.not_recorded", connections - server - states.get(CLIENT, 0.0))
     return server
 

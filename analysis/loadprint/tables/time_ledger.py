@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from loadprint.catalogue.files import Work
 from loadprint.catalogue.formula import Formula, Name
+from loadprint.catalogue.metric import View
+from loadprint.metrics.gather import Measured
 from loadprint.metrics.ledger_rows import (
     CLIENT_UNEXPLAINED,
     CLOSURE,
     LATENCY,
+    NOT_RECORDED,
     OVERLAP,
     PARTS,
     ROWS,
@@ -18,6 +22,7 @@ from loadprint.metrics.ledger_rows import (
     WAITING,
     key,
     ledger_metrics,
+    name_of,
 )
 from loadprint.statistics.stats import t_interval
 from loadprint.tables.rows import RowBuilder
@@ -25,9 +30,13 @@ from loadprint.tables.table import Cell, Group, Row
 
 TITLE = "Where time goes"
 SHOWN = 0.01  # smallest share of a side's latency that is in the usual view
-OPEN = "{:.0f} % of the latency: this ledger does not close"
-NEGATIVE = "negative: what it is computed from does not fit together, this ledger does not close"
-MAY_BE_LARGE = (CLIENT_UNEXPLAINED, UNEXPLAINED)  # and are judged by their size
+NOT_CLOSED = "this ledger does not close"
+OPEN = f"{{:.0f}} % of the latency: {NOT_CLOSED}"
+NEGATIVE = f"negative: what it is computed from does not fit together, {NOT_CLOSED}"
+MISSED = f"{{:.0f}} % of the connection threads' time: {NOT_CLOSED}"
+# of both sums, judged by their size
+RESTS = {CLIENT_UNEXPLAINED: "at the client", UNEXPLAINED: "between the ends"}
+NOT_CHECKED = "not checked: the sum {}: {}"
 
 
 def time_ledger(builder: RowBuilder, works: Sequence[Work], section: str) -> list[Group]:
@@ -38,13 +47,10 @@ def time_ledger(builder: RowBuilder, works: Sequence[Work], section: str) -> lis
         return [_group(works[0], (replace(total, view="all"),), section)]
     listed = []
     for work in works:
-        rows = builder.rows(ledger_metrics(work))
-        shown = _shown(rows, work) if work is works[0] else set()
-        rows = tuple(
-            replace(_judged(row, rows[0], work), view="measured" if row.key in shown else "all")
-            for row in rows
-        )
-        listed.append(_group(work, rows, section))
+        rows = _judged(builder.sides, builder.rows(ledger_metrics(work)))
+        views = _views(rows, work) if work is works[0] else {}
+        shown = tuple(replace(row, view=views.get(row.key, "all")) for row in rows)
+        listed.append(_group(work, shown, section))
     return listed
 
 
@@ -52,21 +58,26 @@ def _group(work: Work, rows: tuple[Row, ...], section: str) -> Group:
     return Group(f"time_{work.per}", f"{TITLE}, per {work.name}", rows, section)
 
 
-def _shown(rows: Sequence[Row], work: Work) -> set[str]:
-    """Keys of the rows in the usual view: those with a noticeable share on any side; parts with their row."""
+def _views(rows: Sequence[Row], work: Work) -> dict[str, View]:
+    """Views by key of the usual rows: those with a noticeable share on any side; parts with their row.
+
+    So are those that show that the ledger does not close, and the first, which has what is not checked.
+    """
     total = rows[0]
     large = {
         row.key
         for row in rows
         if any(abs(_share(*each) or 0.0) >= SHOWN for each in zip(row.cells, total.cells, strict=True))
+        or any(cell.unexplained is not None for cell in row.cells)
     }
-    large |= {key(name, work) for name in (LATENCY, WAITING, *MAY_BE_LARGE)}
+    large |= {key(name, work) for name in (WAITING, *RESTS)}
     alone = {
         key(part, work)
         for part, (whole, _) in PARTS.items()
         if large.isdisjoint(key(name, work) for name in whole)
     }
-    return large - alone
+    views: dict[str, View] = dict.fromkeys(large - alone, "measured")
+    return views | {total.key: "always"}
 
 
 def _share(cell: Cell, total: Cell) -> float | None:
@@ -74,20 +85,50 @@ def _share(cell: Cell, total: Cell) -> float | None:
     return cell.value / total.value if cell.value is not None and total.value else None
 
 
-def _judged(row: Row, total: Row, work: Work) -> Row:
-    """The row with a note on each side where it shows that the ledger does not close."""
-    size = row.key in {key(name, work) for name in MAY_BE_LARGE}
-    if not size and row.key not in {key(name, work) for name in ROWS if name != OVERLAP}:
-        return row
-    cells = []
-    for cell, whole in zip(row.cells, total.cells, strict=True):
-        share, note = _share(cell, whole), ""
-        if size and share is not None and abs(share) > CLOSURE:
-            note = OPEN.format(100 * share)
-        elif not size and _is_negative(cell, whole):
-            note = NEGATIVE
-        cells.append(replace(cell, notes=(*cell.notes, note), unexplained=share) if note else cell)
-    return replace(row, cells=tuple(cells))
+def _judged(sides: Sequence[Sequence[Measured]], rows: Sequence[Row]) -> list[Row]:
+    """The rows with notes on each side: at the latency what is not checked, else how it does not close."""
+    named = {name_of(row.key): row for row in rows}
+    judged = []
+    for name, row in named.items():
+        cells = []
+        for place, (cell, side) in enumerate(zip(row.cells, sides, strict=True)):
+            of_side = {other: each.cells[place] for other, each in named.items()}
+            share, note = _open(name, of_side, side)
+            notes = (*cell.notes, *([note] if note else _unchecked(of_side) if name == LATENCY else []))
+            cells.append(replace(cell, notes=notes, unexplained=share))
+        judged.append(replace(row, cells=tuple(cells)))
+    return judged
+
+
+def _open(name: str, cells: Mapping[str, Cell], side: Sequence[Measured]) -> tuple[float | None, str]:
+    """The share by which a row shows that the ledger of one side does not close, and its note."""
+    share = _share(cells[name], cells[LATENCY])
+    if name in RESTS and share is not None and abs(share) > CLOSURE:
+        return share, OPEN.format(100 * share)
+    if name in ROWS and name not in {*RESTS, OVERLAP} and _is_negative(cells[name], cells[LATENCY]):
+        return share, NEGATIVE
+    # no other row depends on all states of the server's threads
+    if name == NOT_RECORDED and cells[UNEXPLAINED].value is None and (missed := _missed(side)) > CLOSURE:
+        return missed, MISSED.format(100 * missed)
+    return None, ""
+
+
+def _unchecked(cells: Mapping[str, Cell]) -> list[str]:
+    """The sums that could not be checked, with the reasons."""
+    places: dict[tuple[str, ...], list[str]] = {}
+    for rest, place in RESTS.items():
+        if cells[rest].value is None:
+            places.setdefault(cells[rest].notes, []).append(place)
+    return [NOT_CHECKED.format(" and ".join(of), "; ".join(reasons)) for reasons, of in places.items()]
+
+
+def _missed(side: Sequence[Measured]) -> float:
+    """Share of the time of the server's connection threads that is in no state."""
+    missed, whole = (
+        math.fsum(part.rate for run in side if (part := run.quantities.get(f"ledger.{name}")))
+        for name in (NOT_RECORDED, "connections")
+    )
+    return missed / whole if whole > 0 else 0.0
 
 
 def _is_negative(cell: Cell, total: Cell) -> bool:
