@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from recordings import Host, Rows, make_execution, make_run, write_json, write_manifest
+from recordings import Host, Rows, Tables, make_execution, make_run, write_json, write_manifest
 
 KERNEL = "[kernel]"
 MYSQLD, LIBC = "/usr/sbin/mysqld", "/usr/lib/x86_64-linux-gnu/libc.so.6"
@@ -95,9 +95,20 @@ def make_profiled_run(path: Path, host: Host | None = None, **roles: Samples) ->
     return path
 
 
-def make_cycles_run(path: Path, **roles: Samples) -> Path:
-    """As `make_profiled_run`, of hardware cycles with the periods of `PERIODS`."""
-    make_run(path, Host(more=profiled(PERIODS, **roles)))
+def make_cycles_run(path: Path, clocks: Sequence[int] = (), **roles: Samples) -> Path:
+    """As `make_profiled_run`, of hardware cycles with the periods of `PERIODS`.
+
+    The server's CPU has these clock frequencies in turn, in kHz; without any they are not recorded.
+    """
+
+    def rows(ticks: range) -> Tables:
+        of_cpu: Rows = [
+            {"tick": tick, "cpu": "0", "khz": clocks[tick % len(clocks)]} for tick in ticks if clocks
+        ]
+        frequency: Tables = {"frequency": (of_cpu, {"shape": "table"})} if clocks else {}
+        return profiled(PERIODS, **roles)(ticks) | frequency
+
+    make_run(path, Host(more=rows))
     write_json(path / "server" / "stacks.json", document(together(roles))[0] | {"event": "cycles"})
     write_manifest(path)
     return path

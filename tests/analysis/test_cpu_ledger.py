@@ -195,6 +195,45 @@ def test_samples_of_hardware_cycles_count_by_their_cycles(tmp_path: Path) -> Non
     assert by_clock.value is not None
 
 
+CANNOT_FAIL = "this ledger cannot fail: its rows are shares of the CPU time, not times"
+FITS = "samples of hardware cycles have no time: they divide the CPU time in /proc"
+
+
+@pytest.mark.parametrize(
+    ("clocks", "removed", "note"),
+    [
+        ((), 0.0, CANNOT_FAIL),
+        ((), 0.1, CANNOT_FAIL),
+        # 80 million cycles in each second, and 0.12 s of CPU time
+        ((666_667,), 0.0, FITS),
+        ((666_667,), 0.1, "10 % of the CPU time in /proc, by the cycles and the clock frequency"),
+        ((500_000,), 0.0, "-33 % of the CPU time in /proc, by the cycles and the clock frequency"),
+        # it is not known which of these the samples had
+        ((500_000, 800_000), 0.1, FITS),
+        ((700_000, 800_000), 0.1, "14 % of the CPU time in /proc, by the cycles and the clock frequency"),
+    ],
+)
+def test_cycles_that_are_missing_are_found_by_a_clock_frequency(
+    tmp_path: Path, clocks: tuple[int, ...], removed: float, note: str
+) -> None:
+    """Every tenth sample is removed; shares of the CPU time stay the same."""
+    run = make_cycles_run(tmp_path / "run", clocks, server={SEND: 20, PARSE: 20})
+    kept = 1 - removed
+    change_rows(
+        run / "server/profile.parquet",
+        lambda row: row | {name: round(kept * row[name]) for name in ("samples", "cycles")},
+    )
+    table = table_of(run, make_profiled_run(tmp_path / "other", server=OLTP))
+    found = not_sampled(table).cells[0]
+    assert note in found.notes[-1]
+    assert found.notes[-1].endswith("this ledger does not close") == ("by the cycles" in note)
+    assert found.value is None
+    range_ = "–".join(f"{clock / 1e6:.2f}" for clock in clocks)
+    assert (f"GHz of the CPU time at a clock of {range_} GHz;" in ledger(table).rows[-1].notes[0]) == bool(
+        clocks
+    )
+
+
 def test_the_error_of_weighted_shares_is_that_of_the_effective_number() -> None:
     rng = np.random.default_rng(14)
     weights = rng.lognormal(0.0, 1.0, (4000, 500))

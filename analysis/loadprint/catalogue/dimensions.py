@@ -32,7 +32,10 @@ QUANTITIES: dict[str, Dimension | None] = {
     **dict.fromkeys(("details.", "variables.", "ethtool.", "scrape."), None),
 }
 METRICS = ("memory", "mysql", "status", "tcp", "vmstat")  # tables of which the rest of a name is the metric
-COMPUTED = {("process", "cpu"): "tick", ("frequency", "mean_khz"): "kHz", ("frequency", "least_khz"): "kHz"}
+COMPUTED = {
+    ("process", "cpu"): "tick",
+    **{("frequency", f"{which}_khz"): "kHz" for which in ("mean", "least", "most")},
+}
 SOURCES = {"storage": "disk", "status": "mysql"}
 PERCENT = Constant(100.0)
 

@@ -87,11 +87,12 @@ def energy(source: Source) -> None:
 
 
 def frequency(source: Source, side: str, cpus: Sequence[int] | None) -> None:
-    """Mean and lowest clock of a set of CPUs over the window as `frequency.<side>`, in Hz."""
+    """Mean, lowest and highest clock of a set of CPUs over the window as `frequency.<side>`, in Hz."""
     wanted = "" if cpus is None else f" WHERE cpu IN {among(map(str, cpus))}"
     rows = source.rows(
         "frequency",
-        f"SELECT tick, avg(khz::DOUBLE) AS mean, min(khz::DOUBLE) AS least FROM t{wanted} GROUP BY tick",
+        "SELECT tick, avg(khz::DOUBLE) AS mean, min(khz::DOUBLE) AS least, max(khz::DOUBLE) AS most"
+        f" FROM t{wanted} GROUP BY tick",
     )
     if rows is None or np.isnan(rows["mean"]).all():
         source.out.mark_missing(f"frequency.{side}", source.window.why_missing("frequency"))
@@ -99,6 +100,7 @@ def frequency(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     unit = source.unit("frequency", "khz")
     source.out.put(f"frequency.{side}.mean_khz", float(np.nanmean(rows["mean"])) * unit)
     source.out.put(f"frequency.{side}.least_khz", float(np.nanmin(rows["least"])) * unit)
+    source.out.put(f"frequency.{side}.most_khz", float(np.nanmax(rows["most"])) * unit)
 
 
 def siblings(source: Source, cpus: Sequence[int] | None) -> None:

@@ -4,8 +4,10 @@ A sample of the CPU clock stands for its period. What /proc has beyond all sampl
 Samples are counts, so each time has a sampling error.
 
 Hardware cycles have no time: a group's time is its share of the cycles, multiplied by the CPU time of the
-role's processes in /proc. Samples stand for different numbers of cycles, their weights. Their effective
-number is (Σw)² / Σw²: as many samples of one weight have the same error (Kish, Survey Sampling, 1965).
+role's processes in /proc. Such rows always add up; the cycles can only be compared with the clock frequency
+of the server's CPUs, if it was recorded. Samples stand for different numbers of cycles, their weights. Their
+effective number is (Σw)² / Σw²: as many samples of one weight have the same error (Kish, Survey Sampling,
+1965).
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from loadprint.reading.call_tree import CYCLES, CallTree, read_call_tree
 from loadprint.reading.queries import Columns, by_entity, quote
 
 NO_TIME = "samples of hardware cycles have no time: they divide the CPU time in /proc"
+CANNOT_FAIL = f"{NO_TIME}; this ledger cannot fail: its rows are shares of the CPU time, not times"
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,8 @@ def profile(source: Source) -> Profile | None:
 
     `profiled.<role>` has `samples` (their effective number) and the share `lost`. In cores it has the time of
     all stacks that are `truncated` (without the start of their thread), and `not_sampled`: the CPU time in
-    /proc minus all samples of the CPU clock. Of hardware cycles it has `hertz`, per second of CPU time.
+    /proc minus all samples of the CPU clock. Of hardware cycles it has `hertz`, per second of CPU time, and
+    `not_counted`: the CPU time minus that of the cycles at the nearest frequency of the server's CPUs.
     """
     read = read_profile(source)
     if read is None:
@@ -120,11 +124,14 @@ def add_role(
         error_of = partial(share, cpu.rate, total=total)
         if cpu.rate:
             out.put(f"profiled.{role}.hertz", events / cpu.rate)
-        out.mark_missing(f"profiled.{role}.not_sampled", NO_TIME)
+        frequency, missed = _nearest(source, role, events / cpu.rate if cpu.rate else 0.0), "not_counted"
+        out.mark_missing(f"profiled.{role}.not_sampled", NO_TIME if frequency else CANNOT_FAIL)
     else:
-        error_of = partial(sampled, events / tree.frequency_hz / total)
-        every = error_of(total)
-        out.values[f"profiled.{role}.not_sampled"] = replace(every, rate=cpu.rate - every.rate)
+        frequency, missed = tree.frequency_hz, "not_sampled"
+        error_of = partial(sampled, events / frequency / total)
+    if frequency:
+        every = sampled(events / frequency / total, total)
+        out.values[f"profiled.{role}.{missed}"] = replace(every, rate=cpu.rate - every.rate)
     counts: dict[str, float] = {}
     for node, count in samples.items():
         counts[grouped.keys[node]] = counts.get(grouped.keys[node], 0.0) + count
@@ -134,6 +141,17 @@ def add_role(
     out.put(f"profiled.{role}.samples", total)
     truncated = math.fsum(count for node, count in samples.items() if grouped.truncated[node])
     out.values[f"profiled.{role}.truncated"] = error_of(truncated)
+
+
+def _nearest(source: Source, role: str, hertz: float) -> float | None:
+    """The frequency nearest to this one between the lowest and the highest recorded of the server's CPUs.
+
+    That of each sample is not known: an idle CPU may be slower. None of other roles, or if none was recorded.
+    """
+    least, most = (source.out.get(f"frequency.server.{which}_khz") for which in ("least", "most"))
+    if role != "server" or least is None or most is None:
+        return None
+    return min(max(hertz, least.rate), most.rate)
 
 
 def _events(source: Source, role: str, tree: CallTree) -> float | None:

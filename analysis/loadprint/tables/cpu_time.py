@@ -16,7 +16,7 @@ from loadprint.catalogue.metric import View
 from loadprint.metrics import cpu_groups
 from loadprint.metrics.cpu_time_rows import NOT_SAMPLED, CpuTime
 from loadprint.metrics.gather import Measured
-from loadprint.metrics.quantities import Quantity
+from loadprint.metrics.quantities import Quantities, Quantity
 from loadprint.tables.rows import RowBuilder
 from loadprint.tables.table import Group, Row
 
@@ -26,7 +26,11 @@ CLOSURE, NORMAL = (
     0.05,
     1.96,
 )  # largest share of it that may be not sampled; standard errors of a 95 % interval
-OPEN = "{:.0f} % of the CPU time in /proc: this ledger does not close"
+OPEN = {
+    "not_sampled": "{:.0f} % of the CPU time in /proc: this ledger does not close",
+    "not_counted": "{:.0f} % of the CPU time in /proc, by the cycles and the clock frequency of the CPUs: "
+    "this ledger does not close",
+}
 OTHERS = "others"
 
 
@@ -98,13 +102,13 @@ def _judged(builder: RowBuilder, role: str, row: Row) -> Row:
     """The row of what was not sampled, with a note where it is too much, and more than chance."""
     cells = []
     for cell, side in zip(row.cells, builder.sides, strict=True):
-        part = _of_cpu(side, f"profiled.{role}.not_sampled", role)
-        is_open = part is not None and abs(part.rate) > max(CLOSURE, NORMAL * part.error)
-        if part and is_open:
-            note = OPEN.format(100 * part.rate)
-            cells.append(replace(cell, notes=(*cell.notes, note), unexplained=part.rate))
-        else:
-            cells.append(cell)
+        judged = cell
+        for missed, text in OPEN.items():
+            part = _of_cpu(side, f"profiled.{role}.{missed}", role)
+            if part and abs(part.rate) > max(CLOSURE, NORMAL * part.error):
+                note = text.format(100 * part.rate)
+                judged = replace(judged, notes=(*judged.notes, note), unexplained=part.rate)
+        cells.append(judged)
     return replace(row, cells=tuple(cells))
 
 
@@ -120,12 +124,18 @@ def _footnote(builder: RowBuilder, role: str) -> str:
         if samples:
             event = "the CPU clock"
             if hertz:
-                event = (
-                    f"hardware cycles (effective number), {_range(hertz, 1e-9, '.2f')} GHz of the CPU time"
-                )
+                rate, clocks = _range(hertz, 1e-9, ".2f"), _clocks(known, role)
+                event = f"hardware cycles (effective number), {rate} GHz of the CPU time"
+                event += f" at a clock of {_range(clocks, 1e-9, '.2f')} GHz" if clocks else ""
             dropped = f", up to {numbers.percent(max(lost))} % lost" if any(lost) else ""
             texts.append(f"{column.name} {sum(samples):,.0f} of {event}{dropped}")
     return f"samples: {'; '.join(texts)}" if texts else ""
+
+
+def _clocks(runs: Sequence[Quantities], role: str) -> list[float]:
+    """Lowest and highest clock frequencies of the CPUs of a role, if they were recorded (Hz)."""
+    names = [f"frequency.{role}.{which}_khz" for which in ("least", "most")]
+    return [clock.rate for run in runs for name in names if (clock := run.get(name))]
 
 
 def _range(values: Sequence[float], scale: float, form: str) -> str:
