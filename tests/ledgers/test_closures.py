@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
@@ -18,13 +20,14 @@ from loadprint.metrics.gather import Measured
 from loadprint.metrics.ledger_rows import CLOSURE
 from programs import commanded, printed
 
-from .server import ADDRESS, CLIENT, PASSWORD, Server, record
+from .server import ADDRESS, CLIENT, CONNECTIONS, PASSWORD, Server, record
 
 HERE = Path(__file__).parent
 PORT = 33098
 LATENCY_ROWS = ("client_cpu", "client_queue", "client_other", "waiting", "server", "overlap", "network")
 SUMS = ("client_unexplained", "unexplained")
 DELAY_US = 200
+STOPS, STOPPED_S, PERIOD_S = 20, 0.2, 1.0
 
 
 def per_statement(run: Measured) -> dict[str, float]:
@@ -85,6 +88,41 @@ def test_a_generator_whose_clock_is_fast_is_seen_at_the_client(server: Server, t
     assert shares(right) == pytest.approx(dict.fromkeys(SUMS, 0.0), abs=CLOSURE), per_statement(right)
     assert shares(fast)["client_unexplained"] > CLOSURE, per_statement(fast)
     assert abs(shares(fast)["unexplained"]) < CLOSURE, per_statement(fast)
+
+
+def stop_often(server: Server) -> float:
+    """Stop the server's process in each second; returns the share of the time, by this clock."""
+    stopped_s, begun = 0.0, time.monotonic()
+    for number in range(STOPS):
+        os.kill(server.pid, signal.SIGSTOP)
+        since = time.monotonic()
+        time.sleep(STOPPED_S)
+        os.kill(server.pid, signal.SIGCONT)
+        stopped_s += time.monotonic() - since
+        time.sleep(max(0.0, begun + (number + 1) * PERIOD_S - time.monotonic()))
+    return stopped_s / (time.monotonic() - begun)
+
+
+def test_a_server_that_is_stopped_in_each_second_is_in_its_row(server: Server, tmp_path: Path) -> None:
+    """A fifth of the time of its connection threads, by the clock of the test.
+
+    A stop counts when it ends: one at an end of the window is 5 % of twenty. A thread stops when it next
+    runs: on a busy machine that is some ms later, which are a few percent of each stop.
+    """
+    shares_of_time = []
+    with server.running():
+        run = record(
+            server,
+            tmp_path / "run",
+            f"--time={STOPS * PERIOD_S:.0f}",
+            during=lambda: shares_of_time.append(stop_often(server)),
+        )
+    values = run.quantities.values
+    connections = values["ledger.connections"].rate
+    assert connections == CONNECTIONS
+    assert values["ledger.stopped"].rate / connections == pytest.approx(shares_of_time[0], rel=0.15)
+    # it is in no other state, and not missing
+    assert abs(values["ledger.not_recorded"].rate) / connections < CLOSURE
 
 
 @contextlib.contextmanager
