@@ -341,6 +341,7 @@ def test_row_locks_of_the_whole_server_are_not_in_the_sum(tmp_path: Path, waits:
     group, *_ = table(tmp_path / "execution", one=with_row_locks(waits), two=host())
     row = {row.label: row for row in group.rows}["lock, mutex or condition"]
     assert row.cells[0].value == pytest.approx(0.4 / 2000)
+    assert row.notes[0].startswith("waits on futexes, caller unknown: ")
     part = group.rows[group.rows.index(row) + 1]
     assert (part.label, part.part) == ("all row lock waits", True)
     assert part.cells[0].value == (waits and pytest.approx(waits / 2000))

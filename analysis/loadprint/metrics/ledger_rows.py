@@ -86,7 +86,8 @@ NOTES = {
     "the sum",
     "stolen": "taken by the hypervisor, and by interrupts if the kernel is built with "
     "CONFIG_IRQ_TIME_ACCOUNTING; else interrupts are in the rows on CPU",
-    "lock": "waits on futexes: row locks and other locks, latches, group commit, the log writer, SLEEP()",
+    "lock": "waits on futexes, caller unknown: row locks and other locks, latches, group commit, the log "
+    "writer, SLEEP(); also on semaphores and locks of files",
     "row_lock": "by Innodb_row_lock_time, which counts all sessions and events of the server until they run "
     "again, so it can be more than its row",
     "disk_read_queue": ALL_REQUESTS,
