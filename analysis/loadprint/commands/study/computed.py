@@ -1,4 +1,4 @@
-"""Checks statements on the published figures alone, by arithmetic on docs/published."""
+"""Checks statements by arithmetic alone, on docs/published or on the constants of TPC-C."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from loadprint.statistics.several import best_candidates, holm
 PUBLISHED = CHECKOUT / "docs" / "published"
 FACTORS = 1e-4  # relative error of a printed factor of six digits
 FAR = 1000.0
+FROM_FIGURES = "computed from the published figures"
+FROM_TPC_C = "computed from the constants of TPC-C"
 COUNTS = ("1", "4", "8", "12", "16")  # connections in MyARM's tables
 PAYMENT = NEW_ORDER = 10 / 23  # of TPROC-C's transactions; one each are of three other types, always at home
 REMOTE_CUSTOMER, REMOTE_LINE = 0.15, 0.01  # TPC-C 2.5.1.2 and 2.4.1.5
@@ -169,7 +171,7 @@ CHECKS: dict[str, Callable[[], Judged]] = {
 
 
 class Computed(Strict):
-    """A statement on the published figures alone: `check` names a function of this module."""
+    """A statement that needs no execution: `check` names a function of this module."""
 
     kind: Literal["computed"]
     check: Line
@@ -180,3 +182,8 @@ class Computed(Strict):
             fix = f"name one of {', '.join(CHECKS)}"
             raise InputError(f"check: {self.check}", "no such calculation", fix)
         return CHECKS[self.check]()
+    @property
+    def source(self) -> str:
+        """What it is computed from."""
+        return FROM_TPC_C if self.check == home_share.__name__ else FROM_FIGURES
+

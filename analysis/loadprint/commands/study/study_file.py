@@ -20,7 +20,6 @@ from loadprint.errors import InputError
 STUDIES = CHECKOUT / "ansible" / "campaigns" / "studies"
 Hardware = Literal["NVMe", "10 cores"]
 Basis = Literal["published", "our reading", "check of the method"]
-COMPUTED = "computed from the published figures"
 Void = Literal["client-bound", "never settled", "disturbed"]
 
 
@@ -76,7 +75,9 @@ class Claim(Strict):
     @property
     def kind(self) -> str:
         """The kind of claims with which it is counted."""
-        return COMPUTED if isinstance(self.judge, Computed) else self.basis
+        if isinstance(self.judge, Computed) and self.basis == "published":
+            return self.judge.source
+        return self.basis
 
     @model_validator(mode="after")
     def _measured_by_a_campaign(self) -> Claim:
