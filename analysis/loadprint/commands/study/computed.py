@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import statistics
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -16,13 +17,14 @@ from loadprint.configuration.field_types import Line, Strict
 from loadprint.errors import InputError
 from loadprint.importing import printed_table
 from loadprint.statistics import stats
-from loadprint.statistics.several import best_candidates, holm
+from loadprint.statistics.several import best_candidates
+from loadprint.statistics.stats import Estimate
 
 PUBLISHED = CHECKOUT / "docs" / "published"
-FACTORS = 1e-4  # relative error of a printed factor of six digits
-FAR = 1000.0
 FROM_FIGURES = "computed from the published figures"
 FROM_TPC_C = "computed from the constants of TPC-C"
+FACTORS = 1e-4  # relative error of a printed factor of six digits
+FAR = 1000.0
 COUNTS = ("1", "4", "8", "12", "16")  # connections in MyARM's tables
 PAYMENT = NEW_ORDER = 10 / 23  # of TPROC-C's transactions; one each are of three other types, always at home
 REMOTE_CUSTOMER, REMOTE_LINE = 0.15, 0.01  # TPC-C 2.5.1.2 and 2.4.1.5
@@ -63,30 +65,52 @@ def mean_of_builds() -> Judged:
 
 
 def best_connections() -> Judged:
-    """MyARM: 12 connections are best in each scenario, by the ten builds of each count, paired."""
-    texts, without = [], []
-    for scenario, values in _builds().items():
+    """MyARM: 12 connections are best, by the ten builds of each count, paired.
 
-        def below(one: int, other: int, values: Sequence[Sequence[float]] = values) -> float | None:
-            tested = stats.ratio(values[one], values[other], paired=True)
-            return None if tested.p is None else tested.p / 2 if tested.centre < 1 else 1 - tested.p / 2
+    Which scenario this is about is not printed: all of them together decide, by their geometric mean.
+    """
+    builds = _builds()
+    best = _possible_best(_together(builds))
+    each = ", ".join(f"{name} {' or '.join(_possible_best(of))}" for name, of in builds.items())
+    text = f"all scenarios together best at {' or '.join(best)} connections; each alone: {each}"
+    if "12" not in best:
+        return _computed("differs", text, "12 is significantly below the best")
+    others = " and ".join(count for count in best if count != "12")
+    reason = f"not distinguishable from {others}" if others else ""
+    return _computed("inconclusive" if others else "holds", text, reason)
 
-        best = [COUNTS[place] for place, can in enumerate(best_candidates(len(COUNTS), below)) if can]
-        texts.append(f"{scenario} {' or '.join(best)}")
-        without += [] if "12" in best else [scenario]
-    reason = f"12 is significantly below the best for {', '.join(without)}" if without else ""
-    return _computed("differs" if without else "holds", f"best at {', '.join(texts)} connections", reason)
+
+def _possible_best(builds: Sequence[Sequence[float]]) -> list[str]:
+    """The numbers of connections that can have the highest rate."""
+
+    def below(one: int, other: int) -> float | None:
+        tested = stats.ratio(builds[one], builds[other], paired=True)
+        return None if tested.p is None else tested.p / 2 if tested.centre < 1 else 1 - tested.p / 2
+
+    return [COUNTS[place] for place, can in enumerate(best_candidates(len(COUNTS), below)) if can]
 
 
 def decrease_above() -> Judged:
-    """MyARM: above 10 to 14 connections the rate decreases: 16 / 12 connections, paired over ten builds."""
-    ratios = {name: stats.ratio(of[4], of[3], paired=True) for name, of in _builds().items()}
-    decided = holm([each.p if each.p is not None else 1.0 for each in ratios.values()])
-    falls = [each.centre < 1 for each, one in zip(ratios.values(), decided, strict=True) if one]
-    answer: Answer = "differs" if not all(falls) else "holds" if len(falls) == len(ratios) else "inconclusive"
-    contain = sum((each.low or 0) <= 1 <= (each.high or 0) for each in ratios.values())
-    text = ", ".join(f"{name} {with_interval(each)}" for name, each in ratios.items())
-    return _computed(answer, text, f"{contain} of {len(ratios)} intervals contain 1" if contain else "")
+    """MyARM: above 10 to 14 connections the rate decreases: 16 / 12 connections, paired over ten builds.
+
+    All scenarios together decide, as in `best_connections`.
+    """
+    builds = _builds()
+    whole, *ratios = (stats.ratio(of[4], of[3], paired=True) for of in (_together(builds), *builds.values()))
+    each = ", ".join(f"{name} {with_interval(ratio)}" for name, ratio in zip(builds, ratios, strict=True))
+    return _computed(_below_1(whole), f"all scenarios together {with_interval(whole)}; each alone: {each}")
+
+
+def _below_1(ratio: Estimate) -> Answer:
+    return "holds" if (ratio.high or 2) < 1 else "differs" if (ratio.low or 0) > 1 else "inconclusive"
+
+
+def _together(builds: dict[str, list[list[float]]]) -> list[list[float]]:
+    """The geometric mean of all scenarios, of each number of connections and build."""
+    return [
+        [statistics.geometric_mean(build) for build in zip(*of_count, strict=True)]
+        for of_count in zip(*builds.values(), strict=True)
+    ]
 
 
 def context_against_metric() -> Judged:
@@ -95,12 +119,9 @@ def context_against_metric() -> Judged:
     simple, metrics, context = (of[name][3] for name in ("simple", "metrics", "context_1"))
     costs = [((1 / c - 1 / s), (1 / m - 1 / s) / 3) for s, m, c in zip(simple, metrics, context, strict=True)]
     ratio = stats.ratio([each[0] for each in costs], [each[1] for each in costs], paired=True)
-    answer: Answer = (
-        "holds" if (ratio.high or 2) < 1 else "differs" if (ratio.low or 0) > 1 else "inconclusive"
-    )
     context_us, metric_us = (1e6 * sum(each[side] for each in costs) / len(costs) for side in (0, 1))
     text = f"one context value {context_us:.1f} µs, one metric {metric_us:.1f} µs, {with_interval(ratio)} ×"
-    return _computed(answer, text)
+    return _computed(_below_1(ratio), text)
 
 
 def _builds() -> dict[str, list[list[float]]]:
@@ -176,14 +197,14 @@ class Computed(Strict):
     kind: Literal["computed"]
     check: Line
 
+    @property
+    def source(self) -> str:
+        """What it is computed from."""
+        return FROM_TPC_C if self.check == home_share.__name__ else FROM_FIGURES
+
     def judged(self) -> Judged:
         """Run the check. Raises InputError if there is none of this name."""
         if self.check not in CHECKS:
             fix = f"name one of {', '.join(CHECKS)}"
             raise InputError(f"check: {self.check}", "no such calculation", fix)
         return CHECKS[self.check]()
-    @property
-    def source(self) -> str:
-        """What it is computed from."""
-        return FROM_TPC_C if self.check == home_share.__name__ else FROM_FIGURES
-

@@ -1,0 +1,51 @@
+"""Numbers that a study file repeats from the tables in docs/published are those of the tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from loadprint.commands.study import study_file
+from loadprint.commands.study.campaign_claims import Order, Rank, RatioClaim
+from loadprint.commands.study.study_file import Claim
+from published import arm_cells
+
+LABELS = {"parent": "parent correlator", "ctx20": "20 context values"}
+
+
+def claims(study: str) -> dict[str, Claim]:
+    return {claim.id: claim for claim in study_file.read(study).claims}
+
+
+def printed(study: str, expected: dict[str, str]) -> None:
+    """Each claim, by id, prints this published figure."""
+    known = claims(study)
+    assert {name: known[name].published for name in expected} == expected
+
+
+def test_myarm() -> None:
+    cells, known = arm_cells(), claims("myarm-inserts")
+    rises = {name: cells[4, name] / cells[1, name] for _, name in cells}
+    least, most = min(rises, key=rises.__getitem__), max(rises, key=rises.__getitem__)
+    ends = [f"{rises[name]:.2f} ({LABELS.get(name, name)})" for name in (least, most)]
+    at_12 = {name: rate for (count, name), rate in cells.items() if count == 12}
+    contexts = {int(name.removeprefix("ctx")): 1e6 / at_12[name] for name in at_12 if name.startswith("ctx")}
+    slope, _ = np.polyfit(list(contexts), list(contexts.values()), 1)
+    metrics, parent = at_12["metrics"] / at_12["ctx1"], at_12["simple"] / at_12["parent"]
+    printed(
+        "myarm-inserts",
+        {
+            "connections-matter": " to ".join(ends),
+            "order": " > ".join(f"{rate:,.0f}" for rate in sorted(at_12.values(), reverse=True)),
+            "context-against-metrics": f"rates {1 / metrics:.2f}, so time per record {metrics:.3f}",
+            "parent-correlator": f"rates {1 / parent:.3f}, so time per record {parent:.2f}",
+            "cost-per-value": f"{slope:.1f} µs per value",
+            "mean-of-builds": f"{len(cells)} cells",
+        },
+    )
+    order, shape, ratio = (known[name].judge for name in ("order", "shape", "context-against-metrics"))
+    assert isinstance(order, Order)
+    assert order.sides == [f"{name}-t12" for name in sorted(at_12, key=at_12.__getitem__, reverse=True)]
+    assert isinstance(shape, Rank)
+    assert shape.cells == {f"{name}-t{count}": rate for (count, name), rate in cells.items()}
+    assert isinstance(ratio, RatioClaim)
+    assert ratio.published == pytest.approx(metrics, abs=0.0005)
