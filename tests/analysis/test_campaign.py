@@ -378,7 +378,13 @@ def test_sides_whose_programs_are_missing_are_left_out() -> None:
     path = CAMPAIGNS / "lookup-scaling.yml"
     assert json.loads(ask("campaign", path, "--needs").out) == ["loadprint-go-lookup", "sysbench"]
     document = json.loads(ask("campaign", path, "--missing", "sysbench", "--format", "json").out)
-    assert {side["of"] for side in document["sides"].values()} == {"text", "cached", "go", "go-default"}
+    assert {side["of"] for side in document["sides"].values()} == {
+        "text",
+        "cached",
+        "go",
+        "go-default",
+        "go-gomaxprocs1",
+    }
     assert document["notes"] == [
         "side sysbench is left out: the load's host has no sysbench; apt-get install sysbench"
     ]

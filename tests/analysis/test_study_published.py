@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from loadprint.commands.study import study_file
-from loadprint.commands.study.campaign_claims import Order, Rank, RatioClaim
+from loadprint.commands.study.campaign_claims import Between, Maximum, Order, Rank, RatioClaim
+from loadprint.commands.study.computed import published as table
 from loadprint.commands.study.study_file import Claim
 from published import arm_cells
 
@@ -49,3 +50,31 @@ def test_myarm() -> None:
     assert shape.cells == {f"{name}-t{count}": rate for (count, name), rate in cells.items()}
     assert isinstance(ratio, RatioClaim)
     assert ratio.published == pytest.approx(metrics, abs=0.0005)
+
+
+def test_go_lookups() -> None:
+    known = claims("go-lookups")
+    rows = table("go_vs_sysbench_qps.csv")
+    threads = [4 if row["threads"] == "5" else int(row["threads"]) for row in rows]
+    go, rates = ([float(row[f"{name}_qps"]) for row in rows] for name in ("go_mysql", "sysbench"))
+    ratios = [one / rate for one, rate in zip(go, rates, strict=True)]
+    printed(
+        "go-lookups",
+        {
+            "scales": f"{rates[0]:,.0f} to {rates[-1]:,.0f} queries/s",
+            "go-scales": f"{go[0]:,.0f} to {go[-1]:,.0f} queries/s",
+            "go-against-sysbench": f"{min(ratios):.3f} to {max(ratios):.3f}",
+        },
+    )
+    for name, client in (("scales", "sysbench"), ("go-scales", "go")):
+        scales = known[name].judge
+        assert isinstance(scales, Maximum)
+        assert scales.sides == [f"{client}-t{count}" for count in threads]
+    between = known["go-against-sysbench"].judge
+    assert isinstance(between, Between)
+    assert between.pairs == [(f"go-t{count}", f"sysbench-t{count}") for count in threads]
+    assert between.low is not None
+    assert between.high is not None
+    assert between.low <= min(ratios)
+    assert max(ratios) <= between.high
+    assert f"{min(ratios):.2f} to {max(ratios):.2f} " in known["go-against-sysbench"].text
