@@ -1,14 +1,18 @@
-"""Numbers that a study file repeats from the tables in docs/published are those of the tables."""
+"""Claims are what the publications print: numbers of their tables, and rows of what their words are about."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 from loadprint.commands.study import study_file
 from loadprint.commands.study.campaign_claims import Between, Maximum, Order, Rank, RatioClaim
 from loadprint.commands.study.computed import published as table
+from loadprint.commands.study.study import judge
 from loadprint.commands.study.study_file import Claim
 from published import arm_cells
+from recordings import Host, make_execution, metrics
 
 LABELS = {"parent": "parent correlator", "ctx20": "20 context values"}
 
@@ -78,3 +82,35 @@ def test_go_lookups() -> None:
     assert between.low <= min(ratios)
     assert max(ratios) <= between.high
     assert f"{min(ratios):.2f} to {max(ratios):.2f} " in known["go-against-sysbench"].text
+
+
+def measured(path: Path, campaign: str, study: str, sides: dict[str, list[Host]]) -> dict[str, str]:
+    """The answer on each claim that this execution measures, on its size if it is about one."""
+    execution = make_execution(path, sides, next(iter(sides)), {}, {"name": campaign})
+    found = judge(study, [execution]).findings
+    return {each.claim.id: each.judged.verdicts[-1].answer for each in found if each.judged.repeats}
+
+
+def test_response_times_are_judged_by_latency_at_the_same_throughput(tmp_path: Path) -> None:
+    latencies = {"d90-p250m@50": 10, "d90-p250m@70": 30, "d20-p640m@70": 10}
+    sides = {
+        side: [Host(seconds=4, latency_ms=latency + repeat / 10) for repeat in range(3)]
+        for side, latency in latencies.items()
+    }
+    answers = measured(tmp_path / "x", "checkpoint-spikes", "specjappserver", sides)
+    assert answers == {"checkpoint-spikes": "holds", "both-settings": "holds"}
+
+
+@pytest.mark.parametrize(("hits", "answer"), [(0, "holds"), (50, "differs")])
+def test_a_query_cache_without_hits_is_one_whose_counter_stands_still(
+    tmp_path: Path, hits: int, answer: str
+) -> None:
+    def host(per_second: int, repeat: int) -> Host:
+        grow = {"Qcache_hits": per_second, "Qcache_inserts": 100 + repeat, "Qcache_not_cached": 0}
+        return Host(seconds=4, more=lambda ticks: {"mysql": metrics(ticks, grow)})
+
+    sides = {
+        side: [host(rate, repeat) for repeat in range(3)]
+        for side, rate in (("disabled", 0), ("misses", hits), ("hits", 5000))
+    }
+    assert measured(tmp_path / "x", "query-cache", "specjappserver", sides)["no-hits"] == answer
