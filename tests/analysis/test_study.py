@@ -185,6 +185,7 @@ def test_the_published_sar_rows_lead_to_both_conclusions_of_the_blog(tmp_path: P
     report = judge("hammerdb-blog", [blog(tmp_path / "x")])
     judged = {each.claim.id: each.judged for each in report.findings}
     assert judged["engine"].answer == "holds", judged["engine"]
+    assert judged["saturates"].answer == "holds", judged["saturates"]
     assert judged["storage-and-network"].answer == "holds", judged["storage-and-network"]
     for claim in ("usr", "sys", "idle", "kernel-mode", "sent", "disk-read", "disk-written"):
         assert judged[claim].answer == "holds", claim

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,70 @@ def test_go_lookups() -> None:
     assert between.low <= min(ratios)
     assert max(ratios) <= between.high
     assert f"{min(ratios):.2f} to {max(ratios):.2f} " in known["go-against-sysbench"].text
+
+
+SAR = {
+    "cpu-utilisation": "cpu_utilization_%",
+    "kernel-mode": "cpu_utilization_%_in_kernel_mode",
+    "usr": "%usr",
+    "sys": "%sys",
+    "iowait": "%iowait",
+    "idle": "%idle",
+    "await": "sysstat_io_nvme0n1_avg_wait_ms",
+    "disk-read": "sysstat_io_nvme0n1_read_kB/s",
+    "disk-written": "sysstat_io_nvme0n1_write_kB/s",
+    "received": "sysstat_net_ens260f1_rx_kB/s",
+    "sent": "sysstat_net_ens260f1_tx_kB/s",
+    "switches": "average context switches/sec",
+    "interrupts": "avg interrupts/sec",
+}
+
+
+def test_hammerdb_blog() -> None:
+    known, rows = claims("hammerdb-blog"), {row["metric"]: row for row in table("hammerdb_blog_sar.csv")}
+    ratios = {name: rows[metric]["printed_ratio"] for name, metric in SAR.items()}
+    assert {name for name, claim in known.items() if isinstance(claim.judge, RatioClaim)} == set(ratios)
+    assert {name: known[name].judge.model_dump()["published"] for name in ratios} == {
+        name: float(ratio) for name, ratio in ratios.items()
+    }
+    few, many = (f"{row['mysql_8_0_32']} at {row['virtual_users']}" for row in table("hammerdb_versions.csv"))
+    versions = f"{few}, {many} virtual users"
+    user = rows["%usr"]
+    printed(
+        "hammerdb-blog",
+        ratios
+        | {
+            "printed-ratios": f"{len(rows)} ratios",
+            "saturates": rows["cpu_utilization_%"]["hammerdb"],
+            "engine": f"%usr {user['hammerdb']} against {user['sysbench']}",
+            "storage-and-network": f"wait {float(ratios['await']):.0f} ×, sent {float(ratios['sent']):.0f} ×",
+            "versions": versions,
+            "order-of-servers": versions,
+        },
+    )
+
+
+def test_the_contradiction_of_the_blogs_table_is_that_of_its_columns() -> None:
+    rows = {row["metric"]: row for row in table("hammerdb_blog_sar.csv")}
+    note = next(each for each in study_file.read("hammerdb-blog").notes if "contradicts itself" in each)
+    for tool in ("sysbench", "hammerdb"):
+        idle, waiting, user = (float(rows[name][tool]) for name in ("%idle", "%iowait", "%usr"))
+        for name, by_columns in (
+            ("cpu_utilization_%", 100 - idle - waiting),
+            ("cpu_utilization_%_in_kernel_mode", 100 - idle - waiting - user),
+        ):
+            cell = rows[name][tool]
+            assert abs(float(cell) - by_columns) > 0.5
+            assert {cell, f"{by_columns:.2f}", rows[name]["printed_ratio"]} <= set(
+                re.findall(r"[\d.]+\d", note)
+            )
+    busy = [
+        100 - float(rows["%idle"][tool]) - float(rows["%iowait"][tool]) for tool in ("sysbench", "hammerdb")
+    ]
+    kernel = [
+        all_ - float(rows["%usr"][tool]) for all_, tool in zip(busy, ("sysbench", "hammerdb"), strict=True)
+    ]
+    assert f"{busy[0] / busy[1]:.2f} and {kernel[0] / kernel[1]:.2f}" in note
 
 
 def measured(path: Path, campaign: str, study: str, sides: dict[str, list[Host]]) -> dict[str, str]:
