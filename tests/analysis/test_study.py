@@ -132,6 +132,14 @@ def test_an_ab_experiment_is_judged(tmp_path: Path, rule: str, answer: str) -> N
     assert finding.judged.answer == answer, finding.judged
 
 
+def test_a_case_in_which_it_is_not_so_does_not_refute_a_possibility(tmp_path: Path) -> None:
+    for change, answer in (("rises", "holds"), ("falls", "inconclusive")):
+        rule = f"judge: {{kind: effect, quantity: cpu, change: {change}}}"
+        study = study_of(tmp_path, f"experiment: hidden-index, possible: true, {rule}")
+        (finding,) = judge(study, [RECORDINGS / "hidden-index"]).findings
+        assert finding.judged.answer == answer, finding.judged
+
+
 def test_few_repeats_decide_nothing_and_more_are_planned(tmp_path: Path) -> None:
     cells = {place: rate for place, rate in arm_cells().items() if place[0] == 12}
     report = judge(MYARM, [inserts(tmp_path / "x", cells, repeats=2)])

@@ -149,6 +149,21 @@ def test_the_contradiction_of_the_blogs_table_is_that_of_its_columns() -> None:
     assert f"{busy[0] / busy[1]:.2f} and {kernel[0] / kernel[1]:.2f}" in note
 
 
+def test_dynimize() -> None:
+    factors = [row["printed_ratio"] for row in table("dynimize_sample.csv")]
+    queries, cpu, combined = map(float, factors)
+    printed(
+        "dynimize",
+        {
+            "factors": ", ".join(factors),
+            "saturated": f"{queries:.2f} ×",
+            "one-factor": f"{combined:.2f} × in the sample",
+        },
+    )
+    text = f"queries {queries:.3f} ×, CPU {cpu:.3f} ×, queries per CPU time {combined:.3f} ×"
+    assert text in claims("dynimize")["factors"].text
+
+
 def measured(path: Path, campaign: str, study: str, sides: dict[str, list[Host]]) -> dict[str, str]:
     """The answer on each claim that this execution measures, on its size if it is about one."""
     execution = make_execution(path, sides, next(iter(sides)), {}, {"name": campaign})

@@ -32,6 +32,12 @@ class ClaimVerdict:
             return self
         return replace(self.because(reason), answer="inconclusive", more=None)
 
+    def as_possible(self) -> ClaimVerdict:
+        """The verdict on a claim that this is possible."""
+        if self.answer not in ("differs", "equivalent"):
+            return self
+        return self.void("not so here, which does not show that it is impossible")
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -59,6 +65,11 @@ class Judged:
     def void(self, reason: str) -> Judged:
         """The same figures without a verdict."""
         direction, size = (each and each.void(reason) for each in (self.direction, self.size))
+        return replace(self, direction=direction, size=size)
+
+    def as_possible(self) -> Judged:
+        """The same figures for a claim of a possibility, which one counterexample does not refute."""
+        direction, size = (each and each.as_possible() for each in (self.direction, self.size))
         return replace(self, direction=direction, size=size)
 
     def measured_otherwise(self, reason: str) -> Judged:

@@ -85,11 +85,13 @@ def _finding(
         needs = by_campaign if claim.campaign else f"an A/B experiment with the name {missing}"
         return JudgedClaim(claim, not_comparable(f"needs {needs}", needs))
     seen: list[Any] = [known[name] for name in claim.sources]
-    if not isinstance(claim.judge, OfCampaign):
-        return JudgedClaim(claim, claim.judge.judged(*seen))
-    accepted = {*claim.despite, *([void.DISTURBED] if accept_disturbed else [])}
+    if isinstance(claim.judge, OfCampaign):
+        accepted = {*claim.despite, *([void.DISTURBED] if accept_disturbed else [])}
+        judged = _measured(claim, claim.judge, seen[0], accepted)
+    else:
+        judged = claim.judge.judged(*seen)
     ledger = seen[0].ledger(claim.ledger) if claim.ledger else ""
-    return JudgedClaim(claim, _measured(claim, claim.judge, seen[0], accepted), ledger)
+    return JudgedClaim(claim, judged.as_possible() if claim.possible else judged, ledger)
 
 
 def _measured(claim: Claim, rule: OfCampaign, seen: Observations, accepted: AbstractSet[str]) -> Judged:

@@ -44,8 +44,9 @@ class Claim(Strict):
     `campaign` or `experiment` is the name of what measures it. `scales`, `hardware` and `generators` are
     those of the publication: a size that was measured with others has this reason. `servers` are the
     versions that the claim is about, side → beginning of the version. `despite` are states of runs that do
-    not matter to this claim, such as client-bound for one about the client. `ledger`: the largest rows
-    of the time ledger of a side are the reason. `explain` has a text for a verdict, where it may surprise.
+    not matter to this claim, such as client-bound for one about the client. `possible`: the publication only
+    states that it may be so, which a case in which it is not does not refute. `ledger`: the largest rows of
+    the time ledger of a side are the reason. `explain` has a text for a verdict, where it may surprise.
     """
 
     id: Name
@@ -61,6 +62,7 @@ class Claim(Strict):
     generators: list[Literal["sysbench", "hammerdb"]] = []
     servers: dict[str, str] = {}
     despite: list[Void] = []
+    possible: bool = False
     ledger: str | None = None
     explain: dict[
         Literal["holds", "equivalent", "differs", "inconclusive", "not comparable", "size differs"], Line
