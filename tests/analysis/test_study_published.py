@@ -12,9 +12,11 @@ from loadprint.commands.study.campaign_claims import Between, Maximum, Order, Ra
 from loadprint.commands.study.computed import published as table
 from loadprint.commands.study.study import judge
 from loadprint.commands.study.study_file import Claim
+from loadprint.configuration.checkout import CHECKOUT
 from published import arm_cells
 from recordings import Host, make_execution, metrics
 
+PAGES = set((CHECKOUT / "docs" / "studies").glob("*.md")) - {CHECKOUT / "docs" / "studies" / "README.md"}
 LABELS = {"parent": "parent correlator", "ctx20": "20 context values"}
 
 
@@ -194,3 +196,11 @@ def test_a_query_cache_without_hits_is_one_whose_counter_stands_still(
         for side, rate in (("disabled", 0), ("misses", hits), ("hits", 5000))
     }
     assert measured(tmp_path / "x", "query-cache", "specjappserver", sides)["no-hits"] == answer
+
+
+@pytest.mark.parametrize("page", sorted(PAGES), ids=lambda page: page.stem)
+def test_a_page_begins_with_the_commit_and_the_date_that_it_is_from(page: Path) -> None:
+    first = page.read_text(encoding="utf-8").splitlines()[2]
+    assert re.match(
+        r"Made at commit `[0-9a-f]{8}` \(\d{4}-\d\d-\d\d\)[,;].* (alternated|not alternating)", first
+    )
