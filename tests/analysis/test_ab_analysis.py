@@ -21,6 +21,7 @@ from loadprint.commands.ab.analysis import analyse
 from loadprint.commands.ab.gates import Limits, mix_distance
 from loadprint.commands.ab.inference import carry_over, drift, sign_flip
 from loadprint.commands.ab.schedule import smallest_p
+from loadprint.commands.study.experiments import OneFactor, StudyExperiment
 from reads import known
 from recordings import change_lines
 from scipy.stats import permutation_test
@@ -344,6 +345,22 @@ def test_fixed_work_is_read_from_the_phases_and_all_blocks_can_be_excluded(
         output = ask("study", study, copy).out
         assert output.count("not comparable") >= 1
         assert "all 4 blocks of hidden-index are excluded" in " ".join(output.split())
+
+
+@pytest.mark.parametrize(("others", "answer"), [(0.98, "holds"), (1.02, "differs")])
+def test_a_rise_and_a_fall_are_not_one_factor_although_they_are_within_the_bound(
+    others: float, answer: str
+) -> None:
+    both = [StudyExperiment(KEPT) for _ in range(2)]
+    for each, factor in zip(both, (0.98, others), strict=True):
+        cpu = [
+            noise * factor if variant == "T" else noise
+            for noise in (2.0, 2.001, 2.002, 2.003)
+            for variant in ABBA
+        ]
+        each.result = analysed(windows(cpu))
+    rule = OneFactor(kind="one factor", quantity="cpu", other="hidden-index", bound=0.05)
+    assert rule.judged(*both).answer == answer
 
 
 def test_a_directory_that_is_no_experiment_is_one_line() -> None:

@@ -102,6 +102,14 @@ def test_a_table_upside_down_contradicts_them(tmp_path: Path) -> None:
         ("kind: sign change, below: [ctx1-t1, simple-t1], above: [simple-t4, ctx1-t1]", "holds"),
         ("kind: sign change, below: [simple-t1, ctx1-t1], above: [simple-t4, ctx1-t1]", "differs"),
         ("kind: linear, least: 0.98, at: {simple-t1: 0, ctx1-t1: 20, ctx20-t1: 1}", "differs"),
+        (
+            "kind: linear, least: 0.98, at: {simple-t1: 0, parent-t1: 60, ctx1-t1: 109, ctx20-t1: 347}",
+            "differs",
+        ),
+        (
+            "kind: linear, least: 0.98, at: {simple-t1: 347, parent-t1: 287, ctx1-t1: 238, ctx20-t1: 0}",
+            "holds",
+        ),
         ("kind: between, pairs: [[simple-t4, simple-t1]], low: 2.4, high: 2.6", "holds"),
         ("kind: between, pairs: [[simple-t4, simple-t1]], high: 2.5", "inconclusive"),
         ("kind: order, sides: [simple-t4, simple-t1, ctx1-t1]", "holds"),
@@ -223,6 +231,7 @@ def test_executions_that_the_study_does_not_use_are_refused(myarm: Path, tmp_pat
         ("judge: {kind: restored, seconds: 1}", "claims.0.judge.restored; valid keys: kind"),
         ("basis: ours\n    judge: {kind: restored}", "claims.0.basis: Input should be 'published'"),
         ("judge: {kind: between, row: operations, pairs: [[a, b]]}", "give `low`, `high`, or both"),
+        ("judge: {kind: ratio, row: operations, side: a, against: b, published: 1}", "has no direction"),
         ("judge: {kind: effect, quantity: cpu, change: stays}", "give `bound`"),
         ("judge: {kind: level, row: operations, sides: [a]}", "give one of `above` and `below`"),
         ("judge: {kind: computed, check: mean_of_builds}\n    campaign: quick", "only for such a claim"),

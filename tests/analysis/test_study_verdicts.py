@@ -71,6 +71,16 @@ CASES: dict[str, tuple[Sides, str, str]] = {
         RATIO + "836",
         "scales: [published], ",
     ),
+    "an effect in the other direction does not have the published size": (
+        rates(a=[1000, 1001, 1002], b=[1110, 1111, 1112]),
+        RATIO + "0.68",
+        "",
+    ),
+    "nor does one whose interval contains 1": (
+        rates(a=[1000, 1000, 1000], b=[1000, 960, 1010]),
+        RATIO + "0.68",
+        "",
+    ),
     "an open claim is not the opposite": (rates(a=[900, 1000, 1100], b=[950, 1000, 1060]), BETWEEN, ""),
     "some more repeats decide": (rates(a=[1000, 1060, 1120], b=[1000, 1000, 1000]), BETWEEN, ""),
     "over 30 repeats are no plan": (rates(a=[700, 1020, 1400], b=[1000, 1000, 1000]), BETWEEN, ""),

@@ -40,7 +40,7 @@ Pairs = Annotated[list[tuple[str, str]], Field(min_length=1)]
 class RatioClaim(Strict):
     """Direction: the ratio `side` / `against` of a row is on the same side of 1 as `published`.
 
-    Size: the factor between both, from 1 / `within` to `within`.
+    Size: it is also there, and the factor between both is from 1 / `within` to `within`.
     """
 
     kind: Literal["ratio"]
@@ -51,6 +51,12 @@ class RatioClaim(Strict):
     within: Annotated[float, Field(gt=1)] = 2.0
     bound: Bound | None = None
 
+    @model_validator(mode="after")
+    def _has_a_direction(self) -> RatioClaim:
+        if self.published == 1:
+            raise ValueError("`published` is 1, which has no direction: use the kind `equivalent`")
+        return self
+
     def judged(self, seen: Observations) -> Judged:
         """Judge the direction, and the factor between the ratio and the published one."""
         measured = ratio_of(seen, self.row, self.side, self.against)
@@ -58,7 +64,10 @@ class RatioClaim(Strict):
         if measured.value is None:
             size = ClaimVerdict("inconclusive", "a repeat is 0: no ratio")
         else:
-            verdict = between([measured], self.published / self.within, self.published * self.within)
+            low, high = self.published / self.within, self.published * self.within
+            # an effect in the other direction does not have the published size, at any factor
+            low, high = (max(low, 1.0), high) if self.published > 1 else (low, min(high, 1.0))
+            verdict = between([measured], low, high)
             size = replace(verdict, figure=factor_to(measured.value, self.published), more=None)
         return Judged(measured.text, direction, size, measured.repeats)
 
@@ -266,7 +275,7 @@ class Rank(Strict):
 
 
 class Linear(Strict):
-    """A row per operation grows linearly with a number, side → number: R² ≥ `least`."""
+    """A row per operation grows linearly with a number, side → number: R² ≥ `least`, and the line rises."""
 
     kind: Literal["linear"]
     row: str
@@ -274,7 +283,7 @@ class Linear(Strict):
     least: float
 
     def judged(self, seen: Observations) -> Judged:
-        """Judge R² of a straight line through the row."""
+        """Judge R² of a straight line through the row; one that falls is no growth, however straight."""
         x = np.asarray(list(self.at.values()))
 
         def line(cells: list[float]) -> tuple[float, float, float]:
@@ -288,7 +297,10 @@ class Linear(Strict):
         intercept, slope, _ = line([each.mean for each in values])
         first = values[0]
         text = f"{first.scaled(intercept)} + {first.scaled(slope)} {first.unit} per value, R²"
-        return _at_least(self.least, values, lambda cells: line(cells)[2], text)
+        found = _at_least(self.least, values, lambda cells: line(cells)[2], text)
+        if slope < 0 and found.answer == "holds":
+            return replace(found, size=ClaimVerdict("differs", "it falls"))
+        return found
 
 
 def _at_least(

@@ -103,7 +103,10 @@ class StudyEffect(Strict):
 
 
 class OneFactor(Strict):
-    """A quantity changes by the same factor in an A/B experiment and in `other`, within `bound`."""
+    """A quantity changes by the same factor in an A/B experiment and in `other`, within `bound`.
+
+    Of a rise and a fall no factor is the same.
+    """
 
     kind: Literal["one factor"]
     quantity: Literal["queries", "cpu", "queries_per_cpu_second"]
@@ -124,6 +127,8 @@ class OneFactor(Strict):
         result = equivalence(value, self.bound)
         answer: Answer = "holds" if result.equal else "differs" if result.unequal else "inconclusive"
         reason = "fewer than three blocks" if value.low is None else ""
+        if {beyond(value, 1.0, 1) for _, value in effects if value} == {"holds", "differs"}:
+            answer, reason = "differs", "it rises in one and falls in the other"
         text = f"{'; '.join(texts)}; {other.name} / {seen.name} {with_interval(value)}"
         return Judged(text, ClaimVerdict(answer, reason), None, min(map(len, factors)))
 
