@@ -148,6 +148,53 @@ def test_a_case_in_which_it_is_not_so_does_not_refute_a_possibility(tmp_path: Pa
         assert finding.judged.answer == answer, finding.judged
 
 
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        (
+            "kind: effect, quantity: cpu, change: falls",
+            "direction: differs; the interval supports the opposite",
+        ),
+        (
+            "kind: effect, quantity: cpu, change: stays, bound: 0.01",
+            "size: differs; the whole interval is beyond",
+        ),
+        ("kind: undone, seconds: 0.000001", "size: differs; over 1e-06 s"),
+    ],
+)
+def test_only_a_direction_has_an_opposite(tmp_path: Path, rule: str, reason: str) -> None:
+    study = study_of(tmp_path, f"experiment: hidden-index, judge: {{{rule}}}")
+    text = study_text.text(judge(study, [RECORDINGS / "hidden-index"]))
+    assert reason in text
+    assert ("opposite" in text) == reason.startswith("direction")
+
+
+def test_a_study_with_a_stand_in_has_no_published_verdict(tmp_path: Path) -> None:
+    """The product did not run: its verdict is one on the method, in every format and on every figure."""
+    drawn = "figures: [{kind: windows, title: Rates, experiment: hidden-index, quantity: queries}]\n"
+    rule = "experiment: hidden-index, judge: {kind: effect, quantity: cpu, change: falls}"
+    study = study_of(tmp_path, rule, f"stand_in: an index was hidden in its place\n{drawn}")
+    report = judge(study, [RECORDINGS / "hidden-index"])
+    text, shown = study_text.text(report), json.loads(study_text.as_json(report))
+    assert text.splitlines()[1] == "  an index was hidden in its place"
+    assert "\ncheck of the method: differs: t\n" in text
+    assert "direction: check of the method: differs; the interval" in text
+    assert text.endswith("\n1 check of the method: direction: 1 differs\n")
+    assert (shown["stand_in"], shown["claims"][0]["basis"]) == (
+        text.splitlines()[1].strip(),
+        study_file.CHECK,
+    )
+    page = tmp_path / "page.md"
+    assert main(["study", study, str(RECORDINGS / "hidden-index"), "--page", str(page)]) == 0
+    written = page.read_text(encoding="utf-8")
+    assert "| **check of the method: differs** | – |" in written
+    assert "published: direction" not in written
+    assert "Rates (check of the method)" in (tmp_path / "page-1.svg").read_text(encoding="utf-8")
+    ratios = "figures: [{kind: ratios, title: t, campaign: two}]\n"
+    with pytest.raises(InputError, match="no published figures are drawn"):
+        study_file.read(study_of(tmp_path, rule, f"stand_in: x\n{ratios}"))
+
+
 def test_few_repeats_decide_nothing_and_more_are_planned(tmp_path: Path) -> None:
     cells = {place: rate for place, rate in arm_cells().items() if place[0] == 12}
     report = judge(MYARM, [inserts(tmp_path / "x", cells, repeats=2)])
@@ -260,7 +307,7 @@ def test_formats(report: StudyReport) -> None:
     )
     listed = json.loads(study_text.as_json(report))["claims"]
     directions = [each["direction"]["answer"] for each in listed if each["direction"]]
-    assert directions.count("holds") == 5
+    assert directions.count("holds") == 4
     assert study_page.page(report).count("\n| ") == len(listed) + 3
 
 

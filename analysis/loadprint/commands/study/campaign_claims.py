@@ -124,7 +124,7 @@ class Equivalent(Strict):
         verdict = between(ratios, 1 / (1 + self.bound), 1 + self.bound, self.bound)
         if verdict.answer == "equivalent":
             verdict = replace(verdict, answer="holds")
-        return judged(ratios, verdict)
+        return judged(ratios, None, verdict)
 
 
 class Order(Strict):

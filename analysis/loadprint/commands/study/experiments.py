@@ -99,7 +99,9 @@ class StudyEffect(Strict):
             verdict = ClaimVerdict("differs" if equal.unequal else "inconclusive")
         else:
             verdict = ClaimVerdict(beyond(value, 1.0, 1 if self.change == "rises" else -1))
-        return Judged(f"{measured.label} {with_interval(value)}", verdict, None, measured.blocks)
+        text = f"{measured.label} {with_interval(value)}"
+        direction, size = (None, verdict) if stays else (verdict, None)
+        return Judged(text, direction, size, measured.blocks)
 
 
 class OneFactor(Strict):
@@ -130,7 +132,7 @@ class OneFactor(Strict):
         if {beyond(value, 1.0, 1) for _, value in effects if value} == {"holds", "differs"}:
             answer, reason = "differs", "it rises in one and falls in the other"
         text = f"{'; '.join(texts)}; {other.name} / {seen.name} {with_interval(value)}"
-        return Judged(text, ClaimVerdict(answer, reason), None, min(map(len, factors)))
+        return Judged(text, None, ClaimVerdict(answer, reason), min(map(len, factors)))
 
 
 class Undone(Strict):
@@ -145,7 +147,8 @@ class Undone(Strict):
         if not seconds:
             return not_comparable("no command that reverts is recorded")
         text = f"slowest of {len(seconds)} reverts {numbers.brief(max(seconds), 3)} s"
-        verdict = ClaimVerdict("holds" if max(seconds) <= self.seconds else "differs")
+        quick = max(seconds) <= self.seconds
+        verdict = ClaimVerdict("holds") if quick else ClaimVerdict("differs", f"over {self.seconds:g} s")
         return Judged(text, None, verdict, seen.result.blocks)
 
 
@@ -157,7 +160,7 @@ class Restored(Strict):
     def judged(self, seen: StudyExperiment) -> Judged:
         """Judge by what the keeper verified at the end."""
         guards = read_object(seen.path / "load" / "guards.json")
-        verdict = ClaimVerdict("holds" if guards.get("reverted") else "differs")
+        verdict = ClaimVerdict("holds") if guards.get("reverted") else ClaimVerdict("differs", "not verified")
         return Judged(str(guards.get("told") or ""), verdict, None, seen.result.blocks)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
 
@@ -20,6 +20,7 @@ from loadprint.errors import InputError
 STUDIES = CHECKOUT / "ansible" / "campaigns" / "studies"
 Hardware = Literal["NVMe", "10 cores"]
 Basis = Literal["published", "our reading", "check of the method"]
+CHECK: Final = "check of the method"
 Void = Literal["client-bound", "never settled", "disturbed"]
 
 
@@ -93,13 +94,14 @@ class Claim(Strict):
 class Study(Strict):
     """A publication, its claims and its figures.
 
-    `first` is printed above everything else. `notes` are contradictions inside of the publication, and what
-    it does not print.
+    `stand_in` is what ran in place of the product that the publication is about, as a text that is printed
+    above everything else: all that is measured then checks the method, and no verdict is on a published
+    claim. `notes` are contradictions inside of the publication, and what it does not print.
     """
 
     title: Line
     source: Line
-    first: Line = ""
+    stand_in: Line = ""
     notes: list[Line] = []
     figures: list[Figure] = []
     claims: Annotated[list[Claim], Field(min_length=1)]
@@ -110,6 +112,17 @@ class Study(Strict):
         twice = next((each for each in ids if ids.count(each) > 1), None)
         if twice:
             raise ValueError(f"claims: the id {twice} occurs twice")
+        return self
+
+    @model_validator(mode="after")
+    def _product_did_not_run(self) -> Study:
+        if self.stand_in:
+            if any(figure.kind == "ratios" or getattr(figure, "published", None) for figure in self.figures):
+                raise ValueError(
+                    "figures: with `stand_in` no published figures are drawn next to measured ones"
+                )
+            for claim in self.claims:
+                claim.basis = CHECK if claim.sources else claim.basis
         return self
 
     @property

@@ -9,7 +9,8 @@ from typing import Any
 from loadprint.commands.study.campaign_claims import RatioClaim
 from loadprint.commands.study.claim_verdicts import ClaimVerdict
 from loadprint.commands.study.study import JudgedClaim, StudyReport
-from loadprint.commands.study.study_text import by_kind, reason, summary
+from loadprint.commands.study.study_file import CHECK, Claim
+from loadprint.commands.study.study_text import by_kind, reason, shown_answer, summary
 from loadprint.judging.facts_host import described
 from loadprint.plotting import style
 from loadprint.rendering.escape import markdown as escaped
@@ -20,7 +21,7 @@ def figures(report: StudyReport, page: Path) -> tuple[tuple[str, str], ...]:
     rules = {
         (claim.campaign or "", claim.id): claim.judge
         for claim in report.study.claims
-        if isinstance(claim.judge, RatioClaim)
+        if isinstance(claim.judge, RatioClaim) and claim.kind != CHECK
     }
     written = []
     with style.styled():
@@ -28,8 +29,9 @@ def figures(report: StudyReport, page: Path) -> tuple[tuple[str, str], ...]:
             seen: Any = report.known.get(figure.experiment if figure.kind == "windows" else figure.campaign)
             if seen is not None:
                 file = page.with_name(f"{page.stem}-{number}.svg")
-                style.save(figure.draw(seen, rules), file)
-                written.append((figure.title, file.name))
+                title = f"{figure.title} ({CHECK})" if report.study.stand_in else figure.title
+                style.save(figure.model_copy(update={"title": title}).draw(seen, rules), file)
+                written.append((title, file.name))
     return tuple(written)
 
 
@@ -37,7 +39,7 @@ def page(report: StudyReport, figures: Sequence[tuple[str, str]] = ()) -> str:
     """Return the page; `figures` are the title and the file of each."""
     study = report.study
     lines = [f"# {escaped(study.title)}", ""]
-    lines += [escaped(study.first), ""] if study.first else []
+    lines += [escaped(study.stand_in), ""] if study.stand_in else []
     lines += [f"Source: {escaped(study.source)}.", ""]
     lines += [*(f"- {each}" for each in summary(report)), ""]
     for title, file in figures:
@@ -55,15 +57,17 @@ def page(report: StudyReport, figures: Sequence[tuple[str, str]] = ()) -> str:
 
 
 def _row(each: JudgedClaim) -> str:
-    judged = each.judged
-    cells = (f"{each.claim.text} ({each.claim.place})", each.claim.published, judged.measured or "–")
-    return f"| {' | '.join(map(escaped, cells))} | {_cell(judged.direction)} | {_cell(judged.size)} |"
+    claim, judged = each.claim, each.judged
+    cells = (f"{claim.text} ({claim.place})", claim.published, judged.measured or "–")
+    verdicts = (_cell(claim, judged.direction), _cell(claim, judged.size))
+    return f"| {' | '.join((*map(escaped, cells), *verdicts))} |"
 
 
-def _cell(verdict: ClaimVerdict | None) -> str:
+def _cell(claim: Claim, verdict: ClaimVerdict | None) -> str:
     if verdict is None:
         return "–"
-    shown = verdict.answer if verdict.answer == "holds" else f"**{verdict.answer}**"
+    answer = shown_answer(claim, verdict.answer)
+    shown = answer if verdict.answer == "holds" else f"**{answer}**"
     return f"{shown}: {escaped(verdict.figure)}" if verdict.figure else shown
 
 
@@ -74,7 +78,8 @@ def _reasons(findings: Sequence[JudgedClaim]) -> Iterator[str]:
         because: dict[str, list[str]] = {}
         for name, verdict in (("direction", each.judged.direction), ("size", each.judged.size)):
             if verdict is not None and (why := reason(each.judged, verdict)):
-                because.setdefault(f"{verdict.answer}: {why}", []).append(name)
+                answer = shown_answer(each.claim, verdict.answer)
+                because.setdefault(f"{answer}: {why}", []).append(name)
         one = len(each.judged.verdicts) == 1
         texts = [each.explanation]
         texts += [why if one else f"{' and '.join(names)} {why}" for why, names in because.items()]

@@ -11,7 +11,7 @@ from typing import get_args
 
 from loadprint.commands.study.claim_verdicts import Answer, ClaimVerdict, Judged
 from loadprint.commands.study.study import JudgedClaim, StudyReport
-from loadprint.commands.study.study_file import Study
+from loadprint.commands.study.study_file import CHECK, Claim, Study
 
 WIDTH = 100
 INDENT = 16
@@ -22,7 +22,7 @@ OPEN = "the interval excludes neither answer"
 
 def text(report: StudyReport) -> str:
     """Return the claims, each with its published and its measured figure, in 100 columns."""
-    lines = [f"{report.name}: {report.study.title}", *_wrapped(report.study.first, 2)]
+    lines = [f"{report.name}: {report.study.title}", *_wrapped(report.study.stand_in, 2)]
     lines += _wrapped(f"source: {report.study.source}", 2)
     for name, seen in report.known.items():
         lines += _wrapped(f"{name}: {seen.path}, {seen.amount}", 2)
@@ -53,6 +53,7 @@ def as_json(report: StudyReport) -> str:
         "study": report.name,
         "title": report.study.title,
         "source": report.study.source,
+        "stand_in": report.study.stand_in,
         "notes": report.study.notes,
         "no_verdict": report.voids,
         "executions": {name: f"{seen.path}, {seen.amount}" for name, seen in report.known.items()},
@@ -117,9 +118,16 @@ def reason(judged: Judged, verdict: ClaimVerdict) -> str:
     return "; ".join(each for each in texts if each)
 
 
+def shown_answer(claim: Claim, answer: Answer) -> str:
+    """The answer, which of a check of the method is not one on the publication."""
+    return f"{CHECK}: {answer}" if claim.kind == CHECK else answer
+
+
 def _block(finding: JudgedClaim) -> list[str]:
     claim, judged = finding.claim, finding.judged
-    lines = _wrapped(f"{judged.answer:<{INDENT}}{claim.text}", 0, INDENT)
+    answer = shown_answer(claim, judged.answer)
+    head = f"{answer:<{INDENT}}" if len(answer) < INDENT else f"{answer}: "
+    lines = _wrapped(f"{head}{claim.text}", 0, INDENT)
     lines += _wrapped(f"published: {claim.published} ({claim.place})", INDENT)
     if judged.measured:
         repeats = f", {judged.repeats} repeat{'s' if judged.repeats > 1 else ''}" if judged.repeats else ""
@@ -127,7 +135,7 @@ def _block(finding: JudgedClaim) -> list[str]:
         lines += _wrapped(f"{how}: {judged.measured}{repeats}", INDENT)
     for name, verdict in (("direction", judged.direction), ("size", judged.size)):
         if verdict is not None:
-            parts = (verdict.answer, verdict.figure, reason(judged, verdict))
+            parts = (shown_answer(claim, verdict.answer), verdict.figure, reason(judged, verdict))
             lines += _wrapped(f"{name}: {'; '.join(each for each in parts if each)}", INDENT)
     return lines + _wrapped(finding.explanation, INDENT)
 
