@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 from loadprint.__main__ import main
 from loadprint.commands.study import study_page, study_text
+from loadprint.commands.study.observations import Observations
 from loadprint.commands.study.study import StudyReport, judge
+from loadprint.metrics import ledger_rows
 from loadprint.statistics.several import best_candidates, equivalence, holm, zero_bound
 from loadprint.statistics.stats import Estimate
 from recordings import Host, make_execution
 from scipy import stats as scipy_stats
 from test_study import study_of
+from test_time_ledger import STATES as OF_SERVER
 from test_time_ledger import host as with_states
 
 Sides = dict[str, list[Host]]
@@ -207,3 +210,54 @@ def canary(label: str, slice_ns: int, at_s: int) -> str:
 def test_reasons_of_void_runs_are_printed_once(tmp_path: Path) -> None:
     page = study_page.page(judged(tmp_path, BUSY, RATIO + "2"))
     assert page.count("its CPUs 95 %") == 1
+
+
+LARGEST = "on CPU, user 17 %, network 14 %, run queue 14 % of the latency"
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (with_states(), LARGEST),
+        (
+            # 0.7 of the 3.5 operations in progress
+            with_states(
+                {name: of for name, of in OF_SERVER.items() if name not in ("lock", "flush redo log")}
+            ),
+            f"{LARGEST}; does not close: 20 % unexplained, between the ends",
+        ),
+        (
+            # other clients have connections
+            with_states(OF_SERVER | {"client": 2.0}),
+            f"{LARGEST}; does not close: -20 % thread time not recorded",
+        ),
+    ],
+)
+def test_a_ledger_has_no_sum_next_to_its_parts_and_what_does_not_close(
+    tmp_path: Path, made: Host, text: str
+) -> None:
+    path = make_execution(tmp_path / "x", {"a": [made], "b": [with_states()]}, "a")
+    assert Observations(path).ledger("a") == f"the time ledger of a: {text}"
+
+
+def test_a_ledger_keeps_the_footnotes_of_its_rows(tmp_path: Path) -> None:
+    path = make_execution(tmp_path / "x", {"a": [with_states(), Host()]}, "a")
+    marked = (
+        "user 17 %¹, network 14 %², run queue 14 %¹ of the latency; ¹ missing in b2-a-r2, 1 of 2 repeats: "
+    )
+    assert marked in Observations(path).ledger("a")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "found"),
+    [
+        (
+            {"latency", "client_cpu", "waiting", "user", "unexplained", "not_recorded"},
+            {"user", "unexplained"},
+        ),
+        ({"latency", "client_cpu", "waiting", "user", "disk_flush"}, {"waiting"}),
+        ({"latency", "client_cpu", "user", "network"}, {"user", "network"}),
+    ],
+)
+def test_terms_of_a_ledger_are_the_wait_or_its_parts(recorded: set[str], found: set[str]) -> None:
+    assert ledger_rows.terms(recorded) == found | {"client_cpu"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from loadprint.catalogue.files import Work
@@ -108,6 +109,16 @@ def key(name: str, work: Work) -> str:
 def name_of(row: str) -> str:
     """The name in ROWS of the key of a row; empty for rows of other ledgers."""
     return row.removeprefix("time_").partition("_per_")[0] if row.startswith("time_") else ""
+
+
+def terms(recorded: AbstractSet[str]) -> frozenset[str]:
+    """Names of the rows that add up to the latency, of the names that are recorded.
+
+    The wait for the server is one of them where not all of its parts are recorded, else its parts are.
+    """
+    divided = UNEXPLAINED in recorded or WAITING not in recorded
+    left_out = NOT_SUMMED if divided else {NOT_RECORDED, *BETWEEN}
+    return frozenset(recorded & ROWS.keys()) - left_out - {LATENCY}
 
 
 def ledger_metrics(work: Work) -> tuple[Metric, ...]:

@@ -16,11 +16,14 @@ from loadprint.judging import canary, void
 from loadprint.judging.facts_host import data_place
 from loadprint.metrics import blocks
 from loadprint.metrics.gather import gather
+from loadprint.metrics.ledger_rows import CLOSURE, LATENCY, name_of, terms
 from loadprint.reading.queries import Store
 from loadprint.reading.sides import Side, read_execution
+from loadprint.rendering.layout import SUPERSCRIPTS
 from loadprint.tables.groups import groups
 from loadprint.tables.rows import Column, RowBuilder
-from loadprint.tables.table import Row, Sentence
+from loadprint.tables.table import Cell, Row, Sentence
+from loadprint.tables.time_ledger import MAY_BE_LARGE, NEGATIVE, SHOWN
 
 LARGEST_ROWS = 3  # of the time ledger
 
@@ -195,20 +198,15 @@ class Observations:
         return str(((server or {}).get("variables") or {}).get("version") or "")
 
     def ledger(self, side: str) -> str:
-        """The largest rows of the time ledger of a side, as shares of the latency; empty without a ledger."""
+        """The largest rows of the time ledger of a side, and whether it closes; empty without a ledger."""
         side = self.resolved(side)
-        rows = [
-            row for row in self._rows if row.key.startswith("time_") and row.key.endswith("_per_operation")
-        ]
-        if side not in self._columns or not rows:
+        if side not in self._columns:
             return ""
         place = list(self._columns).index(side)
-        times = {row.label: row.cells[place].value for row in rows if not row.part}
-        latency, *parts = times
-        whole = times[latency]
-        known = sorted(((value, part) for part in parts if (value := times[part])), reverse=True)
-        texts = [f"{part} {100 * value / whole:.0f} %" for value, part in known[:LARGEST_ROWS] if whole]
-        return f"the time ledger of {side}: {', '.join(texts)} of the latency" if texts else ""
+        rows = {name_of(row.key): row for row in self._rows if row.key.endswith("_per_operation")}
+        cells = {name: (row.label, row.cells[place]) for name, row in rows.items() if name}
+        text = _largest({name: each for name, each in cells.items() if each[1].value is not None})
+        return f"the time ledger of {side}: {text}" if text else ""
 
     @cached_property
     def hardware(self) -> frozenset[str]:
@@ -226,6 +224,35 @@ class Observations:
                 raise Absent(f"no complete run of {name}")
         measured = [self._columns[name].runs for name in (against, side)]
         return compare([self._sides[against], self._sides[side]], against, measured=measured).sentences
+
+
+def _largest(ledger: Mapping[str, tuple[str, Cell]]) -> str:
+    """The largest terms of a time ledger, as shares of the latency, with their footnotes.
+
+    Rows that show that it does not close follow as such: the unexplained ones, and those that are negative.
+    """
+    whole = ledger[LATENCY][1].value if LATENCY in ledger else None
+    if not whole:
+        return ""
+    shares = {name: (cell.value or 0.0) / whole for name, (_, cell) in ledger.items()}
+    open_ones = [name for name in MAY_BE_LARGE if abs(shares.get(name, 0.0)) > CLOSURE]
+    open_ones += [
+        name for name, (_, cell) in ledger.items() if NEGATIVE in cell.notes and shares[name] <= -SHOWN
+    ]
+    by_size = sorted(terms(ledger.keys()) - set(open_ones), key=lambda name: (-abs(shares[name]), name))
+    largest = [name for name in by_size[:LARGEST_ROWS] if shares[name]]
+    notes = list(dict.fromkeys(note for name in largest for note in ledger[name][1].notes))
+    texts = []
+    for name in largest:
+        label, cell = ledger[name]
+        marks = ",".join(str(1 + notes.index(note)) for note in cell.notes).translate(SUPERSCRIPTS)
+        texts.append(f"{label} {100 * shares[name]:.0f} %{marks}")
+    parts = [f"{', '.join(texts)} of the latency"] if texts else []
+    if open_ones:
+        shown = [f"{100 * shares[name]:.0f} % {ledger[name][0]}" for name in open_ones]
+        parts.append(f"does not close: {' and '.join(shown)}")
+    parts += [f"{str(number).translate(SUPERSCRIPTS)} {note}" for number, note in enumerate(notes, start=1)]
+    return "; ".join(parts)
 
 
 def _took(execution: Mapping[str, Any]) -> str:
