@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from loadprint.__main__ import main
 from loadprint.commands.study import computed, study_file, study_page, study_text
+from loadprint.commands.study.observations import Absent, Observations
 from loadprint.commands.study.study import StudyReport, judge
 from loadprint.errors import InputError
 from published import arm_cells, inserts
-from recordings import Host, make_execution
+from recordings import Host, change_json, make_execution
 
 MYARM = "myarm-inserts"
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "v1"
@@ -44,6 +45,16 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six cells: 510 to 512 operations/s with one connection, 1,276 to 1,278 with four."""
     rates = {(1, "simple"): 510.0, (4, "simple"): 1276.0, (1, "parent"): 450.0, (1, "ctx1"): 401.0}
     return inserts(tmp_path_factory.mktemp("small") / "x", rates | {(1, "ctx20"): 163.0}, repeats=3)
+
+
+@pytest.fixture(scope="module")
+def on_one_core(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three cells; two connections have the highest rate. The server has one core of two."""
+    rates = {(1, "simple"): 510.0, (2, "simple"): 1276.0, (4, "simple"): 450.0}
+    execution = inserts(tmp_path_factory.mktemp("cores") / "x", rates, repeats=3)
+    for run in execution.glob("b*"):
+        placed(run, ("0", "1"), "0")
+    return execution
 
 
 @pytest.fixture(scope="module")
@@ -195,6 +206,66 @@ def test_a_study_with_a_stand_in_has_no_published_verdict(tmp_path: Path) -> Non
         study_file.read(study_of(tmp_path, rule, f"stand_in: x\n{ratios}"))
 
 
+@pytest.mark.parametrize(
+    ("rule", "answer"),
+    [
+        ("per_core: [1.0, 1.4]", "differs"),
+        ('at: ["simple-t{cores}"]', "differs"),
+        ("per_core: [2, 2.8]", "holds"),
+        ("per_core: [5, 7]", "no compared side has 5 to 7 connections per core of 1 core"),
+        ('at: ["simple-t{cores}", simple-t3]', "simple-t3 is not one of the compared sides"),
+    ],
+)
+def test_the_best_number_of_connections_by_cores(
+    on_one_core: Path, tmp_path: Path, rule: str, answer: str
+) -> None:
+    """Two connections are best, for a server on one core of a host with two."""
+    sides = "kind: maximum, row: operations, sides: [simple-t1, simple-t2, simple-t4]"
+    study = study_of(tmp_path, f"campaign: insert-scaling, judge: {{{sides}, {rule}}}")
+    (finding,) = judge(study, [on_one_core]).findings
+    verdict = finding.judged.verdicts[0]
+    assert answer in (verdict.answer, verdict.reason)
+
+
+APART, SIBLINGS = ("0", "1", "2", "3"), ("0-1", "0-1", "2-3", "2-3")
+
+
+@pytest.mark.parametrize(
+    ("threads", "cpus", "cores"),
+    [
+        (APART, "0", 1),
+        (APART, "0-1", 2),
+        (SIBLINGS, "0-1", 1),
+        (SIBLINGS, "0,2", 2),
+        (SIBLINGS, None, 2),
+        ((None,) * 4, "0", None),
+    ],
+)
+def test_cores_are_those_of_the_servers_cpus(
+    tmp_path: Path, threads: tuple[str | None, ...], cpus: str | None, cores: int | None
+) -> None:
+    execution = make_execution(tmp_path / "x", {"t1": [Host(seconds=4)], "t2": [Host(seconds=4)]}, "t1")
+    for run in execution.glob("b*"):
+        placed(run, threads, cpus)
+    seen = Observations(execution)
+    assert (seen.cores, "10 cores" in seen.hardware) == (cores, False)
+    assert seen.resolved("t{cores}") == f"t{cores or '{cores}'}"
+    if cores is None:
+        with pytest.raises(
+            Absent, match=r"no side t\{cores\}; the cores of the server's CPUs were not recorded"
+        ):
+            seen.values("operations", "t{cores}")
+
+
+def placed(run: Path, threads: Sequence[str | None], cpus: str | None) -> None:
+    """Give the host of a run CPUs with these sibling lists, and the server some of them, or all."""
+    (run / "manifest.json").unlink()
+    change_json(run / "run.json", roles={"server": {"host": "db1", **({"cpus": cpus} if cpus else {})}})
+    listed = [{"cpu": cpu, "siblings": siblings} for cpu, siblings in enumerate(threads)]
+    described = {"cores": 10, "list": listed}
+    change_json(run / "server" / "fingerprint.json", cpus=described, cpusets={})
+
+
 def test_few_repeats_decide_nothing_and_more_are_planned(tmp_path: Path) -> None:
     cells = {place: rate for place, rate in arm_cells().items() if place[0] == 12}
     report = judge(MYARM, [inserts(tmp_path / "x", cells, repeats=2)])
@@ -279,6 +350,7 @@ def test_executions_that_the_study_does_not_use_are_refused(myarm: Path, tmp_pat
         ("basis: ours\n    judge: {kind: restored}", "claims.0.basis: Input should be 'published'"),
         ("judge: {kind: between, row: operations, pairs: [[a, b]]}", "give `low`, `high`, or both"),
         ("judge: {kind: ratio, row: operations, side: a, against: b, published: 1}", "has no direction"),
+        ("judge: {kind: maximum, row: operations, sides: [a, b, c]}", "give one of `at` and `per_core`"),
         ("judge: {kind: effect, quantity: cpu, change: stays}", "give `bound`"),
         ("judge: {kind: level, row: operations, sides: [a]}", "give one of `above` and `below`"),
         ("judge: {kind: computed, check: mean_of_builds}\n    campaign: quick", "only for such a claim"),
@@ -303,7 +375,7 @@ def test_formats(report: StudyReport) -> None:
     assert text.endswith(
         "3 published: direction: 1 holds, 2 not comparable\n"
         "3 computed from the published figures: direction: 1 holds, 2 inconclusive\n"
-        "7 our reading: direction: 3 holds, 1 differs, 2 not comparable; size: 2 holds\n"
+        "7 our reading: direction: 2 holds, 1 differs, 2 not comparable; size: 3 holds\n"
     )
     listed = json.loads(study_text.as_json(report))["claims"]
     directions = [each["direction"]["answer"] for each in listed if each["direction"]]

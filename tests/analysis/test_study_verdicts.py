@@ -178,9 +178,9 @@ def test_kinds_of_claims_are_counted_apart(capsys: pytest.CaptureFixture[str]) -
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith("  Dynimize, a commercial program, was not run")
     assert lines[-3:] == [
-        "2 published: direction: 2 not comparable",
+        "1 published: direction: 1 not comparable",
+        "8 check of the method: direction: 8 not comparable",
         "1 computed from the published figures: direction: 1 holds",
-        "7 check of the method: direction: 7 not comparable",
     ]
 
 

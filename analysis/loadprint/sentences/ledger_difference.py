@@ -113,15 +113,13 @@ def _is_open(row: Row, places: tuple[int, int]) -> bool:
 
 
 def _terms(group: Group, whole: Row, sides: tuple[int, int]) -> list[Row]:
-    """The rows that add up to the total: without parts of others, and what no side recorded.
-
-    The wait for the server is a term where no side has all that it consists of.
-    """
+    """The rows that add up to the total: without parts of others, and what no side recorded."""
     rows = [row for row in group.rows if row.view != "usual" and not row.part and row is not whole]
     recorded = [row for row in rows if any(row.cells[place].value is not None for place in sides)]
-    complete = any(ledger_rows.name_of(row.key) == ledger_rows.UNEXPLAINED for row in recorded)
-    left_out = {ledger_rows.NOT_RECORDED} | ({ledger_rows.WAITING} if complete else set(ledger_rows.BETWEEN))
-    return [row for row in recorded if ledger_rows.name_of(row.key) not in left_out]
+    names = {ledger_rows.name_of(row.key) for row in recorded}
+    # rows of the other ledger have no name
+    kept = ledger_rows.terms(names) | {""}
+    return [row for row in recorded if ledger_rows.name_of(row.key) in kept]
 
 
 def _row(group: Group | None, start: str) -> Row | None:

@@ -4,8 +4,9 @@ A claim holds, or differs, only if an interval over three or more repeats exclud
 equivalent if the interval is within the claim's bound. Otherwise it is inconclusive, with the further repeats
 that would decide it at the observed spread.
 
-In names of sides `{cores}` is the number of physical cores, `{min}` and `{max}` are the thread counts; of
-`a|b` it is `a` if the execution has this side. `bound`: a share; a smaller difference counts as none.
+In names of sides `{cores}` is the number of physical cores of the server's CPU set, `{min}` and `{max}` are
+the thread counts; of `a|b` it is `a` if the execution has this side. `bound`: a share; a smaller difference
+counts as none.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from loadprint.commands.study.claim_verdicts import FEW, Answer, ClaimVerdict, Judged, worst
-from loadprint.commands.study.observations import Observations, Values
+from loadprint.commands.study.observations import NO_CORES, Absent, Observations, Values
 from loadprint.commands.study.side_ratios import (
     between,
     judged,
@@ -223,12 +224,23 @@ class SignChange(Strict):
 
 
 class Maximum(Strict):
-    """The largest value of a row is that of one of the sides `at`."""
+    """The largest value of a row is that of one of the sides `at`.
+
+    Or, with `per_core`, of one with that many connections, from the first number to the second, for each
+    physical core of the server's CPU set.
+    """
 
     kind: Literal["maximum"]
     row: str
     sides: Annotated[list[str], Field(min_length=3)]
-    at: Annotated[list[str], Field(min_length=1)]
+    at: Annotated[list[str], Field(min_length=1)] | None = None
+    per_core: tuple[float, float] | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Maximum:
+        if (self.at is None) == (self.per_core is None):
+            raise ValueError("give one of `at` and `per_core`")
+        return self
 
     def judged(self, seen: Observations) -> Judged:
         """Judge which sides can have the largest value, by simultaneous bounds."""
@@ -241,7 +253,7 @@ class Maximum(Strict):
 
         possible = best_candidates(len(sides), below)
         candidates = [side for side, can in zip(sides, possible, strict=True) if can]
-        expected = set(map(seen.resolved, self.at))
+        expected = self._expected(seen, sides)
         best = max(values, key=lambda each: each.mean)
         rivals = [side for side in candidates if side != best.side]
         text = f"largest at {best.side}, {best.shown}"
@@ -256,6 +268,22 @@ class Maximum(Strict):
         else:
             verdict = ClaimVerdict("inconclusive", "other sides may be the best")
         return Judged(text, verdict, None, few)
+
+    def _expected(self, seen: Observations, sides: Sequence[str]) -> set[str]:
+        """The sides that the claim is about. Raises Absent if they are not among those compared."""
+        if self.per_core is None:
+            expected = set(map(seen.resolved, self.at or ()))
+            if missing := expected.difference(sides):
+                raise Absent(f"{' and '.join(sorted(missing))} is not one of the compared sides")
+            return expected
+        if seen.cores is None:
+            raise Absent(NO_CORES)
+        low, high = self.per_core
+        expected = {side for side in sides if low <= seen.threads(side) / seen.cores <= high}
+        if not expected:
+            of = f"{seen.cores} core{'s' if seen.cores > 1 else ''}"
+            raise Absent(f"no compared side has {low:g} to {high:g} connections per core of {of}")
+        return expected
 
 
 class Rank(Strict):

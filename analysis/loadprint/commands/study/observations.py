@@ -16,16 +16,17 @@ from loadprint.judging import canary, void
 from loadprint.judging.facts_host import data_place
 from loadprint.metrics import blocks
 from loadprint.metrics.gather import gather
-from loadprint.metrics.ledger_rows import CLOSURE, LATENCY, name_of, terms
+from loadprint.metrics.ledger_rows import LATENCY, name_of, terms
+from loadprint.reading.cpusets import cores_of, host_cpus
 from loadprint.reading.queries import Store
 from loadprint.reading.sides import Side, read_execution
 from loadprint.rendering.layout import SUPERSCRIPTS
 from loadprint.tables.groups import groups
 from loadprint.tables.rows import Column, RowBuilder
 from loadprint.tables.table import Cell, Row, Sentence
-from loadprint.tables.time_ledger import MAY_BE_LARGE, NEGATIVE, SHOWN
 
 LARGEST_ROWS = 3  # of the time ledger
+NO_CORES = "the cores of the server's CPUs were not recorded"
 
 
 class Absent(Exception):
@@ -129,7 +130,8 @@ class Observations:
         """Values of a row, whose key may contain `*`: the first row that matches. Raises Absent."""
         side = self.resolved(side)
         if side not in self._sides:
-            raise Absent(f"the execution has no side {side}")
+            why = f"; {NO_CORES}" if "{cores}" in side else ""
+            raise Absent(f"the execution has no side {side}{why}")
         if side not in self._columns:
             reason = "; ".join(reason for _, reason in self._sides[side].missing)
             raise Absent(f"no complete run of {side} ({reason})")
@@ -156,9 +158,10 @@ class Observations:
         return blocks.paired(*runs)
 
     def resolved(self, side: str) -> str:
-        """Fill in a name: `{cores}` is the host's physical cores, `{min}` and `{max}` of the threads.
+        """Fill in a name: `{cores}` is the server's physical cores, `{min}` and `{max}` of the threads.
 
-        Of several names with `|` between them it is the first that the execution has.
+        Of several names with `|` between them it is the first that the execution has. `{cores}` remains where
+        the cores were not recorded.
         """
         for name, number in self._numbers.items():
             side = side.replace(f"{{{name}}}", str(number))
@@ -167,9 +170,22 @@ class Observations:
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        threads = [int(each.get("threads") or 0) for each in self.execution["sides"].values() if each]
-        cores = int((self.fingerprint.get("cpus") or {}).get("cores") or 1)
-        return {"cores": cores, "min": min(threads, default=0), "max": max(threads, default=0)}
+        threads = [self.threads(side) for side, each in self.execution["sides"].items() if each]
+        limits = {"min": min(threads, default=0), "max": max(threads, default=0)}
+        return limits if self.cores is None else {"cores": self.cores, **limits}
+
+    @cached_property
+    def cores(self) -> int | None:
+        """Physical cores with a CPU of the server's set; None if their threads were not recorded."""
+        measured = next(iter(self._columns.values())).runs[0]
+        # a server without a set runs on all CPUs of its host
+        cpus = measured.server_cpus or host_cpus(measured.run, "server") or ()
+        cores = cores_of((self.fingerprint.get("cpus") or {}).get("list") or [])
+        return len({cores[cpu] for cpu in cpus}) if cpus and cores.keys() >= set(cpus) else None
+
+    def threads(self, side: str) -> int:
+        """Connections of a side of the execution; 0 if its generator was given none."""
+        return int((self.execution["sides"][side] or {}).get("threads") or 0)
 
     @cached_property
     def voids(self) -> dict[str, list[tuple[str, str]]]:
@@ -210,10 +226,9 @@ class Observations:
 
     @cached_property
     def hardware(self) -> frozenset[str]:
-        """What this host has of the hardware that claims can need."""
-        cores = int((self.fingerprint.get("cpus") or {}).get("cores") or 0)
+        """What the server has of the hardware that claims can need."""
         disks = (data_place(self.fingerprint) or {}).get("disks") or []
-        present = {"NVMe": any(disk.startswith("nvme") for disk in disks), "10 cores": cores == 10}
+        present = {"NVMe": any(disk.startswith("nvme") for disk in disks), "10 cores": self.cores == 10}
         return frozenset(name for name, is_present in present.items() if is_present)
 
     def sentences(self, side: str, against: str) -> tuple[Sentence, ...]:
@@ -235,11 +250,8 @@ def _largest(ledger: Mapping[str, tuple[str, Cell]]) -> str:
     if not whole:
         return ""
     shares = {name: (cell.value or 0.0) / whole for name, (_, cell) in ledger.items()}
-    open_ones = [name for name in MAY_BE_LARGE if abs(shares.get(name, 0.0)) > CLOSURE]
-    open_ones += [
-        name for name, (_, cell) in ledger.items() if NEGATIVE in cell.notes and shares[name] <= -SHOWN
-    ]
-    by_size = sorted(terms(ledger.keys()) - set(open_ones), key=lambda name: (-abs(shares[name]), name))
+    open_ones = {name: cell.unexplained for name, (_, cell) in ledger.items() if cell.unexplained is not None}
+    by_size = sorted(terms(ledger.keys()) - open_ones.keys(), key=lambda name: (-abs(shares[name]), name))
     largest = [name for name in by_size[:LARGEST_ROWS] if shares[name]]
     notes = list(dict.fromkeys(note for name in largest for note in ledger[name][1].notes))
     texts = []
@@ -249,7 +261,7 @@ def _largest(ledger: Mapping[str, tuple[str, Cell]]) -> str:
         texts.append(f"{label} {100 * shares[name]:.0f} %{marks}")
     parts = [f"{', '.join(texts)} of the latency"] if texts else []
     if open_ones:
-        shown = [f"{100 * shares[name]:.0f} % {ledger[name][0]}" for name in open_ones]
+        shown = [f"{100 * share:.0f} % {ledger[name][0]}" for name, share in open_ones.items()]
         parts.append(f"does not close: {' and '.join(shown)}")
     parts += [f"{str(number).translate(SUPERSCRIPTS)} {note}" for number, note in enumerate(notes, start=1)]
     return "; ".join(parts)
