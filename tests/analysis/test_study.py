@@ -327,6 +327,9 @@ def test_the_published_sar_rows_lead_to_both_conclusions_of_the_blog(tmp_path: P
         assert size is not None
         assert "needs the scale published" in size.reason
         assert "native workloads in place of sysbench and hammerdb" in size.reason
+    # neither tool ran
+    kinds = {each.claim.kind for each in report.findings if each.claim.generators and each.judged.measured}
+    assert kinds == {study_file.CHECK}
     assert judged["versions"].needs == "./characterize -e campaign=versions"
 
 

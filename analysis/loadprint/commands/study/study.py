@@ -14,7 +14,7 @@ from loadprint.commands.study.campaign_claims import OfCampaign, RatioClaim
 from loadprint.commands.study.claim_verdicts import Judged, not_comparable
 from loadprint.commands.study.experiments import StudyExperiment
 from loadprint.commands.study.observations import Absent, Observations
-from loadprint.commands.study.study_file import Claim, Study
+from loadprint.commands.study.study_file import CHECK, Claim, Study
 from loadprint.errors import InputError
 from loadprint.judging import void
 
@@ -85,11 +85,14 @@ def _finding(
         needs = by_campaign if claim.campaign else f"an A/B experiment with the name {missing}"
         return JudgedClaim(claim, not_comparable(f"needs {needs}", needs))
     seen: list[Any] = [known[name] for name in claim.sources]
-    if isinstance(claim.judge, OfCampaign):
+    rule = claim.judge
+    if isinstance(rule, OfCampaign):
+        if _replaced(claim, rule, seen[0]):
+            claim = claim.model_copy(update={"basis": CHECK})
         accepted = {*claim.despite, *([void.DISTURBED] if accept_disturbed else [])}
-        judged = _measured(claim, claim.judge, seen[0], accepted)
+        judged = _measured(claim, rule, seen[0], accepted)
     else:
-        judged = claim.judge.judged(*seen)
+        judged = rule.judged(*seen)
     ledger = seen[0].ledger(claim.ledger) if claim.ledger else ""
     return JudgedClaim(claim, judged.as_possible() if claim.possible else judged, ledger)
 
@@ -103,7 +106,7 @@ def _measured(claim: Claim, rule: OfCampaign, seen: Observations, accepted: Abst
         different.append(f"needs the scale {' or '.join(claim.scales)}")
     if different and not isinstance(rule, RatioClaim):
         return not_comparable("; ".join(different))
-    if claim.generators and not {seen.generator(side) for side in sides} <= set(claim.generators):
+    if _replaced(claim, rule, seen):
         different.append(f"native workloads in place of {' and '.join(claim.generators)}")
     try:
         judged = rule.judged(seen)
@@ -118,6 +121,12 @@ def _measured(claim: Claim, rule: OfCampaign, seen: Observations, accepted: Abst
                 found.setdefault(word, []).append(side)
     reasons = "; ".join(f"{word}: {', '.join(sides)}" for word, sides in found.items())
     return judged.void(reasons) if reasons else judged
+
+
+def _replaced(claim: Claim, rule: OfCampaign, seen: Observations) -> bool:
+    """Whether native workloads ran in place of the publication's tools: they are not the product."""
+    generators = {seen.generator(side) for side in seen.sides_of(rule.model_dump())}
+    return bool(claim.generators) and not generators <= set(claim.generators)
 
 
 def _wrong_servers(claim: Claim, seen: Observations) -> str:
