@@ -99,6 +99,21 @@ def unknown_load(path: Path) -> list[Measured]:
     return [replace(blind, load_cpus=None)]
 
 
+def without_threads(cpus: int, used: float) -> Runs:
+    """One run without times of threads, whose load uses `used` cores of its set of CPUs."""
+    times = {"cpu.load.cores": cpus, "cpu.load.user": used, "cpu.load.idle": cpus - used}
+    times |= {"cpu.load.system": 0.0, "process.load.cpu": used}
+
+    def made(path: Path) -> list[Measured]:
+        run = measured(path / "r", times)
+        for name in [name for name in run.quantities.values if name.startswith("threads.load.")]:
+            del run.quantities.values[name]
+        run.quantities.mark_missing("threads.load.", "probe threads was not recorded")
+        return [replace(run, load_cpus=tuple(range(1, 1 + cpus)))]
+
+    return made
+
+
 def read(*probes: str) -> Runs:
     """One run whose recorder read these probes."""
     ticks = {name: {1: 0.0, 2: 1.0} for name in probes}
@@ -114,6 +129,7 @@ SEEN = {"threads": 7, "outside_allowed": 0, "outside_ran": 0}
 SYSCTL = {"sysctl": PORTS}
 WAITS = {"threads.load.run_delay_ns": 0.11, "threads.load.on_cpu_ns": 0.06}
 STOLEN = {"cpu.load.steal": 0.07, "cpu.load.user": 0.05, "cpu.load.system": 0.01, "cpu.load.idle": 0.87}
+LONG_WAIT = {"threads.load.run_delay_ns": 0.4, "cpu.load.steal": 0.012, "cpu.load.idle": 0.928}
 CALM = {"cpu.load.steal": 0.0, "cpu.load.idle": 0.94}
 BUSY = {"cpu.load.user": 0.6, "cpu.load.idle": 0.32, "threads.load.on_cpu_ns": 0.61}
 OTHERS = {"cpu.load.user": 0.3, "cpu.load.system": 0.0, "cpu.load.idle": 0.7}
@@ -139,12 +155,17 @@ CASES: dict[str, Runs] = {
     "a wait for stolen CPUs is a disturbance": of(WAITS | STOLEN),
     "the same wait without steal": of(WAITS | STOLEN | CALM),
     "the same wait by its own demand": of(WAITS | STOLEN | BUSY),
+    "a wait that the stolen time does not explain": of(WAITS | STOLEN | LONG_WAIT),
     "a wait behind other processes": of(WAITS | OTHERS),  # 0.11 × 0.06 / 0.3
     "one of two repeats is client-bound": lambda path: [
         measured(path / "calm"),
         measured(path / "busy", {"threads.load.busiest": 0.99}),
     ],
     "no quantity of the load": unknown_load,
+    # the set is only 12 % busy
+    "one full thread on eight CPUs, without thread times": without_threads(8, 1.0),
+    "too little CPU time for a full thread": without_threads(8, 0.89),
+    "one CPU, without thread times": without_threads(1, 0.79),
     "threads that stayed": placed(SEEN, SEEN, connection="veth"),
     "a count that int() refuses": placed(SEEN | {"outside_ran": "9" * 5000}, SEEN),
     "threads that strayed": placed(SEEN, SEEN | {"outside_ran": 3}),

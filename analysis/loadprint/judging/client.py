@@ -13,7 +13,7 @@ THREAD_BUSY, SET_BUSY, DELAY_SHARE = 0.90, 0.80, 0.05
 PORTS_USED = 0.5  # of the port range in TIME_WAIT: connect() slows down, and soon fails
 TIME_WAIT_S = 60.0  # TCP_TIMEWAIT_LEN of the kernel
 STOLEN = 0.01  # of the CPU time of the server or the load; more is a disturbance
-LIGHT = 0.5  # below this busy share of the load's CPUs, steal explains the CPU wait
+LIGHT = 0.5  # above this busy share of the load's CPUs its threads also wait for each other
 Share = Callable[[Measured], float | None]
 STATES = ("user", "nice", "system", "irq", "softirq", "iowait", "steal", "idle")
 
@@ -48,11 +48,13 @@ def bound(runs: Sequence[Measured]) -> Judgement:
         used = [cpu.rate for run in runs if (cpu := run.quantities.get("process.load.cpu"))]
         text = ", ".join(limit.text() for limit in beyond)
         text += f"; its process {100 * sum(used) / len(used):.0f} % of a core" if used else ""
-        return Judgement("yes", text)
+        return Judgement("yes", text + _stolen_text(runs))
     known = [limit.text() for limit in limits if limit.share is not None]
     lacking = [limit for limit in limits[:3] if limit.share is None]
     if len(lacking) == len(limits[:3]):
         return Judgement("inconclusive", "; ".join(dict.fromkeys(limit.reason for limit in lacking)))
+    if hidden := [run for run in runs if _may_hide_a_thread(run)]:
+        return Judgement("inconclusive", ", ".join([_hidden_text(hidden, len(runs)), *known]))
     unknown = f"; unknown: {'; '.join(dict.fromkeys(limit.reason for limit in lacking))}" if lacking else ""
     return Judgement("no", ", ".join(known) + _stolen_text(runs) + unknown)
 
@@ -64,13 +66,35 @@ def stolen(run: Measured) -> float | None:
 
 
 def _stolen_text(runs: Sequence[Measured]) -> str:
-    """The CPU wait that is not counted because the CPUs were stolen; empty if there is none."""
-    shares = [(steal, wait) for run in runs if (steal := _excused(run)) and (wait := _wait(run)) is not None]
+    """The largest CPU wait of a run that is not counted as its CPUs were stolen; empty if there is none."""
+    shares = [
+        (wait * excused, steal)
+        for run in runs
+        if (wait := _wait(run)) and (excused := _excused(run)) and (steal := stolen(run))
+    ]
     if not shares:
         return ""
-    steal, wait = (max(each) for each in zip(*shares, strict=True))
+    wait, steal = max(shares)
     waited = f"CPU wait {_percent(wait, DELAY_SHARE)} % of latency"
     return f"; not counted: {waited} where {100 * steal:.1f} % of the load's CPU time was stolen"
+
+
+def _may_hide_a_thread(run: Measured) -> bool:
+    """Whether one thread of the load may be full although neither its process nor its CPUs show it."""
+    if _busiest_thread(run) is not None:
+        return False
+    shown_by_its_cpu = len(run.load_cpus or ()) == 1 and _busy(run) is not None
+    used = _quantity(run, "process.load.cpu")
+    return not shown_by_its_cpu and (used is None or used >= THREAD_BUSY)
+
+
+def _hidden_text(hidden: Sequence[Measured], count: int) -> str:
+    """Why a full thread cannot be excluded in some of the runs."""
+    used = [cpu for run in hidden if (cpu := _quantity(run, "process.load.cpu")) is not None]
+    process = f"its process uses {100 * max(used):.0f} % of a core" if used else "its CPU time is unknown"
+    of = f" in {len(hidden)} of {count} runs" if count > 1 else ""
+    reason = hidden[0].quantities.why("threads.load.busiest")
+    return f"one thread may be full{of}: {process}, that of each thread is unknown ({reason})"
 
 
 def client_bound(name: str, runs: Sequence[Measured]) -> str:
@@ -137,23 +161,29 @@ def _wait(run: Measured) -> float | None:
     return delay / events / latency
 
 
-def _excused(run: Measured) -> float | None:
-    """The stolen share if it explains the CPU wait (the CPUs were mostly idle), else None."""
-    share, busy = stolen(run), _busy(run)
-    return share if share is not None and busy is not None and share > STOLEN and busy < LIGHT else None
+def _excused(run: Measured) -> float:
+    """The share of the CPU wait that stolen time explains, 0 to 1.
+
+    In a stolen second the threads of one CPU wait: on CPUs that are mostly idle that is one thread, so that a
+    stolen second explains a second of waiting. On busy CPUs threads wait for each other, whatever is stolen.
+    """
+    share, busy, delay = stolen(run), _busy(run), _quantity(run, "threads.load.run_delay_ns")
+    if not delay or share is None or busy is None or share <= STOLEN or busy >= LIGHT:
+        return 0.0
+    return min(1.0, _times(run)["steal"] / delay)
 
 
 def _delay(run: Measured) -> float | None:
     """The part of `_wait` that the load's own threads caused.
 
-    While a thread waits, its CPU runs other threads or is stolen. The share of other processes is subtracted
-    in proportion to CPU time. The wait for a stolen CPU is a disturbance of the host and does not count.
+    While a thread waits, its CPU runs other threads or is stolen. The wait that stolen time explains is a
+    disturbance of the host and does not count. Of the rest the share of other processes is subtracted in
+    proportion to CPU time.
     """
     wait = _wait(run)
     if wait is None:
         return None
-    if _excused(run) is not None:
-        return 0.0
+    wait *= 1 - _excused(run)
     times, on_cpu = _times(run), _quantity(run, "threads.load.on_cpu_ns")
     ran = sum(times[state] for state in ("user", "nice", "system")) if times else 0.0
     return wait * min(1.0, on_cpu / ran) if on_cpu is not None and ran > 0 else wait
