@@ -107,6 +107,52 @@ def test_compare_says_it_at_the_head_and_at_the_side(tmp_path: Path) -> None:
     assert len(sides[1]["repeats"]) == 1, "a disturbed repeat is kept"
 
 
+SAME = dict.fromkeys(canary.PARTS, 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "without", "trust", "reason"),
+    [
+        # the fifth pair at rest is the one before the last run
+        ([(SAME, SAME)] * 6, 0, "disturbed no", "disturbed no: by the fixed work before and after 6 runs"),
+        (
+            [(SAME, SAME | {"fsync": 10_000.0})],
+            3,
+            "disturbed not checked (3 of 4 runs)",
+            "inconclusive: 3 of 4 runs had no canary; memory, fsync had no limit (too few canaries at rest) "
+            "in 1 run",
+        ),
+        (
+            [({"cpu": 1.0, "syscall": 1.0}, {"cpu": 1.0}), (SAME, SAME)],
+            0,
+            "disturbed not checked (memory, syscall, fsync)",
+            "inconclusive: memory, fsync had no limit (too few canaries at rest) in 1 run; memory, syscall, "
+            "fsync did not run before and after 1 run",
+        ),
+        (
+            [(SAME, SAME | {"cpu": 1500.0})],
+            1,
+            "disturbed 1 of 2",
+            "1 of 2 runs: r0 cpu 1.50 × slower after the run (limit 1.03 ×); 1 of 2 runs had no canary",
+        ),
+    ],
+)
+def test_undisturbed_is_only_what_was_checked_in_every_run_and_part(
+    tmp_path: Path,
+    pairs: list[tuple[dict[str, float], dict[str, float]]],
+    without: int,
+    trust: str,
+    reason: str,
+) -> None:
+    made = [
+        *runs(tmp_path / "with", *pairs),
+        *(make_run(tmp_path / "without" / f"n{number}") for number in range(without)),
+    ]
+    text = " ".join(ask("compare", *made, "--verbose").out.split())
+    assert trust in text
+    assert reason in text
+
+
 def test_a_shift_and_its_limit_never_print_alike(tmp_path: Path) -> None:
     """Beyond its limit by a thousandth: two decimals would print 1.03 as more than 1.03."""
     made = runs(tmp_path, ({"syscall": 1000.0, "cpu": 1000.0}, {"syscall": 1031.0, "cpu": 1000.0 / 1.2}))
@@ -130,7 +176,10 @@ def test_runs_of_two_executions_that_share_their_id_are_told_apart(tmp_path: Pat
     assert [shift["disturbed"] for shift in first["canary"]] == [False, False]
     assert (first["notes"], len(second["notes"])) == ([], 1)
     text = " ".join(ask("compare", shaken, shaken, quiet, "--verbose").out.split())
-    assert "disturbed 1 of 2 runs: r0#1 r0 cpu 1.50 × slower after the run (limit 1.03 ×) " in text
+    assert (
+        "disturbed 1 of 2 runs: r0#1 r0 cpu 1.50 × slower after the run (limit 1.03 ×); memory, fsync did"
+        in text
+    )
     assert "largest changes from before to after a run, 2 runs" in text
 
 

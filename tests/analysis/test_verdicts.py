@@ -218,7 +218,7 @@ def test_verdicts_of_two_sides(tmp_path: Path) -> None:
     result = verdicts(sides, [[run] for run in runs], COMPARABLE, {})
     keys = ["comparable", "client-bound", "pinned", "overhead", "disturbed"]
     assert [each.key for each in result] == keys
-    text = "r 4.0 % of the server's CPU time stolen"
+    text = "r 4.0 % of the server's CPU time stolen; no canary ran"
     assert result[-1] == Verdict("disturbed", "1 of 2 runs", text, "1 of 2")
 
 

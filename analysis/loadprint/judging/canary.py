@@ -110,6 +110,32 @@ def largest(by_run: Mapping[Path, Sequence[Shift]]) -> str:
     return f"largest changes from before to after a run, {runs}: {'; '.join(texts)}" if texts else ""
 
 
+def unchecked(runs: Sequence[Sequence[Shift]]) -> tuple[str, str]:
+    """What the canary did not check, in short and with the reasons; empty if it checked every part of all.
+
+    `runs` has the shifts of every run, none for a run without a canary.
+    """
+    watched = [shifts for shifts in runs if shifts]
+    if not watched:
+        return "not checked", "no canary ran"
+    parts: dict[str, list[str]] = {}
+    for part in PARTS:
+        limits = [shift.limit for shifts in watched for shift in shifts if shift.part == part]
+        for reason, count in (
+            ("had no limit (too few canaries at rest) in", sum(limit is None for limit in limits)),
+            ("did not run before and after", len(watched) - len(limits)),
+        ):
+            if count:
+                parts.setdefault(f"{reason} {count} run{'s' if count > 1 else ''}", []).append(part)
+    texts = [f"{', '.join(names)} {reason}" for reason, names in parts.items()]
+    without = len(runs) - len(watched)
+    if without:
+        of = f"{without} of {len(runs)} runs"
+        return f"not checked ({of})", "; ".join([f"{of} had no canary", *texts])
+    open_parts = ", ".join(part for part in PARTS if any(part in names for names in parts.values()))
+    return (f"not checked ({open_parts})" if open_parts else ""), "; ".join(texts)
+
+
 def beyond(shifts: Sequence[Shift]) -> list[str]:
     """Each disturbed run with the parts beyond their limits."""
     parts: dict[str, list[str]] = {}

@@ -75,7 +75,8 @@ def _overhead(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> 
 def _disturbed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]], shifts: Shifts) -> Verdict:
     """Runs in which the machine changed or lost CPU time: canary, steal, quotas.
 
-    A run on two sides counts once. If runs of two executions share an id, the text names their sides.
+    `no` only if the canary checked every run in every part. A run on two sides counts once. If runs of two
+    executions share an id, the text names their sides.
     """
     places: dict[Path, tuple[str, Measured]] = {}
     for side, runs in zip(sides, measured, strict=True):
@@ -89,19 +90,16 @@ def _disturbed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]], sh
         texts = [f"{name} {text}" if shared_ids else text for text in texts]
         if texts:
             reasons[place] = texts
+    short, unchecked = canary.unchecked([shifts.get(place, ()) for place in places])
     if reasons:
-        every = [text for texts in reasons.values() for text in texts]
+        every = [text for texts in reasons.values() for text in texts] + [unchecked] * bool(unchecked)
         count = f"{len(reasons)} of {len(places)}"
         return Verdict("disturbed", f"{count} runs", "; ".join(every), count)
-    watched = len(shifts)
-    if watched:
-        of = "" if watched == len(places) else f" of {len(places)}"
-        return Verdict(
-            "disturbed",
-            "no",
-            f"by the fixed work before and after {watched}{of} run{'s' if len(places) > 1 else ''}",
-        )
-    return Verdict("disturbed", "inconclusive", "no canary ran", "not checked")
+    if unchecked:
+        return Verdict("disturbed", "inconclusive", unchecked, short)
+    plural = "s" if len(places) > 1 else ""
+    text = f"by the fixed work before and after {len(places)} run{plural}"
+    return Verdict("disturbed", "no", text)
 
 
 def _denied_cpu(run: Measured) -> list[str]:
