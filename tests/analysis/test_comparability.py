@@ -189,6 +189,61 @@ def test_a_fact_of_every_host_that_was_not_recorded_is_unknown(tmp_path: Path) -
     assert {each.name: each.kind for each in listed}["cpus.cores"] == "unknown"
 
 
+def without(run: Path, *names: str) -> Path:
+    """A run whose record of the server lacks some variables."""
+    path = run / "load" / "server.json"
+    known = json.loads(path.read_text())["variables"]
+    return change_json(path, variables={name: value for name, value in known.items() if name not in names})
+
+
+POOL = {"innodb_buffer_pool_size": str(1 << 29), "innodb_io_capacity": "200"}
+
+
+def test_a_material_fact_that_one_side_lacks_is_unknown(tmp_path: Path) -> None:
+    a, b = pair(tmp_path, **DURABLE, **POOL)
+    assert compared(a, b).answer == "yes"
+    without(b, "innodb_buffer_pool_size", "port")
+    result = compared(a, b)
+    assert (result.answer, result.reason) == ("inconclusive", "b did not record buffer pool")
+    assert result.unknown[0] == result.reason
+    # a server of the same release has the same variables, one of another release has others
+    without(b, "innodb_io_capacity")
+    assert compared(a, b).reason == "b did not record buffer pool, innodb_io_capacity"
+    server_of(b, "8.0.36")
+    result = compared(a, b)
+    assert (result.answer, result.unknown[0]) == ("with reserve", "b did not record buffer pool")
+
+
+def test_a_fact_that_one_repeat_lacks_is_unknown(tmp_path: Path) -> None:
+    hosts = [Host(variables={**DURABLE, **POOL})] * 2
+    execution = make_execution(tmp_path / "x", {"a": hosts, "b": hosts}, "a")
+    without(execution / "b2-a-r2", "innodb_buffer_pool_size")
+    result = compared(execution)
+    assert (result.answer, result.reason) == ("inconclusive", "a (1 of 2 runs) did not record buffer pool")
+
+
+def test_settings_of_other_kernels_generators_and_workloads_are_not_unknown(tmp_path: Path) -> None:
+    a, b = pair(tmp_path, **DURABLE)
+    fingerprint_of(a, kernel={"release": "6.1.0"}, sysctl={"vm.swappiness": "1", "vm.new": "1"})
+    fingerprint_of(b, kernel={"release": "6.1.0"}, sysctl={"vm.swappiness": "1"})
+    change_json(a / "load/result.json", generator="sysbench", compression="zlib", options={"tables": 4})
+    change_json(b / "load/result.json", generator="sysbench")
+    assert compared(a, b).reason == "b did not record compression, sysctl.vm.new, tables (oltp_read_write)"
+    fingerprint_of(b, kernel={"release": "6.9.0"})
+    change_json(b / "load/result.json", generator="hammerdb")
+    result = compared(a, b)
+    assert (result.answer, result.unknown) == (
+        "with reserve",
+        ("a, b did not record cpus.cores, memory.total",),
+    )
+
+
+def test_a_debug_build_against_a_release_build_decides(tmp_path: Path) -> None:
+    a, b = pair(tmp_path, **DURABLE, version="9.7.4")
+    change_json(b / "load/server.json", variables=DURABLE | {"version": "9.7.4-debug"})
+    assert compared(a, b).reason == "server version: build release | 9.7.4-debug"
+
+
 def planned(tmp_path: Path, **server: Any) -> Path:
     """Two sides whose plans differ in `server`, and whose servers print what these plans ask."""
     base: dict[str, Any] = {"profile": "durable", "options": {}, "buffer_pool_size": 1 << 29}

@@ -2,7 +2,7 @@
 
 Facts come from fingerprint.json, server.json, result.json and the campaign's plan, compared by meaning where
 names mislead (effective.py, facts.toml). A difference is material unless a rule makes it harmless or the
-campaign varies it. A fact that a side did not record is reported as unknown, not as a difference.
+campaign varies it. A material fact that only some runs recorded is unknown: neither equal nor a difference.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadprint.judging.facts import Fact, asked_for, facts_of
-from loadprint.judging.facts_host import BOOT_WORD, BOOTED, expected_facts, is_optional
+from loadprint.judging.facts_host import BOOT_WORD, BOOTED, SETTINGS, expected_facts
 from loadprint.metrics.gather import Measured
 from loadprint.reading.sides import Side
 
@@ -27,6 +27,8 @@ GROUPS = (
     "data",
     "load generator",
 )
+HOST_GROUPS = ("hardware", "kernel", SETTINGS)
+SERVER_GROUPS = ("server version", "durability", "memory", "server settings")
 NOT_RECORDED = "not recorded"
 MAX_LISTED = 6  # facts that a side did not record
 Facts = list[list[dict[tuple[str, str], Fact]]]
@@ -93,7 +95,9 @@ def judge(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Comp
     """Return whether the sides are comparable, with all differences: deciding, material, asked, harmless."""
     differing = differences(sides, measured)
     lacking = _unrecorded(sides, measured)
-    unknown = (*lacking, *_unknown_facts(sides, measured))
+    facts, wanted = _facts(sides, measured), asked_for([_plan(side) for side in sides])
+    partly = _recorded_in_part(sides, measured, facts, wanted)
+    unknown = (*lacking, *partly, *_recorded_nowhere(sides, measured, facts))
     material = [each for each in differing if each.material and not each.asked]
     deciding = [each for each in material if each.decides]
     if deciding:
@@ -103,8 +107,8 @@ def judge(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Comp
         count = f"{len(material)} material difference{'s' if len(material) > 1 else ''}"
         groups = ", ".join(dict.fromkeys(each.group for each in material))
         return Comparability("with reserve", f"{count} ({groups})", differing, unknown)
-    if lacking:
-        return Comparability("inconclusive", "; ".join(lacking), differing, unknown)
+    if lacking or partly:
+        return Comparability("inconclusive", "; ".join([*lacking, *partly]), differing, unknown)
     apart = "no material difference in the configuration"
     apart += " apart from what the campaign varies" if any(each.asked for each in differing) else ""
     return Comparability("yes", apart, differing, unknown)
@@ -221,23 +225,76 @@ def _unrecorded(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -
     return texts
 
 
-def _unknown_facts(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> list[str]:
-    """Facts of hardware and kernel, expected or of another side, that a side with a host does not have."""
-    facts = _facts(sides, measured)
-    of_any = {
-        fact.name
-        for runs in facts
-        for run in runs
-        for fact in run.values()
-        if fact.group in ("hardware", "kernel") and fact.material and not is_optional(fact.name)
-    }
-    lacking: dict[tuple[str, ...], list[str]] = {}
-    for side, runs, known in zip(sides, measured, facts, strict=True):
-        wanted = [of_any | expected_facts(run.run) if run.run.fingerprints else set() for run in runs]
-        names = [name for each, run in zip(wanted, known, strict=True) for name in each - {n for _, n in run}]
-        if names:
-            lacking.setdefault(tuple(sorted(set(names))), []).append(side.name)
-    return [f"{', '.join(of)} did not record {_listed(names)}" for names, of in lacking.items()]
+def _recorded_in_part(
+    sides: Sequence[Side], measured: Sequence[Sequence[Measured]], facts: Facts, wanted: set[str]
+) -> list[str]:
+    """Material facts that some runs recorded and others lack, apart from those that the campaign varies.
+
+    A fact counts only between runs of one `_kind`: servers of other releases have other variables.
+    """
+    kinds: dict[tuple[str, str], set[object]] = {}
+    for runs, known in zip(measured, facts, strict=True):
+        for run, own in zip(runs, known, strict=True):
+            for key, fact in own.items():
+                varied = bool(fact.inputs) and wanted.issuperset(fact.inputs)
+                if fact.material and not fact.optional and not varied:
+                    kinds.setdefault(key, set()).add(_kind(key, run, own))
+    names = [
+        [
+            {
+                key[1]
+                for key, of in kinds.items()
+                if key not in own and _has_record(key[0], run) and _kind(key, run, own) in of
+            }
+            for run, own in zip(runs, known, strict=True)
+        ]
+        for runs, known in zip(measured, facts, strict=True)
+    ]
+    return _unknown(sides, names)
+
+
+def _kind(key: tuple[str, str], run: Measured, facts: dict[tuple[str, str], Fact]) -> object:
+    """What decides whether a run has a fact at all, if it is recorded as a fact itself."""
+    group, name = key
+    generator = _value(facts, ("load generator", "generator"))
+    if group == "server settings":
+        return _value(facts, ("server version", "version"))
+    if group == SETTINGS:
+        kernels = [own for own in facts if own[0] == "kernel" and own[1].endswith(("kernel", "release"))]
+        return tuple((own, _value(facts, own)) for own in kernels)
+    if group == "data":
+        return (run.run.result or {}).get("workload"), generator
+    return generator if group == "load generator" and name != "generator" else None
+
+
+def _value(facts: dict[tuple[str, str], Fact], key: tuple[str, str]) -> str | None:
+    return facts[key].value if key in facts else None
+
+
+def _has_record(group: str, run: Measured) -> bool:
+    """Whether the file with a group's facts was recorded; `_unrecorded` names those that were not."""
+    if group in HOST_GROUPS:
+        return bool(run.run.fingerprints)
+    return bool(run.run.server) or group not in SERVER_GROUPS
+
+
+def _recorded_nowhere(
+    sides: Sequence[Side], measured: Sequence[Sequence[Measured]], facts: Facts
+) -> list[str]:
+    """Facts that every host has and that no run recorded."""
+    of_any = {name for runs in facts for run in runs for _, name in run}
+    return _unknown(sides, [[expected_facts(run.run) - of_any for run in runs] for runs in measured])
+
+
+def _unknown(sides: Sequence[Side], lacking: Sequence[Sequence[set[str]]]) -> list[str]:
+    """The facts that the runs of each side lack; sides that lack the same in one text."""
+    sides_by_names: dict[tuple[str, ...], list[str]] = {}
+    for side, runs in zip(sides, lacking, strict=True):
+        if names := tuple(sorted(set().union(*runs))):
+            without = sum(map(bool, runs))
+            of = "" if without == len(runs) else f" ({without} of {len(runs)} runs)"
+            sides_by_names.setdefault(names, []).append(side.name + of)
+    return [f"{', '.join(of)} did not record {_listed(names)}" for names, of in sides_by_names.items()]
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from loadprint.judging.effective import Server, effective
-from loadprint.judging.facts_host import RULES, any_of, host_facts
+from loadprint.judging.facts_host import RULES, any_of, host_facts, is_optional
 from loadprint.metrics.gather import Measured
 from loadprint.numbers import brief
 
@@ -22,6 +22,7 @@ class Fact:
     """One fact of a run. `meaning` is what the value means on this server, if it depends on the version.
 
     `inputs` are the settings that it depends on, `raw` their values, because a campaign varies settings.
+    `optional`: a run can lack it although all that it depends on was recorded.
     """
 
     group: str
@@ -32,6 +33,7 @@ class Fact:
     meaning: str = ""
     inputs: tuple[str, ...] = ()
     raw: Mapping[str, str | None] = field(default_factory=dict)
+    optional: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -42,7 +44,7 @@ class Fact:
 def facts_of(run: Measured, plan: Mapping[str, Any]) -> list[Fact]:
     """All facts of a run; `plan` is its side's entry in the campaign, empty outside of campaigns."""
     facts = [
-        Fact(each.group, each.name, each.value, each.material)
+        Fact(each.group, each.name, each.value, each.material, optional=is_optional(each.name))
         for each in host_facts(run.run, run.server_cpus)
     ]
     if run.run.server:
@@ -111,8 +113,9 @@ def meaning(server: Server, name: str) -> str:
 def _server(server: Server) -> Iterator[Fact]:
     yield Fact("server version", "version", server.release(), inputs=(VERSION,))
     build = str(server.variables.get("version") or "")
-    if any(word in build.lower() for word in ("debug", "asan", "valgrind")):
-        yield Fact("server version", "build", build, decides=True)
+    if build:
+        slow = any(word in build.lower() for word in ("debug", "asan", "valgrind"))
+        yield Fact("server version", "build", build if slow else "release", decides=True)
     used: set[str] = set()
     for each in effective(server):
         raw = {name: server.text(name) for name in each.inputs if server.text(name) is not None}
@@ -123,7 +126,9 @@ def _server(server: Server) -> Iterator[Fact]:
         raw = {compared: str(value)}
         if name in used:
             if text:  # effective settings may agree while meanings differ
-                yield Fact("server settings", compared, "as listed", meaning=text, inputs=(VERSION,))
+                yield Fact(
+                    "server settings", compared, "as listed", meaning=text, inputs=(VERSION,), optional=True
+                )
         elif name in VARIABLES["lists"]:
             for word, _, setting in (each.partition("=") for each in str(value).split(",") if each):
                 name_of_word = f"{compared}.{word}"
@@ -168,7 +173,8 @@ def _data(run: Measured, plan: Mapping[str, Any]) -> Iterator[Fact]:
         yield Fact("data", f"{name} ({workload})", str(value), inputs=(DATA,))
     if (ratio := data_ratio(run.run.server, plan.get("data_bytes"))) is not None:
         inputs = (DATA, "innodb_buffer_pool_size")
-        yield Fact("data", f"data : buffer pool ({workload})", brief(ratio, 2), inputs=inputs)
+        name = f"data : buffer pool ({workload})"  # only campaigns state the size of their data
+        yield Fact("data", name, brief(ratio, 2), inputs=inputs, optional=True)
 
 
 def data_ratio(server: Mapping[str, Any] | None, data_bytes: Any) -> float | None:
