@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,15 +17,17 @@ from conftest import insert, oltp
 from damage import ask
 from every_table import complete_host, every_table
 from loadprint.metrics.gather import NO_RECORDER
+from loadprint.metrics.sources import SERVER_RESTARTED
 from loadprint.reading.recording import read_object
+from loadprint.reading.sides import Side
 from loadprint.rendering import layout, render_text
 from loadprint.rendering.footnotes import Footnotes
 from loadprint.rendering.layout import Layout
-from loadprint.tables import views
+from loadprint.tables import views, warnings
 from loadprint.tables.rows import NO_DEVICE
 from loadprint.tables.table import Table
-from reads import known, table_of
-from recordings import Host, change_json, change_rows, make_execution, make_run, write_manifest
+from reads import known, repeat_of, table_of
+from recordings import Host, change_column, change_json, change_rows, make_execution, make_run, write_manifest
 
 LABEL = 32
 
@@ -149,9 +153,8 @@ def test_a_run_on_two_sides_is_warned_of(tmp_path: Path) -> None:
     assert not [text for text in table_of(execution).warnings if said in text]
     [warning] = [text for text in table_of(f"{execution}:oltp", f"{execution}:oltp").warnings if said in text]
     runs = ", ".join(run["id"] for run in _planned(execution, "oltp"))
-    assert (
-        warning == f"oltp#1 and oltp#2 contain the same runs {runs}: a run compared with itself shows nothing"
-    )
+    what = f"oltp#1 and oltp#2 contain the same runs {runs}: a run compared with itself shows nothing"
+    assert warning == f"{what}; name each run on one side only"
     one = execution / _planned(execution, "oltp")[0]["id"]
     [warning] = [text for text in table_of(execution, one).warnings if said in text]
     assert "contain the same run b" in warning
@@ -305,6 +308,59 @@ def test_the_reasons_are_printed_on_request(tmp_path: Path) -> None:
     assert len(brief.splitlines()) < len(verbose.splitlines()) < len(everything.splitlines())
 
 
+def test_the_first_screen_has_the_remedy_of_the_most_important_warnings(tmp_path: Path) -> None:
+    """Of 300 s: a rise that is over after 95 s, a fall throughout, and ticks that were missed."""
+
+    def rising(second: int) -> int:
+        return round(200 - 40 * math.exp(-second / 30) + second * 7919 % 13 - 6)
+
+    def falling(second: int) -> int:
+        return 400 - second + second % 3
+
+    def _disk(row: dict[str, Any]) -> str | None:
+        return "not read: 3 cells" if row["probe"] == "disk" else None
+
+    long = Host(seconds=299)
+    sides = {"a": [replace(long, series=rising)] * 2, "b": [replace(long, series=falling)] * 2}
+    execution = make_execution(tmp_path / "x", sides, "a")
+    ticks = execution / "b1-a-r1/server/ticks.parquet"
+    change_column(ticks, "missed", lambda row: 3 if row["tick"] == 5 and row["probe"] == "cpu" else 0)
+    change_column(execution / "b2-b-r2/server/ticks.parquet", "reason", _disk)
+    lines = render_text.render(views.first(table_of(execution))).splitlines()
+    place = next(place for place, line in enumerate(lines) if line.startswith("warning"))
+    assert lines[place : place + 3] == [
+        "warning a never settled: lengthen warmup by 95 s",
+        "        b never settled: lengthen warmup",
+        "        4 more warnings: --verbose",
+    ]
+    assert max(map(len, lines)) <= render_text.WIDTH
+    assert len(lines) <= 40
+    verbose = " ".join(render_text.render(table_of(execution), reasons=True).split())
+    assert "more warnings" not in verbose
+    rise = "a: MSER-5 would drop the beginning of b1-a-r1 95 s, b2-a-r2 95 s; lengthen warmup by 95 s"
+    assert rise in verbose
+    assert "a b1-a-r1: 3 ticks missed in the window; lengthen --interval or record fewer --probes" in verbose
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        (SERVER_RESTARTED, "find the reason in the server's error log, run again"),
+        ("cpu.server.user was reset 1x; counted from zero after each reset", "run again without a reset"),
+        ("nic.veth0.rx_bytes wrapped 1x; the wraps are added back", "no action"),
+        ("a CPU of the load set went online or offline in the window", "run again with the same CPUs online"),
+        ("disk.vda.reads is not known: it fell from 9 to 5 between two readings", "run again"),
+    ],
+)
+def test_a_warning_on_a_quantity_has_its_remedy_on_one_line(text: str, remedy: str) -> None:
+    run = repeat_of({}, "r")
+    run.quantities.warnings.append(text)
+    [warned] = warnings.warnings([Side("a", "a", (run.run,))], [[run]], [""], [""])
+    assert f": {remedy}" in warned.brief()
+    assert len(warned.brief()) <= warnings.LONGEST
+    assert warned.full().startswith(f"a r: {text}; {remedy}")
+
+
 def test_a_warning_of_several_runs_of_a_side_is_printed_once(tmp_path: Path) -> None:
     execution = make_execution(tmp_path / "x", {"a": [oltp()] * 3, "b": [oltp()] * 3}, "a")
     reason = "not read: 3 cells"
@@ -316,4 +372,4 @@ def test_a_warning_of_several_runs_of_a_side_is_printed_once(tmp_path: Path) -> 
     found = [text for text in table_of(execution).warnings if "probe disk" in text]
     assert len(found) == 1
     assert found[0].startswith("a b1-a-r1: ")
-    assert found[0].endswith("; alike in 2 more runs")
+    assert found[0].endswith("; alike in 2 more runs; fix the reason, or leave it out with --probes")

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loadprint.judging.warm import broken_promise, checkpoint_cycles, cold, reached, redo_capacities_written
+from loadprint.judging.warm import (
+    broken_promise,
+    checkpoint_cycles,
+    cold,
+    reached,
+    redo_capacities_written,
+    remedy,
+)
 from reads import measured
 from recordings import BOOT, FIRST, REALTIME, SECOND, Host, Rows, Tables, change_json, make_run, write_lines
 
@@ -71,6 +78,31 @@ def test_blocks_that_are_written_again_are_no_redo(tmp_path: Path) -> None:
     write_lines(path / "load" / "phases.jsonl", lines)
     (path / "manifest.json").unlink()
     assert redo_capacities_written(measured(path)) == pytest.approx(1000 / 800)
+
+
+@pytest.mark.parametrize(
+    ("promised", "begin", "output"),
+    [
+        # 0.25 of the capacity in 10 s, the rest at the same rate
+        (0.5, 0, "lengthen warmup to 20 s"),
+        (0.27, 0, "lengthen warmup to 11 s"),
+        (0.5, None, "lengthen warmup"),  # its start is not known
+    ],
+)
+def test_the_warm_up_to_choose_follows_from_the_redo_written(
+    tmp_path: Path, promised: float, begin: int | None, output: str
+) -> None:
+    path = run_with(tmp_path / "run", MYSQL)
+    stamps = [("warmup", 0, 10)] * (begin is not None) + [("measure", 10, 20)]
+    lines = [
+        {"phase": phase, "event": event, "boot_id": BOOT, "realtime_ns": REALTIME}
+        | {"monotonic_ns": FIRST + SECOND // 2 + at * SECOND}
+        for phase, start, end in stamps
+        for event, at in (("begin", start), ("end", end))
+    ]
+    write_lines(path / "load" / "phases.jsonl", lines)
+    (path / "manifest.json").unlink()
+    assert remedy([measured(path)], {"redo_capacities_written": promised}) == output
 
 
 def test_what_was_reached_reads_well(tmp_path: Path) -> None:

@@ -88,11 +88,13 @@ def compare(  # noqa: PLR0913
             sides, measured, trends, noises, columns, cold, unsettled, strict=True
         )
     )
+    warned = sorted(warnings.warnings(sides, measured, cold, unsettled), key=lambda each: each.rank)
     table = Table(
         sides=heads,
         reference=reference,
         facts=facts,
-        warnings=tuple(warnings.warnings(sides, measured, cold, unsettled)),
+        warnings=tuple(each.full() for each in warned),
+        remedies=tuple(each.brief() for each in warned),
         groups=built,
         sentences=(),
         verdicts=verdicts(sides, measured, comparable, shifts),

@@ -6,12 +6,14 @@ without a verdict.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from loadprint import numbers
 from loadprint.metrics.gather import Measured
+from loadprint.reading.time_series import phases
 from loadprint.statistics.trend import MIN_SAMPLES, Trend, mser5, trend
 
 GROWING = ("arm_insert",)  # its data grow with the work: no trend test
@@ -72,6 +74,41 @@ def drift(runs: Sequence[Measured], mean_trend: Trend | None) -> str:
     low, high = mean_trend.worst[1:]
     hidden = not mean_trend.drifts and max(-low, high) > LARGEST_HIDDEN
     return _with_interval(mean_trend) + (", too short or too noisy to rule out 10 %" if hidden else "")
+
+
+def lengthened(runs: Sequence[Measured], further_s: float | None) -> str:
+    """What to change if the warm-up needs `further_s` seconds more; without a length if it is not known."""
+    if further_s is None:
+        return "lengthen warmup"
+    spans = [span for run in runs for span in phases(run.run) if span.name == "warmup"]
+    lengths = [span.end_s - span.begin_s for span in spans if span.end_s is not None]
+    if not lengths:
+        return f"lengthen warmup by {math.ceil(further_s)} s"
+    return f"lengthen warmup to {math.ceil(max(lengths) + further_s)} s"
+
+
+def settled_after(runs: Sequence[Measured]) -> float | None:
+    """Seconds of the windows after which no repeat drifts, by MSER-5; None if that is not known."""
+    for run in (run for run in runs if not exempt(run)):
+        cut = mser5(run.events_per_second)
+        rest = None if cut is None else trend(run.events_per_second[cut:])
+        if rest is None or rest.drifts:
+            return None
+    return transient_s(runs)
+
+
+def transient_s(runs: Sequence[Measured]) -> float | None:
+    """The longest part of a series that MSER-5 would cut; None if none, or if it can be longer.
+
+    MSER-5 searches the first half of a series: a minimum at its end is not the end of the transient.
+    """
+    longest = 0.0
+    for run in (run for run in runs if not exempt(run)):
+        cut = mser5(run.events_per_second) or 0
+        if cut >= len(run.events_per_second) // 10 * 5 - 5:
+            return None
+        longest = max(longest, cut * run.step_s)
+    return longest or None
 
 
 def transient(name: str, runs: Sequence[Measured]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from loadprint import numbers
-from loadprint.judging.steady import exempt
+from loadprint.judging.steady import exempt, lengthened
 from loadprint.metrics.gather import Measured
 from loadprint.reading import redo_log
 from loadprint.reading.recording import Run
@@ -89,7 +89,27 @@ def cold(name: str, runs: Sequence[Measured], promised: dict[str, Any]) -> str:
         reasons.append(_under_full_rule(runs))
     reasons += [_filling(runs), _missing(runs)]
     text = "; ".join(dict.fromkeys(reason for reason in reasons if reason))
-    return f"{name} was not warm ({text}): no verdict; lengthen the warm-up" if text else ""
+    return f"{name} was not warm ({text}): no verdict" if text else ""
+
+
+def remedy(runs: Sequence[Measured], promised: dict[str, Any]) -> str:
+    """How to warm a side that was not warm.
+
+    The length of the warm-up is known if only redo is missing: the warm-up writes it at a constant rate.
+    """
+    pool = _pool_above(runs, promised.get("free_buffer_pages"))
+    if pool or _filling(runs) or _missing(runs):
+        return lengthened(runs, None)
+    needed = promised.get("redo_capacities_written") if promised else FULL_REDO
+    further = 0.0
+    for run in runs:
+        written, spans = redo_capacities_written(run), phases(run.run)
+        if not needed or written is None or written >= needed or not (promised or _writes(run)):
+            continue
+        if written <= 0 or not spans or spans[0].begin_s >= 0:
+            return lengthened(runs, None)
+        further = max(further, -spans[0].begin_s * (needed / written - 1))
+    return lengthened(runs, further or None)
 
 
 def broken_promise(runs: Sequence[Measured], promised: float | None) -> str:

@@ -19,6 +19,7 @@ from loadprint.tables.table import Table
 
 WIDTH = 100
 NAME = 24  # characters of a side's name in the head
+MAX_WARNINGS = 2  # of the first screen
 GAPS = (2, 1)  # blanks between columns: two if they fit
 STYLES = {"better": "green", "worse": "red", "~": "dim", "*": "bold"}
 
@@ -36,7 +37,7 @@ def render(table: Table, width: int = WIDTH, *, colour: bool = False, reasons: b
         color_system="standard" if colour else None,
         highlight=False,
     )
-    _head(console, table)
+    _head(console, table, reasons=reasons)
     console.print()
     if reasons:
         _facts(console, table)
@@ -115,8 +116,8 @@ def _line(cells: Sequence[layout.Text], widths: Sequence[int], gap: int, style: 
     return line
 
 
-def _head(console: Console, table: Table) -> None:
-    """What was compared, and whether to trust it, in one line."""
+def _head(console: Console, table: Table, *, reasons: bool) -> None:
+    """What was compared, and whether to trust it; the warnings, unless they are among the reasons."""
     console.print(Text(table.title, style="bold"))
     names = [side.name if len(side.name) <= NAME else f"{side.name[: NAME - 1]}…" for side in table.sides]
     width = max(map(len, [*names, "trust"]))
@@ -126,9 +127,12 @@ def _head(console: Console, table: Table) -> None:
         Text(f"{each.key} {each.short or each.answer}", style="" if each.is_sound else "yellow")
         for each in table.verdicts
     ]
-    if count := len(table.warnings):
-        answers.append(Text(f"{count} warning{'s' if count > 1 else ''}", style="yellow"))
     _hanging(console, f"{'trust':<{width + 2}}", Text(" · ").join(answers))
+    if table.remedies and not reasons:
+        more = len(table.remedies) - MAX_WARNINGS
+        texts = list(table.remedies[:MAX_WARNINGS])
+        texts += [f"{more} more warning{'s' if more > 1 else ''}: --verbose"] if more > 0 else []
+        _hanging(console, f"{'warning':<{width + 2}}", "\n".join(texts), "yellow")
 
 
 def _facts(console: Console, table: Table) -> None:

@@ -212,8 +212,8 @@ class Sentence:
 class Table:
     """A whole comparison: `verdicts` come first, then `facts`, (label, text) lines, then the rows.
 
-    `legend` is what the marks mean, `hidden` the number of rows that a view leaves out, `page` the path of
-    the report that has them.
+    `remedies` are the warnings in a line each, with what to do. `legend` is what the marks mean, `hidden` the
+    number of rows that a view leaves out, `page` the path of the report that has them.
     """
 
     sides: tuple[SideHead, ...]
@@ -229,6 +229,7 @@ class Table:
     legend: str = ""
     page: str = ""
     hidden: int = 0
+    remedies: tuple[str, ...] = field(default=())
 
     @property
     def rows(self) -> list[Row]:

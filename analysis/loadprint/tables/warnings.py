@@ -1,16 +1,52 @@
-"""The warnings above a table: sides that were not warm or never settled, damaged records, repeated runs."""
+"""The warnings above a table, each with its remedy: not warm, not settled, damaged records, repeated runs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from loadprint.judging import steady
+from loadprint.judging import steady, warm
 from loadprint.metrics.gather import Measured
+from loadprint.metrics.sources import SERVER_RESTARTED
 from loadprint.reading.sides import Side
 
 COUNT = re.compile(r"(?<![\w.])\d[\d.,]*(?= (?:%|ticks|reads))")
+LONGEST = 88  # characters of a warning on the first screen
+COPY_AGAIN = "copy the run again from its host"
+FINISH = "run loadprint-collect finish, or copy the run again"
+FEWER_READS = "lengthen --interval or record fewer --probes"
+LEAVE_OUT = "fix the reason, or leave it out with --probes"
+# remedies of the warnings of quantities by their words; the first match applies
+REMEDIES = (
+    (SERVER_RESTARTED, "find the reason in the server's error log, run again"),
+    (" wrapped ", "no action, the wraps are added back"),
+    (" was reset ", "run again without a reset or restart in the window"),
+    ("went online or offline", "run again with the same CPUs online"),
+    ("add up to", "compare CPU times, not shares"),
+    ("no scraped series", "check the endpoint and the names of the series"),
+    ("", "run again"),
+)
+
+
+class Warned(NamedTuple):
+    """A warning: the whole `text`, `what` happened in few words, the `remedy`; those of rank 0 come first."""
+
+    rank: int
+    text: str
+    what: str
+    remedy: str
+
+    def full(self) -> str:
+        """The whole text with the remedy."""
+        return f"{self.text}; {self.remedy}"
+
+    def brief(self) -> str:
+        """What happened and the remedy, in a line of the first screen."""
+        room = LONGEST - len(self.remedy) - 2
+        what = self.what if len(self.what) <= room else f"{self.what[: room - 1]}…"
+        return f"{what}: {self.remedy}"
 
 
 def warnings(
@@ -18,35 +54,51 @@ def warnings(
     measured: Sequence[Sequence[Measured]],
     cold: Sequence[str],
     unsettled: Sequence[str],
-) -> Iterator[str]:
+) -> Iterator[Warned]:
     """All warnings, side by side; `cold` and `unsettled` are those of warm.py and steady.py."""
     for side, runs, *checks in zip(sides, measured, cold, unsettled, strict=True):
-        yield from (text for text in (*checks, steady.transient(side.name, runs)) if text)
-        alike: dict[str, list[str]] = {}
+        yield from _unready(side, runs, *checks)
+        alike: dict[str, list[tuple[str, str]]] = {}
         for run in runs:
             # two counters of one run that differ in their numbers only are two warnings
-            for text in dict.fromkeys(_irregularities(run)):
-                alike.setdefault(COUNT.sub("#", text), []).append(f"{side.name} {run.run.id}: {text}")
-        for first, *others in alike.values():
+            for text, remedy in dict.fromkeys(_irregularities(run)):
+                alike.setdefault(COUNT.sub("#", text), []).append(
+                    (f"{side.name} {run.run.id}: {text}", remedy)
+                )
+        for (first, remedy), *others in alike.values():
             more = f"{len(others)} more run{'s' if len(others) > 1 else ''}"
-            yield f"{first}; alike in {more}" if others else first
+            yield Warned(2, f"{first}; alike in {more}" if others else first, first, remedy)
     yield from _repeated(sides)
 
 
-def _irregularities(run: Measured) -> Iterator[str]:
-    """Counter resets and wraps, missed ticks and failed reads of a run."""
+def _unready(side: Side, runs: Sequence[Measured], cold: str, unsettled: str) -> Iterator[Warned]:
+    """The side was not warm, never settled, or has a transient at the start of its windows."""
+    if cold:
+        promised = ((side.execution or {}).get("campaign") or {}).get("warm") or {}
+        yield Warned(0, cold, f"{side.name} was not warm", warm.remedy(runs, promised))
+    if unsettled:
+        remedy = steady.lengthened(runs, steady.settled_after(runs))
+        yield Warned(0, unsettled, f"{side.name} never settled", remedy)
+    if late := steady.transient(side.name, runs):
+        remedy = steady.lengthened(runs, steady.transient_s(runs))
+        yield Warned(1, late, f"{side.name} has a transient at the start of the window", remedy)
+
+
+def _irregularities(run: Measured) -> Iterator[tuple[str, str]]:
+    """Counter resets and wraps, missed ticks and failed reads of a run, with their remedies."""
     for text in run.run.problems:
         if not text.startswith("load/") or "cut off" in text:
-            yield text
-    yield from dict.fromkeys(run.quantities.warnings)
+            yield text, FINISH if "is not finished" in text else COPY_AGAIN
+    for text in run.quantities.warnings:
+        yield text, next(remedy for words, remedy in REMEDIES if words in text)
     if run.window:
         if run.window.missed:
-            yield f"{run.window.missed} ticks missed in the window"
+            yield f"{run.window.missed} ticks missed in the window", FEWER_READS
         for reasons in (run.window.failures, run.window.partial):
-            yield from (f"probe {probe}: {reason}" for probe, reason in reasons.items())
+            yield from ((f"probe {probe}: {reason}", LEAVE_OUT) for probe, reason in reasons.items())
 
 
-def _repeated(sides: Sequence[Side]) -> Iterator[str]:
+def _repeated(sides: Sequence[Side]) -> Iterator[Warned]:
     """Runs that are on more than one side: their ratios look certain and mean nothing."""
     places: dict[Path, list[tuple[str, str]]] = {}
     for side in sides:
@@ -58,5 +110,6 @@ def _repeated(sides: Sequence[Side]) -> Iterator[str]:
             names = " and ".join(dict.fromkeys(name for name, _ in uses))
             runs_by_sides.setdefault(names, []).append(uses[0][1])
     for names, ids in runs_by_sides.items():
-        runs = f"run{'s' if len(ids) > 1 else ''} {', '.join(ids)}"
-        yield f"{names} contain the same {runs}: a run compared with itself shows nothing"
+        what = f"{names} contain the same run{'s' if len(ids) > 1 else ''}"
+        text = f"{what} {', '.join(ids)}: a run compared with itself shows nothing"
+        yield Warned(1, text, what, "name each run on one side only")
