@@ -68,7 +68,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Comparability:
-    """`answer` is `yes`, `with reserve`, `no` or `inconclusive`; `reason` explains it."""
+    """`answer` is `yes`, `with reserve`, `no` or `unknown`; `reason` explains it."""
 
     answer: str
     reason: str
@@ -108,7 +108,7 @@ def judge(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Comp
         groups = ", ".join(dict.fromkeys(each.group for each in material))
         return Comparability("with reserve", f"{count} ({groups})", differing, unknown)
     if lacking or partly:
-        return Comparability("inconclusive", "; ".join([*lacking, *partly]), differing, unknown)
+        return Comparability("unknown", "; ".join([*lacking, *partly]), differing, unknown)
     apart = "no material difference in the configuration"
     apart += " apart from what the campaign varies" if any(each.asked for each in differing) else ""
     return Comparability("yes", apart, differing, unknown)

@@ -11,6 +11,7 @@ from loadprint.judging.findings import Judgement, Shift, Verdict
 from loadprint.metrics.gather import Measured
 from loadprint.reading.sides import Side
 
+SHORT = 60  # characters of a reason in the line of all answers
 THROTTLED = 0.01  # of the periods of the server's quota
 Shifts = Mapping[Path, Sequence[Shift]]  # of each run that had canaries, by its directory
 Judged = Callable[[Sequence[Measured]], Judgement]
@@ -23,14 +24,20 @@ def verdicts(
     shifts: Shifts,
 ) -> tuple[Verdict, ...]:
     """All five in the order of printing; one side alone has no `comparable`."""
-    comparison = (Verdict("comparable", comparable.answer, comparable.reason),) if len(sides) > 1 else ()
     return (
-        *comparison,
+        *([_comparable(comparable)] if len(sides) > 1 else []),
         _per_side("client-bound", sides, measured, client.bound, ("yes", "inconclusive", "no")),
         _per_side("pinned", sides, measured, separation.pinned, ("not separated", "inconclusive", "yes")),
         _overhead(sides, measured),
         _disturbed(sides, measured, shifts),
     )
+
+
+def _comparable(comparable: Comparability) -> Verdict:
+    """The comparability; what is unknown is named in the line of all answers if it is short."""
+    named = comparable.answer == "unknown" and len(comparable.reason) <= SHORT
+    short = f"unknown ({comparable.reason})" if named else ""
+    return Verdict("comparable", comparable.answer, comparable.reason, short)
 
 
 def _per_side(
