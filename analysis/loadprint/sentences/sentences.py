@@ -141,7 +141,7 @@ def _label(table: Table, row: Row) -> str:
         f"{row.label} per {device}"
         if kind == "cost"
         else f"load's {row.label}"
-        if device == "load"
+        if row.key.startswith("cpu_load_")
         else row.label
     )
 

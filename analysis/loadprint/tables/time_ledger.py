@@ -133,5 +133,8 @@ def _missed(side: Sequence[Measured]) -> float:
 
 def _is_negative(cell: Cell, total: Cell) -> bool:
     """Whether the value is noticeably below 0, and its interval, if it has one, excludes 0."""
-    share, high = _share(cell, total) or 0.0, t_interval(cell.measured).high
-    return share < -SHOWN and (high is None or high < 0)
+    share = _share(cell, total)
+    if share is None or share >= -SHOWN:
+        return False
+    high = t_interval(cell.measured).high
+    return high is None or high < 0
