@@ -297,7 +297,7 @@ def test_the_sentence_adds_up_to_the_difference(tmp_path: Path) -> None:
     table = table_of(profiled_execution(tmp_path / "execution", scale=100))
     assert difference(table) == (
         "insert against oltp: +205 µs of server CPU per client statement: TCP/IP send +103, parser +103, "
-        "record access +8, truncated stacks −5, not sampled −4, 1 other row +0.25, unknown code +0.15."
+        "record access +8, truncated stacks −5, not sampled −4, unknown code +0.15, 1 other row +0.25."
     )
 
 

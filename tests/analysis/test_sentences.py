@@ -302,9 +302,9 @@ def far(**changed: Any) -> Host:
     [
         (
             {"load_ticks": {"utime": 90, "stime": 8}, "cpus": {"0": CALM, "1": cpu(80, 15)}},
-            "b is client-bound",
+            "b: client-bound",
         ),
-        ({"series": lambda second: 100 + 4 * second}, "b never settled"),
+        ({"series": lambda second: 100 + 4 * second}, "b: never settled"),
         ({"variables": {"innodb_flush_log_at_trx_commit": "0", "port": "3306"}}, "not comparable"),
     ],
 )

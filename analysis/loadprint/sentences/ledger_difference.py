@@ -8,6 +8,7 @@ marked as not closing, only this is reported.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadprint import numbers
@@ -79,21 +80,25 @@ def ledger_difference(table: Table, side: int, ledger: Ledger) -> Sentence | Non
     ][:NAMED]
     # commas separate the terms
     amounts = [(row.label.replace(",", ""), _difference(table, row, side)) for row in (*named, *unexplained)]
+    amounts.sort(key=lambda each: -abs(each[1]))
+    in_brief = amounts[:BRIEF]
     others = [row for row in rows if row not in named and row not in unexplained]
     rest = [of_row for row in others if (of_row := _difference(table, row, side))]
     if rest:
         amounts.append((f"{len(rest)} other row{'s' if len(rest) > 1 else ''}", math.fsum(rest)))
-    amounts.sort(key=lambda each: -abs(each[1]))
+        # the one line cuts no sum that is larger than what it names
+        if all(abs(amounts[-1][1]) >= abs(amount) for _, amount in in_brief[-1:]):
+            in_brief.append(amounts[-1])
     places = numbers.decimals([difference * whole.factor])
 
-    def signed(amount: float) -> str:
-        return numbers.signed(amount, whole.factor, places)
+    def listed(terms: Sequence[tuple[str, float]]) -> str:
+        signed = (numbers.signed(amount, whole.factor, places) if amount else "0" for _, amount in terms)
+        return ", ".join(f"{label} {amount}" for (label, _), amount in zip(terms, signed, strict=True))
 
-    terms = [f"{label} {signed(amount) if amount else 0}" for label, amount in amounts]
-    text = f"{name} against {table.reference}: {signed(difference)} {whole.shown} of {of_what}"
-    text += ", by single values" if single else ""
-    brief = f"{text}: {', '.join(terms[:BRIEF])}{', …' if len(terms) > BRIEF else ''}"
-    text += f": {', '.join(terms)}."
+    text = f"{name} against {table.reference}: {numbers.signed(difference, whole.factor, places)}"
+    text += f" {whole.shown} of {of_what}{', by single values' if single else ''}"
+    brief = f"{text}: {listed(in_brief)}{', …' if len(amounts) > len(in_brief) else ''}"
+    text += f": {listed(amounts)}."
     return Sentence(ledger.id, text, tuple(row.key for row in (whole, *named)), name, "", brief=brief)
 
 

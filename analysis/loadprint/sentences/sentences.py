@@ -20,7 +20,6 @@ from loadprint.tables.table import Row, Sentence, Table
 
 SHOWN = 5
 DISK = "{disk}"
-VERBS = {CLIENT_BOUND: "is ", "not warm": "was "}
 COSTS = (
     ("server_cpu_per_{}", "the server CPU"),
     ("switches_per_{}", "the context switches"),
@@ -65,8 +64,8 @@ def _with_doubts(table: Table, side: int, sentence: Sentence) -> Sentence:
     """A sentence that compares a side with the reference, with what makes this comparison doubtful."""
     comparable = next((each.answer for each in table.verdicts if each.key == "comparable"), "")
     doubts = ["not comparable"] if comparable == "no" else []
-    for head in (table.sides[side], table.sides[table.base]):
-        doubts += [f"{head.name} {VERBS.get(word, '')}{word}" for word in head.doubts]
+    heads = (table.sides[side], table.sides[table.base])
+    doubts += [f"{head.name}: {', '.join(head.doubts)}" for head in heads if head.doubts]
     if not doubts:
         return sentence
     text = f" ({'; '.join(doubts)})"
