@@ -204,7 +204,7 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     source.out.put(f"cpu.{side}.cores", cores)
     if abs(times - cores) > TIME_LOST * cores:
         source.out.warnings.append(
-            f"the CPU times of the {side} set add up to {100 * times / cores:.0f} % of elapsed time × CPUs; "
+            f"the {side} set's CPU times are {100 * times / cores:.0f} % of elapsed time × CPUs; "
             "its shares are of the latter"
         )
 

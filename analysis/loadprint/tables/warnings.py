@@ -24,7 +24,7 @@ REMEDIES = (
     (" wrapped ", "no action, the wraps are added back"),
     (" was reset ", "run again without a reset or restart in the window"),
     ("went online or offline", "run again with the same CPUs online"),
-    ("add up to", "compare CPU times, not shares"),
+    ("of elapsed time × CPUs", "compare times, not shares"),
     ("no scraped series", "check the endpoint and the names of the series"),
     ("", "run again"),
 )
