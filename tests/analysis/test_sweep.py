@@ -289,6 +289,20 @@ def test_a_change_of_sign_that_may_be_chance_is_inconclusive(
     assert text.startswith(f"Crossover inconclusive, {why}")
 
 
+def test_a_side_that_never_settled_is_on_no_side_of_a_crossover(tmp_path: Path) -> None:
+    rates = {("old", 2): 1000, ("old", 32): 1000, ("new", 2): 900, ("new", 32): 1100}
+    plans, sides = {}, {}
+    for (source, threads), rate in rates.items():
+        name = f"{source}-t{threads}"
+        plans[name] = {"of": "oltp", "threads": threads, "cell": {"source": source, "threads": threads}}
+        sides[name] = [Host(events=rate + k) for k in range(3)]
+    sides["new-t2"] = [replace(each, series=lambda second: 500 + 40 * second) for each in sides["new-t2"]]
+    path = make_execution(tmp_path / "x", sides, "old-t2", plans, {"name": "versions"})
+    result, text = crossover(path)
+    assert (result.verdict, [at.sign for at in result.at]) == ("inconclusive", [0, 1])
+    assert text.startswith("Crossover inconclusive, new-t2 never settled at 2: ")
+
+
 def test_a_column_that_stays_ahead_is_not_a_crossover(tmp_path: Path) -> None:
     old, new = (1000, 1001, 999), (1100, 1102, 1099)
     result, text = crossover(

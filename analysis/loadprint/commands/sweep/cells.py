@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from loadprint.catalogue.metric import Metric
-from loadprint.judging import client
+from loadprint.judging import void
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
 from loadprint.reading.sides import read_execution
@@ -37,10 +38,10 @@ class SweepCell:
         known = [value for run in self.runs if (value := figure(run)) is not None]
         return math.fsum(known) / len(known) if known else None
 
-    @property
-    def client_bound(self) -> bool:
-        """Whether the load generator was the limit."""
-        return bool(self.runs) and bool(client.client_bound(self.name, self.runs))
+    @cached_property
+    def doubts(self) -> tuple[str, ...]:
+        """Why no sentence may compare the cell: client-bound, never settled."""
+        return tuple(word for word, _ in void.reasons(self.name, self.runs, ())) if self.runs else ()
 
 
 @dataclass(frozen=True)

@@ -80,12 +80,15 @@ def _at(row: str, cell: SweepCell, other: SweepCell, *, count: int) -> At | None
     if not x or not y or min(*x, *y) <= 0:
         return None
     estimate = stats.ratio(x, y, paired=paired)
-    bound = [each.name for each in (cell, other) if each.client_bound]
+    doubts: dict[str, list[str]] = {}
+    for each in (cell, other):
+        for word in each.doubts:
+            doubts.setdefault(word, []).append(each.name)
     more = None
     if estimate.p is None:
         why = f"fewer than {stats.MIN_REPEATS} repeats"
-    elif bound:
-        why = f"{' and '.join(bound)} client-bound"
+    elif doubts:
+        why = ", ".join(f"{' and '.join(names)} {word}" for word, names in doubts.items())
     elif estimate.p > min(ERROR / count, 1 - stats.LEVEL):
         why, more = "not significant", stats.repeats_to_decide(x, y, paired=paired)
     else:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from loadprint import numbers
 from loadprint.commands.sweep import cells
 from loadprint.commands.sweep.cells import SweepCell, Swept
+from loadprint.judging.void import CLIENT_BOUND
 from loadprint.rendering.pivot import Pivot
 
 NEARLY = 0.95  # of the best throughput
@@ -46,7 +47,7 @@ def facts(swept: Swept) -> tuple[tuple[str, str], ...]:
 
 def warnings(swept: Swept) -> tuple[str, ...]:
     """Warnings: client-bound cells, and those of merged executions."""
-    bound = [cell.name for cell in swept.cells if cell.client_bound]
+    bound = [cell.name for cell in swept.cells if CLIENT_BOUND in cell.doubts]
     texts = (f"client-bound, the server may be capable of more: {', '.join(bound)}",) if bound else ()
     return (*swept.notes, *texts)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from loadprint.commands.sweep import cells, sweep_pivots, sweep_text
 from loadprint.commands.sweep.cells import SweepCell, Swept
 from loadprint.errors import InputError
+from loadprint.judging import void
 from loadprint.printable import printable
 from loadprint.reading import bounds, documents
 
@@ -128,7 +129,7 @@ def _of_cells(name: str, of_name: Sequence[tuple[str, SweepCell]]) -> UslColumn:
         if rates:
             points += [(float(threads), rate) for rate in rates]
             by_n[float(threads)] = cell
-            bound += [threads] if cell.client_bound else []
+            bound += [threads] if void.CLIENT_BOUND in cell.doubts else []
     note = f"client-bound at N = {', '.join(bound)}: the load generator was the limit, not the server"
     unit = f"{of_name[0][1].operation.partition(' (')[0]}s/s"
     n, x = tuple(n for n, _ in points), tuple(x for _, x in points)
