@@ -54,8 +54,7 @@ def compare(  # noqa: PLR0913
     noises = [plans.noise(runs) for runs in measured]
     limits = ceilings.ceilings_of(everyone, given_ceilings)
     cold = [
-        warm.cold(side.name, runs, ((side.execution or {}).get("campaign") or {}).get("warm") or {})
-        for side, runs in zip(sides, measured, strict=True)
+        warm.cold(side.name, runs, side.promised_warmth) for side, runs in zip(sides, measured, strict=True)
     ]
     unsettled = [
         steady.unsettled(name, runs, trend) for name, runs, trend in zip(names, measured, trends, strict=True)

@@ -24,6 +24,11 @@ class Side:
     missing: tuple[tuple[str, str], ...] = ()
     execution: dict[str, Any] | None = None
 
+    @property
+    def promised_warmth(self) -> dict[str, Any]:
+        """The state that the campaign promises after the warm-up; empty without a promise."""
+        return ((self.execution or {}).get("campaign") or {}).get("warm") or {}
+
 
 def split(operand: str) -> tuple[Path, str | None]:
     """Path and side name of EXECUTION:side, or a path alone. Raises InputError."""

@@ -99,7 +99,8 @@ def _of_subject(table: Table, subject: Exercise, side: int, per: str) -> Iterato
         if row is None or (sign.row == KERNEL_SHARE and not _by_server(table, side)):
             continue
         unit = -1 if sign.less else 1
-        directions |= {unit * way for way in (direction(row.versus[side]),) if way}
+        if way := direction(row.versus[side]):
+            directions.add(unit * way)
         if vote := unit * sure(row.versus[side], sign.factor):
             votes.append((sign, row, vote))
     if len(directions) > 1:

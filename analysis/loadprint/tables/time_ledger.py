@@ -87,15 +87,15 @@ def _share(cell: Cell, total: Cell) -> float | None:
 
 def _judged(sides: Sequence[Sequence[Measured]], rows: Sequence[Row]) -> list[Row]:
     """The rows with notes on each side: at the latency what is not checked, else how it does not close."""
-    named = {name_of(row.key): row for row in rows}
+    ledgers = [{name_of(row.key): row.cells[place] for row in rows} for place in range(len(sides))]
     judged = []
-    for name, row in named.items():
-        cells = []
-        for place, (cell, side) in enumerate(zip(row.cells, sides, strict=True)):
-            of_side = {other: each.cells[place] for other, each in named.items()}
-            share, note = _open(name, of_side, side)
-            notes = (*cell.notes, *([note] if note else _unchecked(of_side) if name == LATENCY else []))
-            cells.append(replace(cell, notes=notes, unexplained=share))
+    for row in rows:
+        name, cells = name_of(row.key), []
+        for ledger, side in zip(ledgers, sides, strict=True):
+            share, note = _open(name, ledger, side)
+            notes = [note] if note else _unchecked(ledger) if name == LATENCY else []
+            cell = ledger[name]
+            cells.append(replace(cell, notes=(*cell.notes, *notes), unexplained=share))
         judged.append(replace(row, cells=tuple(cells)))
     return judged
 

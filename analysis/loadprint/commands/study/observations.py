@@ -20,7 +20,7 @@ from loadprint.metrics.ledger_rows import LATENCY, name_of, terms
 from loadprint.reading.cpusets import cores_of, host_cpus
 from loadprint.reading.queries import Store
 from loadprint.reading.sides import Side, read_execution
-from loadprint.rendering.layout import SUPERSCRIPTS
+from loadprint.rendering.layout import raised
 from loadprint.tables.groups import groups
 from loadprint.tables.rows import Column, RowBuilder
 from loadprint.tables.table import Cell, Row, Sentence
@@ -257,13 +257,13 @@ def _largest(ledger: Mapping[str, tuple[str, Cell]]) -> str:
     texts = []
     for name in largest:
         label, cell = ledger[name]
-        marks = ",".join(str(1 + notes.index(note)) for note in cell.notes).translate(SUPERSCRIPTS)
+        marks = raised([1 + notes.index(note) for note in cell.notes])
         texts.append(f"{label} {100 * shares[name]:.0f} %{marks}")
     parts = [f"{', '.join(texts)} of the latency"] if texts else []
     if open_ones:
         shown = [f"{100 * share:.0f} % {ledger[name][0]}" for name, share in open_ones.items()]
         parts.append(f"does not close: {' and '.join(shown)}")
-    parts += [f"{str(number).translate(SUPERSCRIPTS)} {note}" for number, note in enumerate(notes, start=1)]
+    parts += [f"{raised([number])} {note}" for number, note in enumerate(notes, start=1)]
     return "; ".join(parts)
 
 
