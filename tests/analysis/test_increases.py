@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-import duckdb
 import numpy as np
 import pytest
 from hypothesis import given
@@ -77,15 +76,35 @@ def test_an_increase_is_never_more_than_all_that_was_counted(values: list[int]) 
     assert risen is None or 0 <= risen.amount <= most
 
 
-@given(st.lists(st.integers(0, 5000), min_size=3, max_size=12))
-def test_sql_has_the_rule_of_numpy(values: list[int]) -> None:
-    """Of two neighbouring readings; what is not known of a counter is a successor of a thread."""
-    table = "(VALUES " + ", ".join(f"({tick}, 'a', {value})" for tick, value in enumerate(values)) + ")"
-    sql = counters.rises(f"(SELECT * FROM {table} AS t(tick, name, x))", ("x",), ("name",), None)
-    found = [row[-1] for row in duckdb.execute(f"{sql} ORDER BY tick").fetchall()][1:]
-    for (before, after), risen in zip(pairwise(values), found, strict=True):
-        amount = counters.steps(np.array([before, after], float), 2.0**64).amounts[0]
-        assert risen == (after if math.isnan(amount) else amount)
+@given(
+    st.lists(st.integers(0, 2**40), min_size=6, max_size=20),
+    st.lists(st.integers(0, 3), min_size=6, max_size=20),
+)
+def test_segments_are_counted_alone(values: list[int], of: list[int]) -> None:
+    readings, segment = np.array(values, float)[: len(of)], np.sort(of)[: len(values)]
+    whole = counters.increase(readings, None, segment)
+    parts = [counters.increase(readings[segment == each]) for each in set(of) if (segment == each).sum() > 1]
+    assert whole is None or whole.amount == pytest.approx(sum(part.amount for part in parts if part))
+    amounts, _ = counters.by_segment(readings, np.arange(len(readings), dtype=float), segment)
+    for each, amount in enumerate(amounts):
+        part = counters.increase(readings[segment == each])
+        assert (
+            amount == (math.nan if part is None or part.restarts else part.amount)
+            or math.isnan(amount)
+            or (segment == each).sum() < 2
+        )
+
+
+def test_a_fall_between_segments_is_none() -> None:
+    readings, of = np.array([10.0, 20, 5, 8, 2**40, 2**40 + 1]), np.array([0, 0, 1, 1, 2, 2])
+    assert counters.increase(readings, None, of) == Increase(10 + 3 + 1)
+
+
+def test_what_is_not_known_of_a_thread_is_its_successors() -> None:
+    readings = np.array([20_000.0, 19_700, 25_000, 4_000, 3_998])
+    assert counters.increase(readings) is None
+    assert known(counters.increase(readings, succeeded=True)).amount == 19_700 + 5_300 + 4_000
+    assert counters.increase(readings[:2], succeeded=True) == Increase(19_700, restarts=1)
 
 
 def test_intervals_without_an_increase() -> None:

@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from loadprint.commands.ab.windows import spans, windows
+from loadprint.commands.ab.windows import windows
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
+from loadprint.reading.segments import windows_of
 from reads import known, measured, quantities
 from recordings import change_column, change_json, change_rows
 
@@ -83,9 +84,9 @@ def check(whole: Path, run: Path, case: tuple[str, str, dict[str, str], str, flo
     table, column, when, name, unit = case
     before, (lost, tick) = quantities(whole).values[name], set_back(run, table, column, when)
     after = quantities(run)
-    middle = known(measured(run).window).middle_ns[table]
-    first, last = min(middle), max(middle)
-    seconds = (middle[last] - middle[first]) / 1e9
+    window = known(measured(run).window)
+    first, last = window.ends(table)
+    seconds = window.grids[table].lengths.sum()
     assert before.rate - after.values[name].rate == pytest.approx(lost * unit / seconds, rel=1e-6)
     assert first < tick <= last
     assert [text for text in after.warnings if "was reset" in text]
@@ -205,7 +206,7 @@ def test_a_window_of_an_experiment_with_a_restart_is_not_judged(tmp_path: Path) 
 def test_a_cpu_that_comes_online_in_a_window_counts_from_its_first_reading(tmp_path: Path) -> None:
     run = Path(shutil.copytree(KEPT / "hidden-index", tmp_path / "run"))
     busy = {window.number: known(window.host_busy) for window in windows(open_run(run), Store(), (0, 1))}
-    span = spans(open_run(run))[3]
+    span = list(windows_of(open_run(run)))[3]
     path, middle = run / "server/cpu.parquet", (span.begin_ns + span.end_ns) / 2
     reads = pq.read_table(run / "server/ticks.parquet").to_pylist()
     online = next(read["tick"] for read in reads if read["probe"] == "cpu" and read["start_ns"] > middle)
@@ -220,7 +221,7 @@ def test_a_cpu_that_comes_online_in_a_window_counts_from_its_first_reading(tmp_p
 def test_a_window_of_an_experiment_has_the_rates_of_what_was_read_in_it(tmp_path: Path) -> None:
     """A reading at its begin that is missing takes no time from the process, the CPUs or the server."""
     run = Path(shutil.copytree(KEPT / "hidden-index", tmp_path / "run"))
-    before, span = windows(open_run(run), Store()), spans(open_run(run))[3]
+    before, span = windows(open_run(run), Store()), list(windows_of(open_run(run)))[3]
     reads = pq.read_table(run / "server/ticks.parquet").to_pylist()
     for table, columns in (("process", ["utime"]), ("cpu", ["user", "idle"]), ("mysql", ["value"])):
         first = min(
@@ -241,7 +242,7 @@ def test_a_window_of_an_experiment_has_the_rates_of_what_was_read_in_it(tmp_path
 def test_the_cpu_time_of_an_experiment_is_that_of_each_process(tmp_path: Path) -> None:
     """A process that appears in a window has counted before it."""
     run = Path(shutil.copytree(KEPT / "hidden-index", tmp_path / "run"))
-    before, span = windows(open_run(run), Store())[3], spans(open_run(run))[3]
+    before, span = windows(open_run(run), Store())[3], list(windows_of(open_run(run)))[3]
     path = run / "server/process.parquet"
     rows = pq.read_table(path)
     reads = pq.read_table(run / "server/ticks.parquet").to_pylist()

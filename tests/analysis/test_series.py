@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from loadprint.catalogue.files import catalogue
+from loadprint.reading.counters import Floats
 from loadprint.reading.recording import open_run
-from loadprint.reading.time_series import Floats, Series, Span, phases
+from loadprint.reading.time_series import Series, Span, phases
 from reads import known, quantities
 from recordings import (
     BOOT,

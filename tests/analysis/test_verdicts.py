@@ -116,8 +116,8 @@ def without_threads(cpus: int, used: float) -> Runs:
 
 def read(*probes: str) -> Runs:
     """One run whose recorder read these probes."""
-    ticks = {name: {1: 0.0, 2: 1.0} for name in probes}
-    window = Window("server", 1, 2, 1.0, ticks, 0, {}, {}, 1_000_000_000) if probes else None
+    reads = dict.fromkeys(probes, 2)
+    window = Window("server", 1.0, reads, 0, {}, {}, 1_000_000_000) if probes else None
     return lambda path: [replace(measured(path / "r", {"process.recorder.cpu": 0.002}), window=window)]
 
 

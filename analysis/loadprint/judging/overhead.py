@@ -76,7 +76,7 @@ def _reads(run: Measured) -> str:
     """The number of probes that were read, and the expensive ones by name."""
     if run.window is None:
         return ""
-    read = list(run.window.middle_ns)
+    read = list(run.window.read)
     expensive = [name for name in EXPENSIVE if name in read]
     ebpf = len(_attached(run))
     named = [*expensive, *([f"{ebpf} eBPF"] if ebpf else [])]
@@ -85,7 +85,7 @@ def _reads(run: Measured) -> str:
 
 def _attached(run: Measured) -> list[str]:
     """The tables that eBPF programs filled."""
-    read = run.window.middle_ns if run.window else {}
+    read = run.window.read if run.window else {}
     return [name for name in read if name.startswith("ebpf_") and name != PROGRAMS]
 
 

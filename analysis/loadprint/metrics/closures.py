@@ -56,7 +56,7 @@ def closures(source: Source) -> None:
     """
     out, result = source.out, source.run.result
     _latency(source, result or {})
-    known = {*source.window.middle_ns, *source.window.unavailable, *source.window.failures}
+    known = {*source.window.read, *source.window.unavailable, *source.window.failures}
     if EXCHANGES not in known:
         for name in (*CLIENT, "client_unexplained", "network", "overlap", "unexplained"):
             out.mark_missing(f"ledger.{name}", OLD)
@@ -156,7 +156,7 @@ def _exchanges(source: Source) -> None:
         for name in ("network", "overlap"):
             out.mark_missing(f"ledger.{name}", reason or out.why("load.queries"))
         return
-    scale = statements.rate * source.unit(EXCHANGES, "network_ns") / risen["exchanges"]
+    scale = statements.rate * source.unit(f"{EXCHANGES}.network_ns") / risen["exchanges"]
     out.put("ledger.overlap", -risen["overlap_ns"] * scale)
     if of_ends == BOTH:
         out.put("ledger.network", risen["network_ns"] * scale)

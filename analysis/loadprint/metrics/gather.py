@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from loadprint.catalogue.files import Catalogue, catalogue
 from loadprint.errors import InputError
-from loadprint.metrics import sources, sources_hardware, sources_limits, sources_mysql
+from loadprint.metrics import load_inside, sources, sources_hardware, sources_limits, sources_mysql
 from loadprint.metrics.connection_time import connection_time
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.recorded import recorded
@@ -80,42 +80,41 @@ class Measured:
         return self.run.shares_host
 
 
-def gather(  # noqa: PLR0913
+def gather(
     run: Run,
     store: Store,
     *,
     brief: bool = False,
     charted: bool = False,
-    part: tuple[float, float] | None = None,
     rows: Catalogue | None = None,
 ) -> Measured:
     """Read the quantities of one run; `brief`: only CPU, processes, threads and scheduler, for sweeps.
 
     `charted`: with all series, else only those of the load and of MySQL.
     `rows` are those of the catalogue if none are given.
-    `part`: the recorder's are of this part of the measure phase, in seconds from its start.
     Raises InputError with the file that cannot be used.
     """
-    out, known = Quantities(), rows or catalogue()
-    _generator(run, out, known)
+    window = measure_window(run, run.roles[0], store) if run.roles else None
+    out, known = Quantities(window.segments if window else 1), rows or catalogue()
     reported = intervals(run, store)
     if reported is not None:
         _generator_series(reported, out)
+    run, reported = load_inside.in_segments(run, reported, store)
+    _generator(run, out, known)
     server_cpus = cpuset(run, "server")
-    window, sampled, source = None, None, None
-    if run.roles:
-        window = measure_window(run, run.roles[0], store, part)
+    sampled, source, of_whole = None, None, run.segments is None
+    if window is not None:
         source = sources.Source(run, window, store, out, charted)
-        sampled = _server_side(source, known, server_cpus, brief=brief, of_whole=part is None)
+        sampled = _server_side(source, known, server_cpus, brief=brief, of_whole=of_whole)
     else:
         out.mark_missing("", NO_RECORDER)  # of all other names
-        _of_server(run, known, out, of_whole=part is None)
+        _of_server(run, known, out, of_whole=of_whole)
     rates = reported.samples("events") if reported and "events" in reported.totals else np.empty(0)
     step = reported.usual if reported else 1.0
     _steadiness(rates, step, out)
     load_cpus = cpuset(run, LOAD)
     if LOAD in run.roles:
-        apart = sources.Source(run, measure_window(run, LOAD, store, part), store, out, charted)
+        apart = sources.Source(run, measure_window(run, LOAD, store), store, out, charted)
         _load_host(apart, known, load_cpus)
     else:
         _load_side(run, out, load_cpus, source)
@@ -218,6 +217,9 @@ def _generator(run: Run, out: Quantities, known: Catalogue) -> None:
         out.mark_missing("connections.", "load/result.json is missing")
         return
     seconds = run.result.get("seconds")
+    if run.segments is not None and seconds is None:
+        out.missing |= dict.fromkeys(("load", "latency", "connections."), load_inside.NO_INTERVALS)
+        return
     if not isinstance(seconds, int | float) or not seconds > 0:
         raise InputError(
             run.path / "load" / "result.json", "`seconds` is not a positive number", "record the run again"
@@ -245,6 +247,8 @@ def _generator(run: Run, out: Quantities, known: Catalogue) -> None:
     _failures(run.result, float(seconds), out)
     connection_time(run.result, float(seconds), out)
     _generator_specific(run.result, out)
+    if run.segments is not None:
+        out.missing |= dict.fromkeys(out.missing, load_inside.NO_INTERVALS)
     status(run, known.columns["status"], float(seconds), out)
     sources_mysql.variables(run, known.columns["variables"], out)
 

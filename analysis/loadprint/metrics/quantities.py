@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from loadprint.catalogue.formula import Formula
 from loadprint.catalogue.metric import Metric
-from loadprint.reading.counters import SIZES, Floats, increase, steps
+from loadprint.reading.counters import SIZES, Floats, Numbers, by_segment, edges, increase, steps
 from loadprint.reading.histograms import Histogram
 from loadprint.reading.time_series import Series
 
@@ -46,10 +46,13 @@ class Quantities:
 
     `series` are over the whole recording, those of counters that charts and checks need; `readings` those of
     figures over readings.
+    `each` has the rates of counters in the `segments`, if there are several; NaN where not known.
     `absent` has the value of names that start with a prefix and are not in `values`, such as "no sample".
     """
 
+    segments: int = 1
     values: dict[str, Quantity] = field(default_factory=dict)
+    each: dict[str, Floats] = field(default_factory=dict)
     absent: dict[str, Quantity] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # events without effect on the figures
@@ -160,50 +163,79 @@ class Quantities:
         size: float | None = None,
         *,
         present: NDArray[np.bool_] | None = None,
+        of: Numbers | None = None,
+        succeeded: bool = False,
         seconds: float | None = None,
-    ) -> None:
+    ) -> Floats:
         """Add a counter from readings at the times `at`; `unit` is one step of the source in base units.
 
         `readings` are float64[reads], or float64[counters, reads] of several counters, whose rates are added;
-        `size` is where they start again at zero, if that is known. Each increase is divided by the seconds
-        between the readings it is from. Only a counter that was not `present` at all times, bool[counters,
-        reads], counts by its share of `seconds`, else of the time from the first to the last read.
+        `of` are the segments of the reads, `size` is where counters start again at zero, if that is known,
+        and of `succeeded` ones a fall is a successor's. Each increase is divided by the seconds between the
+        readings it is from. Only a counter that was not `present` at all times, bool[counters, reads], counts
+        by its share of `seconds`, else of the time from the first to the last read of each segment. Returns
+        the rate of each.
         """
         counters = np.atleast_2d(readings)
         there = np.ones(counters.shape, dtype=bool) if present is None else present
-        # one that was there for a single read counted nothing that is known
-        pairs = [(one, at[seen]) for one, seen in zip(counters, there, strict=True) if seen.sum() > 1]
-        risen = [(each, lived) for one, lived in pairs if (each := increase(one, size)) is not None]
-        seconds = float(at[-1] - at[0]) if seconds is None else seconds
-        spans = [at[each.last] - at[each.first] for each, _ in risen]
-        if len(risen) < len(pairs) or not risen or min([seconds, *spans]) <= 0:
-            self.mark_missing(name, self._why_unknown(name, counters, size))
-            return
+        of = np.zeros(len(at), np.intp) if of is None else of
+        whole = self._spans(at, of)
+        seconds = float(whole.sum()) if seconds is None else seconds
+        found, each = [], np.zeros(self.segments)
+        for one, seen in zip(counters, there, strict=True):
+            lived = self._spans(at[seen], of[seen])
+            if not lived.any():
+                continue  # one that was there for a single read counted nothing that is known
+            risen = increase(one[seen], size, of[seen], succeeded=succeeded)
+            if self.segments > 1:
+                each += self._each(
+                    lived, *by_segment(one[seen], at[seen], of[seen], size, succeeded=succeeded)
+                )
+            spans = np.zeros(1) if risen is None else at[seen][risen.last] - at[seen][risen.first]
+            found.append((risen, lived, spans))
+        if self.segments > 1 and found:
+            self.each[name] = each * unit / np.where(whole > 0, whole, np.nan)
+        known = [(risen, lived, spans) for risen, lived, spans in found if risen and spans.sum() > 0]
+        if len(known) < len(found) or not found or seconds <= 0:
+            self.mark_missing(name, self._why_unknown(name, counters, size, of))
+            return np.empty(0)
         wraps, restarts, back = (
-            sum(getattr(each, kind) for each, _ in risen) for kind in ("wraps", "restarts", "steps_back")
+            sum(getattr(risen, kind) for risen, *_ in known) for kind in ("wraps", "restarts", "steps_back")
         )
         self.falls += restarts
         if wraps and (size is None or size in SIZES):
             self.falls += wraps
             self.warnings.append(f"{name} wrapped {wraps}x; the wraps are added back")
-        if restarts:
+        if restarts and not succeeded:
             self.warnings.append(f"{name} was reset {restarts}x; counted from zero after each reset")
         if back:
             self.notes.append(f"{name} stepped back {back}x; a step back adds nothing")
-        amount = math.fsum(
-            each.amount * ((lived[-1] - lived[0]) / span)
-            for (each, lived), span in zip(risen, spans, strict=True)
-        )
+        amounts = [risen.amount * (lived.sum() / spans.sum()) for risen, lived, spans in known]
+        amount = math.fsum(amounts)
         # a step below a base unit is of a clock or a meter, which truncate
         self.put(name, amount * unit / seconds, amount, cut=unit < 1)
+        return np.array(amounts) * (unit / seconds)
 
-    def _why_unknown(self, name: str, counters: Floats, size: float | None) -> str:
+    def _spans(self, at: Floats, of: Numbers) -> Floats:
+        """Seconds from the first to the last read of each segment, shape (segments,)."""
+        spans, (first, last) = np.zeros(self.segments), edges(of)
+        spans[of[first]] = at[last] - at[first]
+        return spans
+
+    def _each(self, lived: Floats, risen: Floats, seconds: Floats) -> Floats:
+        """Increase in each segment, over the time in which the counter was there."""
+        amounts, known = np.zeros((2, self.segments))
+        amounts[: len(risen)], known[: len(risen)] = risen, seconds
+        return np.where(lived > 0, amounts * lived / np.where(known > 0, known, np.nan), 0.0)
+
+    def _why_unknown(self, name: str, counters: Floats, size: float | None, of: Numbers) -> str:
         """Reason why the increase of these counters is not known; a warning if one of them fell."""
         for readings in counters:
-            known = readings[~np.isnan(readings)]
+            is_known = ~np.isnan(readings)
+            known = readings[is_known]
             if not len(known):
                 return "the kernel does not print this field"
-            fell = np.flatnonzero(steps(known, size).unknown)
+            fell = np.flatnonzero(steps(known, size, of[is_known]).unknown)
             if len(fell):
                 before, after = known[fell[0]], known[fell[0] + 1]
                 reason = f"it fell from {before:,.0f} to {after:,.0f} between two readings"

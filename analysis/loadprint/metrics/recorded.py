@@ -16,8 +16,9 @@ from loadprint.catalogue.formula import Figure, Formula
 from loadprint.metrics.sources import Source
 from loadprint.reading.column_types import is_entity
 from loadprint.reading.columns import stable_name
+from loadprint.reading.counters import Floats
 from loadprint.reading.queries import Columns, by_entity, doubles, identifier, listed, metrics, quote
-from loadprint.reading.time_series import Floats, Series
+from loadprint.reading.time_series import Series
 
 DEVICES = frozenset({"disk", "nic"})
 SUMMED = frozenset({"namespace", "cpu"})  # of an entity, with other names in each run or on each host
@@ -30,7 +31,7 @@ def recorded(source: Source, rows: Catalogue, tables: frozenset[str]) -> None:
     """Add the quantities of some tables, and the figures over their readings."""
     for table in sorted(tables & rows.columns.keys()):
         of_table = replace(source, charted=source.charted or table in ALWAYS_WHOLE)
-        if source.run.table(source.window.role, table) is None or table not in source.window.middle_ns:
+        if source.run.table(source.window.role, table) is None or table not in source.window.read:
             source.out.mark_missing(table, source.window.why_missing(table))
             continue
         read: dict[str, Series] = {}
@@ -65,12 +66,13 @@ def _entities(
     if not columns or not entity:
         return
     if member := next((name for name in entity if name in SUMMED), None):
-        pairs = source.store.fetch(path, f"SELECT DISTINCT {key} AS entity, {member} AS member FROM t")
-        for name, of_entity in by_entity(pairs, "entity"):
+        for name in sorted(
+            source.store.fetch(path, f"SELECT DISTINCT {key} AS entity FROM t")["entity"].tolist()
+        ):
             start = f"{table}.{name}" if name else table
-            where, members = f"{key} = {quote(name)}", sorted(of_entity["member"].tolist())
+            where = f"{key} = {quote(name)}"
             counted = _readings_of_sums(source, rows, table, start, columns, where, read)
-            source.sum(table, counted, member, members, where)
+            source.sum(table, counted, f"hash({member})", where)
         return
     found = source.rows(table, f"SELECT tick, {key} AS entity, {listed(doubles(columns))} FROM t", whole=True)
     for name, of_entity in by_entity(found, "entity") if found else ():
@@ -101,7 +103,7 @@ def _readings_of_sums(  # noqa: PLR0913, PLR0917
             query = f"SELECT tick, {total} AS total FROM t WHERE {where} GROUP BY tick"
             of_all = source.rows(table, query, whole=True)
             assert of_all is not None
-            values = of_all["total"] * source.unit(table, column)
+            values = of_all["total"] * source.unit(f"{table}.{column}")
             read[name] = source.window.grids[table].gauge(of_all["tick"], values)
     return counted
 
@@ -109,7 +111,7 @@ def _readings_of_sums(  # noqa: PLR0913, PLR0917
 def _uses(source: Source, rows: Catalogue, table: str, column: str, name: str) -> tuple[bool, bool]:
     """Whether the readings of a column are needed, and its increase; a gauge has none."""
     is_read = name in rows.read
-    if source.described(table, column).get("kind") == "gauge":
+    if source.described(f"{table}.{column}").get("kind") == "gauge":
         source.out.gauges.add(name)
         source.out.mark_missing(name, GAUGE)
         return is_read, False
@@ -129,16 +131,15 @@ def _counters(  # noqa: PLR0913, PLR0917
         name = f"{entity}.{column}"
         is_read, is_counted = _uses(source, rows, table, column, name)
         if is_read:
-            read[name] = source.window.grids[table].gauge(ticks, values * source.unit(table, column))
+            read[name] = source.window.grids[table].gauge(ticks, values * source.unit(f"{table}.{column}"))
         if is_counted:
             of_one = source if busy else replace(source, charted=False)
-            of_one.counter(f"{table}.{column}", name, {"tick": ticks, column: values}, column)
+            of_one.counter(f"{table}.{column}", name, ticks, values)
 
 
 def _figure(source: Source, table: str, figure: Figure, read: Mapping[str, Series]) -> None:
     """Add a figure over the readings in the window."""
-    grid, (first, last) = source.window.grids[table], source.window.ends(table)
-    inside = (grid.ticks >= first) & (grid.ticks <= last)
+    inside = source.window.grids[table].read
     known = {name: series.values[inside] for name, series in read.items()}
     values = Formula(figure.of).course(known.get, known.get)
     if values is not None and np.isfinite(values).any():

@@ -16,8 +16,8 @@ from loadprint.catalogue.metric import Metric
 from loadprint.catalogue.model import ScrapedEntry
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources import Source
+from loadprint.reading.counters import Floats
 from loadprint.reading.queries import among, by_entity
-from loadprint.reading.time_series import Floats
 
 TABLE, TYPE = "scrape", "# TYPE "
 OF_TYPES = "SELECT metric, max(text) AS text FROM t WHERE starts_with(metric, '# TYPE ') GROUP BY metric"
@@ -31,7 +31,7 @@ def scraped(source: Source, wanted: Sequence[ScrapedEntry]) -> None:
     path = source.run.table(source.window.role, TABLE)
     if not wanted:
         return
-    if path is None or TABLE not in source.window.middle_ns:
+    if path is None or TABLE not in source.window.read:
         source.out.warnings.append(f"no scraped series: {source.window.why_missing(TABLE)}")
         return
     listed = source.store.fetch(path, "SELECT DISTINCT metric FROM t")["metric"].tolist()
@@ -71,8 +71,9 @@ def _add(
     formula = Formula(name if is_counter else Figure("mean", name))
     ticks, values = series["tick"], series["value"]
     if is_counter and len(ticks) > 1:
-        parts = Quantities()  # its resolution is not known
-        parts.counter(formula.names[0], values, source.times(TABLE, ticks), 1.0)
+        parts = Quantities(source.out.segments)  # its resolution is not known
+        at, of = source.times(TABLE, ticks), source.segments(TABLE, ticks)
+        parts.counter(formula.names[0], values, at, 1.0, of=of)
         source.out.add_events(parts)
         source.out.missing |= parts.missing
         for name_of, risen in parts.values.items():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,26 +13,30 @@ from numpy.typing import NDArray
 from loadprint.catalogue.formula import figure
 from loadprint.metrics.quantities import NOT_KNOWN, Quantities
 from loadprint.reading.columns import CPU_FIELDS, CPU_HOST_FIELDS
-from loadprint.reading.counters import Floats, Marks, rises, size_of
-from loadprint.reading.cpusets import at_once, host_cpus
+from loadprint.reading.counters import Floats, Numbers, edges, size_of, steps
+from loadprint.reading.cpusets import host_cpus
 from loadprint.reading.queries import (
     Columns,
+    Members,
     Store,
     among,
     by_entity,
     doubles,
     listed,
     quote,
-    sums,
     together,
 )
 from loadprint.reading.recording import Run
+from loadprint.reading.time_series import Grid, Series
 from loadprint.reading.units import factor
 from loadprint.reading.window import Window
 
+READINGS = 2_000_000  # of entities at ticks in memory: a day of 256 CPUs is more
 SERVER = "process.server."
 WHOLE = "all"  # the host's CPUs together
 PROCESS_FIELDS = ("utime", "stime", "read_bytes", "write_bytes", "minflt", "majflt")
+PROCESS = "hash(pid, {})"  # and the start time
+NOT_READ = "no readings: the recorder may not read this process's /proc files"
 TIME_LOST = 0.05  # of elapsed time: more is not rounding to ticks
 SERVER_ENDED = (
     "the server's process ended in the window and no later one was found; "
@@ -42,6 +46,47 @@ SERVER_RESTARTED = (
     "the server restarted in the window: CPU time before the first reading of a process and after its last "
     "one is not counted, and time without a server is not recorded in the time ledger"
 )
+
+
+@dataclass(frozen=True)
+class Summed:
+    """What is known of the members of a sum.
+
+    `number`: their mean number over time, 0 without two reads; `members`: all that were read twice or counted
+    from zero; `changed`: whether one came or went, `ended`: the number of those that went. `largest`: the
+    largest increase per second by column, in base units.
+    """
+
+    number: float = 0.0
+    members: int = 0
+    changed: bool = False
+    ended: int = 0
+    largest: Mapping[str, float] = field(default_factory=dict)
+
+
+class Course:
+    """The increases of several counters together over the intervals of a grid."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._steps = np.zeros(max(0, len(grid.ticks) - 1))
+        self._there = np.zeros(len(self._steps), dtype=bool)
+
+    def add(self, members: Members, column: str, size: float | None, *, succeeded: bool = False) -> None:
+        """Add a column of some counters, in the intervals at whose ends each was present."""
+        grid, ticks = self._grid, members.ticks
+        for one, present, recorded in zip(
+            members.values[column], members.present, members.recorded, strict=True
+        ):
+            seen = grid.placed(ticks, present, 0.0) > 0
+            both = seen[1:] & seen[:-1]
+            each = steps(grid.placed(ticks, one), size, succeeded=succeeded)
+            self._steps[both] += np.where(each.restarted, np.nan, each.amounts)[both]
+            self._there |= both & (grid.placed(ticks, recorded, 0.0)[1:] > 0)
+
+    def series(self, unit: float) -> Series:
+        """Rates in `unit` per second; NaN where a counter restarted or is not known, and where none was."""
+        return self._grid.counter(np.where(self._there, self._steps, np.nan) * unit)
 
 
 @dataclass(frozen=True)
@@ -58,126 +103,195 @@ class Source:
     charted: bool = False
 
     def rows(self, probe: str, query: str, *, whole: bool = False) -> Columns | None:
-        """Rows of a SELECT from a probe's table `t` at its reads in the window, by tick; None without one.
+        """Rows of a SELECT from a probe's table `t` at its reads in the segments, by tick; None without one.
 
         `whole`: of all reads if there are series, which need them.
         """
         path = self.run.table(self.window.role, probe)
-        if path is None or probe not in self.window.middle_ns:
+        if path is None or probe not in self.window.read:
             return None
-        between = None if whole and self.charted else self.window.ends(probe)
+        everywhere = whole and self.charted
+        between = None if everywhere else [self.window.ends(probe)]
         rows = self.store.fetch(path, f"{query} ORDER BY tick", between=between)
-        known = self.window.grids[probe].places(rows["tick"]) >= 0
+        grid = self.window.grids[probe]
+        known = grid.places(rows["tick"]) >= 0 if everywhere else grid.segments(rows["tick"]) >= 0
         return rows if known.all() else {name: values[known] for name, values in rows.items()}
 
     def inside(self, probe: str, rows: Columns) -> Columns:
-        """Those rows of all ticks that are inside the window."""
-        first, last = self.window.ends(probe)
-        begin, end = np.searchsorted(rows["tick"], first), np.searchsorted(rows["tick"], last, side="right")
-        return {name: values[begin:end] for name, values in rows.items()}
+        """Those rows of all ticks that are inside the segments."""
+        known = self.window.grids[probe].segments(rows["tick"]) >= 0
+        return {name: values[known] for name, values in rows.items()}
 
     def times(self, probe: str, ticks: Floats) -> Floats:
         """The time of the probe's read at each tick in seconds; NaN where it was not read."""
         return self.window.grids[probe].times(ticks)
 
-    def seconds(self, probe: str, first: float, last: float) -> float:
-        """Seconds between the reads of two ticks; NaN if one of them was not read."""
-        begin, end = self.times(probe, np.array([first, last]))
-        return float(end - begin)
+    def segments(self, probe: str, ticks: Floats) -> Numbers:
+        """The segment of the probe's read at each tick; -1 outside."""
+        return self.window.grids[probe].segments(ticks)
 
-    def counter(self, column: str, name: str, rows: Columns, values: str) -> None:
-        """Add a counter and its series from `column`, TABLE.COLUMN: `values` of rows of all ticks."""
-        self.course(column, name, rows[values], rows["tick"])
-        inside = self.inside(column.partition(".")[0], rows)
-        self.increase(column, name, inside[values], inside["tick"])
+    def seconds(self, probe: str, ticks: NDArray[Any] | None = None) -> float:
+        """Seconds between the first and the last of some reads of each segment; by default of all reads."""
+        grid = self.window.grids[probe]
+        if ticks is None:
+            return float(grid.lengths.sum())
+        first, last = edges(grid.segments(ticks))
+        at = grid.times(ticks)
+        return float((at[last] - at[first]).sum())
 
-    def course(
-        self, column: str, name: str, readings: Floats, ticks: Floats, present: Marks | None = None
-    ) -> None:
-        """Add the series of a counter; `readings` at `ticks` as in `Grid.counter`."""
-        if not self.charted:
-            return
-        probe, _, column = column.partition(".")
-        size, unit = size_of(self.described(probe, column)), self.unit(probe, column)
-        self.out.add_series(name, self.window.grids[probe].counter(ticks, readings, unit, size, present))
+    def counter(self, column: str, name: str, ticks: Floats, readings: Floats) -> None:
+        """Add a counter from `column`, TABLE.COLUMN: its increase, and its series if charted."""
+        there = np.ones((1, len(ticks)), dtype=bool)
+        of_one = Members(ticks, {"": readings[np.newaxis]}, there, there)
+        if self.charted:
+            course = Course(self.window.grids[column.partition(".")[0]])
+            course.add(of_one, "", self.size(column))
+            self.out.add_series(name, course.series(self.unit(column)))
+        self.increase(column, name, of_one, "")
 
     def increase(
-        self, column: str, name: str, readings: Floats, ticks: Floats, present: Marks | None = None
-    ) -> None:
-        """Add a counter from `column`, TABLE.COLUMN; `readings` at `ticks` as in `Quantities.counter`."""
-        probe, _, column = column.partition(".")
-        described, at = self.described(probe, column), self.times(probe, ticks)
-        if len(ticks) < 2:
+        self, column: str, name: str, members: Members, values: str, *, succeeded: bool = False
+    ) -> Floats:
+        """Add the increase of a counter in the segments, as `Quantities.counter` does."""
+        probe, _, of_table = column.partition(".")
+        grid, readings = self.window.grids[probe], members.values[values]
+        segment = grid.segments(members.ticks)
+        inside = segment >= 0
+        if inside.sum() < 2:
             self.out.mark_missing(name, NOT_KNOWN)
-            return
-        if "imported" in self.run.meta and np.isnan(readings).all():
-            self.out.mark_missing(name, f"this file has no value of {column}")
-        self.out.counter(name, readings, at, self.unit(probe, column), size_of(described), present=present)
+            return np.empty(0)
+        if "imported" in self.run.meta and np.isnan(readings[:, inside]).all():
+            self.out.mark_missing(name, f"this file has no value of {of_table}")
+        risen = self.out.counter(
+            name,
+            readings[:, inside],
+            grid.times(members.ticks)[inside],
+            self.unit(column),
+            self.size(column),
+            present=members.present[:, inside],
+            of=segment[inside],
+            succeeded=succeeded,
+        )
         if "imported" in self.run.meta:
             # the last printed digit of a mean per second
             try:
-                step = float(described.get("resolution") or 0)
+                step = float(self.described(column).get("resolution") or 0)
             except ValueError:
-                return
+                return risen
             if step > 0:
-                self.out.set_resolution(name, step * float(at[-1] - at[0]))
+                self.out.set_resolution(name, step * self.seconds(probe, members.ticks[inside]))
+        return risen
 
-    def sum(
-        self, table: str, names: Mapping[str, str], member: str, members: Sequence[str], where: str = "true"
-    ) -> tuple[float, bool]:
-        """Add the sum over some members of each column of a table, the keys of `names`.
+    def members(
+        self, table: str, columns: Iterable[str], member: str, where: str, *, born: bool = False
+    ) -> Iterator[Members]:
+        """The rows of the entities that SQL `member`, an integer, tells apart, some of them at a time.
 
-        `member` is the column of their texts, of which at most one is no number. Each counts for the time in
-        which it has rows. Returns their mean number, 0 without two reads, and whether one came or went.
+        `born`: one that appears counts from zero.
         """
-        number, changed, parts = 0.0, False, []
-        reads = len(self.window.grids[table].ticks) if table in self.window.grids else 0
-        # numbers, because texts would take most of the time
-        number_of = f"coalesce(try_cast({member} AS BIGINT), -1) AS member"
-        query = f"SELECT tick, {number_of}, {listed(doubles(names))} FROM t WHERE {where} AND {member} IN "
-        for some in at_once(members, reads):
-            rows = self.rows(table, query + among(some), whole=True)
-            inside = together(self.inside(table, rows), "member") if rows is not None else None
-            if rows is None or inside is None or len(inside.ticks) < 2:
-                return 0.0, False
-            everywhere = together(rows, "member") if self.charted else inside
-            part = replace(self, out=Quantities())
+        path = self.run.table(self.window.role, table)
+        if path is None or table not in self.window.read:
+            return
+        grid = self.window.grids[table]
+        parts = 1 + self.store.rows(path) // READINGS
+        values = listed({"member": member} | doubles(columns))
+        query = f"SELECT tick, {values} FROM t WHERE {where}"
+        for part in range(parts):
+            chosen = f" AND {member} % {parts} = {part}" if parts > 1 else ""
+            rows = self.rows(table, query + chosen, whole=True)
+            assert rows is not None
+            ticks = grid.ticks if self.charted else grid.ticks[grid.read]
+            every = np.unique(rows["member"])
+            for some in np.array_split(every, 1 + len(every) * len(ticks) // READINGS):
+                is_chosen = np.isin(rows["member"], some) if len(some) < len(every) else slice(None)
+                of_some = {name: values[is_chosen] for name, values in rows.items()}
+                if len(of_some["tick"]):
+                    found = together(of_some, "member", ticks if born else None)
+                    yield found.born_at_zero() if born else found
+
+    def sum(  # noqa: PLR0913
+        self,
+        table: str,
+        names: Mapping[str, str],
+        member: str,
+        where: str = "true",
+        *,
+        threads: bool = False,
+        optional: str = "",
+    ) -> Summed:
+        """Add the sum over entities of each column of a table, the keys of `names`; `member` as in `members`.
+
+        Each entity counts for the time in which it has rows. Of `threads` new ones count from zero, and a
+        fall is a successor's. `optional`: one without two readings has nothing to add, and this is the reason
+        if all are; else the sum is missing.
+        """
+        parts, found, courses = [], Summed(), dict[str, Course]()
+        for each in self.members(table, names, member, where, born=threads):
+            grid = self.window.grids[table]
+            inside = grid.segments(each.ticks) >= 0
+            if len(each.ticks[inside]) < 2:
+                return Summed()
+            part, largest = replace(self, out=Quantities(self.out.segments)), dict(found.largest)
             for column, name in names.items():
-                value = f"{table}.{column}"
-                part.increase(value, name, inside.values[column], inside.ticks, inside.present)
-                part.course(value, name, everywhere.values[column], everywhere.ticks, everywhere.present)
-            at = self.times(table, inside.ticks)
-            lives = [at[seen] for seen in inside.present]
-            number += float(sum(life[-1] - life[0] for life in lives) / (at[-1] - at[0]))
-            changed |= not inside.present.all()
+                source = f"{table}.{column}"
+                is_known = ~np.isnan(each.values[column])
+                charted = each.some(is_known.sum(axis=1) > 1) if optional else each
+                if self.charted and len(charted.present):
+                    course = courses.setdefault(column, Course(grid))
+                    course.add(charted, column, self.size(source), succeeded=threads)
+                counted = each.some(is_known[:, inside].sum(axis=1) > 1) if optional else each
+                if len(counted.present):
+                    risen = part.increase(source, name, counted, column, succeeded=threads)
+                    largest[column] = max([largest.get(column, 0.0), *risen.tolist()])
+            ticks, present = each.ticks[inside], each.present[:, inside]
+            lived = sum(self.seconds(table, ticks[seen]) for seen in present)
+            found = Summed(
+                found.number + lived / self.seconds(table, ticks),
+                found.members + int(present.any(axis=1).sum()),
+                found.changed or not present.all(),
+                found.ended + int((present.any(axis=1) & ~present[:, -1]).sum()),
+                largest,
+            )
             self.out.add_events(part.out)
             parts.append(part.out)
+        for column, course in courses.items():
+            self.out.add_series(names[column], course.series(self.unit(f"{table}.{column}")))
         for name in names.values():
-            self.out.sum_series(name, [part.series.get(name) for part in parts])
+            if each_of := [part.each[name] for part in parts if name in part.each]:
+                self.out.each[name] = np.sum(each_of, axis=0)
             known = [one for part in parts if (one := part.get(name))]
-            if len(known) < len(parts):
-                self.out.mark_missing(name, next(part.why(name) for part in parts if not part.get(name)))
-            else:
+            unknown = [part for part in parts if not part.get(name) and (not optional or name in part.lost)]
+            if unknown:
+                self.out.mark_missing(name, unknown[0].why(name))
+            elif known:
                 self.out.total(name, known)
-        return number, changed
+            elif optional:
+                self.out.mark_missing(name, optional)
+        return found
 
-    def described(self, probe: str, column: str) -> Mapping[str, Any]:
-        """The metadata of a column or metric; empty without."""
+    def described(self, column: str) -> Mapping[str, Any]:
+        """The metadata of TABLE.COLUMN or of a metric; empty without."""
+        probe, _, of_table = column.partition(".")
         path = self.run.table(self.window.role, probe)
-        return self.store.described(path, column) if path is not None else {}
+        return self.store.described(path, of_table) if path is not None else {}
 
-    def unit(self, probe: str, column: str) -> float:
-        """The unit of a column in base units. Raises InputError if it is not known.
+    def size(self, column: str) -> float | None:
+        """The value at which the counters of TABLE.COLUMN start again at zero; None without one."""
+        return size_of(self.described(column))
+
+    def unit(self, column: str) -> float:
+        """The unit of TABLE.COLUMN in base units. Raises InputError if it is not known.
 
         A metric without an entry is a count; nothing is known of one that an old version imported.
         """
+        probe, _, of_table = column.partition(".")
         path = self.run.table(self.window.role, probe)
         if path is None:
             return math.nan
-        unit = self.store.described(path, column).get("unit")
+        unit = self.store.described(path, of_table).get("unit")
         if unit is None and self.has(probe, "metric"):
             return math.nan if "imported" in self.run.meta and probe == "vmstat" else 1.0
-        return factor(path, column, unit, self.run)
+        return factor(path, of_table, unit, self.run)
 
     def has(self, probe: str, column: str) -> bool:
         """Whether a probe's table has a column."""
@@ -188,13 +302,14 @@ class Source:
 def cpu(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     """CPU time of a set of CPUs (None: the whole host) as `cpu.<side>.<field>`, in cores."""
     names = {field: f"cpu.{side}.{field}" for field in CPU_FIELDS}
-    members = _of_host(source) if cpus is None else list(map(str, cpus))
-    cores, changed = source.sum("cpu", names, "cpu", members)
+    chosen = _of_host(source) if cpus is None else list(map(str, cpus))
+    found = source.sum("cpu", names, "hash(cpu)", f"cpu IN {among(chosen)}")
+    cores, changed = found.number, found.changed
     if not cores:
         source.out.mark_missing(f"cpu.{side}", source.window.why_missing("cpu"))
         return
     times = math.fsum(time.rate for name in names.values() if (time := source.out.get(name)))
-    if members == [WHOLE]:
+    if chosen == [WHOLE]:
         cores, changed = _host_cpus(source, times)
     if changed:
         source.out.falls += 1
@@ -234,7 +349,7 @@ def host(source: Source) -> None:
         source.out.mark_missing("host", source.window.why_missing("cpu"))
         return
     for name in CPU_HOST_FIELDS:
-        source.counter(f"cpu.{name}", f"host.{name}", rows, name)
+        source.counter(f"cpu.{name}", f"host.{name}", rows["tick"], rows[name])
 
 
 def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
@@ -247,11 +362,12 @@ def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
         whole, of_all = WHOLE if is_host else side, f"{key} = 'all'"
         query = f'SELECT tick FROM t WHERE {of_all} AND cpus = {quote(whole)} AND "count" IS NOT NULL'
         recorded = source.rows(probe, query)
-        members = (
-            [whole] if cpus is None or (recorded and len(recorded["tick"]) > 1) else list(map(str, cpus))
+        is_sum = cpus is None or (recorded and len(recorded["tick"]) > 1)
+        chosen = among([whole] if is_sum else map(str, cpus or ()))
+        found = source.sum(
+            probe, {"count": f"{probe}.{side}"}, "hash(cpus)", f"{of_all} AND cpus IN {chosen}"
         )
-        number, _ = source.sum(probe, {"count": f"{probe}.{side}"}, "cpus", members, of_all)
-        if not number:
+        if not found.number:
             reason = (
                 source.window.why_missing(probe) if recorded is None else f"{probe} has no rows of these CPUs"
             )
@@ -270,61 +386,46 @@ def storage(source: Source, columns: Collection[str]) -> None:
 
 
 def process(source: Source) -> None:
-    """CPU, memory and I/O of each role's processes as `process.<role>.<field>`; CPU in cores, rss in B."""
-    units = {name: source.unit("process", name) for name in PROCESS_FIELDS}
-    values = listed({"starttime": _start_time(source)} | doubles(("pid", "rss", *units)))
-    _process_series(source, units)  # first: its queries need memory, and have small results
-    rows = source.rows("process", f"SELECT tick, role, {values} FROM t")
+    """CPU, memory and I/O of each role's processes as `process.<role>.<field>`; CPU in cores, rss in B.
+
+    A process with a reused pid has another start time. One that ends counts until its last reading, and all
+    use the seconds of the role, because a process and its successor did not run at the same time.
+    """
+    start = start_time(source)
+    rows = source.rows(
+        "process",
+        f"SELECT tick, role, pid::DOUBLE AS pid, {start} AS starttime, rss::DOUBLE AS rss FROM t",
+        whole=True,
+    )
     if rows is None:
         source.out.mark_missing("process", source.window.why_missing("process"))
         return
-    for role, series in by_entity(rows, "role"):
-        lives, at = _lives(series), source.times("process", series["tick"])
+    grid, page = source.window.grids["process"], source.unit("process.rss")
+    for role, everywhere in by_entity(rows, "role"):
+        series = source.inside("process", everywhere)
+        if not len(series["tick"]):
+            continue
         if role == "server" and source.run.result and series["tick"][-1] < source.window.ends("process")[1]:
             source.out.mark_missing(SERVER, SERVER_ENDED)
             continue
-        if role == "server" and _is_succeeded(series["tick"], lives.values()):
+        if role == "server" and _is_succeeded(series):
             source.out.warnings.append(SERVER_RESTARTED)
-        for name, unit in units.items():
-            _sum_of_processes(source, f"process.{role}.{name}", series[name], at, unit, lives)
-        both = [part for name in ("utime", "stime") if (part := source.out.get(f"process.{role}.{name}"))]
+        names = {name: f"process.{role}.{name}" for name in PROCESS_FIELDS}
+        source.sum("process", names, PROCESS.format(start), f"role = {quote(role)}", optional=NOT_READ)
+        times = [names["utime"], names["stime"]]
+        both = [part for name in times if (part := source.out.get(name))]
         if len(both) == 2:
             source.out.total(f"process.{role}.cpu", both)
+        source.out.sum_series(f"process.{role}.cpu", [source.out.series.get(name) for name in times])
         if not np.isnan(series["rss"]).all():
-            unit = source.unit("process", "rss")
-            source.out.put(figure("max", f"process.{role}.rss"), float(np.nanmax(series["rss"])) * unit)
+            source.out.put(figure("max", f"process.{role}.rss"), float(np.nanmax(series["rss"])) * page)
+        if source.charted:
+            ticks, at = np.unique(everywhere["tick"], return_inverse=True)
+            resident = np.bincount(at, np.nan_to_num(everywhere["rss"]) * page).astype(np.float64)
+            source.out.readings[f"process.{role}.rss"] = grid.gauge(ticks, resident)
 
 
-def _process_series(source: Source, units: Mapping[str, float]) -> None:
-    """CPU time, I/O and resident memory of each role's processes together."""
-    if not source.charted:
-        return
-    entity = ["role", "pid", *(["starttime"] if source.has("process", "starttime") else [])]
-    courses = source.rows("process", summed_rises(tuple(units), entity, born_at_zero=False), whole=True)
-    resident = source.rows(
-        "process", "SELECT role, tick, sum(rss::DOUBLE) AS rss FROM t GROUP BY ALL", whole=True
-    )
-    if courses is None or resident is None:
-        return
-    grid, page = source.window.grids["process"], source.unit("process", "rss")
-    for role, series in by_entity(courses, "role"):
-        for name, unit in units.items():
-            course = grid.rises(series["tick"], series[f"since {name}"], series[name], unit)
-            source.out.add_series(f"process.{role}.{name}", course)
-        times = [source.out.series.get(f"process.{role}.{name}") for name in ("utime", "stime")]
-        source.out.sum_series(f"process.{role}.cpu", times)
-    for role, series in by_entity(resident, "role"):
-        source.out.readings[f"process.{role}.rss"] = grid.gauge(series["tick"], series["rss"] * page)
-
-
-def summed_rises(columns: Sequence[str], entity: Sequence[str], *, born_at_zero: bool) -> str:
-    """SELECT of the increase of each column since the entity's previous reading, summed by role and ticks."""
-    risen = rises("t", columns, entity, "(SELECT min(tick) FROM t)" if born_at_zero else None)
-    since = listed(doubles(f"since {name}" for name in columns))
-    return f"SELECT role, tick, {since}, {listed(sums(columns))} FROM ({risen}) GROUP BY ALL"
-
-
-def _start_time(source: Source) -> str:
+def start_time(source: Source) -> str:
     """Start time of a process; 0 if an imported table has none."""
     return "coalesce(starttime::DOUBLE, 0.0)" if source.has("process", "starttime") else "0.0::DOUBLE"
 
@@ -333,7 +434,7 @@ def reused_pids(source: Source) -> list[tuple[float, float]]:
     """Pid and first tick of every process that got the pid of an earlier one within the window."""
     lives = source.rows(
         "process",
-        f"SELECT pid::DOUBLE AS pid, {_start_time(source)} AS starttime, min(tick)::DOUBLE AS tick"
+        f"SELECT pid::DOUBLE AS pid, {start_time(source)} AS starttime, min(tick)::DOUBLE AS tick"
         " FROM t GROUP BY ALL",
     )
     if lives is None:
@@ -347,30 +448,8 @@ def reused_pids(source: Source) -> list[tuple[float, float]]:
     return again
 
 
-def _lives(series: Columns) -> dict[str, NDArray[np.bool_]]:
-    """The rows of each process: a process with a reused pid has another start time."""
-    return {
-        f"{pid:.0f} of {start:.0f}": (series["pid"] == pid) & (series["starttime"] == start)
-        for pid, start in np.unique(np.stack([series["pid"], series["starttime"]]), axis=1).T
-    }
-
-
-def _is_succeeded(ticks: Floats, lives: Iterable[NDArray[np.bool_]]) -> bool:
+def _is_succeeded(series: Columns) -> bool:
     """Whether a process appeared after another one had ended."""
-    ends = [(ticks[chosen][0], ticks[chosen][-1]) for chosen in lives]
-    return bool(max(first for first, _ in ends) > min(last for _, last in ends))
-
-
-def _sum_of_processes(  # noqa: PLR0913, PLR0917
-    source: Source, name: str, readings: Floats, at: Floats, unit: float, lives: Mapping[str, Marks]
-) -> None:
-    """Add the increases of all processes of a role; one that ends in the window counts until its last read.
-
-    All use the seconds of the window, because a process and its successor did not run at the same time.
-    """
-    parts = Quantities()
-    for life, chosen in lives.items():
-        if chosen.sum() > 1:
-            counter = f"{name}: pid {life}"
-            parts.counter(counter, readings[chosen], at[chosen], unit, seconds=float(at[-1] - at[0]))
-    source.out.sum_of(name, parts, "no readings: the recorder may not read this process's /proc files")
+    every = np.unique(np.stack([series["pid"], series["starttime"]]), axis=1).T
+    lives = [series["tick"][(series["pid"] == pid) & (series["starttime"] == start)] for pid, start in every]
+    return bool(max(life[0] for life in lives) > min(life[-1] for life in lives))

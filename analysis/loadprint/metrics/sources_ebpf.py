@@ -1,24 +1,25 @@
 """Reads counts, times and quantiles from the eBPF tables and the server's statement histogram.
 
-All columns are cumulative, so buckets are only fetched at both ends of the window and around resets. An
+All columns are cumulative, so buckets are only fetched at both ends of each segment and around resets. An
 entity without a row at the first reading counts from zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.catalogue.formula import figure
 from loadprint.metrics.quantities import NOT_KNOWN
-from loadprint.metrics.sources import Source
+from loadprint.metrics.sources import Course, Source
 from loadprint.reading.columns import EBPF_COUNTERS, EBPF_HISTOGRAMS
-from loadprint.reading.counters import SIZES, increase
+from loadprint.reading.counters import SIZES, edges, increase
 from loadprint.reading.histograms import Histogram, bounds
 from loadprint.reading.histograms import increase as increase_of_counts
-from loadprint.reading.queries import Columns, doubles, grouped, listed
+from loadprint.reading.queries import Columns, doubles, grouped, listed, together
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 MIN_VALUES = {"p99": 100, "p999": 10_000}  # for such a quantile
@@ -66,7 +67,7 @@ def programs(source: Source) -> None:
     if rows is None:
         source.out.mark_missing("programs.", source.window.why_missing(probe))
         return
-    seconds = seconds_between(source, probe)
+    seconds = source.seconds(probe)
     risen: dict[str, dict[str, tuple[float, float]]] = {}
     for (owner, program, cpus), of_program in increases(source, probe, rows, keys, tuple(figures)):
         risen.setdefault(f"{owner}:{program}", {})[cpus] = of_program["run_time_ns"], of_program["calls"]
@@ -75,7 +76,7 @@ def programs(source: Source) -> None:
         if not (time >= 0 and calls >= 0):
             source.out.mark_missing(f"programs.{name}.", f"{probe}: {NOT_KNOWN}")
             continue
-        cores = time * source.unit(probe, "run_time_ns") / seconds
+        cores = time * source.unit(f"{probe}.run_time_ns") / seconds
         source.out.entities["programs"].add((name,))
         source.out.put(f"programs.{name}.cpu", cores)
         if "server" in by_cpus:
@@ -110,13 +111,12 @@ def _scanned(
     courses: Mapping[str, tuple[str, float]] | None = None,
 ) -> Columns | None:
     path = source.run.table(source.window.role, probe)
-    ticks = sorted(source.window.middle_ns.get(probe, ()))
-    if path is None or len(ticks) < 2:
+    if path is None or not source.window.read.get(probe) or source.seconds(probe) <= 0:
         source.out.mark_missing(f"{probe}.", source.window.why_missing(probe))
         return None
     charted = courses if courses and source.charted else {}
-    between = None if charted else (ticks[0], ticks[-1])
-    rows = _named(source.store.fetch(path, _selected(keys, columns), between=between), probe, keys, ticks[0])
+    between = None if charted else [source.window.ends(probe)]
+    rows = _named(source.store.fetch(path, _selected(keys, columns), between=between), probe, keys)
     source.out.entities[probe].update(zip(*(rows[key].tolist() for key in keys), strict=True))
     _series(source, probe, rows, charted)
     return source.inside(probe, rows)
@@ -125,48 +125,50 @@ def _scanned(
 def _buckets(
     source: Source, probe: str, keys: Sequence[str], rows: Columns, columns: Collection[str]
 ) -> Columns:
-    """Rows with the buckets at the first and last reading in the window and around resets, ordered by tick.
+    """Rows with the buckets at the first and last reading of each segment and around resets, ordered by tick.
 
     Those of every reading would take longer than the rest of a comparison. `rows` are those of `_scanned`.
     """
     path = source.run.table(source.window.role, probe)
     assert path is not None
-    first, last = source.window.ends(probe)
-    resets = _noted_resets(source, probe, rows, tuple(columns))
-    at = sorted({first, last, *(tick for reset in resets for tick in reset)})
+    grid, resets = source.window.grids[probe], _noted_resets(source, probe, rows, tuple(columns))
+    ends = grid.ticks[grid.read][np.concatenate(edges(grid.segment[grid.read]))]
+    at = sorted({*ends.tolist(), *(tick for reset in resets for tick in reset)})
     found = source.store.fetch(path, _selected(keys, {BUCKETS: BUCKETS}), at=at)
-    return _named(found, probe, keys, first)
+    return _named(found, probe, keys)
 
 
 def _series(source: Source, probe: str, rows: Columns, courses: Mapping[str, tuple[str, float]]) -> None:
     """Series of entities; before its first event an entity has no rows and counted 0."""
     grid = source.window.grids[probe]
     for name, places in grouped(rows["name"]) if courses else ():
+        of_one = {column: rows[column][places] for column in ("tick", "name", *courses)}
+        members = together(of_one, "name", grid.ticks).born_at_zero()
         for column, (word, unit) in courses.items():
-            readings = grid.placed(rows["tick"][places], rows[column][places])
-            readings[grid.ticks < rows["tick"][places[0]]] = 0.0
-            source.out.add_series(f"{name}.{word}", grid.counter(grid.ticks, readings, unit))
+            course = Course(grid)
+            course.add(replace(members, recorded=members.present), column, None)
+            source.out.add_series(f"{name}.{word}", course.series(unit))
 
 
 def _selected(keys: Sequence[str], columns: Mapping[str, str]) -> str:
     return f"SELECT tick, {', '.join(keys)}, {listed(columns)} FROM t ORDER BY tick"
 
 
-def _named(rows: Columns, table: str, keys: Sequence[str], first: int) -> Columns:
-    """The rows with the names of their entities, and whether these appeared after the first tick."""
+def _named(rows: Columns, table: str, keys: Sequence[str]) -> Columns:
+    """The rows with the names of their entities."""
     names = [".".join([table, *parts]) for parts in zip(*(rows[key].tolist() for key in keys), strict=True)]
     rows["name"] = np.array(names, dtype=object)
-    present = set(rows["name"][rows["tick"] == first].tolist())
-    rows["appeared"] = np.array([name not in present for name in names], dtype=bool)
     return rows
 
 
 def _noted_resets(source: Source, probe: str, rows: Columns, figures: Sequence[str]) -> list[tuple[int, int]]:
-    """The ticks before and after each reset of an entity, with a warning."""
+    """The ticks before and after each reset of an entity in a segment, with a warning."""
     found: set[tuple[int, int]] = set()
+    segment = source.segments(probe, rows["tick"])
     for _, places in grouped(rows["name"]):
         ticks = rows["tick"][places].astype(int)
         fell = np.logical_or.reduce([np.diff(rows[figure][places]) < 0 for figure in figures])
+        fell &= np.diff(segment[places]) == 0
         found |= set(zip(ticks[:-1][fell].tolist(), ticks[1:][fell].tolist(), strict=True))
     if found:
         source.out.warnings.append(f"{probe} was reset {len(found)}x; counted from zero after each reset")
@@ -176,32 +178,36 @@ def _noted_resets(source: Source, probe: str, rows: Columns, figures: Sequence[s
 def increases(
     source: Source, probe: str, rows: Columns, keys: Sequence[str], figures: Sequence[str]
 ) -> Iterator[tuple[tuple[str, ...], dict[str, float]]]:
-    """Entity, and the increase of its counters over the window; NaN where it is not known.
+    """Entity, and the increase of its counters over the segments; NaN where it is not known.
 
-    That of a counter which was not read at both ends is its rate times the length of the window.
+    That of a counter which was not read at both ends is its rate times the length of the segments.
     """
-    first, last = source.window.ends(probe)
-    whole = source.seconds(probe, first, last)
+    grid, whole = source.window.grids[probe], source.seconds(probe)
+    ticks, at, of = grid.ticks[grid.read], grid.seconds[grid.read], grid.segment[grid.read]
     for _, places in grouped(rows["name"]):
-        born = [0.0] if rows["appeared"][places[0]] else []
-        at = source.times(probe, np.array([*([first] if born else []), *rows["tick"][places]]))
-        amounts = {}
+        amounts, reads = {}, np.searchsorted(ticks, rows["tick"][places])
         for name in figures:
-            risen = increase(np.array([*born, *rows[name][places]]), SIZES[-1])
-            share = whole / (at[risen.last] - at[risen.first]) if risen else 0.0
+            readings = np.full(len(ticks), np.nan)
+            readings[: reads[0]], readings[reads] = 0.0, rows[name][places]
+            risen = increase(readings, SIZES[-1], of)
+            share = whole / (at[risen.last] - at[risen.first]).sum() if risen else 0.0
             amounts[name] = risen.amount * share if risen else float("nan")
         yield tuple(str(rows[key][places[0]]) for key in keys), amounts
 
 
-def _counted(rows: Columns, places: NDArray[np.intp], edges: NDArray[np.float64]) -> Histogram | None:
-    """The values that an entity counted over the window."""
-    readings = list(rows["buckets"][places])
-    born = [np.zeros_like(readings[0])] if rows["appeared"][places[0]] else []
-    return increase_of_counts([*born, *readings], edges)
+def _counted(
+    source: Source, probe: str, rows: Columns, places: NDArray[np.intp], edges: NDArray[np.float64]
+) -> Histogram | None:
+    """The values that an entity counted over the segments, from zero if it appeared in one."""
+    readings, of = list(rows["buckets"][places]), source.segments(probe, rows["tick"][places])
+    grid = source.window.grids[probe]
+    if rows["tick"][places[0]] > grid.ticks[grid.segment == of[0]][0]:
+        readings, of = [np.zeros_like(readings[0]), *readings], np.append(of[0], of)
+    return increase_of_counts(readings, edges, of)
 
 
 def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | None) -> None:
-    unit = source.unit(probe, BUCKETS)
+    unit = source.unit(f"{probe}.{BUCKETS}")
     summed = {"total": f"{total}::DOUBLE" if total else f"list_sum({BUCKETS})::DOUBLE"}
     courses = {"total": ("sum_ns", unit)} if total == "sum_ns" else None
     scanned = _scanned(source, probe, keys, summed, courses)
@@ -209,14 +215,14 @@ def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | No
     if scanned is None or path is None:
         return
     rows = _buckets(source, probe, keys, scanned, summed)
-    edges = bounds(source.store.metadata(path), "buckets")
-    seconds = seconds_between(source, probe)
+    bounds_of = bounds(source.store.metadata(path), "buckets")
+    seconds = source.seconds(probe)
     sums = {of: risen["total"] for of, risen in increases(source, probe, scanned, keys, ("total",))}
     for name, places in grouped(rows["name"]):
         entity = tuple(str(rows[key][places[0]]) for key in keys)
-        counted = _counted(rows, places, edges)
+        counted = _counted(source, probe, rows, places, bounds_of)
         if counted is None:
-            reason = NOT_KNOWN if len(edges) else "its histograms have no bounds"
+            reason = NOT_KNOWN if len(bounds_of) else "its histograms have no bounds"
             source.out.mark_missing(f"{name}.", f"{probe}: {reason}")
             continue
         source.out.histograms[probe, *entity] = counted
@@ -259,19 +265,19 @@ def _round_trips(source: Source) -> None:
     if not len(rows["tick"]):
         source.out.mark_missing(probe, "no TCP connection was accepted in the window")
         return
-    edges = bounds(source.store.metadata(path), "buckets")
-    parts = [_counted(rows, places, edges) for _, places in grouped(rows["name"])]
+    bounds_of = bounds(source.store.metadata(path), "buckets")
+    parts = [_counted(source, probe, rows, places, bounds_of) for _, places in grouped(rows["name"])]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         source.out.mark_missing(probe, f"{probe}: {NOT_KNOWN}")
         return
-    counted = Histogram(np.sum([part.counts for part in known], axis=0), edges)
-    unit = source.unit(probe, BUCKETS)
+    counted = Histogram(np.sum([part.counts for part in known], axis=0), bounds_of)
+    unit = source.unit(f"{probe}.{BUCKETS}")
     _quantiles(source, ROUND_TRIPS, counted, unit)
     source.out.put(figure("mean", f"{ROUND_TRIPS}.buckets"), counted.mean() * unit)
     for name in counters:
         risen = sum(each[name] for _, each in increases(source, probe, scanned, keys, counters))
-        source.out.put(f"{ROUND_TRIPS}.{name}", risen / seconds_between(source, probe), risen)
+        source.out.put(f"{ROUND_TRIPS}.{name}", risen / source.seconds(probe), risen)
 
 
 def _counters(source: Source, probe: str) -> None:
@@ -279,7 +285,7 @@ def _counters(source: Source, probe: str) -> None:
     rows = readings(source, probe, keys, doubles(fields), {field: (field, 1.0) for field in fields})
     if rows is None:
         return
-    seconds = seconds_between(source, probe)
+    seconds = source.seconds(probe)
     for entity, increased in increases(source, probe, rows, keys, fields):
         name = ".".join((probe, *entity))
         for field, risen in increased.items():
@@ -302,9 +308,3 @@ def _syscalls(source: Source) -> None:
                 q for (of, call), q in counts.items() if of == role and (calls is None or call in calls)
             ]
             source.out.total(f"ebpf_syscalls.{role}.{word}", chosen)
-
-
-def seconds_between(source: Source, probe: str) -> float:
-    """Seconds between the first and the last reading of a probe in the window."""
-    ticks = sorted(source.window.middle_ns[probe])
-    return source.seconds(probe, ticks[0], ticks[-1])

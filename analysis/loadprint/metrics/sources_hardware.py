@@ -39,14 +39,13 @@ def perf(source: Source, side: str, cpus: Sequence[int] | None) -> None:
 
 def _event(source: Source, name: str, rows: Columns) -> None:
     """An event on some CPUs; missing if it was not counted on one of them."""
-    parts = Quantities()
-    ticks = np.unique(rows["tick"])
-    seconds = source.seconds("perf", ticks[0], ticks[-1])
+    parts = Quantities(source.out.segments)
+    seconds = source.seconds("perf", np.unique(rows["tick"]))
     sums = []
     for column in ("value", "enabled_ns", "running_ns"):
         for cpus, of_cpu in by_entity(rows, "cpus"):
-            at = source.times("perf", of_cpu["tick"])
-            parts.counter(f"{name}.{column} of {cpus}", of_cpu[column], at, 1.0, seconds=seconds)
+            at, of = source.times("perf", of_cpu["tick"]), source.segments("perf", of_cpu["tick"])
+            parts.counter(f"{name}.{column} of {cpus}", of_cpu[column], at, 1.0, of=of, seconds=seconds)
         known = [each for part, each in parts.values.items() if part.startswith(f"{name}.{column} of ")]
         sums.append(math.fsum(each.rate for each in known))
     value, enabled, running = sums
@@ -70,18 +69,17 @@ def energy(source: Source) -> None:
     if rows is None:
         source.out.mark_missing("energy", source.window.why_missing("energy"))
         return
-    kinds = {"package": Quantities(), "dram": Quantities()}
+    kinds = {kind: Quantities(source.out.segments) for kind in ("package", "dram")}
     for zone, series in by_entity(rows, "zone"):
         whole, _, part = zone.partition("/")
         kind = "dram" if part.startswith("dram") else "package"
         if not whole.startswith("package") or (part and kind == "package"):
             continue  # cores and uncore are parts of their package, psys includes more than the packages
         if len(series["tick"]) > 1:
-            at = source.times("energy", series["tick"])
+            at, of = source.times("energy", series["tick"]), source.segments("energy", series["tick"])
             size = next(iter(series["range"][series["range"] > 0].tolist()), None)
-            kinds[kind].counter(
-                f"{kind}.{zone}", series["used"], at, source.unit("energy", "energy_uj"), size
-            )
+            unit = source.unit("energy.energy_uj")
+            kinds[kind].counter(f"{kind}.{zone}", series["used"], at, unit, size, of=of)
     for kind, parts in kinds.items():
         source.out.sum_of(f"energy.{kind}.energy_uj", parts, f"RAPL has no {kind} zone")
 
@@ -97,7 +95,7 @@ def frequency(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     if rows is None or np.isnan(rows["mean"]).all():
         source.out.mark_missing(f"frequency.{side}", source.window.why_missing("frequency"))
         return
-    unit = source.unit("frequency", "khz")
+    unit = source.unit("frequency.khz")
     source.out.put(f"frequency.{side}.mean_khz", float(np.nanmean(rows["mean"])) * unit)
     source.out.put(f"frequency.{side}.least_khz", float(np.nanmin(rows["least"])) * unit)
     source.out.put(f"frequency.{side}.most_khz", float(np.nanmax(rows["most"])) * unit)

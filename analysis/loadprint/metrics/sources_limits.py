@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from loadprint.metrics.quantities import NOT_KNOWN, Quantities
@@ -44,9 +46,10 @@ def _throttled(source: Source, series: Columns) -> tuple[float, float] | None:
     """Throttled share of periods and throttled time of one group; None without a quota."""
     if np.isnan(series["quota"]).all():
         return None
-    at, rates = source.times("cgroup", series["tick"]), Quantities()
+    rates = Quantities(source.out.segments)
+    apart = replace(source, out=rates, charted=False)
     for name, column in {"periods": "nr_periods", "throttled": "nr_throttled", **HELD}.items():
-        rates.counter(name, series[name], at, source.unit("cgroup", column))
+        apart.counter(f"cgroup.{column}", name, series["tick"], series[name])
     periods, throttled = rates.get("periods"), rates.get("throttled")
     if periods is None or throttled is None or periods.rate <= 0:
         return None
@@ -65,8 +68,11 @@ def allowances(source: Source) -> None:
         return
     limits: dict[str, Quantities] = {}
     for metric, series in by_entity(rows, "metric"):
-        parts = limits.setdefault(metric.rpartition(".")[2].removesuffix(EXCEEDED), Quantities())
-        parts.counter(metric, series["value"], source.times("ethtool", series["tick"]), 1.0)
+        which = metric.rpartition(".")[2].removesuffix(EXCEEDED)
+        parts = limits.setdefault(which, Quantities(source.out.segments))
+        replace(source, out=parts, charted=False).counter(
+            "ethtool.value", metric, series["tick"], series["value"]
+        )
     for which, parts in limits.items():
         source.out.sum_of(f"allowance.{which}", parts, NOT_KNOWN)
     source.out.mark_missing("allowance", "the drivers of these interfaces do not count exceeded allowances")
@@ -80,10 +86,11 @@ def volumes(source: Source) -> None:
         source.out.mark_missing("nvme", source.window.why_missing("nvme"))
         return
     for name in NVME:
-        parts = Quantities()
+        parts = Quantities(source.out.segments)
+        apart = replace(source, out=parts, charted=False)
         for controller, series in by_entity(rows, "controller"):
-            at, unit = source.times("nvme", series["tick"]), source.unit("nvme", f"{name}_exceeded_us")
-            parts.counter(f"nvme.{controller}.{name}", series[name], at, unit)
+            column, of_one = f"nvme.{name}_exceeded_us", f"nvme.{controller}.{name}"
+            apart.counter(column, of_one, series["tick"], series[name])
         source.out.add_events(parts)
         if parts.values and not parts.unknown:
             source.out.put(f"nvme.{name}", max(held.rate for held in parts.values.values()))

@@ -30,8 +30,8 @@ def misses(source: Source) -> None:
     reads, requests = (source.out.series.get(name) for name in PAGES)
     if reads is None or requests is None:
         return
-    ticks, (first, last) = source.window.grids["mysql"].ticks, source.window.ends("mysql")
-    inside = np.flatnonzero((ticks[:-1] >= first) & (ticks[1:] <= last))
+    segment = source.window.grids["mysql"].segment
+    inside = np.flatnonzero((segment[:-1] >= 0) & (segment[1:] == segment[:-1]))
     if len(inside) < FEWEST:
         return
     inside = inside[np.isfinite(reads.values + requests.values)[inside]]

@@ -17,8 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loadprint.errors import InputError
 from loadprint.metrics.cpu_groups import Grouped, group_nodes
@@ -26,6 +28,7 @@ from loadprint.metrics.quantities import Quantity
 from loadprint.metrics.sources import Source
 from loadprint.reading.bounds import COPY_AGAIN
 from loadprint.reading.call_tree import CYCLES, CallTree, read_call_tree
+from loadprint.reading.counters import edges
 from loadprint.reading.queries import Columns, by_entity, quote
 
 NO_TIME = "samples of hardware cycles have no time: they divide the CPU time in /proc"
@@ -49,9 +52,8 @@ class Profile:
 def read_profile(source: Source) -> Profile | None:
     """Samples of a run's window; None if nothing was recorded. Raises InputError."""
     path = source.run.table(source.window.role, "profile")
-    if path is None or "profile" not in source.window.middle_ns:
+    if path is None or "profile" not in source.window.read:
         return None
-    first, last = source.window.ends("profile")
     tree = read_call_tree(path.with_name("stacks.json"))
     weighted = tree.event == CYCLES
     # the norm is the root of the sum of squared cycles; a row's samples are taken as equal
@@ -63,8 +65,7 @@ def read_profile(source: Source) -> Profile | None:
         "SELECT role, stack::DOUBLE AS node, sum(samples::DOUBLE) AS samples"
         f"{cycles_too if weighted else ''} FROM t GROUP BY ALL ORDER BY role, node"
     )
-    # a row has the samples since the previous tick: those of the first tick are from before the window
-    rows = source.store.fetch(path, query, between=(first + 1, last))
+    rows = source.store.fetch(path, query, between=_sampled(source, source.window.grids["profile"].ticks))
     samples, counts, cycles = {}, {}, {}
     for role, chosen in by_entity(rows, "role"):
         counts[role] = _by_node(path, tree, chosen, "samples")
@@ -74,6 +75,14 @@ def read_profile(source: Source) -> Profile | None:
             scale = math.fsum(cycles[role].values()) / (math.hypot(*chosen["norm"]) ** 2 or 1.0)
             samples[role] = {node: scale * weight for node, weight in cycles[role].items()}
     return Profile(tree, samples, counts, cycles)
+
+
+def _sampled(source: Source, ticks: NDArray[Any]) -> list[tuple[int, int]]:
+    """The ticks with samples between two of these in one segment: a row has those since the tick before."""
+    segment = source.segments("profile", ticks)
+    inside = ticks[segment >= 0]
+    spans = zip(*edges(segment[segment >= 0]), strict=True)
+    return [(int(inside[first]) + 1, int(inside[last])) for first, last in spans]
 
 
 def _by_node(path: Path, tree: CallTree, rows: Columns, column: str) -> dict[int, float]:
@@ -160,17 +169,16 @@ def _events(source: Source, role: str, tree: CallTree) -> float | None:
     They are of the part of the window in which the role had processes: a load may start later.
     """
     path = source.run.table(source.window.role, "profile")
-    known = source.rows("process", f"SELECT tick FROM t WHERE role = {quote(role)}")
+    known = source.rows("process", f"SELECT DISTINCT tick FROM t WHERE role = {quote(role)}")
     if path is None or known is None or not len(known["tick"]):
         return None
-    first, last = int(known["tick"][0]), int(known["tick"][-1])
     column = "cycles" if tree.event == CYCLES else "samples"
     rows = source.store.fetch(
         path,
         f"SELECT sum({column}::DOUBLE) AS events FROM t WHERE role = {quote(role)}",
-        between=(first + 1, last),
+        between=_sampled(source, known["tick"]),
     )
-    seconds = source.seconds("process", first, last)
+    seconds = source.seconds("process", known["tick"])
     return float(rows["events"][0]) / seconds if seconds > 0 else None
 
 

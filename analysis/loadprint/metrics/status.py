@@ -14,14 +14,15 @@ from loadprint.reading.recording import Run
 from loadprint.reading.units import FACTORS, named_unit
 
 GENERATOR_QUERIES = {"Questions": 1, "Queries": 1}
+NOT_OF_EACH = "the server's status was read at both ends of the measure phase only"
 NOT_READ = "the server's status was not read at both ends of the measure phase"
 
 
 def status(run: Run, names: Collection[str], seconds: float, out: Quantities) -> None:
     """Add `status.<name>` per second; counters that the server does not have are marked as missing."""
     begin, end = _ends(run)
-    if begin is None or end is None:
-        out.mark_missing("status", NOT_READ)
+    if begin is None or end is None or run.segments is not None:
+        out.mark_missing("status", NOT_READ if run.segments is None else NOT_OF_EACH)
         return
     for name in sorted(names):
         grown = _grown(begin, end, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadprint.metrics.sources import Source
-from loadprint.metrics.sources_ebpf import increases, readings, seconds_between
+from loadprint.metrics.sources_ebpf import increases, readings
 from loadprint.reading.queries import doubles
 
 PROBE = "ebpf_states"
@@ -25,11 +25,11 @@ def rates(source: Source, role: str) -> dict[str, float] | None:
         names = "ledger." if role == "server" else f"ledger.{role}_threads"
         source.out.mark_missing(names, source.window.why_missing(PROBE))
         return None
-    seconds, found = seconds_between(source, PROBE), dict[str, float]()
+    seconds, found = source.seconds(PROBE), dict[str, float]()
     for (of_role, threads, state), risen in increases(source, PROBE, rows, KEYS, FIGURES):
         if (of_role, threads) != (role, "connection"):
             continue
-        found[state] = risen["time_ns"] * source.unit(PROBE, "time_ns") / seconds
+        found[state] = risen["time_ns"] * source.unit(f"{PROBE}.time_ns") / seconds
         if state == ON_CPU:
             ticks = risen["user_ns"] + risen["system_ns"]
             found[USER] = found[state] * (risen["user_ns"] / ticks if ticks > 0 else 1.0)

@@ -25,7 +25,7 @@ WIDTH = 5  # ticks of the running median: two late ones in a row are not a step
 
 
 @dataclass(frozen=True)
-class Segment:
+class Period:
     """A period without a step: `offset_ns` is CLOCK_REALTIME - CLOCK_MONOTONIC in it."""
 
     begin_ns: float
@@ -63,7 +63,7 @@ def _apart(run: Run, role: str) -> bool:
     return bool(boots) and boot is not None and boot not in boots
 
 
-def segments(path: Path, store: Store) -> list[Segment]:
+def periods(path: Path, store: Store) -> list[Period]:
     """Periods between the steps of the clock of a recorder's host, from its ticks.parquet.
 
     A tick's realtime is read with its start. A read in the background that is late has stamps from before its
@@ -77,12 +77,12 @@ def segments(path: Path, store: Store) -> list[Segment]:
     )
     start, apart = rows["start"], np.where(np.isnan(rows["first"]), rows["middle"], rows["first"])
     if not len(apart):
-        return [Segment(-np.inf, np.inf, 0.0)]
+        return [Period(-np.inf, np.inf, 0.0)]
     steady = _running_median(apart)
     first = [0, *(np.flatnonzero(np.abs(np.diff(steady)) > STEP_NS) + 1).tolist(), len(apart)]
     ends = [-np.inf, *((start[at - 1] + start[at]) / 2 for at in first[1:-1]), np.inf]
     parts = [float(np.median(apart[begin:end])) for begin, end in pairwise(first)]
-    return [Segment(*span, offset) for span, offset in zip(pairwise(ends), parts, strict=True)]
+    return [Period(*span, offset) for span, offset in zip(pairwise(ends), parts, strict=True)]
 
 
 def _running_median(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -95,7 +95,7 @@ def _running_median(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([ends[0], medians, ends[1]])
 
 
-def steps(parts: Sequence[Segment]) -> list[float]:
+def steps(parts: Sequence[Period]) -> list[float]:
     """Seconds by which a clock was set, in order."""
     return [(after.offset_ns - before.offset_ns) / 1e9 for before, after in pairwise(parts)]
 
@@ -135,7 +135,7 @@ def clocks(run: Run, store: Store) -> Clocks:
         return Clocks()
     role = run.roles[0]
     server = run.host(role)
-    stepped = [(server, step) for step in steps(segments(run.path / role / "ticks.parquet", store))]
+    stepped = [(server, step) for step in steps(periods(run.path / role / "ticks.parquet", store))]
     if not _apart(run, role):
         return Clocks(None, tuple(stepped))
     stepped += [(run.host(LOAD), step) for step in _steps_of_load(run)]
@@ -177,7 +177,7 @@ def align(run: Run, role: str, store: Store) -> Alignment:
     if same_boot(run, role):
         return Alignment()
     path = run.path / role / "ticks.parquet"
-    parts = segments(path, store)
+    parts = periods(path, store)
     if run.exchanges:
         return _by_exchanges(run.exchanges, parts)
     measure = run.phase("measure")
@@ -186,7 +186,7 @@ def align(run: Run, role: str, store: Store) -> Alignment:
     return _by_realtime(measure, path, parts)
 
 
-def _by_realtime(phase: Phase, path: Path, parts: Sequence[Segment]) -> Alignment:
+def _by_realtime(phase: Phase, path: Path, parts: Sequence[Period]) -> Alignment:
     if stepped := steps(parts):
         what = (
             f"the clock was set by {round(max(map(abs, stepped)), 1):g} s during the recording, so the "
@@ -196,7 +196,7 @@ def _by_realtime(phase: Phase, path: Path, parts: Sequence[Segment]) -> Alignmen
     return Alignment(phase.begin_ns, phase.begin_realtime_ns - parts[0].offset_ns)
 
 
-def _by_exchanges(exchanges: Sequence[Exchange], parts: Sequence[Segment]) -> Alignment:
+def _by_exchanges(exchanges: Sequence[Exchange], parts: Sequence[Period]) -> Alignment:
     """The map through two readings of the server's clock; through one of them its rate is 1.
 
     After a step back one reading fits two periods: the pair that is as far apart as on the load's clock is
@@ -211,7 +211,7 @@ def _by_exchanges(exchanges: Sequence[Exchange], parts: Sequence[Segment]) -> Al
     return Alignment(first.monotonic_ns, begin, rate if abs(rate - 1) < 1e-3 else 1.0)
 
 
-def _on_monotonic(exchange: Exchange, parts: Sequence[Segment]) -> list[float]:
+def _on_monotonic(exchange: Exchange, parts: Sequence[Period]) -> list[float]:
     """The server's CLOCK_MONOTONIC at a reading of its CLOCK_REALTIME, in each period that has it."""
     times = [(part, exchange.server_ns - part.offset_ns) for part in parts]
     inside = [at for part, at in times if part.begin_ns <= at <= part.end_ns]
@@ -219,5 +219,5 @@ def _on_monotonic(exchange: Exchange, parts: Sequence[Segment]) -> list[float]:
     return inside or [min(times, key=lambda pair: _distance(*pair))[1]]
 
 
-def _distance(part: Segment, at: float) -> float:
+def _distance(part: Period, at: float) -> float:
     return max(part.begin_ns - at, at - part.end_ns, 0.0)

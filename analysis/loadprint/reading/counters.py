@@ -1,5 +1,8 @@
 """Computes the increase of cumulative counters: one rule for every counter that falls between two readings.
 
+Readings are of the segments of measured time, of which a run has one or more. Between two segments nothing is
+counted: no increase, no fall.
+
 In this order, `size` being the value at which the counter starts again at zero, if the recording declares it:
 
 1. A *wrap*: the increase past `size`, modulo `size`, is at most an eighth of it. It is added. So is that of a
@@ -11,12 +14,12 @@ In this order, `size` being the value at which the counter starts again at zero,
 3. A *step back*: by at most 1 % and 1,000 units, or by at most 10 units. Kernels repair idle, iowait, steal,
    user, disk and interface counters by a few units (proc(5) about /proc/stat; public reports have 1 to 7). It
    adds nothing, and the counter adds nothing until it has passed its old value.
-4. Any other fall: nothing is known of the interval, nor of a window with it.
+4. Any other fall: nothing is known of the interval, nor of the run.
 
 - A missing reading is skipped, not zero; a counter with fewer than two readings has no increase. The seconds
   of an increase are those between the readings that it is from.
-- A thread whose counter falls, but for a step back, has a successor with its number.
-- A thread or an entity of an eBPF table that appears in the window counts from zero. A process counts from
+- A thread whose counter falls, but for a step back, has a successor with its number, which counts from zero.
+- A thread or an entity of an eBPF table that appears in a segment counts from zero. A process counts from
   its first reading, because it may have been found later. All count until their last reading.
 
 A counter that restarted and passed its old value within one interval is not detected.
@@ -24,7 +27,7 @@ A counter that restarted and passed its old value within one interval is not det
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -32,10 +35,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.reading.queries import doubles, identifier, listed
-
 Floats = NDArray[np.float64]
 Marks = NDArray[np.bool_]
+Numbers = NDArray[np.intp]
 SIZES = (2.0**32, 2.0**64)
 WIDEST = 64  # bits
 WRAPPED = 1 / 8  # of the size
@@ -47,15 +49,15 @@ STEPPED_BACK, FEW, MANY = 1 / 100, 10, 1000  # of the value before; units
 class Increase:
     """Increase of a counter in the unit of its source, with the falls that it includes.
 
-    It is from the reading number `first` to number `last`, the first and last that are known.
+    It is from the readings number `first` to number `last` of each segment in which it is known, (segments,).
     """
 
     amount: float
     wraps: int = 0
     restarts: int = 0
     steps_back: int = 0
-    first: int = field(default=0, compare=False)
-    last: int = field(default=0, compare=False)
+    first: Numbers = field(default_factory=lambda: np.zeros(0, np.intp), compare=False)
+    last: Numbers = field(default_factory=lambda: np.zeros(0, np.intp), compare=False)
 
 
 @dataclass(frozen=True)
@@ -69,27 +71,74 @@ class Steps:
     unknown: Marks
 
 
-def increase(values: Floats, size: float | None = None) -> Increase | None:
-    """Increase of one counter over its readings; None if it is not known."""
+def increase(
+    values: Floats, size: float | None = None, of: Numbers | None = None, *, succeeded: bool = False
+) -> Increase | None:
+    """Increase of one counter over its readings; None if it is not known.
+
+    `of` are the segments of the readings, in order; one if it is None. `succeeded`: a fall is a successor's.
+    """
     places = np.flatnonzero(~np.isnan(values))
-    if len(places) < 2:
+    known = values[places]
+    segment = np.zeros(len(places), np.intp) if of is None else of[places]
+    first, last = edges(segment)
+    usable = last > first
+    if not usable.any():
         return None
-    known, ends = values[places], {"first": int(places[0]), "last": int(places[-1])}
-    if (known[1:] >= known[:-1]).all():
-        return Increase(float(known[-1] - known[0]), **ends)
-    each = steps(known, size)
-    if each.restarted.all() or each.unknown.any():
-        return None
-    falls = (int(kind.sum()) for kind in (each.wrapped, each.restarted, each.stepped_back))
-    return Increase(float(each.amounts.sum()), *falls, **ends)
+    amounts, falls = known[last] - known[first], (0, 0, 0)
+    if not _is_rising(known, segment):
+        each = steps(known, size, segment, succeeded=succeeded)
+        if each.unknown.any():
+            return None
+        begins, ends = first[usable], last[usable]
+        summed, restarts = np.append(each.amounts, 0.0), np.append(each.restarted, False)
+        amounts[usable] = [summed[one:end].sum() for one, end in zip(begins, ends, strict=True)]
+        if not succeeded:
+            usable[usable] = [not restarts[one:end].all() for one, end in zip(begins, ends, strict=True)]
+        if not usable.any():
+            return None
+        falls = int(each.wrapped.sum()), int(each.restarted.sum()), int(each.stepped_back.sum())
+    return Increase(float(amounts[usable].sum()), *falls, places[first[usable]], places[last[usable]])
 
 
-def steps(values: Floats, size: float | None = None) -> Steps:
-    """Increases between neighbouring readings; after a restart, what was counted since."""
+def by_segment(
+    values: Floats, at: Floats, of: Numbers, size: float | None = None, *, succeeded: bool = False
+) -> tuple[Floats, Floats]:
+    """Increase of a counter in each segment to the last one of `of`, and the seconds it is from, (segments,).
+
+    NaN where it restarted or is not known; 0 seconds where it was not read twice.
+    """
+    known = np.flatnonzero(~np.isnan(values))
+    segment, number = of[known], int(of[-1]) + 1 if len(of) else 0
+    each = steps(values[known], size, segment, succeeded=succeeded)
+    same = segment[1:] == segment[:-1]
+    amounts = np.where(each.restarted & (not succeeded), np.nan, each.amounts)[same]
+    at_end = segment[1:][same]
+    risen = np.bincount(at_end, amounts, number).astype(float)  # int if empty
+    return risen, np.bincount(at_end, np.diff(at[known])[same], number).astype(float)
+
+
+def _is_rising(known: Floats, segment: Numbers) -> bool:
+    return bool(((known[1:] >= known[:-1]) | (segment[1:] != segment[:-1])).all())
+
+
+def edges(segment: Numbers) -> tuple[Numbers, Numbers]:
+    """Numbers of the first and of the last reading of each segment, from the segments of the readings."""
+    changes = np.flatnonzero(np.diff(segment)) + 1
+    if not len(segment):
+        return changes, changes
+    return np.concatenate([[0], changes]), np.append(changes - 1, len(segment) - 1)
+
+
+def steps(
+    values: Floats, size: float | None = None, of: Numbers | None = None, *, succeeded: bool = False
+) -> Steps:
+    """Increases between neighbouring readings, 0 between segments; of a restart what came since."""
     before, after = values[:-1], values[1:]
-    amounts = after - before
+    apart = np.zeros(len(before), dtype=bool) if of is None else of[1:] != of[:-1]
+    amounts = np.where(apart, 0.0, after - before)
     fell, by, wrapped = amounts < 0, -amounts, np.zeros(len(amounts), dtype=bool)
-    for each in SIZES if size is None else (size,):
+    for each in () if succeeded else SIZES if size is None else (size,):
         # (each - before) first: near 2^64 a float has steps of 2048, and `after` is small
         rise = (each - before) + after if size is None else np.mod(amounts, each)
         over = fell & (rise >= 0) & (rise <= WRAPPED * each) & ((before <= each) | (size is not None))
@@ -99,9 +148,11 @@ def steps(values: Floats, size: float | None = None) -> Steps:
     small = (by <= FEW) | ((by <= MANY) & (by <= STEPPED_BACK * before))
     stepped_back = fell & ~wrapped & ~restarted & small
     unknown = fell & ~wrapped & ~restarted & ~stepped_back
+    if succeeded:
+        restarted, unknown = restarted | unknown, np.zeros_like(unknown)
     amounts = np.where(restarted, after, np.where(stepped_back, 0.0, np.where(unknown, np.nan, amounts)))
     if stepped_back.any():
-        _repay(values, amounts, wrapped | restarted | unknown)
+        _repay(values, amounts, apart | wrapped | restarted | unknown)
     return Steps(amounts, wrapped, restarted, stepped_back, unknown)
 
 
@@ -118,37 +169,3 @@ def size_of(described: Mapping[str, Any]) -> float | None:
     """The value at which a column's counters start again at zero, from its metadata; None without one."""
     bits = described.get("bits")
     return 2.0**bits if isinstance(bits, int) and 0 < bits < WIDEST else None
-
-
-def rises(table: str, columns: Sequence[str], entity: Sequence[str], first: str | None) -> str:
-    """Return a SELECT of tick, `entity` and the increase of each column since the entity's previous reading.
-
-    `since COLUMN` is the tick of that reading; a null is no reading. `table` is SQL. A fall that is no step
-    back is a restart: of a successor with the same number, which may have counted anything. With `first`, the
-    first tick, an entity that appears after it started at zero.
-    """
-    keys, read = ", ".join(entity), doubles(columns)
-    known = {name: f"CASE WHEN {value} IS NOT NULL THEN tick END" for name, value in read.items()}
-    inner = {
-        **read,
-        **{f"before {name}": f"lag({value} IGNORE NULLS) OVER readings" for name, value in read.items()},
-        **{f"since {name}": f"lag({tick} IGNORE NULLS) OVER readings" for name, tick in known.items()},
-        "born": "min(tick) OVER readings",
-    }
-    born = "NULL" if first is None else f"CASE WHEN born > {first} THEN {{}} END"
-    risen = {name: _risen(identifier(name), f'"before {name}"', born) for name in columns}
-    since = ", ".join(identifier(f"since {name}") for name in columns)
-    return (
-        f"SELECT tick, {keys}, {since}, {listed(risen)}"
-        f" FROM (SELECT tick, {keys}, {listed(inner)} FROM {table}"
-        f" WINDOW readings AS (PARTITION BY {keys} ORDER BY tick))"
-    )
-
-
-def _risen(value: str, before: str, born: str) -> str:
-    return (
-        f"CASE WHEN {before} IS NULL THEN {born.format(value)}"
-        f" WHEN {value} >= {before} THEN {value} - {before}"
-        f" WHEN {before} - {value} <= greatest({FEW}, least({MANY}, {STEPPED_BACK} * {before}))"
-        f" AND {value} > {RESTARTED} * {before} THEN 0 ELSE {value} END"
-    )

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from loadprint.errors import InputError
 from loadprint.reading.recording import Run
 
 USER_HZ = 100.0
-READINGS = 2_000_000  # of CPUs at ticks in one query
 MAX_CPUS = 1 << 16  # the kernel's own limit is 8192
-
-
-def at_once(names: Sequence[str], ticks: int) -> list[Sequence[str]]:
-    """The names of CPUs by query: a day of 256 CPUs is more than fits into memory."""
-    most = max(1, READINGS // max(1, ticks))
-    return [names[first : first + most] for first in range(0, len(names), most)]
 
 
 def cpuset(run: Run, role: str) -> tuple[int, ...] | None:

@@ -58,10 +58,15 @@ def bounds(described: Mapping[str, Any], column: str) -> NDArray[np.float64]:
     return found if (found[1:] > found[:-1]).all() else np.empty(0)
 
 
-def increase(readings: Sequence[Sequence[int] | Counts], bounds: NDArray[np.float64]) -> Histogram | None:
+def increase(
+    readings: Sequence[Sequence[int] | Counts],
+    bounds: NDArray[np.float64],
+    of: Sequence[float] | NDArray[Any] | None = None,
+) -> Histogram | None:
     """Values counted over some readings, by the rule of counters.py; a reset sets all buckets to zero.
 
-    None if it is not known, the readings are not counts, or they do not match the bounds.
+    `of` are the segments of the readings. None if it is not known, the readings are not counts, or they do
+    not match the bounds.
     """
     try:
         counts = np.array([np.asarray(each, dtype=np.uint64) for each in readings])
@@ -69,7 +74,8 @@ def increase(readings: Sequence[Sequence[int] | Counts], bounds: NDArray[np.floa
         return None
     if counts.ndim != 2 or len(bounds) != counts.shape[1] + 1:
         return None
-    before, after = counts[:-1], counts[1:]
+    same = np.ones(len(counts) - 1, bool) if of is None else np.diff(np.asarray(of)) == 0
+    before, after = counts[:-1][same], counts[1:][same]
     reset = np.any(after < before, axis=1, keepdims=True)
     if reset.all():
         return None

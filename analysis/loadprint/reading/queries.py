@@ -74,12 +74,12 @@ class Store:
         path: Path,
         query: str,
         *,
-        between: tuple[int, int] | None = None,
+        between: Sequence[tuple[int, int]] | None = None,
         at: Sequence[int] | None = None,
     ) -> Columns:
         """Run a SELECT over one file, the table `t`: column name → array; null is NaN or, in text, None.
 
-        `between` selects the ticks from the first to the last of two, `at` the given ones.
+        `between` selects the ticks from the first to the last of some spans, `at` the given ones.
         Raises InputError if the file is not Parquet or has not all columns of the query.
         """
         # inlined, so that only the required columns and row groups are decoded
@@ -152,6 +152,10 @@ class Store:
         if version not in self._footers:
             self._footers[version] = _read_footer(path)
         return self._footers[version]
+
+    def rows(self, path: Path) -> int:
+        """Number of a file's rows. Raises InputError."""
+        return self._footer(path).rows
 
     def columns(self, path: Path) -> tuple[str, ...]:
         """Names of a file's columns. Raises InputError."""
@@ -232,25 +236,39 @@ def by_entity(rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
 class Members:
     """The rows of several entities by tick; `values` are float64[entities, ticks] of each column.
 
-    `present`, bool[entities, ticks], is where an entity has a row. Elsewhere the values are NaN.
+    `present`, bool[entities, ticks], is where an entity has a row, or is known to have counted nothing.
+    Elsewhere the values are NaN. `recorded` is where it has a row.
     """
 
     ticks: NDArray[Any]
     values: dict[str, NDArray[np.float64]]
     present: NDArray[np.bool_]
+    recorded: NDArray[np.bool_]
+
+    def some(self, chosen: NDArray[np.bool_]) -> Members:
+        """The chosen entities, bool[entities]."""
+        values = {name: matrix[chosen] for name, matrix in self.values.items()}
+        return Members(self.ticks, values, self.present[chosen], self.recorded[chosen])
+
+    def born_at_zero(self) -> Members:
+        """The same with zeros before the first row of each entity: it did not exist and counted nothing."""
+        before = ~np.logical_or.accumulate(self.present, axis=1)
+        values = {name: np.where(before, 0.0, matrix) for name, matrix in self.values.items()}
+        return Members(self.ticks, values, self.present | before, self.recorded)
 
 
-def together(rows: Columns, key: str) -> Members:
-    """Rows as matrices; there should be few entities."""
-    ticks, at = np.unique(rows["tick"], return_inverse=True)
+def together(rows: Columns, key: str, ticks: NDArray[Any] | None = None) -> Members:
+    """Rows as matrices; there should be few entities. At `ticks`, by default those of the rows."""
+    at_rows = np.unique(rows["tick"]) if ticks is None else ticks
+    at = np.searchsorted(at_rows, rows["tick"])
     entities, of = np.unique(rows[key], return_inverse=True)
-    shape = len(entities), len(ticks)
+    shape = len(entities), len(at_rows)
     present = np.zeros(shape, dtype=bool)
     present[of, at] = True
     values = {name: np.full(shape, np.nan) for name in rows.keys() - {"tick", key}}
     for name, matrix in values.items():
         matrix[of, at] = rows[name]
-    return Members(ticks, values, present)
+    return Members(at_rows, values, present, present)
 
 
 def doubles(names: Iterable[str]) -> dict[str, str]:
@@ -283,10 +301,11 @@ def among(values: Iterable[str]) -> str:
     return f"({', '.join(map(quote, values)) or 'NULL'})"
 
 
-def _ticks(between: tuple[int, int] | None, at: Sequence[int] | None) -> str:
+def _ticks(between: Sequence[tuple[int, int]] | None, at: Sequence[int] | None) -> str:
     """The WHERE clause that selects ticks."""
     if between is not None:
-        return f" WHERE tick BETWEEN {int(between[0])} AND {int(between[1])}"
+        spans = (f"tick BETWEEN {int(first)} AND {int(last)}" for first, last in between)
+        return f" WHERE {' OR '.join(spans) or 'false'}"
     return "" if at is None else f" WHERE tick IN ({', '.join(str(int(tick)) for tick in at)})"
 
 

@@ -30,7 +30,8 @@ LOAD = "load"  # the generator's role
 class Run:
     """One run directory: its JSON files, None where a file is missing.
 
-    `phases` are the load's, `exchanges` relate its clock to the server's.
+    `phases` are the load's, `exchanges` relate its clock to the server's. `segments` are begins and ends of
+    the measured time, CLOCK_MONOTONIC of the server's host in ns, in order; None: phase `measure`.
     """
 
     path: Path
@@ -42,6 +43,7 @@ class Run:
     phases: tuple[Phase, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
     problems: tuple[str, ...] = ()
+    segments: tuple[tuple[float, float], ...] | None = None
 
     @property
     def id(self) -> str:

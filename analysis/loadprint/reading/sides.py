@@ -12,6 +12,7 @@ from typing import Any
 
 from loadprint.errors import InputError
 from loadprint.reading.recording import Run, open_run, read_object, require_intact
+from loadprint.reading.segments import sides_in
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,21 @@ def side_of(path: Path, execution: dict[str, Any], name: str) -> Side:
         )
     label = (execution["sides"].get(name) or {}).get("label") or name
     return Side(name, label, tuple(runs), tuple(missing), execution)
+
+
+def taking_turns(path: Path, name: str | None) -> list[Side]:
+    """The sides that took turns in a run, or the named one; none if there was one side.
+
+    Raises InputError for a name that is no side, or if the run cannot be used.
+    """
+    (run,) = single(path).runs
+    known = sides_in(run)
+    if name is not None and name not in known:
+        if not known:
+            fix = "give EXECUTION:side or a run directory"
+            raise InputError(path, "does not contain execution.json, and has one side", fix)
+        raise InputError(f"{path}:{name}", f"no side `{name}`", f"its sides are {', '.join(known)}")
+    return [Side(each, each, known[each]) for each in (known if name is None else [name])]
 
 
 def single(path: Path) -> Side:

@@ -10,6 +10,8 @@ from loadprint.errors import InputError
 from loadprint.reading import bounds, documents
 from loadprint.reading.bounds import COPY_AGAIN
 
+BASELINE, TREATMENT = "baseline", "treatment"  # phases of an A/B experiment, for each of its windows
+
 
 @dataclass(frozen=True)
 class Phase:

@@ -6,6 +6,7 @@ the increase of a counter between neighbouring reads; an interval with a missing
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,11 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.reading.counters import steps
+from loadprint.reading.counters import Floats, Numbers, edges
 from loadprint.reading.queries import by_entity
 from loadprint.reading.recording import Run
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -38,12 +37,14 @@ class Series:
 class Grid:
     """The reads of one probe: `ticks` and `seconds`, shape (reads,).
 
-    `holes`, shape (reads - 1,), marks the intervals with a missing read.
+    `holes`, shape (reads - 1,), marks the intervals with a missing read. `segment`, shape (reads,), is the
+    number of the segment that a read is entirely inside; -1 if there is none.
     """
 
     ticks: NDArray[np.int64]
     seconds: Floats
     holes: NDArray[np.bool_]
+    segment: Numbers
 
     @cached_property
     def middle(self) -> Floats:
@@ -68,6 +69,21 @@ class Grid:
         """The time of the read at each tick in seconds; NaN where the probe was not read."""
         return np.append(self.seconds, np.nan)[self.places(ticks)]
 
+    def segments(self, ticks: NDArray[Any]) -> Numbers:
+        """The segment of the read at each tick; -1 outside, and where the probe was not read."""
+        return np.append(self.segment, -1)[self.places(ticks)]
+
+    @cached_property
+    def read(self) -> Numbers:
+        """The numbers of the reads inside segments."""
+        return np.flatnonzero(self.segment >= 0)
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """Seconds from the first to the last read of each segment that has reads."""
+        first, last = edges(self.segment[self.read])
+        return self.seconds[self.read][last] - self.seconds[self.read][first]
+
     def placed(self, ticks: NDArray[Any], values: Floats, missing: float = np.nan) -> Floats:
         """Values at every read of the grid, `missing` where there is none; shape (reads,)."""
         out, at = np.full(len(self.ticks), missing), self.places(ticks)
@@ -78,71 +94,43 @@ class Grid:
         """Series of a reading at the time of the read."""
         return Series(self.seconds, self.placed(ticks, values))
 
-    def counter(
-        self,
-        ticks: NDArray[Any],
-        readings: Floats,
-        unit: float,
-        size: float | None = None,
-        present: NDArray[np.bool_] | None = None,
-    ) -> Series:
-        """Rates of a cumulative counter between neighbouring reads, in `unit` per second.
-
-        NaN where it restarted or is not known (counters.py). Of float64[counters, reads] the sum over those
-        that are `present` at both reads.
-        """
-        counters = np.atleast_2d(readings)
-        there = np.ones(counters.shape, dtype=bool) if present is None else present
-        total, members = np.zeros((2, max(0, len(self.ticks) - 1)))
-        for one, at in zip(counters, there, strict=True):
-            each, seen = steps(self.placed(ticks, one), size), self.placed(ticks, at, 0.0) > 0
-            both = seen[1:] & seen[:-1]
-            total[both] += np.where(each.restarted, np.nan, each.amounts)[both]
-            members += both
-        return self._per_second(np.where(members > 0, total, np.nan) * unit)
-
-    def rises(self, ticks: NDArray[Any], since: Floats, rises: Floats, unit: float) -> Series:
-        """Rates from increases from the read at tick `since`, NaN: the one before, to that at `ticks`.
-
-        One over several intervals is divided among them by their lengths; those of one interval are added.
-        """
-        ends, begins = self.places(ticks), self.places(since)
-        begins = np.where(begins < 0, ends - 1, begins)
-        known = (begins >= 0) & (begins < ends) & ~np.isnan(rises)
-        begins, ends, rises = begins[known], ends[known], rises[known]
-        size, single = max(0, len(self.ticks) - 1), ends - begins == 1
-        amounts = np.bincount(begins[single], rises[single], size).astype(float)  # int if empty
-        seen = np.bincount(begins[single], minlength=size)
-        for begin, end, risen in zip(begins[~single], ends[~single], rises[~single], strict=True):
-            parts = self.half[begin:end]
-            amounts[begin:end] += risen * parts / parts.sum()
-            seen[begin:end] += 1
-        return self._per_second(np.where(seen > 0, amounts, np.nan) * unit)
-
-    def _per_second(self, amounts: Floats) -> Series:
-        """Amounts of each interval as rates; NaN in holes and between two reads at the same time."""
+    def counter(self, amounts: Floats) -> Series:
+        """Increases over the intervals as rates; NaN in holes, and between two reads at the same time."""
         length = 2 * self.half
         usable = ~self.holes & (length > 0)
         rates = np.divide(amounts, length, out=np.full(len(amounts), np.nan), where=usable)
         return Series(self.middle, rates, self.half)
 
 
-def grids(reads: dict[str, NDArray[Any]], begin_ns: float) -> dict[str, Grid]:
-    """The grid of each probe, from rows of ticks.parquet; seconds count from `begin_ns`."""
-    return {probe: _grid(rows, begin_ns) for probe, rows in by_entity(reads, "probe")}
+def grids(
+    reads: dict[str, NDArray[Any]], begin_ns: float, segments: Sequence[tuple[float, float]]
+) -> dict[str, Grid]:
+    """The grid of each probe, from rows of ticks.parquet; seconds count from `begin_ns`.
+
+    `segments` are begins and ends in ns, in order.
+    """
+    return {probe: _grid(rows, begin_ns, segments) for probe, rows in by_entity(reads, "probe")}
 
 
-def _grid(rows: dict[str, NDArray[Any]], begin_ns: float) -> Grid:
+def _grid(rows: dict[str, NDArray[Any]], begin_ns: float, segments: Sequence[tuple[float, float]]) -> Grid:
     """Reads that succeeded. A hole is an interval that is longer than usual without a skipped tick."""
     taken = rows["status"] == "ok"
     # a duplicate tick would be an interval of length 0
     ticks, first = np.unique(rows["tick"][taken].astype(np.int64), return_index=True)
-    seconds = ((rows["start"][taken] + rows["end"][taken])[first] / 2 - begin_ns) / 1e9
+    start, end = rows["start"][taken][first], rows["end"][taken][first]
     skipped = np.sort(rows["tick"][rows["status"] == "skipped"].astype(np.int64))
     apart = np.diff(ticks)
     usual = int(np.median(apart)) if len(apart) else 1
     passed = np.searchsorted(skipped, ticks[1:]) - np.searchsorted(skipped, ticks[:-1])
-    return Grid(ticks, seconds, (apart > usual) & (passed < apart - 1))
+    holes = (apart > usual) & (passed < apart - 1)
+    return Grid(ticks, ((start + end) / 2 - begin_ns) / 1e9, holes, segments_of(start, end, segments))
+
+
+def segments_of(begins: Floats, ends: Floats, segments: Sequence[tuple[float, float]]) -> Numbers:
+    """The segment that each stretch of time is entirely inside; -1 if there is none. NaN is outside."""
+    starts, stops = (np.array([span[end] for span in segments], float) for end in (0, 1))
+    at = np.searchsorted(starts, np.nan_to_num(begins, nan=-np.inf), side="right") - 1
+    return np.where((at >= 0) & (ends <= np.append(stops, np.nan)[at]), at, -1)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""Selects the ticks that are entirely within the measure phase."""
+"""Selects the ticks that are entirely within the measured time of a run: its segments."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,48 +10,44 @@ from numpy.typing import NDArray
 
 from loadprint.errors import InputError
 from loadprint.reading.clocks import align
-from loadprint.reading.queries import Store, grouped
+from loadprint.reading.counters import Numbers, edges
+from loadprint.reading.queries import Store
 from loadprint.reading.recording import LOAD, Run
-from loadprint.reading.time_series import Grid, grids
+from loadprint.reading.time_series import Grid, grids, segments_of
 
 # columns of ticks.parquet with the time of a read, in ns
 STAMPS = 'tick::DOUBLE AS tick, start_ns::DOUBLE AS start, end_ns::DOUBLE AS "end"'
+OF_SLICES = "every slice", "longer slices"
 
 
 @dataclass(frozen=True)
 class Window:
-    """The ticks of one role inside a phase.
+    """The ticks of one role inside the run's segments: the measure phase, or the slices of a side.
 
     `failures` and `partial` have the reason by probe: of reads that failed, and of those that could not read
-    everything. `grids[probe]` has all its reads, also outside of the phase.
-    `middle_ns[probe]` maps a tick to the middle of that probe's read, CLOCK_MONOTONIC ns of the recorder.
+    everything. `grids[probe]` has all its reads, also outside of the segments, and the segment of each.
+    `read` is the number of reads inside by probe.
     """
 
     role: str
-    first: int
-    last: int
     seconds: float
-    middle_ns: dict[str, dict[int, float]]
+    read: dict[str, int]
     missed: int
     failures: dict[str, str]
     unavailable: dict[str, str]
     interval_ns: int
+    segments: int = 1
     partial: dict[str, str] = field(default_factory=dict)
     grids: dict[str, Grid] = field(default_factory=dict)
 
-    @property
-    def ticks(self) -> int:
-        """Number of ticks of the probe that was read most often."""
-        return max((len(stamps) for stamps in self.middle_ns.values()), default=0)
-
     def ends(self, probe: str) -> tuple[int, int]:
-        """First and last tick at which a probe was read entirely inside the window.
+        """First and last tick at which a probe was read entirely inside a segment.
 
-        A background read can start before the window, or end after it, although the tick's other reads are
-        inside. Raises KeyError if the probe was not read inside.
+        A background read can start before a segment, or end after it, although the tick's other reads are
+        inside. Raises IndexError if the probe was not read inside.
         """
-        stamps = self.middle_ns[probe]
-        return min(stamps), max(stamps)
+        grid = self.grids[probe]
+        return int(grid.ticks[grid.read[0]]), int(grid.ticks[grid.read[-1]])
 
     def why_missing(self, probe: str) -> str:
         """Reason why the window has no data of a probe."""
@@ -59,36 +55,59 @@ class Window:
         return f"probe {probe}: {reason}" if reason else f"probe {probe} was not recorded"
 
 
-def measure_window(run: Run, role: str, store: Store, part: tuple[float, float] | None = None) -> Window:
-    """Window of one role's ticks over phase `measure`, or over a part of it, in seconds from its start.
+def measure_window(run: Run, role: str, store: Store) -> Window:
+    """Window of one role's ticks over the segments of a run: phase `measure` if it has no others.
 
     Raises InputError if phase or ticks are missing.
     """
-    zero, end = _span(run, role, store)
-    begin = zero
-    if part is not None:
-        begin, end = zero + part[0] * 1e9, zero + part[1] * 1e9
+    window = window_of(run, role, store)
+    if not any((grid.lengths > 0).any() for grid in window.grids.values()):
+        part = "" if run.segments is None else "this part of "
+        what, longer = OF_SLICES if window.segments > 1 else (f"{part}phase `measure`", "a longer phase")
+        fix = f"record {longer}, or at a shorter interval"
+        raise InputError(run.path / role / "ticks.parquet", f"fewer than two ticks are inside {what}", fix)
+    return window
+
+
+def window_of(run: Run, role: str, store: Store) -> Window:
+    """As `measure_window`, also if fewer than two ticks are inside every segment."""
+    segments, zero = _segments(run, role, store)
     path = run.path / role / "ticks.parquet"
     described = store.metadata(path)
     rows = store.fetch(path, f"SELECT probe, status, reason, {STAMPS}, missed::DOUBLE AS missed FROM t")
-    inside = (rows["start"] >= begin) & (rows["end"] <= end)
+    segment = segments_of(rows["start"], rows["end"], segments)
+    inside = segment >= 0
     taken = inside & (rows["status"] == "ok")
-    if len(set(rows["tick"][taken])) < 2:
-        what = f"fewer than two ticks are inside {'this part of ' if part else ''}phase `measure`"
-        raise InputError(path, what, "record a longer phase, or at a shorter interval")
+    probes, counts = np.unique(rows["probe"][taken].astype(str), return_counts=True)
     return Window(
         role=role,
-        first=int(rows["tick"][taken].min()),
-        last=int(rows["tick"][taken].max()),
-        seconds=(end - begin) / 1e9,
-        middle_ns=_stamps(rows, taken),
-        missed=int(np.nansum(rows["missed"][inside])),
+        seconds=sum(end - begin for begin, end in segments) / 1e9,
+        read=dict(zip(probes.tolist(), counts.tolist(), strict=True)),
+        missed=_missed(rows, segment),
         failures=_reasons(rows, inside & (rows["status"] == "failed"), "reads failed"),
         unavailable=_unavailable(described),
         interval_ns=int(described.get("interval_ns", 0)),
+        segments=len(segments),
         partial=_reasons(rows, taken & (rows["reason"] != None), "reads were incomplete"),  # noqa: E711
-        grids=grids(rows, zero),
+        grids=grids(rows, zero, segments),
     )
+
+
+def _missed(rows: dict[str, NDArray[Any]], segment: Numbers) -> int:
+    """Ticks that were missed inside segments: those before the first one of a segment are not."""
+    order = np.flatnonzero(segment >= 0)
+    order = order[np.argsort(rows["tick"][order], kind="stable")]
+    tick = rows["tick"][order]
+    first, _ = edges(segment[order])
+    begins = tick == np.repeat(tick[first], np.diff([*first, len(tick)]))
+    return int(np.nansum(rows["missed"][order][~begins]))
+
+
+def part_of(run: Run, store: Store, begin_s: float, end_s: float) -> Run:
+    """A run with a part of its measure phase as its only segment, in seconds from its start."""
+    measure = run.phase("measure")
+    zero = _segments(run, run.roles[0], store)[1] if run.roles else measure.begin_ns if measure else 0
+    return replace(run, segments=((zero + begin_s * 1e9, zero + end_s * 1e9),))
 
 
 def whole(run: Run, role: str, store: Store) -> tuple[float, float]:
@@ -99,25 +118,25 @@ def whole(run: Run, role: str, store: Store) -> tuple[float, float]:
     return float(rows["begin"][0]), float(rows["ended"][0])
 
 
-def _span(run: Run, role: str, store: Store) -> tuple[float, float]:
-    """Start and end of phase `measure` on the clock of a role's recorder, in ns. Raises InputError."""
+def _segments(run: Run, role: str, store: Store) -> tuple[list[tuple[float, float]], float]:
+    """The segments of a run, and the start of its measure phase, on the clock of a role's recorder, in ns.
+
+    Raises InputError.
+    """
     if not run.phases and not run.result:
-        return whole(run, role, store)
+        span = whole(run, role, store)
+        return [span] if run.segments is None else list(run.segments), span[0]
     phase = run.phase("measure")
     if phase is None or phase.end_ns is None:
         what = f"phase `measure` {'is missing' if phase is None else 'has no end'}"
         raise InputError(run.path / LOAD / "phases.jsonl", what, "record the run again")
-    clock = align(run, role, store)
-    return clock.there(phase.begin_ns), clock.there(phase.end_ns)
-
-
-def _stamps(rows: dict[str, NDArray[Any]], taken: NDArray[np.bool_]) -> dict[str, dict[int, float]]:
-    stamps: dict[str, dict[int, float]] = {}
-    middle = (rows["start"] + rows["end"]) / 2
-    middle, ticks = middle[taken], rows["tick"][taken].astype(int)
-    for probe, places in grouped(rows["probe"][taken]):
-        stamps[probe] = dict(zip(ticks[places].tolist(), middle[places].tolist(), strict=True))
-    return stamps
+    clock, server = align(run, role, store), align(run, run.roles[0], store)
+    zero = clock.there(phase.begin_ns)
+    if run.segments is None:
+        return [(zero, clock.there(phase.end_ns))], zero
+    return [
+        (clock.there(server.here(begin)), clock.there(server.here(end))) for begin, end in run.segments
+    ], zero
 
 
 def _reasons(rows: dict[str, NDArray[Any]], chosen: NDArray[np.bool_], what: str) -> dict[str, str]:

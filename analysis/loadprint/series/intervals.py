@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loadprint.reading import bounds
-from loadprint.reading.time_series import Floats
+from loadprint.reading.counters import Floats
 
 STATES = ("latency_p95_ms", "backlog", "concurrency")
 SHORT = 0.5  # of the usual length: a late report shortens the next interval; the last can be partial
@@ -34,6 +35,16 @@ class Intervals:
     def lengths(self) -> Floats:
         """Lengths in seconds."""
         return self.ends - self.begins
+
+    def some(self, chosen: NDArray[np.bool_]) -> Intervals:
+        """The chosen intervals, bool[intervals]."""
+        return Intervals(
+            self.begins[chosen],
+            self.ends[chosen],
+            {name: values[chosen] for name, values in self.totals.items()},
+            {name: values[chosen] for name, values in self.states.items()},
+            self.usual,
+        )
 
     def rates(self, name: str) -> Floats:
         """A count per second of each interval; NaN where it is unknown."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.reading.time_series import Floats, Series
+from loadprint.reading.counters import Floats
+from loadprint.reading.time_series import Series
 from loadprint.statistics import gaps
 
 AGE, CAPACITY, FLUSHED, EVENTS = (

@@ -217,7 +217,7 @@ def _no_ebpf(run: Measured) -> str:
     reasons = dict.fromkeys(
         why.partition(": ")[2] for why in lacking.values() if why.startswith("unavailable")
     )
-    ran = any(name.startswith(prefix) for name in run.window.middle_ns)
+    ran = any(name.startswith(prefix) for name in run.window.read)
     return "" if ran or not reasons else next(iter(reasons))
 
 
@@ -226,10 +226,10 @@ def _no_ledger(run: Measured) -> str:
     if run.window is None or run.run.result is None or _no_ebpf(run):
         return ""
     quantities, reasons = run.quantities, {}
-    if "ebpf_states" in run.window.middle_ns and "ledger." in quantities.missing:
+    if "ebpf_states" in run.window.read and "ledger." in quantities.missing:
         reasons["time"] = quantities.why("ledger.server")
     refused = run.window.unavailable.get("profile", "").startswith("unavailable")
-    if (refused or "profile" in run.window.middle_ns) and not quantities.get("profiled.server.samples"):
+    if (refused or "profile" in run.window.read) and not quantities.get("profiled.server.samples"):
         reasons["CPU time"] = quantities.why("profile.server.")
     causes = dict.fromkeys(reasons.values())
     return "; ".join(

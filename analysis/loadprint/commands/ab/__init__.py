@@ -4,6 +4,7 @@
 text.
 """
 
-from loadprint.commands.ab.result import BASELINE, TREATMENT, AbWindow, Check, Effect, Result
+from loadprint.commands.ab.result import AbWindow, Check, Effect, Result
+from loadprint.reading.stamps import BASELINE, TREATMENT
 
 __all__ = ["BASELINE", "TREATMENT", "AbWindow", "Check", "Effect", "Result"]

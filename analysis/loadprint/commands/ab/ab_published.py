@@ -12,9 +12,10 @@ from pathlib import Path
 
 from loadprint.commands.ab.analysis import analyse
 from loadprint.commands.ab.gates import Limits
-from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, AbWindow, Check, Effect, Result
+from loadprint.commands.ab.result import HEADLINE, AbWindow, Check, Effect, Result
 from loadprint.errors import InputError
 from loadprint.reading import bounds
+from loadprint.reading.stamps import BASELINE, TREATMENT
 
 HEAD = ["quantity", "without", "with"]
 QUANTITIES = {"qps": "queries", "cpu_percent": "cpu", "combined_improvement_factor": HEADLINE}

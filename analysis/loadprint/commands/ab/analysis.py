@@ -8,7 +8,8 @@ from dataclasses import replace
 from loadprint.commands.ab import verdict
 from loadprint.commands.ab.effects import effects as effects_of
 from loadprint.commands.ab.gates import Limits, apply_gates
-from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, AbWindow, Result
+from loadprint.commands.ab.result import HEADLINE, AbWindow, Result
+from loadprint.reading.stamps import BASELINE, TREATMENT
 
 
 def analyse(windows: Sequence[AbWindow], limits: Limits, experiment: Result) -> Result:

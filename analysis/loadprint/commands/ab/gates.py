@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadprint import numbers
-from loadprint.commands.ab.result import BASELINE, TREATMENT, AbWindow, Check
+from loadprint.commands.ab.result import AbWindow, Check
+from loadprint.reading.stamps import BASELINE, TREATMENT
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from loadprint.commands.ab.result import BASELINE, TREATMENT
 from loadprint.errors import InputError
+from loadprint.reading.stamps import BASELINE, TREATMENT
 
 if TYPE_CHECKING:
     from loadprint.commands.ab.experiment import Experiment

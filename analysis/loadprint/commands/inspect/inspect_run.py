@@ -5,6 +5,7 @@ Torn and unfinished directories are read too: a missing figure has a reason in i
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -180,24 +181,12 @@ def _cost(
     run: Run, role: str, rows: Columns, described: dict[str, Any], store: Store
 ) -> tuple[dict[str, float], str]:
     """Return the recorder's CPU (cores) and resident bytes over the recording, or the reason for none."""
-    good = (rows["probe"] == "process") & (rows["status"] == "ok")
-    middle = (rows["start"] + rows["end"]) / 2
-    stamps = dict(zip(rows["tick"][good].astype(int).tolist(), middle[good].tolist(), strict=True))
-    if len(stamps) < 2:
+    everywhere = grids(rows, 0.0, [(-math.inf, math.inf)])
+    reads = len(everywhere["process"].ticks) if "process" in everywhere else 0
+    if reads < 2:
         return {}, "probe process has fewer than two reads"
-    out = Quantities()
-    window = Window(
-        role,
-        min(stamps),
-        max(stamps),
-        0.0,
-        {"process": stamps},
-        0,
-        {},
-        {},
-        int(described.get("interval_ns") or 0),
-        grids=grids(rows, 0.0),
-    )
+    out, interval = Quantities(), int(described.get("interval_ns") or 0)
+    window = Window(role, 0.0, {"process": reads}, 0, {}, {}, interval, grids=everywhere)
     process(Source(run, window, store, out))
     figures = {"cpu": "process.recorder.cpu", "rss": "max(process.recorder.rss)"}
     cost = {name: q.rate for name, figure in figures.items() if (q := out.get(figure))}

@@ -10,10 +10,11 @@ import numpy as np
 
 from loadprint import numbers
 from loadprint.catalogue.metric import SECTIONS
-from loadprint.commands.ab.result import TREATMENT, Result
+from loadprint.commands.ab.result import Result
 from loadprint.commands.report import pack
 from loadprint.commands.report.distributions import SOURCES
 from loadprint.commands.report.pack import ChartGrid, encoded
+from loadprint.reading.stamps import TREATMENT
 from loadprint.rendering.report_data import Course, Distribution, Floats, Line, Panel, Percentiles, ReportPage
 
 Chart = dict[str, Any]  # `data` is for the script; the rest is for the template

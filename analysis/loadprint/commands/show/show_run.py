@@ -17,20 +17,18 @@ from loadprint.catalogue.files import Catalogue
 from loadprint.catalogue.metric import Metric
 from loadprint.errors import InputError
 from loadprint.metrics.gather import Measured, gather
-from loadprint.metrics.quantities import Quantities
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.reading.sides import single
 from loadprint.reading.time_series import Series
+from loadprint.reading.window import part_of
 from loadprint.rendering.pivot import Pivot, PivotReport
 from loadprint.tables import run_metrics
 from loadprint.tables.rows import evaluate
 from loadprint.tables.title import description, title
 
 COLUMNS = ("mean", "p95", "max", "per CPU-s")
-WHOLE = ("load.", "latency.", "type.", "details.", "status.", "connections.")
 SHORT = 1e-3  # s
-OF_WHOLE = "it was counted only over the whole measure phase"
 RATES = {"1/s", "B/s"}
 NOTE = (
     "p95 and max: over the intervals of the recorder, or of the generator; per CPU-s: of the server process"
@@ -56,9 +54,9 @@ def report(
     if not 0 <= part[0] < part[1] <= whole[1]:
         what = f"is not a part of a measure phase of {whole[1]:.1f} s"
         raise InputError(f"--from {part[0]:g} --to {part[1]:g}", what, "give seconds from its start")
-    measured = gather(run, Store(), charted=True, part=None if part == whole else part, rows=rows)
-    if part != whole:
-        _replace_totals(measured.quantities, part)
+    store = Store()
+    chosen = run if part == whole else part_of(run, store, *part)
+    measured = gather(chosen, store, charted=True, rows=rows)
     facts = [
         ("run", title([[measured]])),
         ("side", description(side, [measured], is_reference=False, is_apart=False)),
@@ -77,19 +75,6 @@ def _length(run: Run) -> float:
     if measure is None or measure.end_ns is None:
         return math.inf
     return (measure.end_ns - measure.begin_ns) / 1e9
-
-
-def _replace_totals(out: Quantities, part: tuple[float, float]) -> None:
-    """Replace what was counted over the whole phase by the generator's intervals inside a part of it."""
-    for name in [name for name in out.values if name.startswith(WHOLE)]:
-        del out.values[name]
-    out.missing |= dict.fromkeys(WHOLE, OF_WHOLE)
-    for name, series in out.series.items():
-        if name.startswith("load."):
-            inside = _inside(series, part) & np.isfinite(series.values)
-            lengths = 2 * np.broadcast_to(series.half, series.values.shape)[inside]
-            if (seconds := float(lengths.sum())) > 0:
-                out.put(name, math.fsum(series.values[inside] * lengths) / seconds)
 
 
 def _pivots(

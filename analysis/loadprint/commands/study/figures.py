@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from loadprint.commands.ab.result import TREATMENT
 from loadprint.commands.study.campaign_claims import RatioClaim
 from loadprint.commands.study.computed import published
 from loadprint.commands.study.experiments import StudyExperiment
@@ -18,6 +17,7 @@ from loadprint.configuration.field_types import Line, Name, Strict
 from loadprint.errors import InputError
 from loadprint.plotting import study_plot
 from loadprint.plotting.study_plot import Bar, Dot, StudyCurve
+from loadprint.reading.stamps import TREATMENT
 from loadprint.statistics.stats import Estimate, t_interval
 
 if TYPE_CHECKING:
