@@ -1,4 +1,4 @@
-"""Resolves operands to sides: a run, EXECUTION:side, an EXECUTION, or an sa file."""
+"""Resolves operands to sides: a run, RUN:side, EXECUTION:side, an EXECUTION, or an sa file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 from loadprint import temporary
 from loadprint.errors import InputError
 from loadprint.reading.recording import read_object
-from loadprint.reading.sides import Side, side_of, sides_of, single, split
+from loadprint.reading.segments import SLICES
+from loadprint.reading.sides import Side, side_of, sides_of, single, split, taking_turns
 
 MAX_SIDES = 6  # of one table; `sweep` prints executions with more sides
 
@@ -31,10 +32,8 @@ def resolve(words: Sequence[str], *, minimum: int = 2) -> tuple[list[Side], str 
             sides += [side_of(path, execution, each) for each in chosen]
         elif path.is_file():
             sides.append(_imported(path))
-        elif name is not None:
-            raise InputError(
-                path, "does not contain execution.json", "give EXECUTION:side or a run directory"
-            )
+        elif name is not None or (path / SLICES).is_file():
+            sides += taking_turns(path, name)
         else:
             sides.append(single(path))
     if len(sides) < minimum:

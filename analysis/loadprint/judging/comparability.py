@@ -210,13 +210,16 @@ def _differs(name: str, facts: Sequence[Fact]) -> bool:
 
 
 def _unrecorded(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> list[str]:
-    """The sides that did not record their host, their server, or the offset between their hosts' clocks."""
-    texts = []
+    """The sides that did not record their host, their server, or the offset between their hosts' clocks.
+
+    Sides that took turns in one run have one host and one server.
+    """
+    texts, is_one = [], len({run.run.path for runs in measured for run in runs}) == 1
     for side, runs in zip(sides, measured, strict=True):
         lacking = []
-        if any(not run.run.fingerprints for run in runs):
+        if any(not run.run.fingerprints for run in runs) and not is_one:
             lacking.append("host")
-        if any(not run.run.server for run in runs):
+        if any(not run.run.server for run in runs) and not is_one:
             lacking.append("server")
         if lacking:
             texts.append(f"{side.name} has no record of its {' and '.join(lacking)}")

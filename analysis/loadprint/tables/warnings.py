@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from loadprint.judging import steady, warm
 from loadprint.metrics.gather import Measured
@@ -99,10 +98,10 @@ def _irregularities(run: Measured) -> Iterator[tuple[str, str]]:
 
 def _repeated(sides: Sequence[Side]) -> Iterator[Warned]:
     """Runs that are on more than one side: their ratios look certain and mean nothing."""
-    places: dict[Path, list[tuple[str, str]]] = {}
+    places: dict[Any, list[tuple[str, str]]] = {}
     for side in sides:
         for run in side.runs:
-            places.setdefault(run.path.resolve(), []).append((side.name, run.id))
+            places.setdefault((run.path.resolve(), run.segments), []).append((side.name, run.id))
     runs_by_sides: dict[str, list[str]] = {}
     for uses in places.values():
         if len(uses) > 1:

@@ -1,0 +1,244 @@
+"""Recordings that are cut into segments: slices of sides that take turns, windows of an experiment.
+
+Counters rise by other amounts in every interval, so that an interval that is counted twice or not at all
+shows.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from damage import ask
+from declarations import Declared, declared
+from loadprint.catalogue.files import catalogue
+from loadprint.metrics.gather import gather
+from loadprint.metrics.quantities import Quantities
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import open_run
+from reads import known, table_of
+from recordings import SECOND, Host, agreed, change_column, make_run, read_at, write_lines
+
+# ticks at both ends of each segment, of one length
+SEGMENTS = ((3, 9), (12, 18), (25, 31))
+EXPERIMENT = Path(__file__).parents[1] / "recordings" / "v1" / "hidden-index"
+# what is no mean over time: quotients of counters, quantiles, shares of samples
+NOT_LINEAR = (
+    *("perf.", "cgroup.", "p50(", "p90(", "p99(", "p999(", "profile", "ledger.", "programs.", "mysql.miss"),
+    *(
+        "server.",
+        "load.seconds",
+        "load.cv",
+        "load.worst_second",
+        "threads.server.busiest",
+        "threads.load.busiest",
+    ),
+)
+LARGEST = (
+    *("max(", "mysql.checkpoint_age_max", "frequency.server.most_khz"),
+    *("sockets.server.time_wait", "sockets.load.time_wait"),
+)
+SMALLEST = ("min(", "frequency.server.least_khz")
+
+
+def span(first: int, last: int) -> tuple[int, int]:
+    return read_at(first) - SECOND // 4, read_at(last) + SECOND // 4
+
+
+def shaken(run: Path, fall: Callable[[int, int], int]) -> Path:
+    """Counters with another amount in each interval; `fall` changes the values of those that exist at first.
+
+    Those of an entity that appears later start at zero.
+    """
+    for probe in declared():
+        path = run / "server" / f"{probe.name}.parquet"
+        counters = [name for name, kind in probe.columns.items() if kind == "counter" and name != "starttime"]
+        counters += ["value"] if probe.shape == "metrics" else []
+        if path.is_file() and counters:
+            table = pq.read_table(path)
+            rows = table.to_pylist()
+            first = [_entity(probe, row) for row in rows if row["tick"] == rows[0]["tick"]]
+            for row in rows:
+                if not (probe.shape == "metrics" and f"{probe.name}.{row['metric']}" in catalogue().read):
+                    entity = _entity(probe, row)
+                    row.update(_shaken(row, entity, counters, fall if entity in first else None))
+            pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+            agreed(path)
+    return run
+
+
+def _entity(probe: Declared, row: dict[str, Any]) -> list[Any]:
+    return [row[name] for name in probe.entities]
+
+
+def _shaken(
+    row: dict[str, Any], entity: list[Any], counters: list[str], fall: Callable[[int, int], int] | None
+) -> dict[str, Any]:
+    tick = int(row["tick"])
+
+    def value(name: str, of: Any) -> Any:
+        if isinstance(of, list):
+            return [value(f"{name}{place}", 0) for place in range(len(of))]
+        total = sum(crc32(f"{entity} {name} {at}".encode()) % 1000 for at in range(tick))
+        return fall(10_000_000 + total, tick) if fall else total
+
+    return {name: value(name, row[name]) for name in counters if row[name] is not None}
+
+
+def cut(run: Path, *spans: tuple[int, int]) -> Quantities:
+    store = Store()
+    return gather(replace(open_run(run), segments=spans), store).quantities
+
+
+@pytest.fixture(scope="module")
+def plain(complete: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("segments") / "run"
+    shutil.copytree(complete, run)
+    return shaken(run, lambda value, _: value)
+
+
+@pytest.mark.parametrize(
+    "fall",
+    [
+        pytest.param(lambda value, _: value, id="rising"),
+        pytest.param(lambda value, tick: value - 10_000_000 if tick >= 20 else value, id="between"),
+        pytest.param(lambda value, tick: value - 10_002_000 * (tick > 12), id="restart in"),
+        pytest.param(lambda value, tick: value - 5 * (tick == 18), id="step back"),
+        pytest.param(lambda value, tick: (value + 2**32 - 10_008_000) % 2**32, id="wraps"),
+    ],
+)
+def test_the_whole_is_the_sum_of_its_parts(
+    plain: Path, tmp_path: Path, fall: Callable[[int, int], int], request: pytest.FixtureRequest
+) -> None:
+    restarts = "restart in" in request.node.name
+    run = shaken(Path(shutil.copytree(plain, tmp_path / "run")), fall)
+    whole, parts = (
+        cut(run, *map(span, *zip(*SEGMENTS, strict=True))),
+        [cut(run, span(*each)) for each in SEGMENTS],
+    )
+    assert len(whole.values) > 450
+    wrong = {}
+    for name, value in whole.values.items():
+        rates = np.array([part.values[name].rate for part in parts if name in part.values])
+        if not name.startswith(NOT_LINEAR):
+            which = np.max if name.startswith(LARGEST) else np.min if name.startswith(SMALLEST) else np.mean
+            each = whole.each.get(name, rates)
+            is_known = ~np.isnan(each)  # not of a segment in which the counter restarted
+            if value.rate != pytest.approx(which(rates)) or each[is_known] != pytest.approx(rates[is_known]):
+                wrong[name] = (value.rate, each, rates)
+    assert wrong == {}
+    assert {bool(np.isnan(each).any()) for each in whole.each.values()} <= {False, restarts}
+    for key, histogram in whole.histograms.items():
+        assert (histogram.counts == sum(part.histograms[key].counts for part in parts)).all(), key
+
+
+def test_what_is_counted_between_segments_changes_no_figure(plain: Path, tmp_path: Path) -> None:
+    run = shaken(
+        Path(shutil.copytree(plain, tmp_path / "run")), lambda value, tick: value + 10**9 * (tick > 10)
+    )
+    spans = [span(*each) for each in SEGMENTS]
+    before, after = cut(plain, *spans), cut(run, *spans)
+    changed = {name for name, value in before.values.items() if after.values.get(name) != value}
+    assert changed == set()
+    assert (before.warnings, before.notes, before.falls) == (after.warnings, after.notes, after.falls)
+
+
+def slices(*, seconds: int = 6, rounds: int = 4, guard: float = 0.5) -> list[dict[str, Any]]:
+    """Two sides in turn from tick 2 on; b is first in every second round."""
+    lines, at = [], 2.0
+    for number in range(rounds):
+        for position, side in enumerate("ba" if number % 2 else "ab"):
+            begin, end = read_at(0) + int(at * SECOND), read_at(0) + int((at + seconds) * SECOND)
+            times = {"begin_ns": begin, "measured_from_ns": begin + int(guard * SECOND), "end_ns": end}
+            lines.append({"round": number, "position": position, "side": side, **times})
+            at += seconds
+    return lines
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Path:
+    """Sides a and b take turns on one host; while b runs, operations and switches are three times as many."""
+    run = make_run(tmp_path / "start", Host(seconds=60))
+    of_b = {
+        second
+        for each in slices()
+        if each["side"] == "b"
+        for second in range(
+            (each["begin_ns"] - read_at(0)) // SECOND, (each["end_ns"] - read_at(0)) // SECOND
+        )
+    }
+    switches = np.cumsum([1000 * (3 if second in of_b else 1) for second in range(-1, 63)]).tolist()
+    change_column(
+        run / "server/cpu.parquet", "ctxt", lambda row: switches[row["tick"]] if row["cpu"] == "all" else None
+    )
+    # an interval ends at each half second
+    change_column(
+        run / "load/throughput.parquet", "events", lambda row: 300 if row["second"] in of_b else 100
+    )
+    write_lines(run / "slices.jsonl", slices())
+    return run
+
+
+def test_sides_that_take_turns_have_the_figures_of_their_slices(start: Path) -> None:
+    table = table_of(start)
+    assert [side.name for side in table.sides] == ["a", "b"]
+    switches, operations = (known(table.row(key)) for key in ("switches_host", "operations"))
+    assert [cell.value for cell in switches.cells] == pytest.approx([1000, 3000])
+    assert [cell.value for cell in operations.cells] == pytest.approx([100, 300])
+    latency = known(table.row("latency_p99"))
+    assert [cell.value for cell in latency.cells] == [None, None]
+    assert any("without intervals" in note for cell in latency.cells for note in cell.notes)
+    assert [side.name for side in table_of(f"{start}:b", f"{start}:a").sides] == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda lines: lines[6].update(end_ns=lines[6]["begin_ns"] - 1), "line 7: ends before it begins"),
+        (lambda lines: lines[6].update(begin_ns=lines[5]["end_ns"] - 1), "line 7: overlaps line 6"),
+        (lambda lines: lines[6].update(measured_from_ns=1), "line 7: is measured from outside of it"),
+        (lambda lines: lines[2].update(side=7), "line 3: is not a slice"),
+        (
+            lambda lines: lines.__setitem__(slice(None), slices(seconds=2, guard=1.5)),
+            "fewer than two ticks are inside every slice; record longer slices, or at a shorter interval",
+        ),
+    ],
+)
+def test_slices_that_cannot_be_used_are_one_line(
+    start: Path, change: Callable[[list[dict[str, Any]]], object], says: str
+) -> None:
+    lines = slices()
+    change(lines)
+    write_lines(start / "slices.jsonl", lines)
+    answer = ask("compare", start)
+    assert (answer.status, says in answer.line) == (2, True), answer.line
+
+
+def test_a_last_slice_that_is_cut_off_is_dropped_and_reported(start: Path) -> None:
+    path = start / "slices.jsonl"
+    path.write_text(path.read_text(encoding="utf-8")[:-20], encoding="utf-8")
+    assert ("slices.jsonl: last line 8 is cut off") in ask("compare", start, "--verbose").out
+    assert ask("compare", start, f"{start}:c").line.endswith(f"{start}:c: no side `c`; its sides are a, b")
+
+
+def test_an_experiment_is_compared_block_by_block(tmp_path: Path) -> None:
+    sides = [f"{EXPERIMENT}:{name}" for name in ("baseline", "treatment")]
+    table = table_of(*sides)
+    assert [len(side.repeats) for side in table.sides] == [4, 4]
+    cpu = known(table.row("server_process_cpu"))
+    verdict = json.loads(ask("ab", "show", EXPERIMENT, "--format", "json").out)
+    effect = next(each for each in verdict["effects"] if each["key"] == "cpu")
+    # of two windows per block the sums of times, and not the mean of logs
+    assert known(cpu.versus[1]).centre == pytest.approx(effect["ratio"], rel=0.02)
+    page = tmp_path / "page.html"
+    assert ask("report", *sides, "-o", page).status == 0
+    assert "treatment" in page.read_text(encoding="utf-8")
