@@ -10,13 +10,15 @@ from typing import Any
 
 from loadprint import options
 
-COMPARE_EXAMPLES = """SIDE is a run directory, EXECUTION:side, EXECUTION (all its sides), or a file of
-sysstat: an sa file, or the output of `sadf -j FILE -- -A`.
+COMPARE_EXAMPLES = """SIDE is a run directory, EXECUTION:side, EXECUTION (all its sides), RUN:side of a run in
+which sides took turns (RUN:baseline and RUN:treatment of an A/B experiment), or a file of sysstat: an sa
+file, or the output of `sadf -j FILE -- -A`.
 
 examples:
   loadprint compare runs/quick/latest
   loadprint compare runs/quick/latest:oltp runs/quick/latest:insert --reference insert
   loadprint compare run-a run-b --per-op
+  loadprint compare runs/ab/dirty-1:baseline runs/ab/dirty-1:treatment
   loadprint compare runs/quick/latest --verbose
   loadprint compare runs/hammerdb-vs-sysbench/latest --view sar
   loadprint compare run-a run-b --all --ceilings host-ceilings.json
