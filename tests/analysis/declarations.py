@@ -13,13 +13,14 @@ HEAD = re.compile(r"Shape `(\w+)`, entity (`\w+`(?:, `\w+`)*); ")
 
 @dataclass(frozen=True)
 class Declared:
-    """The table of one probe: its shape, entity columns, kinds of the value columns, and all units."""
+    """The table of one probe: shape, entity columns, kinds of the value columns; units and kinds of all."""
 
     name: str
     shape: str
     entities: tuple[str, ...]
     columns: dict[str, str]
     units: dict[str, str]
+    kinds: dict[str, str]
 
 
 @cache
@@ -31,7 +32,8 @@ def declared() -> tuple[Declared, ...]:
         if match is None:
             continue
         rows = re.findall(r"^\| `([\w.]+)` \| (\w*) ?\| (\w+)(?:, \d+ bits)? \|", section, re.MULTILINE)
-        columns = {} if match[1] == "metrics" else {column: kind for column, _, kind in rows}
+        kinds = {column: kind for column, _, kind in rows}
         units = {column: unit or "1" for column, unit, _ in rows}
-        found.append(Declared(name, match[1], tuple(re.findall(r"`(\w+)`", match[2])), columns, units))
+        columns = {} if match[1] == "metrics" else kinds
+        found.append(Declared(name, match[1], tuple(re.findall(r"`(\w+)`", match[2])), columns, units, kinds))
     return tuple(found)

@@ -22,9 +22,10 @@ from damage import RICH, ask
 from declarations import declared
 from every_table import every_table
 from fuzzing import spoiled
-from loadprint.reading.column_types import COUNTS, is_entity, kind, type_flaw
+from loadprint.reading import declared as declared_tables
+from loadprint.reading.column_types import COUNTS, entities, kind, type_flaw
 from loadprint.reading.queries import Store
-from loadprint.reading.units import unit_flaw, unit_of
+from loadprint.reading.units import unit_flaw
 from profiles import OLTP, document, profiled, write_stacks
 from recordings import (
     SECOND,
@@ -41,6 +42,7 @@ from recordings import (
 )
 
 Damage = Callable[[Path], object]
+PROBES = Path(declared_tables.__file__).with_name("probes.json")
 
 
 def lose(path: Path) -> None:
@@ -369,18 +371,24 @@ def test_different_hosts_are_reported_before_any_number(good: Path, bad: Path) -
     assert "Other CPU" in answer.out.partition("Throughput")[0]
 
 
-def test_every_declared_entity_is_text() -> None:
-    """The declarations of the probes are in docs/metrics.md. Numbers in `pid` and `tid` are accepted."""
-    entities = {(probe.name, name) for probe in declared() for name in probe.entities}
-    assert {name for probe, name in entities if not is_entity(probe, name)} == {"pid", "tid"}
-    assert not [name for probe in declared() for name in probe.columns if is_entity(probe.name, name)]
-
-
-def test_the_units_of_names_and_of_imported_columns_are_the_declared_ones() -> None:
+def test_the_declared_tables_are_those_of_the_probes() -> None:
+    """docs/metrics.md is printed from the probes. Numbers in `pid` and `tid` are accepted."""
+    written = {
+        probe.name: {
+            "shape": probe.shape,
+            "entity": probe.entities,
+            "columns": {name: f"{unit} {probe.kinds[name]}" for name, unit in probe.units.items()},
+        }
+        for probe in declared()
+    }
+    if os.environ.get("LOADPRINT_BLESS"):
+        PROBES.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    assert json.loads(PROBES.read_text(encoding="utf-8")) == json.loads(json.dumps(written))
     for probe in declared():
+        assert set(probe.entities) <= {*entities(probe.name, {}), "pid", "tid"}
+        assert not entities(probe.name, {}) & probe.columns.keys()
         columns = {name: {"unit": unit} for name, unit in probe.units.items()}
         assert not unit_flaw(probe.name, {"columns": columns})
-        assert {name: unit_of(probe.name, name) for name in probe.units} == probe.units
 
 
 def test_later_columns_are_accepted() -> None:
@@ -394,9 +402,9 @@ def test_later_columns_are_accepted() -> None:
         "flag": pa.bool8(),
         "own": pa.opaque(pa.dictionary(pa.int32(), pa.string()), "type", "vendor"),
     }
-    assert type_flaw("cpu", [(name, kind(of)) for name, of in types.items()]) == ""
+    assert type_flaw("cpu", {}, [(name, kind(of)) for name, of in types.items()]) == ""
     assert kind(pa.list_(pa.opaque(pa.uint64(), "type", "vendor"))) == COUNTS
-    assert "is struct<a: int64>" in type_flaw("cpu", [("x", kind(pa.opaque(STRUCT, "type", "vendor")))])
+    assert "is struct<a: int64>" in type_flaw("cpu", {}, [("x", kind(pa.opaque(STRUCT, "type", "vendor")))])
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from loadprint.catalogue.dimensions import flaw
 from loadprint.catalogue.files import catalogue
 from loadprint.catalogue.formula import Constant, Figure, Formula, Name, Node, Operation
 from loadprint.catalogue.metric import Metric
-from loadprint.reading.units import named_unit
 from raw_columns import DECLARED, Amount, Columns
 from recordings import make_run
 
@@ -225,10 +224,10 @@ def unit_of_name(name: str, *, is_reading: bool) -> pint.Unit:
     if name.startswith(RATES):
         return REGISTRY.Unit("1 / second")
     column = rest if table in ("mysql", "tcp", "memory") else rest.rpartition(".")[2]
-    recorded = DECLARED.get((table, column)) or named_unit(column)
+    recorded = DECLARED.get((table, column)) or ("ms" if column.endswith("_ms") else "1")
     if table in ("frequency", "storage"):
         recorded = {"frequency": "kHz", "storage": "sector"}[table]
-    recorded = "1" if (table, recorded) == ("mysql", "page") else recorded or "1"  # InnoDB's, counted
+    recorded = "1" if (table, recorded) == ("mysql", "page") else recorded  # InnoDB's, counted
     unit = REGISTRY.Unit(RECORDED.get(recorded, recorded))
     return unit if is_reading or table == "frequency" else unit / REGISTRY.second
 

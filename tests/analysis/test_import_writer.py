@@ -14,6 +14,7 @@ from loadprint.commands.inspect.inspect_run import inspect
 from loadprint.errors import InputError
 from loadprint.importing.imported import LAYOUTS, Imported, ImportedTable
 from loadprint.importing.writer import write_run
+from loadprint.reading.declared import DECLARED
 
 RECORDER = Path(__file__).parents[2] / "target" / "release" / "loadprint-collect"
 BEGIN = 1_700_000_000_000_000_000
@@ -87,18 +88,17 @@ def test_the_files_have_the_documented_format(tmp_path: Path) -> None:
     assert fingerprint["kernel"] is None
 
 
-def test_the_layouts_are_the_recorders(tmp_path: Path) -> None:
+def test_the_declared_tables_are_the_recorders(tmp_path: Path) -> None:
     printed = subprocess.run(
         [RECORDER, "probes", "--format", "json"], cwd=tmp_path, check=True, capture_output=True
     )
     probes = {probe["name"]: probe for probe in json.loads(printed.stdout)}
-    for name, layout in LAYOUTS.items():
-        assert probes[name]["entity"] == list(layout.entity), name
-        columns = {
-            column: (output["unit"], output["kind"]) for column, output in probes[name]["columns"].items()
-        }
-        assert columns == dict(layout.columns), name
-        assert list(columns) == list(layout.columns), name
+    assert list(probes) == list(DECLARED)
+    for name, table in DECLARED.items():
+        assert (probes[name]["shape"], probes[name]["entity"]) == (table.shape, list(table.entity)), name
+        meanings = probes[name].get("columns") or probes[name]["metrics"]
+        columns = {column: (output["unit"], output["kind"]) for column, output in meanings.items()}
+        assert list(columns.items()) == list(table.columns.items()), name
 
 
 def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:

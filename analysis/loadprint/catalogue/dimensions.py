@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from loadprint.catalogue.formula import Constant, Figure, Formula, Name, Node, Operation
 from loadprint.catalogue.metric import Metric
-from loadprint.reading.units import unit_of
+from loadprint.reading.declared import unit_of
 
 Dimension = tuple[int, int, int]  # exponents of s, B and J
 NUMBER, TIME, SIZE, ENERGY, RATE = (0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (-1, 0, 0)
@@ -91,12 +91,10 @@ def _of_name(name: str, *, is_reading: bool) -> Dimension | None:
     if start := max((start for start in QUANTITIES if name.startswith(start)), key=len, default=""):
         return QUANTITIES[start]
     unit = COMPUTED.get((table, column)) or unit_of(SOURCES.get(table, table), column)
-    if table in ("mysql", "status"):
-        # InnoDB's pages are counted, and other counters of the server have any unit
-        unit = {"page": "1"}.get(unit, unit)
-        if unit == "1" and table == "status":
-            return None
-    stored = DIMENSIONS[unit]
+    if unit is None:
+        return None
+    # InnoDB's pages are counted
+    stored = NUMBER if unit == "page" and table in ("mysql", "status") else DIMENSIONS[unit]
     return stored if is_reading or table == "frequency" else _product(stored, RATE, 1)
 
 

@@ -1,4 +1,4 @@
-"""Defines the values that readers pass to the writer, and the columns of the recorder's tables.
+"""Defines the values that readers pass to the writer.
 
 pyarrow is slow to import, and not needed for these.
 """
@@ -7,47 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from loadprint.reading.units import unit_of
+from loadprint.reading.declared import DECLARED, DeclaredTable, unit_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Array: TypeAlias = "pa.Array[Any]"
 Entity = tuple[str, ...]
-GAUGES = ("procs_running", "procs_blocked", "in_flight")
-KINDS = {**dict.fromkeys(GAUGES, "gauge"), "description": "info"}
-
-
-class TableLayout(NamedTuple):
-    """One table: its entity columns, and each value column's unit and kind."""
-
-    entity: tuple[str, ...]
-    columns: Mapping[str, tuple[str, str]]
-
-
-# table and entity columns → value columns; a test compares them with `loadprint-collect probes`
-_TABLES = {
-    "cpu cpu": """
-        user nice system idle iowait irq softirq steal guest guest_nice
-        ctxt intr softirqs processes procs_running procs_blocked""",
-    "interrupts line cpus": "count description",
-    "softirqs kind cpus": "count",
-    "disk device": """
-        reads read_merges read_sectors read_ms writes write_merges write_sectors write_ms in_flight
-        io_ms weighted_ms discards discard_merges discard_sectors discard_ms flushes flush_ms""",
-    "nic interface": """
-        rx_bytes rx_packets rx_errors rx_drops rx_fifo rx_frame rx_compressed rx_multicast
-        tx_bytes tx_packets tx_errors tx_drops tx_fifo tx_collisions tx_carrier tx_compressed""",
-    "pressure resource severity": "total_us",
-}
-LAYOUTS: Mapping[str, TableLayout] = {
-    table: TableLayout(
-        tuple(entity),
-        {name: (unit_of(table, name), KINDS.get(name, "counter")) for name in names.split()},
-    )
-    for (table, *entity), names in ((heads.split(), names) for heads, names in _TABLES.items())
+# the tables with fixed columns that are filled; those of a later version have more
+LAYOUTS: Mapping[str, DeclaredTable] = {
+    table: DECLARED[table] for table in ("cpu", "interrupts", "softirqs", "disk", "nic", "pressure")
 }
 
 
@@ -78,6 +49,11 @@ class Imported:
     meta: Mapping[str, Any] = field(default_factory=dict)  # further keys of run.json
     measure: tuple[int, int] | None = None  # first and last tick of the measure phase; None: all
     notes: Sequence[str] = ()  # messages for the user
+
+
+def unit_of_metric(table: str, metric: str) -> str:
+    """The declared unit of a metric; of memory all others are in kB, as in /proc/meminfo."""
+    return unit_of(table, metric) or ("kB" if table == "memory" else "1")
 
 
 def columns_of(table: str, rows: Mapping[tuple[Entity, int], Mapping[str, float]]) -> dict[str, list[Any]]:

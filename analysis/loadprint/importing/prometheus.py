@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 from loadprint.errors import InputError
 from loadprint.importing import exposition, node
-from loadprint.importing.imported import LAYOUTS, Entity, Imported, ImportedTable, columns_of
+from loadprint.importing.imported import LAYOUTS, Entity, Imported, ImportedTable, columns_of, unit_of_metric
 from loadprint.reading import bounds, documents
-from loadprint.reading.units import unit_of
 
 SAVE = 'save the response of /api/v1/query_range, or of /api/v1/query with a range such as {job="node"}[1h]'
 NAMED = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_ ]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)|(?<!\d)(\d{13}|\d{10})(?!\d)")
@@ -252,7 +251,7 @@ def _tables(of_host: OfHost, ticks: Mapping[int, int]) -> Iterator[ImportedTable
     for table, rows in cells.items():
         metrics = sorted({entity[0] for entity, _ in rows} if table not in LAYOUTS else set())
         kind = {"kind": "gauge"} if table == "memory" else {}
-        meanings = {name: {"unit": unit_of(table, name), **kind} for name in metrics}
+        meanings = {name: {"unit": unit_of_metric(table, name), **kind} for name in metrics}
         ticks_of_rows = [tick for _, tick in rows]
         yield ImportedTable(table, ticks_of_rows, columns_of(table, rows), meanings, "node_exporter")
 

@@ -25,10 +25,9 @@ from typing import Any
 
 from loadprint.errors import InputError
 from loadprint.importing import sar_tables
-from loadprint.importing.imported import LAYOUTS, Imported, ImportedTable, columns_of
+from loadprint.importing.imported import LAYOUTS, Imported, ImportedTable, columns_of, unit_of_metric
 from loadprint.reading import bounds, documents
 from loadprint.reading.cpusets import MAX_CPUS
-from loadprint.reading.units import unit_of
 
 SOURCE = "sadf -j"
 PRINT = "LC_ALL=C sadf -j -C FILE -- -A"
@@ -296,7 +295,7 @@ def _table(name: str, integral: sar_tables.Integral, cpus: int) -> ImportedTable
         return ImportedTable(name, ticks, columns, meanings)
     kind = "gauge" if name == "memory" else "counter"
     meanings = {
-        metric: {"unit": unit_of(name, metric), "kind": kind, "help": ""}
+        metric: {"unit": unit_of_metric(name, metric), "kind": kind, "help": ""}
         | ({} if kind == "gauge" else {"resolution": f"{sar_tables.PRINTED:g}"})
         for metric in dict.fromkeys(columns["metric"])
     }

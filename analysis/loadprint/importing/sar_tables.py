@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loadprint.importing.imported import GAUGES, Entity
+from loadprint.importing.imported import Entity
+from loadprint.reading.declared import DECLARED
 
 USER_HZ = 100.0  # unit of the rebuilt counters; sar prints only shares of time
 PRINTED = 0.01  # sadf prints two decimals
@@ -57,7 +58,7 @@ SECTIONS = [
 ]
 # in % of a CPU's time
 SHARES = next(section.columns.keys() for section in SECTIONS if section.table == "cpu" and section.entity)
-METRICS = ("memory", "vmstat", "tcp")  # tables with one row for each column
+METRICS = frozenset(name for name, table in DECLARED.items() if table.shape == "metrics")
 
 
 class Integral:
@@ -68,7 +69,7 @@ class Integral:
     """
 
     def __init__(self, table: str) -> None:
-        self.gauges = ("value",) if table == "memory" else GAUGES
+        self.gauges = ("value",) if table == "memory" else DECLARED[table].of_kind("gauge", "1")
         self.rows: dict[tuple[Entity, int], dict[str, float]] = {}
         self.totals: dict[Entity, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         self.seconds: dict[Entity, dict[str, float]] = defaultdict(lambda: defaultdict(float))

@@ -14,9 +14,9 @@ import numpy as np
 from loadprint.catalogue.files import Catalogue
 from loadprint.catalogue.formula import Figure, Formula
 from loadprint.metrics.sources import Source
-from loadprint.reading.column_types import is_entity
 from loadprint.reading.columns import stable_name
 from loadprint.reading.counters import Floats
+from loadprint.reading.declared import DECLARED
 from loadprint.reading.queries import Columns, by_entity, doubles, identifier, listed, metrics, quote
 from loadprint.reading.time_series import Series
 
@@ -60,7 +60,7 @@ def _entities(
             what = "this server does not report" if table == "mysql" else f"{table} has no metric"
             source.out.mark_missing(f"{table}.{metric}", f"{what} {metric}")
         return
-    entity = described.get("entity") or [name for name in stored if is_entity(table, name)]
+    entity = described.get("entity") or (DECLARED[table].entity if table in DECLARED else ())
     key = " || '.' || ".join(identifier(name) for name in entity if name and name not in SUMMED) or "''"
     columns = sorted({name.rpartition(".")[2] for name in wanted} & set(stored))
     if not columns or not entity:

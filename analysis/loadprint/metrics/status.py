@@ -10,8 +10,9 @@ from collections.abc import Collection
 from typing import Any
 
 from loadprint.metrics.quantities import Quantities
+from loadprint.reading.declared import unit_of
 from loadprint.reading.recording import Run
-from loadprint.reading.units import FACTORS, named_unit
+from loadprint.reading.units import FACTORS
 
 GENERATOR_QUERIES = {"Questions": 1, "Queries": 1}
 NOT_OF_EACH = "the server's status was read at both ends of the measure phase only"
@@ -43,7 +44,7 @@ def without_probe(run: Run, names: Collection[str], seconds: float, out: Quantit
         grown = _grown(begin, end, name)
         is_known = f"mysql.{name}" in out.values or f"mysql.{name}" in out.lost
         if not is_known and grown is not None and grown >= 0 and f"mysql.{name}" not in out.gauges:
-            unit = FACTORS.get(named_unit(name) or "1", 1.0)
+            unit = FACTORS.get(unit_of("mysql", name) or "1", 1.0)
             out.put(f"mysql.{name}", grown * unit / seconds, float(grown), cut=unit < 1)
 
 

@@ -1,12 +1,12 @@
 """Checks the types and values of a recorded table's columns (docs/recording-format.md, "Parquet files").
 
-A file that matches its checksum can have a real number as port and a struct as counter. A column has the type
-of its name in all tables; unknown columns, of later versions, may contain text or numbers.
+A file that matches its checksum can have a real number as port and a struct as counter. Entities are those of
+the footer and of the probe's declaration; unknown columns, of later versions, may contain text or numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,19 +14,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from loadprint.reading import documents
+from loadprint.reading.declared import DECLARED
 
-# text in every row: it names what the row is about
-ENTITIES = frozenset(
-    (
-        *("probe", "status", "role", "state", "device", "operation", "stage", "syscall", "command", "entity"),
-        *("interface", "metric", "resource", "severity", "kind", "line", "cpus", "cpu", "event", "endpoint"),
-        *("port", "side", "peer", "object", "program", "statements", "stack", "namespace", "path", "control"),
-        *("zone", "source", "sensor", "controller", "schema", "digest", "type", "ebpf_states.threads"),
-        "ebpf_exchanges.ends",
-    )
-)
-# text, or null
-TEXTS = frozenset(("reason", "text", "digest_text", "comm", "description"))
+ALWAYS_TEXT = frozenset({"probe", "status", "entity"})  # in every row: of `ticks`, and of queries
+OPTIONAL_TEXT = frozenset({"reason", "text"})  # of every table
+NUMBERS = frozenset({"pid", "tid"})  # entities that are numbers, and also accepted as such
 # integers in every row; `begin`, `shift`, `born`, `seen` are of queries
 STAMPS = frozenset(("tick", "start", "end", "realtime", "second", "begin", "shift", "born", "seen"))
 STORED_STAMPS = frozenset(
@@ -58,12 +50,20 @@ def kind(arrow: pa.DataType) -> str:
     )
 
 
-def type_flaw(table: str, columns: Iterable[tuple[str, str]]) -> str:
+def entities(table: str, described: Mapping[str, Any]) -> frozenset[str]:
+    """Columns that are text in every row: those by whose texts the rows of a table are told apart."""
+    declared = DECLARED[table].entity if table in DECLARED else ()
+    return ALWAYS_TEXT.union(declared, filter(None, described.get("entity") or ())) - NUMBERS
+
+
+def type_flaw(table: str, described: Mapping[str, Any], columns: Iterable[tuple[str, str]]) -> str:
     """What is wrong with the kinds of a file's columns; empty if nothing is."""
+    always, meanings = entities(table, described), described.get("columns") or {}
     for name, found in columns:
+        is_optional = name in OPTIONAL_TEXT or (meanings.get(name) or {}).get("kind") == "info"
         for expected, fits, applies in (
-            (TEXT, found == TEXT, is_entity(table, name)),
-            (TEXT, found in (TEXT, NULLS), name in TEXTS),
+            (TEXT, found == TEXT, name in always),
+            (TEXT, found in (TEXT, NULLS), is_optional),
             (COUNTS, found == COUNTS, name == BUCKETS),
             (INTEGER, found == INTEGER, name in STORED_STAMPS),
             ("text or a number", found in (TEXT, INTEGER, REAL, BOOLEAN, NULLS), name != BUCKETS),
@@ -73,16 +73,11 @@ def type_flaw(table: str, columns: Iterable[tuple[str, str]]) -> str:
     return ""
 
 
-def is_entity(table: str, column: str) -> bool:
-    """Whether a column names what a row is about."""
-    return column in ENTITIES or f"{table}.{column}" in ENTITIES
-
-
-def value_flaw(table: str, name: str, column: NDArray[Any]) -> str:
+def value_flaw(name: str, column: NDArray[Any], always_text: Collection[str]) -> str:
     """What is wrong with an entity, stamp or bucket column of a query; empty for other columns."""
     if not len(column):
         return ""
-    if is_entity(table, name):
+    if name in always_text:
         complete = column.dtype.kind == "O" and set(map(type, column.tolist())) <= {str}
         return "" if complete else f"column `{name}` is not text in every row"
     if name in STAMPS:

@@ -1,9 +1,10 @@
-"""Lists columns of the recorded tables."""
+"""Columns of the recorded tables that are read together, and names of their entities."""
 
 from __future__ import annotations
 
 import re
 
+from loadprint.reading.declared import DECLARED
 from loadprint.reading.recording import Run
 
 VETH = "veth"
@@ -11,20 +12,22 @@ VETH = "veth"
 SUPERVISOR_VETH = re.compile(r"lp\d+n\d+")
 NUMBER = "^[0-9]+$"  # a CPU in a column `cpus`, not a set of CPUs
 NANOSECOND = 1e-9
-CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-CPU_HOST_FIELDS = ("ctxt", "intr", "softirqs", "processes")
-THREAD_FIELDS = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches", "on_cpu_ns", "run_delay_ns")
-# entity columns of the tables with a histogram of times, and entity and counter columns of the others
+_CPU, _THREADS = DECLARED["cpu"], DECLARED["threads"]
+# guest time is also in user and nice
+CPU_FIELDS = tuple(name for name in _CPU.of_kind("counter", "tick") if not name.startswith("guest"))
+CPU_HOST_FIELDS = _CPU.of_kind("counter", "1")
+# no row reads how often a thread was put on a CPU
+THREAD_FIELDS = tuple(name for name in _THREADS.of_kind("counter", "1", "ns") if name != "timeslices")
+# entity columns of the tables with a histogram of times, and entity and counter columns of the others; of
+# ebpf_tcp the connections to the server's port are added up
 EBPF_HISTOGRAMS = {
-    "ebpf_sched": ("role", "state"),
-    "ebpf_block": ("device", "operation", "stage"),
-    "ebpf_irq": ("kind",),
-    "ebpf_syscall_latency": ("role", "syscall"),
-    "ebpf_statements": ("role", "command"),
+    name: table.entity
+    for name, table in DECLARED.items()
+    if name.startswith("ebpf_") and "ns" in table.columns.get("buckets", ()) and name != "ebpf_tcp"
 }
 EBPF_COUNTERS = {
-    "ebpf_switches": (("role",), ("voluntary", "involuntary", "migrations")),
-    "ebpf_syscalls": (("role", "syscall"), ("count", "errors")),
+    name: (DECLARED[name].entity, DECLARED[name].of_kind("counter", "1"))
+    for name in ("ebpf_switches", "ebpf_syscalls")
 }
 
 

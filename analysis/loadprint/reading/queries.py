@@ -37,11 +37,15 @@ FIX = "copy the run directory again, or leave this run out of the comparison"
 
 @dataclass(frozen=True)
 class Footer:
-    """Number of rows, names and kinds of the columns, and the JSON under the key `loadprint`."""
+    """Number of rows, names and kinds of the columns, and the JSON under the key `loadprint`.
+
+    `entities` are the columns that are text in every row.
+    """
 
     rows: int
     columns: tuple[tuple[str, str], ...]
     described: Mapping[str, Any] | None
+    entities: frozenset[str]
 
     @cached_property
     def meanings(self) -> Mapping[str, Any]:
@@ -91,7 +95,8 @@ class Store:
         except duckdb.Error as error:
             raise InputError(path, f"cannot be read ({_first_line(error)})", FIX) from error
         columns = {name: _plain(column) for name, column in rows.items()}
-        flaws = (column_types.value_flaw(path.stem, name, column) for name, column in columns.items())
+        texts = self._footer(path).entities
+        flaws = (column_types.value_flaw(name, column, texts) for name, column in columns.items())
         if flaw := next(filter(None, flaws), ""):
             raise InputError(path, flaw, FIX)
         return columns
@@ -186,10 +191,10 @@ def _read_footer(path: Path) -> Footer:
     if read.num_rows > limit:
         raise InputError(path, f"{read.num_rows:,} rows, more than the limit of {limit:,}", FIX)
     described = _described(path, (read.metadata or {}).get(b"loadprint"))
-    flaw = column_types.type_flaw(path.stem, columns) or units.unit_flaw(path.stem, described or {})
-    if flaw:
+    table, known = path.stem, described or {}
+    if flaw := column_types.type_flaw(table, known, columns) or units.unit_flaw(table, known):
         raise InputError(path, flaw, FIX)
-    return Footer(read.num_rows, columns, described)
+    return Footer(read.num_rows, columns, described, column_types.entities(table, known))
 
 
 def _described(path: Path, text: bytes | None) -> Mapping[str, Any] | None:
