@@ -6,32 +6,35 @@ that shows this quantity unchanged has a share of it.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from loadprint import numbers
 from loadprint.catalogue.metric import Metric
 from loadprint.errors import InputError
 from loadprint.metrics.gather import Measured
-from loadprint.reading.documents import Each, Kind, ListOf, Shape, shape_error
 from loadprint.reading.recording import read_object
 
 FILE = "ceilings.json"
-OPTIONAL: dict[str, Shape] = {
-    "label": Kind.TEXT,
-    "unit": Kind.TEXT,
-    "values": ListOf(Kind.NATURAL),
-    "latency_s": Each(Kind.NATURAL),
-    "depth": Kind.NATURAL,
-}
 HINT = "docs/recording-format.md describes ceilings.json"
 
 
-@dataclass(frozen=True)
+Text = Annotated[str, Field(min_length=1)]
+Positive = Annotated[float, Field(gt=0, strict=True, allow_inf_nan=False)]
+
+
+def _items(given: Any) -> Any:
+    """The figures of a mapping, as a value that can be hashed."""
+    return tuple(given.items()) if isinstance(given, dict) else given
+
+
+@pydantic_dataclass(frozen=True)
 class Ceiling:
     """The highest measured value of a quantity; `value` and `claimed` (the vendor's limit) in base units.
 
@@ -40,19 +43,19 @@ class Ceiling:
     fields: label and unit of the measurement, `values` of all repeats, latency in s.
     """
 
-    quantity: str
-    value: float
-    tool: str
+    quantity: Text
+    value: Positive
+    tool: Text
     command: str
-    date: str
-    claimed: float | None = None
+    date: Text
+    claimed: Positive | None = None
     host: str | None = None
-    row: bool = True
+    row: StrictBool = True
     label: str = ""
     unit: str = ""
-    values: tuple[float, ...] = ()
-    latency_s: tuple[tuple[str, float], ...] = ()
-    depth: int | None = None
+    values: tuple[StrictFloat, ...] = ()
+    latency_s: Annotated[tuple[tuple[str, StrictFloat], ...], BeforeValidator(_items)] = ()
+    depth: StrictInt | None = None
 
 
 @dataclass(frozen=True)
@@ -143,64 +146,16 @@ def read(path: Path) -> tuple[Ceiling, ...]:
     listed = document.get("ceilings")
     if not isinstance(listed, list):
         raise InputError(path, "has no list `ceilings`", HINT)
-    entries = tuple(_entries(path, listed))
-    seen: set[tuple[str, str | None]] = set()
-    for number, each in enumerate(entries, start=1):
-        if (each.quantity, each.host) in seen:
-            raise InputError(f"{path} ceiling {number}", f"`{each.quantity}` occurs twice", HINT)
-        seen.add((each.quantity, each.host))
-    return entries
-
-
-def _entries(path: Path, listed: list[Any]) -> Iterator[Ceiling]:
+    entries: dict[tuple[str, str | None], Ceiling] = {}
     for number, entry in enumerate(listed, start=1):
         place = f"{path} ceiling {number}"
         if not isinstance(entry, dict):
             raise InputError(place, "is not an object", HINT)
-        texts: dict[str, str] = {}
-        for name in ("quantity", "tool", "command", "date"):
-            text = entry.get(name, "" if name == "command" else None)
-            if not isinstance(text, str) or (not text and name != "command"):
-                raise InputError(place, f"`{name}` is missing or not a text", HINT)
-            texts[name] = text
-        host = entry.get("host")
-        if host is not None and not isinstance(host, str):
-            raise InputError(place, "`host` is not a text", HINT)
-        value, claimed = _positive(place, entry, "value"), None
-        if entry.get("claimed") is not None:
-            claimed = _positive(place, entry, "claimed")
-        needed = Ceiling(
-            texts["quantity"], value, texts["tool"], texts["command"], texts["date"], claimed, host
-        )
-        yield replace(needed, **_optional_fields(place, entry))
-
-
-def _optional_fields(place: str, entry: dict[str, Any]) -> dict[str, Any]:
-    """The optional fields, which only the measuring program writes."""
-    if error := shape_error(entry, OPTIONAL):
-        raise InputError(place, error, HINT)
-    row = entry.get("row", True)
-    if not isinstance(row, bool):
-        raise InputError(place, "`row` is neither true nor false", HINT)
-    latency = {name: value for name, value in (entry.get("latency_s") or {}).items() if value is not None}
-    values = [float(value) for value in entry.get("values") or [] if value is not None]
-    return {
-        "row": row,
-        "label": entry.get("label") or "",
-        "unit": entry.get("unit") or "",
-        "values": tuple(values),
-        "latency_s": tuple(latency.items()),
-        "depth": None if entry.get("depth") is None else int(entry["depth"]),
-    }
-
-
-def _positive(place: str, entry: dict[str, Any], name: str) -> float:
-    value = entry.get(name)
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not math.isfinite(value)
-        or value <= 0
-    ):
-        raise InputError(place, f"`{name}` is not a positive number", HINT)
-    return float(value)
+        try:
+            read_entry = TypeAdapter(Ceiling).validate_python({"command": "", **entry})
+        except ValidationError as error:
+            mistake = error.errors()[0]
+            raise InputError(place, f"`{mistake['loc'][0]}`: {mistake['msg']}", HINT) from None
+        if entries.setdefault((read_entry.quantity, read_entry.host), read_entry) is not read_entry:
+            raise InputError(place, f"`{read_entry.quantity}` occurs twice", HINT)
+    return tuple(entries.values())

@@ -31,7 +31,7 @@ def read(measure: str, text: str) -> MeasuredRepeat:
     Raises ValueError with what is missing.
     """
     try:
-        measured = READERS[measure](text)
+        measured = MEASURES[measure].read(text)
     except (KeyError, TypeError, IndexError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"not an output of the tool: {error}") from None
     if not math.isfinite(measured.value) or measured.value <= 0:
@@ -116,50 +116,45 @@ def last_line(text: str) -> str:
 class Measure(NamedTuple):
     """One ceiling. `quantity` is a name of metrics/quantities.py, except where `row` is False.
 
-    `{nic}` is replaced by the measured interface. `unit` is that of the value.
+    `{nic}` is replaced by the measured interface. `read` finds its value in the output of the tool.
     """
 
     id: str
     label: str
     quantity: str
-    unit: str
+    read: Callable[[str], MeasuredRepeat]
     row: bool = True
+
+    @property
+    def unit(self) -> str:
+        """The base unit of the value."""
+        return BYTES if self.quantity.endswith(("_bytes", "_sectors")) else COUNT
 
 
 MEASURES = {
     each.id: each
     for each in (
-        Measure("read_bandwidth", "sequential read, 1 MiB", "disk.data.read_sectors", BYTES),
-        Measure("write_bandwidth", "sequential write, 1 MiB", "disk.data.write_sectors", BYTES),
-        Measure("read_iops", "random reads, 16 KiB", "disk.data.reads", COUNT),
-        Measure("write_iops", "random writes, 16 KiB", "disk.data.writes", COUNT),
-        Measure("flushes", "write + fdatasync, one thread", "disk.data.serial_syncs", COUNT, row=False),
-        Measure("flushes_all", "write + fdatasync, 8 threads", "mysql.fsyncs", COUNT),
-        Measure("receive_bandwidth", "network, load to server", "nic.{nic}.rx_bytes", BYTES),
-        Measure("send_bandwidth", "network, server to load", "nic.{nic}.tx_bytes", BYTES),
-        Measure("round_trips", "TCP round trips, one by one", "network.round_trips", COUNT, row=False),
-        Measure("memory_read", "memory read, one thread", "memory.thread.read_bytes", BYTES, row=False),
-        Measure("memory_write", "memory written, one thread", "memory.thread.write_bytes", BYTES, row=False),
-        Measure("memory_read_all", "memory read, all threads", "memory.read_bytes", BYTES, row=False),
-        Measure("memory_write_all", "memory written, all threads", "memory.write_bytes", BYTES, row=False),
-        Measure("switches", "context switches, all CPUs", "host.ctxt", COUNT),
-        Measure("cpu_events", "prime searches, one thread", "cpu.thread.events", COUNT, row=False),
-        Measure("cpu_events_all", "prime searches, all threads", "cpu.events", COUNT, row=False),
+        Measure(
+            "read_bandwidth", "sequential read, 1 MiB", "disk.data.read_sectors", _fio("read", "bw_bytes")
+        ),
+        Measure(
+            "write_bandwidth", "sequential write, 1 MiB", "disk.data.write_sectors", _fio("write", "bw_bytes")
+        ),
+        Measure("read_iops", "random reads, 16 KiB", "disk.data.reads", _fio("read", "iops")),
+        Measure("write_iops", "random writes, 16 KiB", "disk.data.writes", _fio("write", "iops")),
+        Measure("flushes", "write + fdatasync, one thread", "disk.data.serial_syncs", _synced, row=False),
+        Measure("flushes_all", "write + fdatasync, 8 threads", "mysql.fsyncs", _synced),
+        Measure("receive_bandwidth", "network, load to server", "nic.{nic}.rx_bytes", _iperf),
+        Measure("send_bandwidth", "network, server to load", "nic.{nic}.tx_bytes", _iperf),
+        Measure("round_trips", "TCP round trips, one by one", "network.round_trips", _sockperf, row=False),
+        Measure("memory_read", "memory read, one thread", "memory.thread.read_bytes", _memory, row=False),
+        Measure(
+            "memory_write", "memory written, one thread", "memory.thread.write_bytes", _memory, row=False
+        ),
+        Measure("memory_read_all", "memory read, all threads", "memory.read_bytes", _memory, row=False),
+        Measure("memory_write_all", "memory written, all threads", "memory.write_bytes", _memory, row=False),
+        Measure("switches", "context switches, all CPUs", "host.ctxt", _pipes),
+        Measure("cpu_events", "prime searches, one thread", "cpu.thread.events", _primes, row=False),
+        Measure("cpu_events_all", "prime searches, all threads", "cpu.events", _primes, row=False),
     )
-}
-READERS: dict[str, Callable[[str], MeasuredRepeat]] = {
-    measure: reader
-    for reader, measures in (
-        (_fio("read", "bw_bytes"), "read_bandwidth"),
-        (_fio("write", "bw_bytes"), "write_bandwidth"),
-        (_fio("read", "iops"), "read_iops"),
-        (_fio("write", "iops"), "write_iops"),
-        (_synced, "flushes flushes_all"),
-        (_iperf, "receive_bandwidth send_bandwidth"),
-        (_sockperf, "round_trips"),
-        (_memory, "memory_read memory_write memory_read_all memory_write_all"),
-        (_pipes, "switches"),
-        (_primes, "cpu_events cpu_events_all"),
-    )
-    for measure in measures.split()
 }
