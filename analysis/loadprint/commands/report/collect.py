@@ -24,15 +24,6 @@ from loadprint.rendering.report_data import MarkedSpan, ReportPage, RunOf, SideO
 from loadprint.series import spikes
 from loadprint.tables.table import Table
 
-WHY = {
-    "Over time": "no recorder's table and no generator's series cover the window",
-    "Latency": "no generator wrote latencies",
-    "Histograms by eBPF": "no eBPF probe was recorded; it needs root, or CAP_BPF and CAP_PERFMON",
-    "Flame graphs": "a run has no samples of probe profile (it needs root, or CAP_BPF and CAP_PERFMON), or no"
-    " CPU time of probe process",
-    "Throughput over threads": "the sides ran at one number of threads",
-    "A/B blocks": "this is not an A/B on a live server",
-}
 LONGEST = 400  # characters of a setting
 ORDER = ("material", "varied", "harmless", "unknown", "same")  # of settings
 OFF = "off"  # a probe that was not requested is not missing
@@ -48,7 +39,7 @@ def collect(sides: Sequence[Side], reference: str | None, rows: Catalogue | None
     sampled = [(place, side, every[place]) for place, side, _ in runs]
     table = compare(sides, reference, measured=measured, rows=rows)
     percentiles, by_type = distributions.latency(runs, len(sides))
-    found = assembled(
+    return assembled(
         title_of(sides),
         sides,
         measured,
@@ -60,8 +51,6 @@ def collect(sides: Sequence[Side], reference: str | None, rows: Catalogue | None
         scaled=scaled(_swept(sides, measured)),
         flames=flames(measured, table),
     )
-    several = ("Throughput over threads", "A/B blocks") if len(sides) > 1 else ()
-    return with_absent(found, ("Over time", "Latency", "Histograms by eBPF", "Flame graphs", *several))
 
 
 def placed(sides: Sequence[Side]) -> list[tuple[int, int, Run]]:
@@ -83,7 +72,7 @@ def assembled(  # noqa: PLR0913, PLR0917
     # without a table, its devices are not known
     disks, nics = (devices.disks(measured), devices.interfaces(measured)) if table else ([], [])
     drawn, still = charts.courses(sampled, disks, nics, _sets(measured), rows or catalogue())
-    return ReportPage(
+    report = ReportPage(
         title,
         tuple(
             SideOf(side.name, side.label, own[0].operation) for side, own in zip(sides, measured, strict=True)
@@ -97,19 +86,30 @@ def assembled(  # noqa: PLR0913, PLR0917
         notes={"still": ", ".join(still), "charted": ""},
         **more,
     )
+    return _with_absent(report)
 
 
-def with_absent(report: ReportPage, sections: Sequence[str]) -> ReportPage:
-    """A report with those of some sections that are empty, and the reason."""
-    content: dict[str, Any] = {
-        "Over time": report.courses,
-        "Latency": report.percentiles,
-        "Histograms by eBPF": [each for each in report.distributions if each.section != "latency"],
-        "Flame graphs": report.flames,
-        "Throughput over threads": report.scaled,
-        "A/B blocks": report.ab,
-    }
-    return replace(report, absent=tuple((title, WHY[title]) for title in sections if not content[title]))
+def _with_absent(report: ReportPage) -> ReportPage:
+    """A report with those of its sections that are empty, and the reason."""
+    alone = len(report.sides) == 1
+    sections = (
+        ("Over time", report.courses, "no recorder's table and no generator's series cover the window"),
+        ("Latency", report.percentiles, "no generator wrote latencies"),
+        (
+            "Histograms by eBPF",
+            any(each.section != "latency" for each in report.distributions),
+            "no eBPF probe was recorded; it needs root, or CAP_BPF and CAP_PERFMON",
+        ),
+        (
+            "Flame graphs",
+            report.flames or report.table is None,
+            "a run has no samples of probe profile (it needs root, or CAP_BPF and CAP_PERFMON), or no"
+            " CPU time of probe process",
+        ),
+        ("Throughput over threads", report.scaled or alone, "the sides ran at one number of threads"),
+        ("A/B blocks", report.ab or alone, "this is not an A/B on a live server"),
+    )
+    return replace(report, absent=tuple((title, why) for title, content, why in sections if not content))
 
 
 def _runs(sides: Sequence[Side], sampled: Sequence[charts.Sampled]) -> tuple[RunOf, ...]:

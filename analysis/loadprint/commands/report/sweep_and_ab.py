@@ -9,7 +9,7 @@ from pathlib import Path
 from loadprint.commands.ab import show
 from loadprint.commands.operands import MAX_SIDES
 from loadprint.commands.report import distributions
-from loadprint.commands.report.collect import assembled, placed, with_absent
+from loadprint.commands.report.collect import assembled, placed
 from loadprint.commands.report.scaling import scaled
 from loadprint.commands.sweep import cells, sweep_pivots
 from loadprint.metrics.gather import gather
@@ -45,8 +45,7 @@ def collect_sweep(path: Path) -> ReportPage:
         names = ", ".join(sides[place].name for place in sorted(chosen))
         note = f"{MOST_CHARTED} of {len(sides)} sides are drawn over time: {names}."
         report = replace(report, notes={**report.notes, "charted": note})
-    sections = ("Over time", "Latency", "Throughput over threads", "Histograms by eBPF", "A/B blocks")
-    return with_absent(report, sections)
+    return report
 
 
 def is_sweep(words: Sequence[str]) -> bool:
@@ -74,9 +73,8 @@ def collect_experiment(path: Path) -> ReportPage:
     sampled = [(0, 0, measured.quantities)]
     report = assembled(title, sides, [[measured]], sampled, ab=experiment)
     # statements are counted, not the operations of a generator
-    report = replace(
+    return replace(
         report,
         sides=(replace(report.sides[0], operation="statement"),),
         made=(*experiment.facts, *report.made),
     )
-    return with_absent(report, ("Over time", "Latency", "Histograms by eBPF", "Throughput over threads"))
