@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from loadprint.catalogue.formula import Constant, Figure, Formula, Name, Node, Operation
 from loadprint.catalogue.metric import Metric
-from loadprint.reading.declared import unit_of
+from loadprint.reading.declared import DECLARED, unit_of
 
 Dimension = tuple[int, int, int]  # exponents of s, B and J
 NUMBER, TIME, SIZE, ENERGY, RATE = (0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (-1, 0, 0)
@@ -23,15 +23,13 @@ DIMENSIONS: dict[str, Dimension] = {
     "W": (-1, 0, 1),
 }
 # starts of the names of quantities that code computes, from the generator or of several tables (docs/rows.md)
-QUANTITIES: dict[str, Dimension | None] = {
+QUANTITIES: dict[str, Dimension] = {
     **dict.fromkeys(("cgroup.", "nvme.", "connections.", "load.cv", "load.worst", "load.backlog"), NUMBER),
     **dict.fromkeys(("load.time_wait", "mysql.flush_burst", "mysql.checkpoint_spikes"), NUMBER),
     **dict.fromkeys(("latency.", "load.latency", "type."), TIME),
     **dict.fromkeys(("load.", "details.nopm", "details.tpm", "host.", "interrupts.", "softirqs."), RATE),
     **dict.fromkeys(("perf.", "allowance.", "ebpf_syscalls."), RATE),
-    **dict.fromkeys(("details.", "variables.", "ethtool.", "scrape."), None),
 }
-METRICS = ("memory", "mysql", "status", "tcp", "vmstat")  # tables of which the rest of a name is the metric
 COMPUTED = {
     ("process", "cpu"): "tick",
     **{("frequency", f"{which}_khz"): "kHz" for which in ("mean", "least", "most")},
@@ -85,12 +83,14 @@ def _product(first: Dimension | None, second: Dimension | None, sign: int) -> Di
 def _of_name(name: str, *, is_reading: bool) -> Dimension | None:
     """Of a recorded name, by the unit of its column: a counter is per second."""
     table, _, rest = name.partition(".")
-    column = rest if table in METRICS else rest.rpartition(".")[2]
+    source = SOURCES.get(table, table)
+    is_metric = source in DECLARED and DECLARED[source].shape == "metrics"
+    column = rest if is_metric else rest.rpartition(".")[2]
     if name.endswith(".cores"):
         return NUMBER
     if start := max((start for start in QUANTITIES if name.startswith(start)), key=len, default=""):
         return QUANTITIES[start]
-    unit = COMPUTED.get((table, column)) or unit_of(SOURCES.get(table, table), column)
+    unit = COMPUTED.get((table, column)) or unit_of(source, column)
     if unit is None:
         return None
     # InnoDB's pages are counted

@@ -38,13 +38,6 @@ from loadprint.statistics import gaps
 
 MIN_FOR_P999 = 10_000
 MIN_SECONDS = 5  # for a coefficient of variation
-# starts of names that a module of its own delivers, because they are not columns of a table
-_CODED = """
-    cpu host process threads interrupts softirqs storage perf energy frequency cgroup allowance nvme
-    mysql_statements load latency type details connections status variables server scrape
-"""
-CODED = frozenset(_CODED.split())
-OF_LOAD = frozenset({"sockets"})  # on the load's host
 NO_RECORDER = "no recorder ran: <role>/ticks.parquet is missing"
 LATENCIES = ("min", "mean", "p50", "p95", "p99", "p999", "max")
 
@@ -125,8 +118,6 @@ def _server_side(
     source: Source, known: Catalogue, cpus: Sequence[int] | None, *, brief: bool, of_whole: bool
 ) -> Profile | None:
     run, role, out = source.run, source.window.role, source.out
-    out.mark_missing("nic.none", "only lo carried traffic: the connections use a unix socket, or loopback")
-    out.mark_missing("disk.none", "no disk of the server was used")
     sources.cpu(source, "server", cpus)
     sources.process(source)
     threads(source)
@@ -141,14 +132,16 @@ def _server_side(
     sources_hardware.perf(source, "server", cpus)
     sources_hardware.energy(source)
     sources.interrupts(source, "server", cpus)
-    recorded(source, known, frozenset(name for name in known.columns if not _is_coded(name)))
-    out.mark_missing("nic.", "this side does not have this interface")
-    scraped(source, known.scraped)
-    sources.storage(source, known.columns["storage"])
     sources_limits.cgroup(source, "server")
     sources_limits.allowances(source)
     sources_limits.volumes(source)
     ebpf(source)
+    recorded(source, known)
+    out.mark_missing("nic.none", "only lo carried traffic: the connections use a unix socket, or loopback")
+    out.mark_missing("disk.none", "no disk of the server was used")
+    out.mark_missing("nic.", "this side does not have this interface")
+    scraped(source, known.scraped)
+    sources.storage(source, known.columns["storage"])
     samples = profile(source)
     sources_mysql.misses(source)
     _of_server(run, known, out, of_whole=of_whole)
@@ -158,10 +151,6 @@ def _server_side(
             spikes(out)
         ledger(source)
     return samples
-
-
-def _is_coded(table: str) -> bool:
-    return table in CODED or table.startswith("ebpf_")
 
 
 def _of_server(run: Run, known: Catalogue, out: Quantities, *, of_whole: bool) -> None:
@@ -190,7 +179,7 @@ def _load_host(source: Source, known: Catalogue, cpus: tuple[int, ...] | None) -
     sources.cpu(source, LOAD, cpus)
     sources.process(source)
     threads(source)
-    recorded(source, known, OF_LOAD)
+    recorded(source, known, f"{LOAD}.")
     _named(source.out)
 
 

@@ -6,12 +6,12 @@ such as `mean(memory.Dirty)`. Units and kinds are those in the table's footer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from loadprint.catalogue.files import Catalogue
+from loadprint.catalogue.files import Catalogue, catalogue
 from loadprint.catalogue.formula import Figure, Formula
 from loadprint.metrics.sources import Source
 from loadprint.reading.columns import stable_name
@@ -20,17 +20,23 @@ from loadprint.reading.declared import DECLARED
 from loadprint.reading.queries import Columns, by_entity, doubles, identifier, listed, metrics, quote
 from loadprint.reading.time_series import Series
 
-DEVICES = frozenset({"disk", "nic"})
-SUMMED = frozenset({"namespace", "cpu"})  # of an entity, with other names in each run or on each host
 GAUGE = "it is a gauge: use mean(), max() or min() of it"
-ALWAYS_WHOLE = frozenset({"mysql"})  # the warm-up and checkpoint spikes are judged over time
 FIGURES: dict[str, Callable[[Floats], float]] = {"mean": np.nanmean, "max": np.nanmax, "min": np.nanmin}
 
 
-def recorded(source: Source, rows: Catalogue, tables: frozenset[str]) -> None:
-    """Add the quantities of some tables, and the figures over their readings."""
-    for table in sorted(tables & rows.columns.keys()):
-        of_table = replace(source, charted=source.charted or table in ALWAYS_WHOLE)
+def recorded(source: Source, rows: Catalogue, start: str = "", tables: Collection[str] = ()) -> None:
+    """Add the quantities of some tables, and the figures over their readings.
+
+    These are the given ones, or all of which formulas name columns by names that start with `start`, and no
+    module has yet delivered or refused any.
+    """
+    known = [f"{name}." for name in (*source.out.values, *source.out.missing) if name not in rows.names]
+    # the courses of named formulas are judged over time
+    whole = {name.partition(".")[0] for formula in rows.names.values() for name in formula.columns}
+    for table in sorted(tables or rows.columns.keys()):
+        if not tables and not _is_left(source, rows, table, start, known):
+            continue
+        of_table = replace(source, charted=source.charted or table in whole)
         if source.run.table(source.window.role, table) is None or table not in source.window.read:
             source.out.mark_missing(table, source.window.why_missing(table))
             continue
@@ -42,12 +48,19 @@ def recorded(source: Source, rows: Catalogue, tables: frozenset[str]) -> None:
         source.out.readings |= read
 
 
+def _is_left(source: Source, rows: Catalogue, table: str, start: str, known: Sequence[str]) -> bool:
+    """Whether a name is that of a table whose quantities are left to be read."""
+    is_table = table in DECLARED or source.run.table(source.window.role, table) is not None
+    is_named = any(name.startswith(start) for name in rows.columns[table])
+    return is_table and is_named and not any(name.startswith(f"{table}.{start}") for name in known)
+
+
 def _entities(
     source: Source, rows: Catalogue, table: str, read: dict[str, Series]
 ) -> Iterator[tuple[str, Columns]]:
     """The start of an entity's names and its columns at `tick`; the metrics of a host are columns of one.
 
-    The sums of entities over SUMMED are added here.
+    Entities that the names leave out, such as the CPUs of `softnet.dropped`, are added up here.
     """
     path, wanted = source.run.table(source.window.role, table), rows.columns[table]
     assert path is not None
@@ -60,15 +73,17 @@ def _entities(
             what = "this server does not report" if table == "mysql" else f"{table} has no metric"
             source.out.mark_missing(f"{table}.{metric}", f"{what} {metric}")
         return
-    entity = described.get("entity") or (DECLARED[table].entity if table in DECLARED else ())
-    key = " || '.' || ".join(identifier(name) for name in entity if name and name not in SUMMED) or "''"
+    declared = DECLARED[table].entity if table in DECLARED else ()
+    entity = tuple(filter(None, described.get("entity") or declared))
+    # of the catalogue's names: one of the user can leave an entity out by mistake
+    number = max(name.count(".") for name in catalogue().columns.get(table, wanted))
+    key, member = (_joined(names) for names in (entity[:number], entity[number:]))
     columns = sorted({name.rpartition(".")[2] for name in wanted} & set(stored))
     if not columns or not entity:
         return
-    if member := next((name for name in entity if name in SUMMED), None):
-        for name in sorted(
-            source.store.fetch(path, f"SELECT DISTINCT {key} AS entity FROM t")["entity"].tolist()
-        ):
+    if entity[number:]:
+        names = source.store.fetch(path, f"SELECT DISTINCT {key} AS entity FROM t")["entity"].tolist()
+        for name in sorted(names):
             start = f"{table}.{name}" if name else table
             where = f"{key} = {quote(name)}"
             counted = _readings_of_sums(source, rows, table, start, columns, where, read)
@@ -80,6 +95,11 @@ def _entities(
         named = stable_name(name) if table == "nic" else name
         source.out.entities[table].add((named,))
         yield f"{table}.{named}", of_entity
+
+
+def _joined(entity: Sequence[str]) -> str:
+    """SQL of the texts of an entity as one."""
+    return " || '.' || ".join(map(identifier, entity)) or "''"
 
 
 def _readings_of_sums(  # noqa: PLR0913, PLR0917
@@ -124,7 +144,7 @@ def _counters(  # noqa: PLR0913, PLR0917
     """Add the increases of counters, and the readings that figures need to `read`."""
     ticks = columns.pop("tick")
     # a host has a dozen idle devices
-    busy = table not in DEVICES or any(
+    busy = not any("{}" in name for name in rows.columns[table]) or any(
         np.nanmin(each, initial=np.inf) < np.nanmax(each, initial=0) for each in columns.values()
     )
     for column, values in columns.items():

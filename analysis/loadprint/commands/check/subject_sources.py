@@ -135,7 +135,6 @@ def _measured(run: Run) -> Any:
     # a live check does not need DuckDB
     from loadprint.catalogue.files import catalogue  # noqa: PLC0415
     from loadprint.metrics import sources, sources_limits  # noqa: PLC0415
-    from loadprint.metrics.gather import OF_LOAD  # noqa: PLC0415
     from loadprint.metrics.quantities import Quantities  # noqa: PLC0415
     from loadprint.metrics.recorded import recorded  # noqa: PLC0415
     from loadprint.reading.queries import Store  # noqa: PLC0415
@@ -147,5 +146,5 @@ def _measured(run: Run) -> Any:
         if role == run.roles[0]:
             sources.cpu(source, "server", cpuset(run, "server"))
             sources_limits.cgroup(source, "server")
-        recorded(source, catalogue(), OF_LOAD)
+        recorded(source, catalogue(), tables={"sockets"})
     return out
