@@ -28,6 +28,7 @@ from loadprint.commands.report.page import page
 from loadprint.commands.report.sweep_and_ab import collect_sweep
 from loadprint.reading import interval_log
 from loadprint.rendering.report_data import Course, Line, ReportPage
+from loadprint.tables import views
 from profiles import COMMAND, MYSQLD, SEARCH, make_profiled_run
 from recordings import Host, make_execution, write_json, write_manifest
 
@@ -166,12 +167,16 @@ def test_one_side_of_an_execution_has_all_its_repeats(execution: Path) -> None:
     assert "facts differ." not in page(report)
 
 
-def test_a_row_that_no_side_measured_is_no_headline(report: ReportPage) -> None:
+def test_the_page_opens_with_the_rows_of_the_first_screen(report: ReportPage) -> None:
     assert report.table is not None
-    rows = [row for group in table_section.tabled(report.table)["groups"] for row in group["rows"]]
+    tabled = table_section.tabled(report.table)
+    rows = [row for group in tabled["groups"] for row in group["rows"]]
+    opened = [row["anchor"] for row in rows if row["kind"] == "first"]
+    assert opened == [table_section.anchor(row.key) for row in views.first(report.table).rows]
+    assert len(opened) == tabled["counts"][0]
     kinds = [(row["label"], row["kind"]) for row in rows]
     assert ("NOPM", "further") in kinds
-    assert ("client statements", "headline") in kinds
+    assert ("client statements", "first") in kinds
 
 
 def test_charts_and_table_count_in_the_same_units(report: ReportPage) -> None:

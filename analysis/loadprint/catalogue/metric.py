@@ -46,6 +46,19 @@ UNITS = {
 
 
 @dataclass(frozen=True)
+class Screens:
+    """Where else than in the whole table a row is.
+
+    `first` is its heading on the first screen, `sar` its place in the published SAR table, `instead_of` the
+    row that it replaces on the first screen where a side lacks that one.
+    """
+
+    first: str = ""
+    sar: int = 0
+    instead_of: str = ""
+
+
+@dataclass(frozen=True)
 class Metric:
     """One row; its value is in the base unit of `shown`.
 
@@ -79,6 +92,7 @@ class Metric:
     named: str = ""
     tolerance: float | None = None
     tolerated_at: At | None = None
+    screens: Screens = Screens()
 
     @property
     def unit(self) -> str:
@@ -113,9 +127,10 @@ class Metric:
             label=self.label.replace("{}", entity),
             formula=self.formula.of(entity),
             computed=self.computed.replace("{}", entity),
+            screens=replace(self.screens, instead_of=self.screens.instead_of.replace("{}", entity)),
         )
 
 
 def with_view(view: View, *metrics: Metric) -> tuple[Metric, ...]:
-    """The same rows in another view."""
-    return tuple(replace(metric, view=view) for metric in metrics)
+    """The same rows in another view, and not on the first screen."""
+    return tuple(replace(metric, view=view, screens=Screens()) for metric in metrics)

@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from loadprint.catalogue.formula import Formula
-from loadprint.catalogue.metric import SECTIONS, UNITS, At, Better, Metric, View
+from loadprint.catalogue.metric import SECTIONS, UNITS, At, Better, Metric, Screens, View
 from loadprint.printable import printable
 
 QUANTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9"}
@@ -95,6 +95,7 @@ class CatalogueRow(OwnRow):
     rounding: float | None = Field(None, ge=0, lt=1)
     computed: ByEach = ""
     optional: bool = False
+    screens: Screens | dict[str, Screens] = Screens()
     quantiles: list[str] | None = None
     tolerance: float | dict[str, float | None] | None = None
     tolerated_at: At | None = None
@@ -120,6 +121,7 @@ class CatalogueRow(OwnRow):
             rounding=(BUCKET if figure else 0.0) if self.rounding is None else self.rounding,
             computed=_filled(_of(self.computed, word, ""), fills),
             optional=self.optional,
+            screens=_of(self.screens, word, Screens()),
             tolerance=_of(self.tolerance, word, None),
             tolerated_at=self.tolerated_at,
         )

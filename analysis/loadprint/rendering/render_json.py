@@ -6,6 +6,7 @@ import json
 from dataclasses import is_dataclass
 from typing import Any
 
+from loadprint.catalogue.metric import Screens
 from loadprint.rendering.footnotes import Footnotes
 from loadprint.tables.table import Cell, Table
 
@@ -26,7 +27,9 @@ def _plain(value: Any, footnotes: Footnotes) -> Any:
         return [_plain(each, footnotes) for each in value]
     if not is_dataclass(value):
         return value
-    plain = {key: _plain(each, footnotes) for key, each in vars(value).items()}
+    # where else a row is shown is not a result
+    fields = {key: each for key, each in vars(value).items() if not isinstance(each, Screens)}
+    plain = {key: _plain(each, footnotes) for key, each in fields.items()}
     if "notes" in plain:
         plain["notes"] = footnotes.numbers(plain["notes"])
     if isinstance(value, Cell):

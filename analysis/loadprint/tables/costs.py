@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from loadprint.catalogue.files import Cost, Work, catalogue
-from loadprint.catalogue.metric import Metric, View
+from loadprint.catalogue.metric import Metric, Screens, View
 
 HOST_SWITCHES = "switches_of_host"
 YIELDS = {"statements": "statement", "commits": "commit"}  # work per CPU-second, and its unit
@@ -51,6 +51,7 @@ def _metric(cost: Cost, work: Work, scope: CostScope) -> Metric:
     if key in YIELDS:
         formula = next((each.formula for each in scope.counted if each.per == YIELDS[key]), formula)
     shown = "kB" if row.shown == "B" and work.per == "CPU-second" else row.shown
+    view = _view(cost, work, scope)
     return replace(
         row,
         key=f"{key.removesuffix('_of_host')}_per_{work.per}",
@@ -58,7 +59,8 @@ def _metric(cost: Cost, work: Work, scope: CostScope) -> Metric:
         formula=formula.per(work.formula),
         computed=row.computed and f"{row.computed} / {work.formula.text}",
         per_operation=work.per == "operation",
-        view=_view(cost, work, scope),
+        view=view,
+        screens=Screens() if view == "all" else row.screens,
         optional=False,
         named="",
     )

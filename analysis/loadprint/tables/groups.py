@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loadprint.catalogue.files import OWN, Catalogue, Work, catalogue
-from loadprint.catalogue.metric import Metric, with_view
+from loadprint.catalogue.metric import Metric, Screens, with_view
 from loadprint.metrics import devices
 from loadprint.metrics.devices import Device
 from loadprint.metrics.gather import Measured
@@ -22,11 +22,7 @@ from loadprint.tables.time_ledger import time_ledger
 
 WORKLOAD, CPU, DISK, NETWORK = "WORKLOAD", "CPU METRICS", "DISK METRICS", "NETWORK METRICS"
 OTHER, COSTS = "OTHER METRICS", "COSTS"
-# the whole host's rows, in the usual view if a side lacks the quantity
-REPLACEMENTS = {
-    "switches_host": "threads.server.voluntary_ctxt_switches",
-    "interrupts_host": "interrupts.server",
-}
+SERVER_SWITCHES = "threads.server.voluntary_ctxt_switches"  # else costs are of the host's switches
 Sides = Sequence[Sequence[Measured]]
 
 
@@ -74,6 +70,8 @@ def _throughput(builder: RowBuilder) -> list[Group]:
     is_equal = _equal_load(sides)
     if is_equal:
         latency = tuple(_at_equal_load(row, "latency_p99") for row in latency)
+    else:
+        latency = tuple(replace(row, screens=Screens()) for row in latency)
     rows = builder.rows((*if_measured(sides, of_group("throughput")), *latency))
     listed = [_group("throughput", rows, WORKLOAD)]
     kinds = list(dict.fromkeys(kind for runs in sides for kind in transaction_types(runs)))
@@ -156,14 +154,9 @@ def own_rows(known: Catalogue) -> list[Metric]:
 
 def _kernel_rows(sides: Sides) -> tuple[Metric, ...]:
     """Kernel rows; the whole host's switches and interrupts replace the server's if a side lacks them."""
-    absent = {
-        key
-        for key, quantity in REPLACEMENTS.items()
-        if not all(run.quantities.get(quantity) for runs in sides for run in runs)
-    }
-    return tuple(
-        replace(metric, view="always") if metric.key in absent else metric for metric in of_group("kernel")
-    )
+    rows, runs = of_group("kernel"), [run.quantities for of_side in sides for run in of_side]
+    absent = {row.key for row in rows if not all(run.get(row.formula.names[0]) for run in runs)}
+    return tuple(replace(row, view="always") if row.screens.instead_of in absent else row for row in rows)
 
 
 def _disk_quantiles(sides: Sides, device: Device) -> tuple[Metric, ...]:
@@ -207,7 +200,7 @@ def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device])
     disk = disks[0].per_side if disks else nothing
     nic = next((device.per_side for device in nics if device.name != "lo"), nothing)
     same = builder.same_operation
-    host_switches = not (shared or REPLACEMENTS["switches_host"] in present)
+    host_switches = not (shared or SERVER_SWITCHES in present)
     works = {per: _counted(runs, ways) for per, ways in catalogue().works.items()}
     counted = (works["statement"], works["commit"])
     where = [CostScope(d, n, host_switches, present, same, counted) for d, n in zip(disk, nic, strict=True)]

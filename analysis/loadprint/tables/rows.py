@@ -113,6 +113,7 @@ class RowBuilder:
             self._notes(metric, cells),
             metric.view,
             part=metric.part,
+            screens=metric.screens,
         )
 
     def _notes(self, metric: Metric, cells: Sequence[Cell]) -> tuple[str, ...]:

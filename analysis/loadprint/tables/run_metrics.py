@@ -14,7 +14,7 @@ from loadprint.catalogue.metric import Metric
 from loadprint.metrics import devices
 from loadprint.metrics.gather import Measured
 from loadprint.tables.costs import CostScope, cost_metrics
-from loadprint.tables.groups import REPLACEMENTS, cpu_metrics, of_group, own_rows
+from loadprint.tables.groups import SERVER_SWITCHES, cpu_metrics, of_group, own_rows
 
 DISK, NIC = "data", "main"  # in the keys of rows, for any device
 COSTS = ("operation", "statement", "commit")
@@ -52,7 +52,7 @@ def of_run(measured: Measured, own: Catalogue | None = None) -> Iterator[tuple[s
     disks, nics = devices.disks([[measured]]), devices.interfaces([[measured]])
     disk = disks[0].name if disks else "none"
     nic = next((nic.name for nic in nics if nic.name != "lo"), "none")
-    is_counted = measured.quantities.get(REPLACEMENTS["switches_host"])
+    is_counted = measured.quantities.get(SERVER_SWITCHES)
     host_switches = not measured.shared_host and not is_counted
     for section, rows in sections(disk, nic, host_switches=host_switches).items():
         for row in rows:

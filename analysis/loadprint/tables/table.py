@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from loadprint.catalogue.metric import Screens
 from loadprint.judging.findings import Shift, Verdict
 from loadprint.statistics.trend import Trend
 from loadprint.tables.ceilings import Ceiling
@@ -103,7 +104,7 @@ class Row:
     `view` is the view that shows it: `always`, `measured` (only with a value), `nonzero` (only if it is not
     0), `all`, or `usual` (not with all rows, because it is a sum of some).
     `headline` rows may carry a verdict. `floor` is that of an A/A, if one was given. `part`: it is a part of
-    the row above it and not of a sum.
+    the row above it and not of a sum. `screens`: where else it is shown.
     """
 
     key: str
@@ -120,6 +121,7 @@ class Row:
     view: str = "always"
     floor: Floor | None = None
     part: bool = False
+    screens: Screens = field(default_factory=Screens)
 
     @property
     def all_notes(self) -> tuple[str, ...]:

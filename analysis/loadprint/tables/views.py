@@ -8,43 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 
 from loadprint.catalogue.files import unit_name
 from loadprint.tables.groups import COSTS, CPU, DISK, NETWORK, OTHER
+from loadprint.tables.rows import OTHER_OPERATIONS
 from loadprint.tables.table import Cell, Group, Row, Table
 
 LEAST_PERCENT = 0.5  # a smaller share counts as zero in rows of the view `nonzero`
 MAX_NAMED = 4
 MAX_NOTES = 6  # of the first screen
 
-# the rows of the first screen: title of the group, keys; of alternatives the first that all sides measured,
-# or that one did; `{0}` is the group of one device
-FIRST = (
-    ("throughput", "operations nopm statements commits errors latency_p99"),
-    ("CPU", "cpu_server_user cpu_server_system cpu_server_iowait"),
-    ("Disk", "{0}_await|{0}_transfer_await {0}_read_kb {0}_write_kb"),
-    ("Network", "{0}_rx {0}_tx"),
-    ("kernel", "switches_server|switches_host interrupts_server|interrupts_host"),
-    ("server CPU", "server_cpu_per_operation server_cpu_per_statement server_cpu_per_commit"),
-)
-DEVICES = {"Disk": ("disk_", ("await", "read_kb", "write_kb")), "Network": ("nic_", ("rx", "tx"))}
 LOOPBACK, BACKGROUND = "nic_lo", 0.01  # of its bytes: another interface with less did not carry the load
-ONLY_JUDGED = ("operations", "latency_p99", "server_cpu_per_operation")  # only with a ratio or alone
-
-# the rows of the HammerDB blog's table, in its order
-SAR = (
-    ("CPU", CPU, "utilisation kernel user system iowait idle", "cpu_server_{}"),
-    ("Disk", DISK, "await read_kb write_kb", "disk_*_{}"),
-    ("Network", NETWORK, "rx tx", "nic_*_{}"),
-    ("Other", OTHER, "switches interrupts", "{}_host"),
-)
+TITLES = {CPU: "CPU", DISK: "Disk", NETWORK: "Network", OTHER: "Other"}  # of the HammerDB blog's table
 
 
 def shown(table: Table, *, everything: bool = False, only_costs: bool = False, as_sar: bool = False) -> Table:
     """The requested rows: costs, all rows, those of the published SAR table, or by default the usual ones."""
     if as_sar:
-        return _cut(table, [_sar_group(table, *group) for group in SAR], [])
+        return _cut(table, _sar_groups(table), [])
     if only_costs:
         return all_of(costs(table))
     return all_of(table) if everything else usual(table)
@@ -52,15 +33,16 @@ def shown(table: Table, *, everything: bool = False, only_costs: bool = False, a
 
 def first(table: Table, most_notes: int | None = MAX_NOTES) -> Table:
     """The rows of the first screen that a side measured, with short titles."""
+    found: dict[str, list[tuple[Group, Row]]] = {}
+    for group in _of_one_device(table):
+        for row in group.rows:
+            if row.screens.first and (shown := _or_instead(table, row)):
+                found.setdefault(row.screens.first, []).append((group, _named(shown)))
     groups = []
-    for title, keys in FIRST:
-        device = _device(table, *DEVICES[title]) if title in DEVICES else ""
-        patterns = [key.format(device).split("|") for key in keys.split()]
-        rows = [row for alternatives in patterns if (row := _first_of(table, alternatives))]
-        if rows:
-            of = next(group for group in table.groups if rows[0] in group.rows)
-            heading = of.title if of.title.startswith(title) else title
-            groups.append(Group(of.key, heading, tuple(map(_named, rows))))
+    for heading, rows in found.items():
+        of = rows[0][0]
+        title = of.title if of.title.startswith(heading) else heading
+        groups.append(Group(of.key, title, tuple(row for _, row in rows)))
     hidden = len(table.rows) - sum(len(group.rows) for group in groups)
     notes = dict.fromkeys(note for group in groups for row in group.rows for note in row.all_notes)
     kept = frozenset(list(notes)[:most_notes])
@@ -70,35 +52,39 @@ def first(table: Table, most_notes: int | None = MAX_NOTES) -> Table:
     return replace(table, sides=sides, groups=tuple(groups), hidden=hidden)
 
 
-def _device(table: Table, prefix: str, rows: Sequence[str]) -> str:
-    """Key of the group of a device: the first disk that a side measured, the interface of the load."""
-    keys = [group.key for group in table.groups if group.key.startswith(prefix)]
-    values = {
-        key: [cell.value for name in rows if (row := table.row(f"{key}_{name}")) for cell in row.cells]
-        for key in keys
-    }
-    measured = [key for key in keys if any(value is not None for value in values[key])]
-    if LOOPBACK in measured:
-        local = sum(value or 0.0 for value in values[LOOPBACK])
-        busy = [key for key in measured if sum(value or 0.0 for value in values[key]) >= BACKGROUND * local]
-        measured = [key for key in busy if key != LOOPBACK] or [LOOPBACK]
-    return measured[0] if measured else prefix
+def _of_one_device(table: Table) -> list[Group]:
+    """The groups, of devices only the first disk that a side measured, and the interface of the load."""
+    others = set()
+    for kind in ("disk_", "nic_"):
+        devices = [group for group in table.groups if group.key.startswith(kind)]
+        values = {
+            group.key: [cell.value for row in group.rows if row.screens.first for cell in row.cells]
+            for group in devices
+        }
+        measured = [key for key in values if any(value is not None for value in values[key])]
+        if LOOPBACK in measured:
+            local = sum(value or 0.0 for value in values[LOOPBACK])
+            busy = [
+                key for key in measured if sum(value or 0.0 for value in values[key]) >= BACKGROUND * local
+            ]
+            measured = [key for key in busy if key != LOOPBACK] or [LOOPBACK]
+        others |= values.keys() - set(measured[:1])
+    return [group for group in table.groups if group.key not in others]
 
 
-def _first_of(table: Table, alternatives: Sequence[str]) -> Row | None:
-    """The first of some rows that all sides measured, else that one did."""
-    rows = [row for key in alternatives if (row := table.row(key)) and _is_first(row)]
-    complete = (row for row in rows if all(cell.value is not None for cell in row.cells))
+def _or_instead(table: Table, row: Row) -> Row | None:
+    """The first that all sides measured of a row and those in its place, else that one did."""
+    rows = [each for each in table.rows if each is row or each.screens.instead_of == row.key]
+    rows = [each for each in rows if _is_first(each)]
+    complete = (each for each in rows if all(cell.value is not None for cell in each.cells))
     return next(complete, rows[0] if rows else None)
 
 
 def _is_first(row: Row) -> bool:
     values = [cell.value for cell in row.cells if cell.value is not None]
-    compared = [versus for versus in row.versus if versus]
-    if row.key in ONLY_JUDGED and len(values) > 1 and all(versus.kind == "none" for versus in compared):
+    compared = [versus.notes for versus in row.versus if versus]
+    if len(values) > 1 and compared and all(OTHER_OPERATIONS in notes for notes in compared):
         return False
-    if row.key == "latency_p99":
-        return row.headline
     return _has_values(row) if row.view == "nonzero" else bool(values)
 
 
@@ -128,13 +114,19 @@ def costs(table: Table) -> Table:
     return replace(table, groups=tuple(group for group in table.groups if group.section == COSTS))
 
 
-def _sar_group(table: Table, title: str, section: str, words: str, pattern: str) -> Group:
-    """Rows of the SAR table; of several devices the first, which is the disk of the data."""
-    rows = []
-    for word in words.split():
-        key = pattern.format(word)
-        rows += [row for row in table.rows if fnmatchcase(row.key, key) and "nic_lo_" not in row.key][:1]
-    return Group(f"sar_{title.lower()}", title, tuple(rows), section)
+def _sar_groups(table: Table) -> list[Group]:
+    """The rows of the SAR table; of several devices the first, which is the disk of the data."""
+    placed = {
+        row.screens.sar: (group.section, row)
+        for group in reversed(table.groups)
+        for row in group.rows
+        if row.screens.sar and group.key != LOOPBACK
+    }
+    rows = [placed[place] for place in sorted(placed)]
+    return [
+        Group(f"sar_{title.lower()}", title, tuple(row for of, row in rows if of == section), section)
+        for section, title in TITLES.items()
+    ]
 
 
 def _usual(row: Row) -> bool:

@@ -39,7 +39,7 @@ def test_the_table_filters_and_explains(opened: Page) -> None:
 
 @pytest.mark.slow
 def test_a_link_of_a_sentence_shows_its_row(opened: Page) -> None:
-    opened.locator("#rows-headline").click()
+    opened.locator("#rows-first").click()
     link = opened.locator("#sentences .cites a").first
     target = link.get_attribute("href") or ""
     link.click()

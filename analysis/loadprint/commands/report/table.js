@@ -1,4 +1,4 @@
-// The table: headline, default or all rows, a filter, formulas and repeats on hover or tap.
+// The table: the first screen, default or all rows, a filter, formulas and repeats on hover or tap.
 const rows = document.getElementById("rows");
 const switches = [...document.querySelectorAll("[data-rows]")];
 
@@ -39,7 +39,7 @@ if (rows) {
     if (!row.checkVisibility()) press(row.classList.contains("usual") ? "usual" : "further");
     row.scrollIntoView({ block: "center" });
   };
-  press(rows.querySelector("tr.headline") ? "headline" : "usual");
+  press(rows.querySelector("tr.first") ? "first" : "usual");
   for (const one of switches) one.addEventListener("click", () => press(one.dataset.rows));
   input.addEventListener("input", filter);
   window.addEventListener("hashchange", reveal);

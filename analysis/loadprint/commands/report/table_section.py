@@ -17,7 +17,7 @@ from loadprint.tables.table import Cell, Row, Table, Versus
 SCALES = (2.0, 4.0, 10.0, 100.0, 1000.0)  # how far the axis of ratios may reach to either side
 MOST_BEYOND = 0.1  # share of ratios that may be outside of it
 HALF = 50.0  # of the bar's width, in its own units
-KINDS = ("headline", "usual", "sum", "further")
+KINDS = ("first", "usual", "sum", "further")
 BETTER = {"higher": "higher is better", "lower": "lower is better"}
 
 
@@ -29,22 +29,23 @@ def anchor(key: str, kind: str = "row") -> str:
 def tabled(table: Table) -> dict[str, Any]:
     """Groups of rows of cells as texts; the axis of ratios reaches from 1/scale to scale.
 
-    A row's `kind` is `headline`, `usual`, `further` (only among all rows) or `sum` (not among them). `counts`
-    are how many rows are shown as headlines, usually, and at all. `compared` are the sides with ratios,
-    `head_notes` the numbers of the footnotes of each side.
+    A row's `kind` is `first` (on the first screen), `usual`, `further` (only among all rows) or `sum` (not
+    among them). `counts` are how many rows are shown first, usually, in all. `compared` are the sides with
+    ratios, `head_notes` the numbers of the footnotes of each side.
     """
     footnotes = Footnotes(table)
     compared = [place for place in range(len(table.sides)) if place != table.base]
     scale = _scale(table)
-    usual = {row.key for row in views.usual(table).rows}
+    first, usual = ({row.key for row in view(table).rows} for view in (views.first, views.usual))
+    kinds = {row.key: _kind(row, first, usual) for row in table.rows}
     groups = []
     for group in table.groups:
-        rows = [_row(row, compared, scale, _kind(row, usual), footnotes) for row in group.rows]
+        rows = [_row(row, compared, scale, kinds[row.key], footnotes) for row in group.rows]
         if rows:
             kind = min((row["kind"] for row in rows), key=KINDS.index)
             place = anchor(group.key, "group")
             groups.append({"anchor": place, "title": group.title, "rows": rows, "kind": kind})
-    kinds = Counter(_kind(row, usual) for row in table.rows)
+    counted = Counter(kinds[row.key] for row in table.rows)
     return {
         "groups": groups,
         "footnotes": footnotes.texts,
@@ -52,7 +53,7 @@ def tabled(table: Table) -> dict[str, Any]:
         "compared": compared,
         "scale": scale,
         "points": any(versus and versus.points is not None for row in table.rows for versus in row.versus),
-        "counts": (kinds["headline"], kinds.total() - kinds["further"], kinds.total() - kinds["sum"]),
+        "counts": (counted["first"], counted.total() - counted["further"], counted.total() - counted["sum"]),
     }
 
 
@@ -71,12 +72,12 @@ def findings(table: Table) -> list[dict[str, Any]]:
     return out
 
 
-def _kind(row: Row, usual: set[str]) -> str:
+def _kind(row: Row, first: set[str], usual: set[str]) -> str:
+    if row.key in first:
+        return "first"
     if row.view == "usual":
         return "sum"
-    if row.key not in usual:
-        return "further"
-    return "headline" if row.headline else "usual"
+    return "usual" if row.key in usual else "further"
 
 
 def _row(row: Row, compared: Sequence[int], scale: float, kind: str, footnotes: Footnotes) -> dict[str, Any]:
