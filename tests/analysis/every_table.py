@@ -9,10 +9,11 @@ from typing import Any
 from zlib import crc32
 
 from declarations import Declared, declared
+from loadprint.catalogue.files import catalogue
 from recordings import DISK, NIC, Host, Rows, change_json, make_run
 
 BOUNDS = [0, 1000, 10_000, 100_000, 1_000_000, None]
-# entities that readers look for; others are a word
+# entities that readers look for; others are those that rows name, or a word
 WORDS = {
     "role": ("server", "load"),
     "threads": ("connection", "other"),
@@ -59,7 +60,10 @@ def _table(probe: Declared, ticks: range) -> tuple[Rows, dict[str, Any]]:
     listed = WORDS
     if probe.shape == "metrics" and probe.units:
         listed = {**WORDS, "metric": (*probe.units, *(SERVER if probe.name == "mysql" else ()))}
-    for words in itertools.product(*(listed.get(name, ("x",)) for name in probe.entities)):
+    named = [name.split(".")[:-1] for name in catalogue().columns.get(probe.name, ())]
+    by_place = (tuple(sorted({parts[place] for parts in named if len(parts) > place})) for place in range(9))
+    places = zip(probe.entities, by_place, strict=False)
+    for words in itertools.product(*(listed.get(name) or found or ("x",) for name, found in places)):
         entity = dict(zip(probe.entities, words, strict=True))
         for tick in ticks:
             values = {name: _value(name, kind, tick, words) for name, kind in _kinds(probe).items()}

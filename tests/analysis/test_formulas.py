@@ -13,6 +13,7 @@ import numpy as np
 import pint
 import pytest
 from damage import ask
+from declarations import declared
 from loadprint.__main__ import main
 from loadprint.catalogue.dimensions import flaw
 from loadprint.catalogue.files import catalogue
@@ -214,6 +215,9 @@ SHOWN = {
 REGISTRY: pint.UnitRegistry[float] = pint.UnitRegistry()
 
 
+METRICS = frozenset(probe.name for probe in declared() if probe.shape == "metrics")
+
+
 def unit_of_name(name: str, *, is_reading: bool) -> pint.Unit:
     """The unit of a quantity, by the unit of its column; a counter is per second."""
     table, _, rest = name.partition(".")
@@ -223,7 +227,7 @@ def unit_of_name(name: str, *, is_reading: bool) -> pint.Unit:
         return REGISTRY.Unit("second" if name.startswith(SECONDS) else "byte")
     if name.startswith(RATES):
         return REGISTRY.Unit("1 / second")
-    column = rest if table in ("mysql", "tcp", "memory") else rest.rpartition(".")[2]
+    column = rest if table in METRICS else rest.rpartition(".")[2]
     recorded = DECLARED.get((table, column)) or ("ms" if column.endswith("_ms") else "1")
     if table in ("frequency", "storage"):
         recorded = {"frequency": "kHz", "storage": "sector"}[table]

@@ -90,7 +90,7 @@ class CatalogueRow(OwnRow):
     `quantiles` is in every view. `tolerance` is that of `loadprint qualify`, in percent.
     """
 
-    headline: bool = False
+    headline: bool | dict[str, bool] = False
     between_flavours: ByEach = ""
     rounding: float | None = Field(None, ge=0, lt=1)
     computed: ByEach = ""
@@ -115,7 +115,7 @@ class CatalogueRow(OwnRow):
         is_detail = figure and not (figure == "p99" and word in (self.quantiles or ()))
         return replace(
             row,
-            headline=self.headline,
+            headline=_of(self.headline, word, False),
             between_flavours=notes.get(between, between),
             view="all" if is_detail else row.view,
             rounding=(BUCKET if figure else 0.0) if self.rounding is None else self.rounding,

@@ -39,7 +39,6 @@ from loadprint.statistics import gaps
 MIN_FOR_P999 = 10_000
 MIN_SECONDS = 5  # for a coefficient of variation
 NO_RECORDER = "no recorder ran: <role>/ticks.parquet is missing"
-LATENCIES = ("min", "mean", "p50", "p95", "p99", "p999", "max")
 
 
 @dataclass(frozen=True)
@@ -179,7 +178,7 @@ def _load_host(source: Source, known: Catalogue, cpus: tuple[int, ...] | None) -
     sources.cpu(source, LOAD, cpus)
     sources.process(source)
     threads(source)
-    recorded(source, known, f"{LOAD}.")
+    recorded(source, known, LOAD)
     _named(source.out)
 
 
@@ -221,7 +220,7 @@ def _generator(run: Run, out: Quantities, known: Catalogue) -> None:
             out.mark_missing(f"load.{name}", f"the load generator does not count {name}")
     latency = run.result.get("latency_ms") or {}
     timed = sum((kind or {}).get("count") or 0 for kind in (run.result.get("transactions") or {}).values())
-    for name in LATENCIES:
+    for name in known.columns["latency"]:
         value = latency.get(name)
         if name == "p999" and timed < MIN_FOR_P999:
             out.mark_missing(

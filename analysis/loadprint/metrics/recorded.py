@@ -24,18 +24,15 @@ GAUGE = "it is a gauge: use mean(), max() or min() of it"
 FIGURES: dict[str, Callable[[Floats], float]] = {"mean": np.nanmean, "max": np.nanmax, "min": np.nanmin}
 
 
-def recorded(source: Source, rows: Catalogue, start: str = "", tables: Collection[str] = ()) -> None:
+def recorded(source: Source, rows: Catalogue, role: str = "", tables: Collection[str] = ()) -> None:
     """Add the quantities of some tables, and the figures over their readings.
 
-    These are the given ones, or all of which formulas name columns by names that start with `start`, and no
-    module has yet delivered or refused any.
+    These are the given ones, or all of which formulas name columns, of a role or of any entity, and no module
+    has yet delivered or refused any.
     """
-    known = [f"{name}." for name in (*source.out.values, *source.out.missing) if name not in rows.names]
     # the courses of named formulas are judged over time
     whole = {name.partition(".")[0] for formula in rows.names.values() for name in formula.columns}
-    for table in sorted(tables or rows.columns.keys()):
-        if not tables and not _is_left(source, rows, table, start, known):
-            continue
+    for table in sorted(tables or _left(source, rows, role)):
         of_table = replace(source, charted=source.charted or table in whole)
         if source.run.table(source.window.role, table) is None or table not in source.window.read:
             source.out.mark_missing(table, source.window.why_missing(table))
@@ -48,11 +45,16 @@ def recorded(source: Source, rows: Catalogue, start: str = "", tables: Collectio
         source.out.readings |= read
 
 
-def _is_left(source: Source, rows: Catalogue, table: str, start: str, known: Sequence[str]) -> bool:
-    """Whether a name is that of a table whose quantities are left to be read."""
-    is_table = table in DECLARED or source.run.table(source.window.role, table) is not None
-    is_named = any(name.startswith(start) for name in rows.columns[table])
-    return is_table and is_named and not any(name.startswith(f"{table}.{start}") for name in known)
+def _left(source: Source, rows: Catalogue, role: str) -> Iterator[str]:
+    """The tables whose quantities are left to be read."""
+    known = {*source.out.values, *source.out.missing} - rows.names.keys()
+    done = {".".join(name.split(".")[: 2 if role else 1]) for name in known}
+    start = f"{role}." if role else ""
+    for table, names in rows.columns.items():
+        is_table = table in DECLARED or source.run.table(source.window.role, table) is not None
+        is_named = any(name.startswith(start) for name in names)
+        if is_table and is_named and (f"{table}.{role}" if role else table) not in done:
+            yield table
 
 
 def _entities(

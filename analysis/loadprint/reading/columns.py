@@ -10,7 +10,6 @@ from loadprint.reading.recording import Run
 VETH = "veth"
 # the supervisor names its end of a veth pair after its process id, which differs in each run
 SUPERVISOR_VETH = re.compile(r"lp\d+n\d+")
-NUMBER = "^[0-9]+$"  # a CPU in a column `cpus`, not a set of CPUs
 NANOSECOND = 1e-9
 _CPU, _THREADS = DECLARED["cpu"], DECLARED["threads"]
 # guest time is also in user and nice
