@@ -147,11 +147,10 @@ pub fn append(path: &Path) -> Result<File> {
 /// Those of `fill`, and when the file cannot be created or renamed; the previous file stays
 /// unchanged.
 pub fn replace<T>(path: &Path, fill: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
-    rename_new(path, 0o666, |file| {
-        let value = fill(file)?;
-        file.sync_all().at(path)?;
-        Ok(value)
-    })
+    let mut new = Replacement::create(path, 0o666)?;
+    let value = fill(&mut new.file)?;
+    new.sync_and_rename()?;
+    Ok(value)
 }
 
 /// Replaces a file by one with these bytes.
@@ -167,7 +166,9 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 /// # Errors
 /// As [`replace`].
 pub fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
-    rename_new(path, 0o600, |file| file.write_all(bytes).at(path))
+    let mut new = Replacement::create(path, 0o600)?;
+    new.file.write_all(bytes).at(path)?;
+    new.rename()
 }
 
 /// Replaces a file by `value` as indented JSON with a final newline.
@@ -184,19 +185,40 @@ pub(crate) fn is_temporary(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(".tmp")
 }
 
-fn rename_new<T>(path: &Path, mode: u32, fill: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.tmp"));
-    let renamed = create_new(&temporary, mode).and_then(|mut file| {
-        let value = fill(&mut file)?;
-        fs::rename(&temporary, path).at(path)?;
-        Ok(value)
-    });
-    if renamed.is_err() {
-        // A partial file is useless; it may not exist.
-        drop(fs::remove_file(&temporary));
+/// A file under a temporary name, which is removed unless the file is renamed.
+#[derive(Debug)]
+pub(crate) struct Replacement {
+    pub(crate) path: PathBuf,
+    pub(crate) file: File,
+    temporary: PathBuf,
+}
+
+impl Replacement {
+    pub(crate) fn create(path: &Path, mode: u32) -> Result<Self> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let temporary = path.with_file_name(format!(".{name}.tmp"));
+        Ok(Self {
+            path: path.to_owned(),
+            file: create_new(&temporary, mode)?,
+            temporary,
+        })
     }
-    renamed
+
+    pub(crate) fn sync_and_rename(self) -> Result<()> {
+        self.file.sync_all().at(&self.path)?;
+        self.rename()
+    }
+
+    fn rename(self) -> Result<()> {
+        fs::rename(&self.temporary, &self.path).at(&self.path)
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        // A partial file is useless; a renamed one has this name no longer.
+        drop(fs::remove_file(&self.temporary));
+    }
 }
 
 fn create_new(path: &Path, mode: u32) -> Result<File> {

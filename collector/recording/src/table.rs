@@ -27,7 +27,7 @@ use serde_json::Value;
 use crate::At;
 use crate::Error;
 use crate::Result;
-use crate::files;
+use crate::files::Replacement;
 
 /// The metadata key of every table.
 pub const METADATA_KEY: &str = "loadprint";
@@ -100,24 +100,62 @@ pub fn write_stream(
     schema: &SchemaRef,
     batches: impl IntoIterator<Item = Result<RecordBatch>>,
 ) -> Result<u64> {
-    let failed = |error: ParquetError| parquet_error(path, error);
-    files::replace(path, |file| {
+    let mut table = TableWriter::create(path, meta, layout, schema)?;
+    let mut rows = 0;
+    for batch in batches {
+        let batch = batch?;
+        rows += batch.num_rows() as u64;
+        table.write(&batch)?;
+    }
+    table.finish()?;
+    Ok(rows)
+}
+
+/// A table that is written while its rows arise. It has a temporary name until
+/// [`TableWriter::finish`]; without that it is removed.
+#[derive(Debug)]
+pub struct TableWriter {
+    writer: ArrowWriter<File>,
+    new: Replacement,
+}
+
+impl TableWriter {
+    /// Creates the table, with `meta` under the key `loadprint`.
+    ///
+    /// # Errors
+    /// When the file cannot be created.
+    pub fn create(path: &Path, meta: &Value, layout: Layout, schema: &SchemaRef) -> Result<Self> {
+        let new = Replacement::create(path, 0o666)?;
         // The Arrow copy of the schema would double the footer; Parquet's types are sufficient.
         let options = ArrowWriterOptions::new()
             .with_properties(properties(schema, meta, layout))
             .with_skip_arrow_metadata(true);
-        let file = file.try_clone().at(path)?;
-        let mut writer =
-            ArrowWriter::try_new_with_options(file, Arc::clone(schema), options).map_err(failed)?;
-        let mut rows = 0;
-        for batch in batches {
-            let batch = batch?;
-            rows += batch.num_rows() as u64;
-            writer.write(&batch).map_err(failed)?;
-        }
-        writer.close().map_err(failed)?;
-        Ok(rows)
-    })
+        let file = new.file.try_clone().at(path)?;
+        let writer = ArrowWriter::try_new_with_options(file, Arc::clone(schema), options)
+            .map_err(|error| parquet_error(path, error))?;
+        Ok(Self { writer, new })
+    }
+
+    /// Appends rows.
+    ///
+    /// # Errors
+    /// When the schema differs, or the file cannot be written.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.writer
+            .write(batch)
+            .map_err(|error| parquet_error(&self.new.path, error))
+    }
+
+    /// Writes what is buffered, and gives the table its name.
+    ///
+    /// # Errors
+    /// When the file cannot be written or renamed; the previous file then stays.
+    pub fn finish(self) -> Result<()> {
+        self.writer
+            .close()
+            .map_err(|error| parquet_error(&self.new.path, error))?;
+        self.new.sync_and_rename()
+    }
 }
 
 /// The JSON document under the key `loadprint`.
@@ -186,7 +224,33 @@ fn parquet_error(path: &Path, error: ParquetError) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use arrow_array::ArrayRef;
+    use arrow_array::UInt64Array;
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_table_has_its_name_when_it_is_complete() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("latency.parquet");
+        let counts: ArrayRef = Arc::new(UInt64Array::from_iter_values([1, 2]));
+        let batch = RecordBatch::try_from_iter([("count", counts)]).unwrap();
+        let written = |batches: usize| {
+            let mut table = TableWriter::create(&path, &json!({}), Layout::Short, &batch.schema()).unwrap();
+            (0..batches).for_each(|_| table.write(&batch).unwrap());
+            assert!(!path.exists());
+            table
+        };
+        drop(written(1));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        written(2).finish().unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
+        assert_eq!(reader.metadata().file_metadata().num_rows(), 4);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
 
     #[test]
     fn a_long_recording_of_lists_has_few_row_groups() {
