@@ -7,19 +7,16 @@ file is damaged as a bug, a crash or an attacker could.
 
 from __future__ import annotations
 
-import base64
 import copy
 import json
 import os
 import random
 import resource
 import shutil
-import struct
 import sys
 import tempfile
 import traceback
 import warnings
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from damage import RICH, ask, printable
 from every_table import every_table
-from recordings import Host, make_execution, make_matrix, make_run, write_manifest
+from recordings import Host, make_execution, make_matrix, make_run, write_latencies, write_manifest
 
 MANY = 3_000_000  # rows: as many Python objects for each take over 1 GB
 ESCAPES = r'"\u001b]0;owned\u0007\u001b[2J\u202e\u2066\u0085 end"'
@@ -220,35 +217,11 @@ def described(path: Path, chance: random.Random) -> None:
     pq.write_table(table.replace_schema_metadata(given), path)
 
 
-def log(path: Path, chance: random.Random) -> None:
-    """Another line of an HdrHistogram log: far more numbers, or larger ones, than a load makes."""
-    numbers = chance.choice(
-        (
-            b"\x02" * 100_000_000,
-            b"\x02" * 5_000_000,
-            b"\xff" * 3_000_000 + b"\x01",
-            b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f" * 2,
-            b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f" * 300,
-            b"\x02",
-        )
-    )
-    digits, least = chance.choice(((3, 1), (0, 1), (5, 2**62), (2, 1)))
-    head = struct.pack(">iiiiqqd", 0x1C849313, len(numbers), 0, digits, least, 2**62, 1.0)
-    packed = zlib.compress(head + numbers, 1)
-    line = base64.b64encode(struct.pack(">ii", 0x1C849314, len(packed)) + packed).decode()
-    tags = chance.choice((["new"], [f"tag{n}" for n in range(3000)], ["\x1b]0;owned\x07"]))
-    if len(line) > 10_000:
-        tags = tags[:1]
-    with path.open("a", encoding="utf-8") as file:
-        file.writelines(f"Tag={tag},0.0,1.0,1.0,{line}\n" for tag in tags)
-
-
 ANY: tuple[Mutation, ...] = (drop, empty, truncate, flip, flip, directory, device)
 BY_SUFFIX: dict[str, tuple[Mutation, ...]] = {
     ".json": (*ANY, pad, twice, *(value,) * 12, *(values,) * 4),
     ".jsonl": (*ANY, pad, twice, *(value,) * 8, *(values,) * 4),
     ".parquet": (*ANY, *(column,) * 8, *(rows,) * 3, *(stamps,) * 4, *(texts,) * 2, *(described,) * 3),
-    ".hlog": (*ANY, pad, *(log,) * 12),
 }
 
 
@@ -266,7 +239,8 @@ def make_bases(place: Path) -> dict[str, Path]:
     bases = {name: Path(shutil.copytree(KEPT / name, place / name)) for name in ("oltp", "hidden-index")}
     steady = Host(seconds=12, result=RICH.result, grown=RICH.grown)
     bases["pair"] = make_execution(place / "pair", {"a": [steady] * 3, "b": [steady] * 3}, "a")
-    bases["every"] = make_run(place / "every", Host(seconds=4, more=every_table))
+    every = make_run(place / "every", Host(seconds=4, more=every_table))
+    bases["every"] = write_latencies(every, "event", [range(5_000_000, 6_000_000, 5000)] * 4)
     rates = {("x", n): [100 * n] for n in (1, 2, 4, 8, 16, 32)}
     bases["matrix"] = make_matrix(place / "matrix", rates, "kind", "x")
     return bases

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -133,6 +134,33 @@ def make_run(path: Path, host: Host | None = None, **meta: Any) -> Path:
     write_json(path / "run.json", run)
     write_manifest(path)
     return path
+
+
+def write_latencies(run: Path, kind: str, seconds: Sequence[Iterable[int]]) -> Path:
+    """Write load/latency.parquet with the latencies of each second of `measure`, in ns; returns the run."""
+    begins = (line for line in read_lines(run / "load" / "phases.jsonl") if line["event"] == "begin")
+    begin = next(line["monotonic_ns"] for line in begins if line["phase"] == "measure")
+    rows = [
+        {
+            "second": second,
+            "monotonic_ns": begin + (second + 1) * SECOND,
+            "type": kind,
+            "from_ns": lowest,
+            "to_ns": lowest + width,
+            "count": count,
+        }
+        for second, values in enumerate(seconds)
+        for (lowest, width), count in sorted(Counter(map(_bucket, values)).items())
+    ]
+    path = run / "load" / "latency.parquet"
+    write_table(path, rows, {"probe": "latency", "shape": "table"})
+    return agreed(path)
+
+
+def _bucket(value: int) -> tuple[int, int]:
+    """Lowest value and width of HdrHistogram's bucket of a value, with three significant digits."""
+    width = 1 << max(0, value.bit_length() - 11)
+    return value // width * width, width
 
 
 def write_manifest(path: Path) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
 import json
 import os
 import random
 import shutil
-import struct
 import subprocess
 import sys
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from damage import RICH, ask
 from loadprint.printable import printable
-from loadprint.reading import bounds, interval_log
+from loadprint.reading import bounds
 from recordings import (
     Host,
     agreed,
@@ -32,6 +29,7 @@ from recordings import (
     change_rows,
     make_execution,
     make_run,
+    write_latencies,
     write_manifest,
 )
 
@@ -270,39 +268,14 @@ def test_many_cpus_at_a_tick_each_make_no_matrix_of_both(run: Path) -> None:
     assert status == 0, errors
 
 
-def log_line(numbers: bytes, digits: int = 3) -> str:
-    """A line of an HdrHistogram log."""
-    head = struct.pack(">iiiiqqd", 0x1C849313, len(numbers), 0, digits, 1, 2**62, 1.0)
-    packed = zlib.compress(head + numbers, 1)
-    line = base64.b64encode(struct.pack(">ii", 0x1C849314, len(packed)) + packed).decode()
-    return f"Tag=x,0.0,1.0,1.0,{line}\n"
-
-
-@pytest.mark.parametrize(
-    "numbers",
-    [
-        b"\x02" * 300_000_000,  # 1.3 MB of text
-        b"\xff" * 5_000_000 + b"\x01",  # a number of five million bytes
-        b"\xfd\xff\xff\xff\xff\xff\xff\xff\x7f\x02",  # 2^62 empty buckets
-    ],
-)
-def test_a_log_that_inflates_is_refused(run: Path, numbers: bytes) -> None:
-    with (run / "load" / "latency.hlog").open("a") as file:
-        file.write(log_line(numbers))
-    refused(run, "latency.hlog", "report")
-
-
-def test_a_log_decoded_in_parts_is_the_log_decoded_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept = KEPT / "oltp" / "load" / "latency.hlog"
-    whole = interval_log.read(kept)
-    monkeypatch.setattr(interval_log, "BATCH", 1)
-    parts = interval_log.read(kept)
-    assert whole.keys() == parts.keys()
-    for tag, actual in whole.items():
-        assert (actual.counts == parts[tag].counts).all()
-        assert (actual.edges == parts[tag].edges).all()
+def test_a_million_different_buckets_are_refused(run: Path) -> None:
+    path = write_latencies(run, "event", [[1]]) / "load/latency.parquet"
+    table = pq.read_table(path)
+    more = table.take([0] * (bounds.BUCKETS + 1))
+    for name, values in (("from_ns", np.arange(len(more))), ("to_ns", np.arange(len(more)) + 1)):
+        more = more.set_column(table.column_names.index(name), name, pa.array(values))
+    pq.write_table(more.replace_schema_metadata(table.schema.metadata), path)
+    refused(run, "more than 1,048,576 different buckets", "report")
 
 
 def test_millions_of_ticks_are_refused_by_their_number(run: Path) -> None:

@@ -20,7 +20,7 @@ from loadprint.commands.usl.usl_cells import panel
 from loadprint.comparison import compare_sides
 from loadprint.errors import InputError
 from loadprint.plotting import ratio_plot, report_plot, scaling_plot, style
-from loadprint.rendering.report_data import Course, Line, MarkedSpan, Panel, ReportPage, SideOf
+from loadprint.rendering.report_data import Course, Distribution, Line, MarkedSpan, Panel, ReportPage, SideOf
 from loadprint.tables.table import Table
 from numpy.typing import NDArray
 from PIL import Image
@@ -114,7 +114,9 @@ def whole(table: Table) -> ReportPage:
         Panel("cached", "threads", "operations/s", np.array([1.0, 1, 2]), np.array([10.0, 11, 20])),
     )
     courses = (*holed, Course("nothing", "disk", "Nothing", "/s", 1.0, ()))
-    waits = replace(kept.distributions[0], section="ebpf_sched", title="run queue", shown="µs")
+    shares = np.array([0.1, 0.6, 0.3])
+    edges = np.array([1e-6, 2e-6, 4e-6, 8e-6])
+    waits = Distribution("waits", "ebpf_sched", "run queue", "µs", 1e6, edges, (shares, shares), (90, 70))
     return replace(
         kept,
         table=table,

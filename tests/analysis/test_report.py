@@ -26,7 +26,6 @@ from loadprint.commands.report import pack, page_charts, table_section
 from loadprint.commands.report.collect import collect
 from loadprint.commands.report.page import page
 from loadprint.commands.report.sweep_and_ab import collect_sweep
-from loadprint.reading import interval_log
 from loadprint.rendering.report_data import Course, Line, ReportPage
 from loadprint.tables import views
 from profiles import COMMAND, MYSQLD, SEARCH, make_profiled_run
@@ -344,15 +343,15 @@ def test_the_command_writes_a_page_and_says_where(
     assert "Not in this report" not in out.read_text()
 
 
-def test_a_broken_latency_log_is_one_clear_line(
+def test_a_broken_table_of_latencies_is_one_clear_line(
     execution: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = execution / "b1-oltp-r1"
-    (run / "load" / "latency.hlog").write_text("#[Histogram log format version 1.3]\nTag=a,0,1,2,HISTFAAA\n")
+    (run / "load" / "latency.parquet").write_text("PAR1")
     write_manifest(run)
     assert main(["report", str(execution), "-o", str(tmp_path / "x.html")]) == 2
     error = capsys.readouterr().err
-    assert "latency.hlog line 2" in error
+    assert "latency.parquet: cannot be read" in error
     assert "Traceback" not in error
 
 
@@ -385,20 +384,6 @@ def test_an_execution_with_a_matrix_is_told_by_pivots_and_fits(tmp_path: Path) -
     read = Reader(out.read_text())
     assert {"table", "scaling", "settings"} <= set(read.ids())
     assert report.pivots.pivots[0].title in out.read_text()
-
-
-def test_a_latency_log_is_read_as_its_generator_told_it() -> None:
-    """Logs that loadprint-load wrote, against the quantiles that it computed itself."""
-    for name in ("oltp", "insert"):
-        folder = Path(__file__).parent.parent / "recordings" / "v1" / name / "load"
-        output = json.loads((folder / "result.json").read_text())["transactions"]
-        actual = interval_log.read(folder / "latency.hlog")
-        assert actual.keys() == output.keys()
-        for kind, counted in actual.items():
-            assert counted.total == output[kind]["count"]
-            values = counted.quantiles(np.array([0.5, 0.95, 0.99, 1.0])) * 1e3
-            wanted = [output[kind]["latency_ms"][word] for word in ("p50", "p95", "p99", "max")]
-            assert values == pytest.approx(wanted, rel=1e-5)
 
 
 def test_an_experiment_is_told_by_its_sentence_and_its_windows(report: ReportPage) -> None:

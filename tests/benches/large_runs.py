@@ -7,6 +7,7 @@ by the recorder's own writer: `cargo build --release --locked --workspace --exam
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -20,10 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "analysis"))
 import recordings
 from loadprint.catalogue.files import catalogue
 from processes import RELEASE
-from programs import ROOT
 
 REWRITE = RELEASE / "examples/rewrite"
-KEPT = ROOT / "tests/recordings/v1/oltp/load/latency.hlog"
 BOUNDS = [
     *range(16),
     *(2**power + step * 2 ** (power - 3) for power in range(4, 37) for step in range(8)),
@@ -181,9 +180,16 @@ def sides(parent: Path, cpus: int, seconds: int, repeats: int) -> Path:
 
 
 def extend(run: Path, seconds: int) -> None:
-    """Give a run a latency log of an hour: a kept one's intervals over and over."""
-    lines = KEPT.read_text().splitlines()
-    intervals = [line for line in lines if line.startswith("Tag=")]
-    longer = [line for line in lines if not line.startswith("Tag=")]
-    longer += [intervals[second % len(intervals)] for second in range(seconds)]
-    (run / "load" / "latency.hlog").write_text("\n".join(longer) + "\n")
+    """Give a run latencies in some 600 buckets a second: those of a few seconds over and over."""
+    few = 20
+    values = np.random.default_rng(1).lognormal(math.log(6e6), 0.3, (few, 1000)).astype(int)
+    path = recordings.write_latencies(run, "oltp_read_write", values.tolist()) / "load" / "latency.parquet"
+    table = pq.read_table(path)
+    parts = [table]
+    for begin in range(few, seconds, few):
+        later = table
+        for name, by in (("second", begin), ("monotonic_ns", begin * recordings.SECOND)):
+            shifted = pa.array(table[name].to_numpy() + by, table.schema.field(name).type)
+            later = later.set_column(table.column_names.index(name), name, shifted)
+        parts.append(later)
+    pq.write_table(pa.concat_tables(parts), path, compression="zstd")

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
-use hdrhistogram::Histogram;
 use loadprint_recording::FORMAT_VERSION;
 use loadprint_recording::clock;
 use loadprint_recording::files;
@@ -18,11 +17,14 @@ use serde_json::Value as Json;
 use serde_json::json;
 
 use crate::engine::Interval;
-use crate::series::LatencyLog;
 use crate::series::Series;
+use crate::series::latencies::LatencyTable;
 use crate::series::reported;
 use crate::series::reported::ReportedInterval;
 use crate::server_clock::ClockReading;
+use crate::stats::histogram::Sparse;
+
+const LATENCIES: &str = "latency.parquet";
 
 /// An open run directory.
 pub struct Recording {
@@ -48,7 +50,7 @@ impl Recording {
         files::create_directory(&load).context("--out")?;
         let boot_id = clock::boot_id()?;
         Ok(Self {
-            series: Series::new(types, load.join("latency.hlog")),
+            series: Series::new(types, LatencyTable::new(load.join(LATENCIES), &boot_id)),
             phases: PhaseLog::create(&load.join("phases.jsonl"), &boot_id)?,
             lost_clock: false,
             run: run.to_owned(),
@@ -99,23 +101,22 @@ impl Recording {
     }
 
     /// Writes the series and the result of an external generator; `kind` is the transaction type of
-    /// the series.
+    /// both. The latencies are those of all intervals together, and end with the last one.
     pub fn write_external_result(
         &self,
         result: &Json,
-        seconds: &[ReportedInterval],
+        intervals: &[ReportedInterval],
+        latency: &Sparse,
         kind: &str,
     ) -> Result<()> {
         let throughput = self.load.join("throughput.parquet");
-        reported::write(&throughput, seconds, kind, &self.boot_id)?;
+        reported::write(&throughput, intervals, kind, &self.boot_id)?;
+        if let Some(last) = intervals.last() {
+            let mut latencies = LatencyTable::new(self.load.join(LATENCIES), &self.boot_id);
+            latencies.add((0, last.end.monotonic_ns), kind, latency)?;
+            latencies.finish()?;
+        }
         Ok(files::write_json(&self.load.join("result.json"), result)?)
-    }
-
-    /// Writes the latency histogram of an external generator for a window (CLOCK_REALTIME).
-    pub fn write_histogram(&self, histogram: Histogram<u64>, kind: &str, window: (i64, i64)) -> Result<()> {
-        let mut log = LatencyLog::new(self.load.join("latency.hlog"));
-        log.add(window.0, (0, window.1 - window.0), &[(kind, histogram)])?;
-        log.finish()
     }
 
     /// Writes `run.json` and the manifest, unless an orchestrator or a recorder has written

@@ -19,9 +19,6 @@ SYMBOL = 1000  # characters of a function's name, or a module's path; the rest i
 STACK_FRAMES = 16_000_000  # of all stacks that `stacks` writes: 131,073 stacks of 40 frames have 5 million
 STACK_TEXT = 128 * MIB  # characters of their names in one output
 LINES = 32 * MIB  # bytes of a file of JSON lines
-LOG = 512 * MIB  # bytes of latency.hlog: a day at 1 Hz of ten types is 400 MiB
-LOG_LINE = 16 * MIB  # bytes of one of its lines
-LOG_NUMBERS = 256 * MIB  # bytes of its histograms, decompressed: such a day has 100 MiB
 IMPORTED = 256 * MIB  # bytes of an imported file: a day of `sadf -j`, 64 CPUs, every minute, has 90 MiB
 TABLE = 8 * MIB  # bytes of a CSV file, or of the output of a measuring tool
 TABLE_LINES = 10_000  # of a CSV file
@@ -36,11 +33,13 @@ DEPTH = 64  # of nested JSON
 STRING = 16_384  # characters of a string in JSON; the rest is cut off
 TEXT = 4096  # characters of a text in a table; the rest is cut off
 ROWS = 200_000_000  # of a table: a day at 1 Hz with 256 CPUs has 22 million
+LATENCIES = 1_000_000_000  # rows of latency.parquet: a day of five types, 2000 buckets each, has 864 million
 TICKS = 8_000_000  # rows of ticks.parquet: an hour at 100 Hz with 20 probes has 7 million
+ROWS_OF = {"latency.parquet": LATENCIES, "ticks.parquet": TICKS}
 CELLS = 64 * MIB  # values of a query, 8 bytes each: 16 counters of 10 disks for an hour at 100 Hz
 BUCKETS_IN_ROW = 1024  # of a histogram in a table: the server's histograms have 450
 POINTS = 1_000_000  # of a chart's time axis: a day at 10 Hz
-BUCKETS = 1 << 20  # of a histogram in latency.hlog
+BUCKETS = 1 << 20  # of the sums of latency.parquet, all types together: one can have 33,000
 
 
 def read_text(path: Path, limit: int, fix: str, *, errors: str = "strict") -> str:

@@ -187,7 +187,7 @@ def _read_footer(path: Path) -> Footer:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", "") or _first_line(error)
         raise InputError(path, f"cannot be read ({reason})", FIX) from error
-    limit = bounds.TICKS if path.name == "ticks.parquet" else bounds.ROWS
+    limit = bounds.ROWS_OF.get(path.name, bounds.ROWS)
     if read.num_rows > limit:
         raise InputError(path, f"{read.num_rows:,} rows, more than the limit of {limit:,}", FIX)
     described = _described(path, (read.metadata or {}).get(b"loadprint"))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from loadprint.reading.counters import Floats, Numbers, edges
 from loadprint.reading.queries import by_entity
 from loadprint.reading.recording import Run
+from loadprint.reading.stamps import Phase
 
 
 @dataclass(frozen=True)
@@ -156,3 +157,17 @@ def phases(run: Run) -> tuple[Span, ...]:
         )
         for phase in run.phases
     )
+
+
+def interval_times(second: Floats, stamps: Floats, measure: Phase) -> tuple[Floats, Floats]:
+    """Begins and ends of the generator's intervals, in seconds since the start of `measure`.
+
+    `second` are their numbers in rising order, `stamps` their ends in CLOCK_MONOTONIC ns. An interval begins
+    at the end of the previous one, and ends with the phase; a number that is missing is a gap.
+    """
+    window = np.inf if measure.end_ns is None else (measure.end_ns - measure.begin_ns) / 1e9
+    ends = np.minimum((stamps - measure.begin_ns) / 1e9, window)
+    begins = np.concatenate([[0.0], ends[:-1]])
+    missed = np.flatnonzero(np.diff(second, prepend=-1.0) > 1)
+    begins[missed] = np.maximum(begins[missed], ends[missed] - np.median(ends - begins))
+    return begins, ends

@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.errors import InputError
-from loadprint.reading.clocks import align
-from loadprint.reading.counters import Numbers, edges
+from loadprint.reading.clocks import Alignment, align
+from loadprint.reading.counters import Floats, Numbers, edges
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import LOAD, Run
 from loadprint.reading.time_series import Grid, grids, segments_of
 
 # columns of ticks.parquet with the time of a read, in ns
 STAMPS = 'tick::DOUBLE AS tick, start_ns::DOUBLE AS start, end_ns::DOUBLE AS "end"'
+NEAR = 1e-3  # s: the stamps of an interval of the load are taken a little after those of its segment
 OF_SLICES = "every slice", "longer slices"
 
 
@@ -101,6 +102,16 @@ def _missed(rows: dict[str, NDArray[Any]], segment: Numbers) -> int:
     first, _ = edges(segment[order])
     begins = tick == np.repeat(tick[first], np.diff([*first, len(tick)]))
     return int(np.nansum(rows["missed"][order][~begins]))
+
+
+def inside_segments(run: Run, store: Store, begins: Floats, ends: Floats) -> NDArray[np.bool_]:
+    """Which intervals of the load, in seconds from the start of `measure`, are entirely inside a segment."""
+    measure = run.phase("measure")
+    if run.segments is None or measure is None:
+        return np.ones(len(begins), dtype=bool)
+    clock = align(run, run.roles[0], store) if run.roles else Alignment()
+    spans = [[(clock.here(edge) - measure.begin_ns) / 1e9 for edge in span] for span in run.segments]
+    return segments_of(begins, ends, [(begin - NEAR, end + NEAR) for begin, end in spans]) >= 0
 
 
 def part_of(run: Run, store: Store, begin_s: float, end_s: float) -> Run:

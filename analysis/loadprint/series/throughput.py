@@ -17,6 +17,7 @@ from loadprint.reading.counters import Floats
 from loadprint.reading.queries import FIX, Columns, Store, doubles, listed, sums
 from loadprint.reading.recording import LOAD, Run
 from loadprint.reading.stamps import Phase
+from loadprint.reading.time_series import interval_times
 from loadprint.series.intervals import SHORT, STATES, Intervals
 
 TOTALS = ("events", "queries", "reads", "writes", "commits", "errors", "reconnects", "rows")
@@ -46,10 +47,9 @@ def intervals(run: Run, store: Store) -> Intervals | None:
     stamps = rows.pop("monotonic_ns", np.full(len(second), np.nan))
     for name, values in rows.items():
         rows[name] = np.where((values >= 0) & (values <= LARGEST), values, np.nan)
-    window = np.inf if measure.end_ns is None else (measure.end_ns - measure.begin_ns) / 1e9
-    ends = np.minimum((stamps - measure.begin_ns) / 1e9, window)
+    begins, ends = interval_times(second, stamps, measure)
     if np.isfinite(ends).all() and (np.diff(ends) >= 0).all():
-        return _joined(_begins(second, ends), ends, rows, counted)
+        return _joined(begins, ends, rows, counted)
     # without stamps they are seconds; the last can be partial
     for name in counted:
         rows[name][-1] = np.nan
@@ -67,14 +67,6 @@ def _require_in_run(path: Path, rows: Columns, measure: Phase) -> None:
     if outside.any():
         second = rows["second"][np.argmax(outside)]
         raise InputError(path, f"the stamp of second {second:.0f} is outside of phase `measure`", FIX)
-
-
-def _begins(second: Floats, ends: Floats) -> Floats:
-    """Starts of intervals from their ends; a second that is missing is a gap."""
-    begins = np.concatenate([[0.0], ends[:-1]])
-    missed = np.flatnonzero(np.diff(second, prepend=-1.0) > 1)
-    begins[missed] = np.maximum(begins[missed], ends[missed] - np.median(ends - begins))
-    return begins
 
 
 def _joined(begins: Floats, ends: Floats, rows: Columns, counted: Sequence[str]) -> Intervals:

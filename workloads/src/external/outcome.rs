@@ -1,7 +1,6 @@
 //! Holds the outcome of an external generator's run, and builds `result.json` from it: the keys of a
 //! native run, null where the generator prints no figure, never zero.
 
-use hdrhistogram::Histogram;
 use loadprint_recording::FORMAT_VERSION;
 use serde::Serialize;
 use serde_json::Map;
@@ -9,6 +8,7 @@ use serde_json::Value as Json;
 use serde_json::json;
 
 use crate::series::reported::ReportedInterval;
+use crate::stats::histogram::Sparse;
 
 /// Latencies in milliseconds, as in `result.json`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -208,16 +208,10 @@ impl ExternalOutcome {
         }))
     }
 
-    /// The printed histogram in nanoseconds, for `latency.hlog`; `None` without one.
-    pub fn nanoseconds(&self) -> Option<Histogram<u64>> {
-        if self.histogram.is_empty() {
-            return None;
-        }
-        let mut histogram = Histogram::new(3).ok()?;
-        for (milliseconds, count) in &self.histogram {
-            histogram.record_n((milliseconds * 1e6) as u64, *count).ok()?;
-        }
-        Some(histogram)
+    /// The printed histogram, for `latency.parquet`; empty without one.
+    pub fn buckets(&self) -> Sparse {
+        let values = self.histogram.iter();
+        Sparse::of(values.map(|(milliseconds, count)| ((milliseconds * 1e6) as u64, *count)))
     }
 }
 
@@ -309,7 +303,7 @@ mod tests {
         );
         let p95: Vec<_> = checked.series.iter().map(|interval| interval.p95).collect();
         assert_eq!(p95, [None, None, Some(12.0)]);
-        assert!(checked.nanoseconds().is_none());
+        assert_eq!(checked.buckets(), Sparse::default());
         assert_eq!(checked.latency, latency(20.0));
     }
 }

@@ -138,11 +138,7 @@ impl ExternalRun<'_> {
                 [(name, ..)] => name,
                 _ => "all",
             };
-            recording.write_external_result(json, &outcome.series, kind)?;
-            if let Some(histogram) = outcome.nanoseconds() {
-                let (begin, end) = monitor.window;
-                recording.write_histogram(histogram, kind, (begin.realtime_ns, end.realtime_ns))?;
-            }
+            recording.write_external_result(json, &outcome.series, &outcome.buckets(), kind)?;
         }
         recording.finish(&RunInfo {
             generator,

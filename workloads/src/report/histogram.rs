@@ -24,8 +24,10 @@ fn value_of(bucket: u64) -> f64 {
 /// Formats the histogram; latencies are in nanoseconds.
 pub fn histogram(latency: &Sparse) -> String {
     let mut buckets: BTreeMap<u64, u64> = BTreeMap::new();
-    for (nanoseconds, count) in latency.iter() {
-        *buckets.entry(bucket_of(nanoseconds as f64 / 1e6)).or_default() += count;
+    for counted in latency.iter() {
+        *buckets
+            .entry(bucket_of(counted.from_ns as f64 / 1e6))
+            .or_default() += counted.count;
     }
     let fullest = buckets.values().copied().max().unwrap_or(1);
     let mut text = String::from(

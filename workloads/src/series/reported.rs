@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use super::COUNTS;
 use super::Row;
 use super::columns;
-use super::metadata;
+use super::throughput_metadata;
 
 /// A time on both clocks, nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -153,7 +153,7 @@ pub fn write(path: &Path, intervals: &[ReportedInterval], kind: &str, boot_id: &
         p95_ms: interval.p95,
     };
     let rows: Vec<Row<'_>> = (0..).zip(intervals).map(row).collect();
-    let mut about = metadata(boot_id);
+    let mut about = throughput_metadata(boot_id);
     // The intervals vary; their ends are in the rows.
     about["interval_ns"] = Json::Null;
     super::write(path, &about, columns(&rows, |_| true))

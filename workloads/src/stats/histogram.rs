@@ -85,6 +85,14 @@ impl Buckets {
     }
 }
 
+/// The number of values from `from_ns` to less than `to_ns`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bucket {
+    pub from_ns: u64,
+    pub to_ns: u64,
+    pub count: u64,
+}
+
 /// The buckets that are not empty, as (number, count).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sparse(Vec<(u32, u64)>);
@@ -95,23 +103,38 @@ impl Sparse {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
+    /// Values that another program has counted, as (nanoseconds, count).
+    pub fn of(values: impl Iterator<Item = (u64, u64)>) -> Self {
+        let index = |value: u64| index_of(value.min(MAX_VALUE)) as u32;
+        let counted = values.filter(|(_, count)| *count > 0);
+        let mut sparse = Self::default();
+        sparse.merge(&Self(
+            counted.map(|(value, count)| (index(value), count)).collect(),
+        ));
+        sparse
+    }
+
     /// The same buckets as an HdrHistogram.
     ///
     /// # Errors
     /// None for values up to [`MAX_VALUE`].
     pub fn to_hdr(&self) -> Result<Histogram<u64>> {
         let mut histogram = Histogram::new_with_bounds(1, MAX_VALUE, DIGITS)?;
-        for (value, count) in self.iter() {
-            histogram.record_n(value, count).context("histogram")?;
+        for bucket in self.iter() {
+            histogram
+                .record_n(bucket.from_ns, bucket.count)
+                .context("histogram")?;
         }
         Ok(histogram)
     }
 
-    /// The lowest value and count of each bucket, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.0
-            .iter()
-            .map(|(index, count)| (value_of(*index as usize), *count))
+    /// The buckets that are not empty, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = Bucket> {
+        self.0.iter().map(|(index, count)| Bucket {
+            from_ns: value_of(*index as usize),
+            to_ns: value_of(*index as usize + 1),
+            count: *count,
+        })
     }
 
     /// Adds the counts of another.
@@ -163,6 +186,22 @@ mod tests {
         let mut one = Sparse(vec![(1, 2), (5, 1)]);
         one.merge(&Sparse(vec![(0, 1), (5, 3)]));
         assert_eq!(one, Sparse(vec![(0, 1), (1, 2), (5, 4)]));
+    }
+
+    #[test]
+    fn counted_values_are_in_their_buckets() {
+        let bucket = |from_ns, to_ns, count| Bucket {
+            from_ns,
+            to_ns,
+            count,
+        };
+        let counted = Sparse::of([(6000, 2), (5, 0), (1_000_001, 3), (7, 1), (6001, 4)].into_iter());
+        let expected = [
+            bucket(7, 8, 1),
+            bucket(6000, 6004, 6),
+            bucket(999_936, 1_000_448, 3),
+        ];
+        assert_eq!(counted.iter().collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! waits with a deadline.
 
 pub mod hostile;
+pub mod latencies;
 pub mod mysqld;
 pub mod proxy;
 pub mod running;

@@ -2,6 +2,7 @@
 
 use crate::common::Bench;
 use crate::common::json;
+use crate::common::latencies;
 use serde_json::Value;
 
 #[test]
@@ -30,7 +31,7 @@ fn a_standalone_run_writes_a_complete_directory_and_never_overwrites_it() {
         "result.json",
         "server.json",
         "throughput.parquet",
-        "latency.hlog",
+        "latency.parquet",
     ] {
         assert!(
             files[format!("load/{name}")]["bytes"].as_u64() > Some(0),
@@ -40,6 +41,39 @@ fn a_standalone_run_writes_a_complete_directory_and_never_overwrites_it() {
     let again = bench.load(&words);
     assert_eq!(again.status.code(), Some(2));
     assert!(crate::common::only_line(&again).contains("new directory"));
+}
+
+#[test]
+fn the_latencies_of_all_intervals_are_those_of_the_result() {
+    let bench = Bench::prepared("latencies", "oltp_read_write --table-size=1000");
+    let run = bench.path("run");
+    let (result, _) = bench.recorded(
+        "run oltp_read_write --table-size=1000 --threads=4 --time=3",
+        "run",
+    );
+    let actual = latencies::read(&run);
+    let expected = result["transactions"].as_object().unwrap();
+    assert!(actual.keys().eq(expected.keys()), "{expected:?}");
+    let ends = latencies::interval_ends(&run);
+    for (kind, (histogram, of_type)) in &actual {
+        assert_eq!(Some(histogram.len()), expected[kind]["count"].as_u64(), "{kind}");
+        let known = &expected[kind]["latency_ms"];
+        for (name, share) in [
+            ("p50", 0.5),
+            ("p95", 0.95),
+            ("p99", 0.99),
+            ("p999", 0.999),
+            ("max", 1.0),
+        ] {
+            assert_eq!(
+                histogram.value_at_quantile(share) as f64 / 1e6,
+                known[name],
+                "{name} of {kind}"
+            );
+        }
+        assert_eq!(histogram.min() as f64 / 1e6, known["min"]);
+        assert_eq!(of_type, &ends, "the stamps of throughput.parquet");
+    }
 }
 
 #[test]

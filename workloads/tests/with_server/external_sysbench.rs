@@ -12,6 +12,7 @@ use crate::common::assert_refused;
 use crate::common::growth;
 use crate::common::json;
 use crate::common::json_lines;
+use crate::common::latencies;
 use crate::common::only_line;
 use crate::common::signal;
 use crate::common::wait_until;
@@ -77,7 +78,11 @@ fn windows_agree(bench: &Bench, name: &str) -> bool {
     let clock = fs::read_to_string(run.join("load/clock.jsonl")).unwrap();
     assert_eq!(clock.lines().count(), 2, "before and after the run: {clock}");
     let measured = (stamp(3) - stamp(2)) as f64 / 1e9;
-    assert!(run.join("load/throughput.parquet").exists() && run.join("load/latency.hlog").exists());
+    let end = latencies::interval_ends(&run).last().copied().unwrap();
+    for (histogram, ends) in latencies::read(&run).values() {
+        assert!(histogram.len().abs_diff(events) <= 40, "{result}");
+        assert_eq!(ends, &[end], "one histogram, with the stamp of the last interval");
+    }
     // The server's count in the window, without the warm-up: both statuses were read while sysbench
     // ran.
     let commits = growth(&json(&run.join("load/server.json")), "Com_commit") as f64;

@@ -38,7 +38,7 @@ def collect(sides: Sequence[Side], reference: str | None, rows: Catalogue | None
     every = [run.quantities for of_side in measured for run in of_side]
     sampled = [(place, side, every[place]) for place, side, _ in runs]
     table = compare(sides, reference, measured=measured, rows=rows)
-    percentiles, by_type = distributions.latency(runs, len(sides))
+    percentiles, by_type = distributions.latency(runs, len(sides), store)
     return assembled(
         title_of(sides),
         sides,

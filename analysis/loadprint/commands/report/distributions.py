@@ -1,7 +1,8 @@
 """Latency by transaction type, and the histograms of the eBPF probes over the measure phase.
 
-Latency is from load/latency.hlog where a run has one, else from the few quantiles of load/result.json. A
-histogram is of one side, all repeats added up; its fine buckets are merged for a logarithmic axis.
+Latency is from load/latency.parquet where a run has one, else from the few quantiles of load/result.json, and
+without a histogram. A histogram is of one side, all repeats added up; its fine buckets are merged for a
+logarithmic axis.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import numpy as np
 
 from loadprint.commands.report.charts import KB
 from loadprint.metrics.gather import Measured
-from loadprint.reading import interval_log
-from loadprint.reading.interval_log import LogHistogram
+from loadprint.reading import latencies
+from loadprint.reading.histograms import Histogram
+from loadprint.reading.latencies import LatencyHistogram
+from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.rendering.report_data import Curve, Distribution, Floats, Percentiles
 
@@ -27,8 +30,8 @@ MOST = 14  # histograms of a probe
 LEAST_FILLED = 3
 BUCKETS_PER_DECADE = 30
 OFF_CPU = "off-CPU: "
-Sums = list[LogHistogram | None]  # of each side
-
+Sums = list[Histogram | None]  # of each side
+NO_TABLE = "result.json, a few quantiles: there is no latency.parquet"
 
 # By table: heading of its histograms, its entity columns, title of one, and the unit that is shown
 SOURCES = {
@@ -48,38 +51,59 @@ FACTORS = {"µs": 1e6, "ms": MILLI, "kB": 1 / KB}  # from base units
 
 
 def latency(
-    runs: Sequence[tuple[int, int, Run]], sides: int
+    runs: Sequence[tuple[int, int, Run]], sides: int, store: Store
 ) -> tuple[tuple[Percentiles, ...], tuple[Distribution, ...]]:
-    """Curves and histograms of `runs`, (place, side, run) each. Raises InputError of a broken log."""
-    logs = {place: _log(run) for place, _, run in runs}
-    reported = {place: (run.result or {}).get("transactions") or {} for place, _, run in runs}
-    kinds = dict.fromkeys(kind for by_kind in (*logs.values(), *reported.values()) for kind in by_kind)
+    """Curves and histograms of `runs`, (place, side, run) each. Raises InputError of a broken table."""
+    recorded = {place: latencies.read(run, store) for place, _, run in runs}
+    # that of a part of the run is not known
+    whole = {place: run.result or {} for place, _, run in runs if run.segments is None}
+    reported = {place: whole.get(place, {}).get("transactions") or {} for place, *_ in runs}
+    kinds = dict.fromkeys(kind for by_kind in (*recorded.values(), *reported.values()) for kind in by_kind)
     percentiles: list[Percentiles] = []
     distributions: list[Distribution] = []
     for kind in kinds:
         curves, sources = [], set()
-        sums: Sums = [None] * sides
+        repeats: list[list[LatencyHistogram]] = [[] for _ in range(sides)]
         for place, side, _ in runs:
-            counted = logs[place].get(kind)
-            if counted and counted.total:
+            if counted := recorded[place].get(kind):
                 curves.append(_curve(place, counted))
-                sources.add("latency.hlog")
-                _add(sums, side, counted)
+                sources.add("latency.parquet")
+                repeats[side].append(counted)
             elif curve := _from_result(place, reported[place].get(kind) or {}):
                 curves.append(curve)
-                sources.add("result.json, a few quantiles")
+                sources.add(NO_TABLE)
         if curves:
             percentiles.append(Percentiles(kind, " and ".join(sorted(sources)), tuple(curves)))
-        distributions += _merged(f"latency-{kind}", "latency", kind, ("ms", MILLI), sums)
+        distributions += _of_latency(kind, [latencies.added(each) if each else None for each in repeats])
     return tuple(percentiles), tuple(distributions)
 
 
-def _log(run: Run) -> Mapping[str, LogHistogram]:
-    path = run.path / "load/latency.hlog"
-    return interval_log.read(path) if path.is_file() else {}
+def _of_latency(kind: str, sums: Sequence[LatencyHistogram | None]) -> Iterator[Distribution]:
+    """The histogram of all sides on a logarithmic axis; none where all values are in one or two buckets.
+
+    A bucket counts where it begins: the bins are a hundred times as wide. A lower end of zero becomes half of
+    the upper one.
+    """
+    known = [one for one in sums if one]
+    if not known or len(np.unique(np.concatenate([one.lowers for one in known]))) < LEAST_FILLED:
+        return
+    low = min(max(float(one.lowers[0]), float(one.uppers[0]) / 2) for one in known)
+    high = max(float(one.uppers[-1]) for one in known)
+    count = max(2, math.ceil(BUCKETS_PER_DECADE * math.log10(high / low)))
+    edges = np.geomspace(low, high, count + 1)
+    shares: list[Floats | None] = []
+    for one in sums:
+        if one is None:
+            shares.append(None)
+            continue
+        bins = np.searchsorted(edges, one.lowers, side="right") - 1
+        counts = np.bincount(bins.clip(0, count - 1), one.counts, count)
+        shares.append(counts / one.total)
+    totals = tuple(one.total if one else 0 for one in sums)
+    yield Distribution(f"latency-{kind}", "latency", kind, "ms", MILLI, edges, tuple(shares), totals)
 
 
-def _curve(place: int, counted: LogHistogram) -> Curve:
+def _curve(place: int, counted: LatencyHistogram) -> Curve:
     """Quantiles evenly spaced on an axis of log(1 / (1 − share)), up to the share that one value is."""
     last = np.log10(max(10.0, float(counted.total)))
     evenly = 1 - 10.0 ** -np.arange(0.0, last, 1 / CURVE_PER_DECADE)
@@ -110,7 +134,7 @@ def of_ebpf(measured: Sequence[Sequence[Measured]]) -> tuple[Distribution, ...]:
                     title = name.format(**entity)
                     if probe == "ebpf_sched" and title != "run queue":
                         title = OFF_CPU + title
-                    counted = LogHistogram(histogram.counts.astype(np.int64), histogram.bounds * unit)
+                    counted = Histogram(histogram.counts, histogram.bounds * unit)
                     _add(by_title.setdefault(title, [None] * len(measured)), side, counted)
         totals = {title: sum(one.total for one in sums if one) for title, sums in by_title.items()}
         frequent = [title for title, total in totals.items() if total >= LEAST]
@@ -121,34 +145,33 @@ def of_ebpf(measured: Sequence[Sequence[Measured]]) -> tuple[Distribution, ...]:
     return tuple(found)
 
 
-def _add(sums: Sums, side: int, counted: LogHistogram) -> None:
-    sums[side] = counted if (before := sums[side]) is None else before.plus(counted)
+def _add(sums: Sums, side: int, counted: Histogram) -> None:
+    if before := sums[side]:
+        longer, shorter = sorted((before, counted), key=lambda each: len(each.counts), reverse=True)
+        counts = longer.counts.copy()
+        counts[: len(shorter.counts)] += shorter.counts
+        counted = Histogram(counts, longer.bounds)
+    sums[side] = counted
 
 
 def _merged(
     key: str, section: str, title: str, shown: tuple[str, float], sums: Sums
 ) -> Iterator[Distribution]:
-    """The histogram of all sides in wider buckets; none where all values are in one or two fine buckets.
+    """The histogram of all sides, two fine buckets in one; none where all values are in one or two.
 
-    Of latency, whose buckets are very fine, the wider ones are equally wide on a logarithmic axis; of the
-    others they are two fine ones. A lower end of zero becomes half of the upper one, and an infinite upper
-    end twice the lower one.
+    A lower end of zero becomes half of the upper one, and an infinite upper end twice the lower one.
     """
     known = [one for one in sums if one]
     if not known:
         return
-    fine = max((one.edges for one in known), key=len).copy()
+    fine = max((one.bounds for one in known), key=len).copy()
     fine[-1] = min(fine[-1], 2 * fine[-2])
     fine[0] = max(fine[0], fine[1] / 2)
     filled = np.concatenate([np.flatnonzero(one.counts) for one in known])
     low, high = int(filled.min()), int(filled.max()) + 1
     if high - low < LEAST_FILLED or fine[low] <= 0:
         return
-    places = np.arange(low // 2 * 2, high + 2, 2).clip(max=len(fine) - 1)
-    if section == "latency":
-        count = max(2, math.ceil(BUCKETS_PER_DECADE * math.log10(fine[high] / fine[low])))
-        places = np.searchsorted(fine, np.geomspace(fine[low], fine[high], count + 1)).clip(low, high)
-    places = np.unique(places)
+    places = np.unique(np.arange(low // 2 * 2, high + 2, 2).clip(max=len(fine) - 1))
     shares: list[Floats | None] = []
     for one in sums:
         if one is None:

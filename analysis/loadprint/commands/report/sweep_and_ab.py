@@ -38,7 +38,7 @@ def collect_sweep(path: Path) -> ReportPage:
         [list(cell.runs) for cell in known],
         [(place, side, gather(run, store, charted=True).quantities) for place, side, run in charted],
         pivots=pivots,
-        percentiles=distributions.latency(charted, len(sides))[0],
+        percentiles=distributions.latency(charted, len(sides), store)[0],
         scaled=scaled(swept),
     )
     if len(sides) > MOST_CHARTED:
