@@ -22,14 +22,17 @@ from damage import ask
 from declarations import Declared, declared
 from loadprint.catalogue.files import catalogue
 from loadprint.metrics.gather import gather
+from loadprint.metrics.load_inside import NO_INTERVALS
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
+from loadprint.reading.segments import sides_in
 from reads import known, table_of
-from recordings import SECOND, Host, agreed, change_column, make_run, read_at, write_lines
+from recordings import SECOND, Host, agreed, change_column, make_run, read_at, write_latencies, write_lines
 
 # ticks at both ends of each segment, of one length
 SEGMENTS = ((3, 9), (12, 18), (25, 31))
+MS = 1_000_000
 EXPERIMENT = Path(__file__).parents[1] / "recordings" / "v1" / "hidden-index"
 # what is no mean over time: quotients of counters, quantiles, shares of samples
 NOT_LINEAR = (
@@ -185,7 +188,7 @@ def start(tmp_path: Path) -> Path:
         run / "load/throughput.parquet", "events", lambda row: 300 if row["second"] in of_b else 100
     )
     write_lines(run / "slices.jsonl", slices())
-    return run
+    return write_latencies(run, "event", [[MS * (20 if second in of_b else 5)] * 10 for second in range(61)])
 
 
 def test_sides_that_take_turns_have_the_figures_of_their_slices(start: Path) -> None:
@@ -194,9 +197,10 @@ def test_sides_that_take_turns_have_the_figures_of_their_slices(start: Path) -> 
     switches, operations = (known(table.row(key)) for key in ("switches_host", "operations"))
     assert [cell.value for cell in switches.cells] == pytest.approx([1000, 3000])
     assert [cell.value for cell in operations.cells] == pytest.approx([100, 300])
-    latency = known(table.row("latency_p99"))
-    assert [cell.value for cell in latency.cells] == [None, None]
-    assert any("without intervals" in note for cell in latency.cells for note in cell.notes)
+    latency = known(table.row("latency_p95"))
+    assert [cell.value for cell in latency.cells] == pytest.approx([0.005, 0.02], rel=1e-3)
+    of_slices = next(iter(sides_in(open_run(start)).values()))[0]
+    assert gather(of_slices, Store()).quantities.why("load.others") == NO_INTERVALS
     assert [side.name for side in table_of(f"{start}:b", f"{start}:a").sides] == ["b", "a"]
 
 
@@ -219,6 +223,7 @@ def test_slices_that_cannot_be_used_are_one_line(
     lines = slices()
     change(lines)
     write_lines(start / "slices.jsonl", lines)
+    agreed(start / "slices.jsonl")
     answer = ask("compare", start)
     assert (answer.status, says in answer.line) == (2, True), answer.line
 
@@ -226,15 +231,16 @@ def test_slices_that_cannot_be_used_are_one_line(
 def test_a_last_slice_that_is_cut_off_is_dropped_and_reported(start: Path) -> None:
     path = start / "slices.jsonl"
     path.write_text(path.read_text(encoding="utf-8")[:-20], encoding="utf-8")
+    agreed(path)
     assert ("slices.jsonl: last line 8 is cut off") in ask("compare", start, "--verbose").out
-    assert ask("compare", start, f"{start}:c").line.endswith(f"{start}:c: no side `c`; its sides are a, b")
+    assert ask("compare", start, f"{start}:c").line.endswith(":c: no side `c`; its sides are a, b\n")
 
 
 def test_an_experiment_is_compared_block_by_block(tmp_path: Path) -> None:
     sides = [f"{EXPERIMENT}:{name}" for name in ("baseline", "treatment")]
     table = table_of(*sides)
     assert [len(side.repeats) for side in table.sides] == [4, 4]
-    cpu = known(table.row("server_process_cpu"))
+    cpu = known(table.row("process_server_cpu"))
     verdict = json.loads(ask("ab", "show", EXPERIMENT, "--format", "json").out)
     effect = next(each for each in verdict["effects"] if each["key"] == "cpu")
     # of two windows per block the sums of times, and not the mean of logs

@@ -35,12 +35,15 @@ def in_segments(run: Run, reported: Intervals | None, store: Store) -> tuple[Run
         reported = reported.some(inside_segments(run, store, reported.begins, reported.ends))
         if (seconds := float(reported.lengths.sum())) > 0:
             sums = {name: float(counts.sum()) for name, counts in reported.totals.items()}
-            result |= {"seconds": seconds} | {name: total for name, total in sums.items() if np.isfinite(total)}
+            result |= {"seconds": seconds} | {
+                name: total for name, total in sums.items() if np.isfinite(total)
+            }
     by_type = latencies.read(run, store)
     if by_type:
         result["latency_ms"] = _latency(latencies.added(list(by_type.values())))
         result["transactions"] = {
-            kind: {"count": counted.total, "latency_ms": _latency(counted)} for kind, counted in by_type.items()
+            kind: {"count": counted.total, "latency_ms": _latency(counted)}
+            for kind, counted in by_type.items()
         }
     return replace(run, result=result), reported
 
