@@ -47,7 +47,7 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Screens:
-    """Where else than in the whole table a row is.
+    """The screens that show a row, besides the whole table.
 
     `first` is its heading on the first screen, `sar` its place in the published SAR table, `instead_of` the
     row that it replaces on the first screen where a side lacks that one.

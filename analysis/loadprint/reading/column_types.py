@@ -51,7 +51,7 @@ def kind(arrow: pa.DataType) -> str:
 
 
 def entities(table: str, described: Mapping[str, Any]) -> frozenset[str]:
-    """Columns that are text in every row: those by whose texts the rows of a table are told apart."""
+    """Columns that are text in every row: the entity of the footer and of the probe, and the status."""
     declared = DECLARED[table].entity if table in DECLARED else ()
     return ALWAYS_TEXT.union(declared, filter(None, described.get("entity") or ())) - NUMBERS
 

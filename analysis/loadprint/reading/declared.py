@@ -1,8 +1,8 @@
 """Reads what the probes of this version declare: shape, entity and columns of each table.
 
 `probes.json` has the content of docs/metrics.md, which is printed from the probes; a test compares the two. A
-recorded table is read by its own footer. These declarations are for what has none: imports, formulas that are
-checked before a recording is read, and the server's status.
+recorded table is read by its own footer. These declarations are for data without a footer: imports, the
+server's status, and formulas that are checked before a recording is read.
 """
 
 from __future__ import annotations

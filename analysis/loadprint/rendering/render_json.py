@@ -27,7 +27,7 @@ def _plain(value: Any, footnotes: Footnotes) -> Any:
         return [_plain(each, footnotes) for each in value]
     if not is_dataclass(value):
         return value
-    # where else a row is shown is not a result
+    # on which screens a row is shown is not a result
     fields = {key: each for key, each in vars(value).items() if not isinstance(each, Screens)}
     plain = {key: _plain(each, footnotes) for key, each in fields.items()}
     if "notes" in plain:

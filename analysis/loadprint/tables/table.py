@@ -104,7 +104,7 @@ class Row:
     `view` is the view that shows it: `always`, `measured` (only with a value), `nonzero` (only if it is not
     0), `all`, or `usual` (not with all rows, because it is a sum of some).
     `headline` rows may carry a verdict. `floor` is that of an A/A, if one was given. `part`: it is a part of
-    the row above it and not of a sum. `screens`: where else it is shown.
+    the row above it and not of a sum. `screens`: those that show it.
     """
 
     key: str
