@@ -13,8 +13,8 @@ from loadprint.commands.report.collect import collect
 from loadprint.comparison.compare_sides import compare
 from loadprint.metrics import cpu_groups
 from loadprint.metrics.cpu_groups import function_name, group_nodes
+from loadprint.metrics.profile import sampled, share
 from loadprint.metrics.quantities import Quantities
-from loadprint.metrics.sources_profile import sampled, share
 from loadprint.reading.call_tree import CallTree, Frame
 from loadprint.rendering import render_text
 from loadprint.tables import views

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from damage import ask
 from loadprint.errors import InputError
-from loadprint.metrics.sources import SERVER_RESTARTED
-from loadprint.metrics.sources_hardware import siblings_of
+from loadprint.metrics.hardware import siblings_of
+from loadprint.metrics.host import SERVER_RESTARTED
 from loadprint.reading.cpusets import parse_cpus
 from loadprint.reading.queries import Store
 from reads import known, measured, quantities

@@ -22,7 +22,7 @@ from damage import ask
 from declarations import Declared, declared
 from loadprint.catalogue.files import catalogue
 from loadprint.metrics.gather import gather
-from loadprint.metrics.load_inside import NO_INTERVALS
+from loadprint.metrics.load import NO_INTERVALS
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run

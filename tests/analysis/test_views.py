@@ -17,7 +17,7 @@ from conftest import insert, oltp
 from damage import ask
 from every_table import complete_host, every_table
 from loadprint.metrics.gather import NO_RECORDER
-from loadprint.metrics.sources import SERVER_RESTARTED
+from loadprint.metrics.host import SERVER_RESTARTED
 from loadprint.reading.recording import read_object
 from loadprint.reading.sides import Side
 from loadprint.rendering import layout, render_text

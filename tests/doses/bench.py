@@ -23,8 +23,8 @@ from pathlib import Path
 
 from ab.sql import Connection
 from loadprint.metrics.gather import gather
+from loadprint.metrics.ledger import IN_SERVER
 from loadprint.metrics.quantities import Quantities
-from loadprint.metrics.sources_ledger import IN_SERVER
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from programs import LOAD, TIMEOUT_S, commanded, in_measure_phase, printed, recording, wait_for

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from loadprint.metrics.gather import Measured
-from loadprint.metrics.sources import SERVER_ENDED, SERVER_RESTARTED
+from loadprint.metrics.host import SERVER_ENDED, SERVER_RESTARTED
 from loadprint.reading.queries import Store
 
 from .server import CONNECTIONS, Server, record

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from loadprint.judging.facts_host import port_count
 from loadprint.judging.findings import Judgement
-from loadprint.metrics.gather import Measured, time_wait_after
+from loadprint.metrics.gather import Measured
+from loadprint.metrics.load import time_wait_after
 
 THREAD_BUSY, SET_BUSY, DELAY_SHARE = 0.90, 0.80, 0.05
 PORTS_USED = 0.5  # of the port range in TIME_WAIT: connect() slows down, and soon fails

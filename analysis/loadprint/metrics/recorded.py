@@ -13,7 +13,7 @@ import numpy as np
 
 from loadprint.catalogue.files import Catalogue, catalogue
 from loadprint.catalogue.formula import Figure, Formula
-from loadprint.metrics.sources import Source
+from loadprint.metrics.rates import Source
 from loadprint.reading.columns import stable_name
 from loadprint.reading.counters import Floats
 from loadprint.reading.declared import DECLARED

@@ -15,7 +15,7 @@ from loadprint.catalogue.formula import Figure, Formula, Name
 from loadprint.catalogue.metric import Metric
 from loadprint.catalogue.model import ScrapedEntry
 from loadprint.metrics.quantities import Quantities
-from loadprint.metrics.sources import Source
+from loadprint.metrics.rates import Source
 from loadprint.reading.counters import Floats
 from loadprint.reading.queries import among, by_entity
 

@@ -5,7 +5,8 @@ Of a thread that ended, the last interval is not counted, and a note reports tha
 
 from __future__ import annotations
 
-from loadprint.metrics.sources import Source, reused_pids
+from loadprint.metrics.host import reused_pids
+from loadprint.metrics.rates import Source
 from loadprint.reading.columns import THREAD_FIELDS
 from loadprint.reading.queries import quote
 

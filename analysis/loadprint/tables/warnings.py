@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from loadprint.judging import steady, warm
 from loadprint.metrics.gather import Measured
-from loadprint.metrics.sources import SERVER_RESTARTED
+from loadprint.metrics.host import SERVER_RESTARTED
 from loadprint.reading.sides import Side
 
 COUNT = re.compile(r"(?<![\w.])\d[\d.,]*(?= (?:%|ticks|reads))")

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.commands.ab.result import AbWindow
-from loadprint.metrics import sources
+from loadprint.metrics import host
 from loadprint.metrics.quantities import Quantities
-from loadprint.metrics.sources import Source
+from loadprint.metrics.rates import Source
 from loadprint.reading.columns import CPU_FIELDS
 from loadprint.reading.counters import Floats, by_segment
 from loadprint.reading.queries import Store, among, by_entity, quote, together
@@ -45,8 +45,8 @@ def windows(run: Run, store: Store, cpus: Sequence[int] | None = None) -> list[A
     parts = replace(run, segments=tuple((span.begin_ns, span.end_ns) for span in spans))
     rates = Quantities(len(spans))
     source = Source(parts, window_of(parts, ROLE, store), store, rates)
-    sources.process(source)
-    sources.cpu(source, ROLE, cpus)
+    host.process(source)
+    host.cpu(source, ROLE, cpus)
     restarted, connected = _server(source)
     restarted |= _is_succeeded(source)
     digests = list(_digests(source, spans))
@@ -151,7 +151,7 @@ def _is_succeeded(source: Source) -> NDArray[np.bool_]:
     """The windows in which no process of the server was there all the time."""
     found = np.zeros(source.window.segments, dtype=bool)
     for lives in source.members(
-        "process", (), sources.PROCESS.format(sources.start_time(source)), "role = 'server'"
+        "process", (), host.PROCESS.format(host.start_time(source)), "role = 'server'"
     ):
         of = source.segments("process", lives.ticks)
         for place in np.unique(of):

@@ -134,17 +134,18 @@ def _measured(run: Run) -> Any:
     """Read the quantities that rules need, a tenth of those that a comparison reads."""
     # a live check does not need DuckDB
     from loadprint.catalogue.files import catalogue  # noqa: PLC0415
-    from loadprint.metrics import sources, sources_limits  # noqa: PLC0415
+    from loadprint.metrics import host, limits  # noqa: PLC0415
     from loadprint.metrics.quantities import Quantities  # noqa: PLC0415
+    from loadprint.metrics.rates import Source  # noqa: PLC0415
     from loadprint.metrics.recorded import recorded  # noqa: PLC0415
     from loadprint.reading.queries import Store  # noqa: PLC0415
     from loadprint.reading.window import measure_window  # noqa: PLC0415
 
     out, store = Quantities(), Store()
     for role in run.roles:
-        source = sources.Source(run, measure_window(run, role, store), store, out)
+        source = Source(run, measure_window(run, role, store), store, out)
         if role == run.roles[0]:
-            sources.cpu(source, "server", cpuset(run, "server"))
-            sources_limits.cgroup(source, "server")
+            host.cpu(source, "server", cpuset(run, "server"))
+            limits.cgroup(source, "server")
         recorded(source, catalogue(), tables={"sockets"})
     return out

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from loadprint.errors import InputError
+from loadprint.metrics.host import process
 from loadprint.metrics.quantities import Quantities
-from loadprint.metrics.sources import Source, process
+from loadprint.metrics.rates import Source
 from loadprint.reading.queries import Columns, Store
 from loadprint.reading.recording import Run, check_manifest, open_run
 from loadprint.reading.time_series import grids

@@ -18,7 +18,7 @@ from loadprint.catalogue.files import unit_name
 from loadprint.metrics import blocks
 from loadprint.metrics.cpu_groups import function_name
 from loadprint.metrics.gather import Measured
-from loadprint.metrics.sources_profile import Profile, share
+from loadprint.metrics.profile import Profile, share
 from loadprint.reading.call_tree import NO_NODE, CallTree
 from loadprint.rendering.report_data import Flames, Floats, ReportPage
 from loadprint.statistics import stats

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadprint.errors import InputError
+from loadprint.metrics.profile import read_profile
 from loadprint.metrics.quantities import Quantities
-from loadprint.metrics.sources import Source
-from loadprint.metrics.sources_profile import read_profile
+from loadprint.metrics.rates import Source
 from loadprint.reading.bounds import STACK_FRAMES
 from loadprint.reading.call_tree import CallTree
 from loadprint.reading.queries import Store

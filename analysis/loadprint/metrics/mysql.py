@@ -1,4 +1,4 @@
-"""Reads what the catalogue cannot declare of MySQL's counters: variables, and how misses changed."""
+"""What the catalogue cannot declare of MySQL's counters: variables, how misses changed, checkpoint spikes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Collection
 import numpy as np
 
 from loadprint.metrics.quantities import Quantities
-from loadprint.metrics.sources import Source
+from loadprint.metrics.rates import Source
 from loadprint.reading import redo_log
 from loadprint.reading.recording import Run
 from loadprint.reading.time_series import Series
+from loadprint.series.spikes import EVENTS, STALL, find, flush_burst, why_no_burst, why_no_spikes
 
 CAPACITY = "mysql.redo_capacity"
 FEWEST = 8  # intervals
@@ -46,3 +47,17 @@ def constant_capacity(source: Source) -> None:
     capacity, grid = source.out.get(CAPACITY), source.window.grids.get("mysql")
     if capacity and grid is not None:
         source.out.add_series(CAPACITY, Series(grid.seconds, np.full(len(grid.seconds), capacity.rate)))
+
+
+def spikes(out: Quantities) -> None:
+    """Add `mysql.flush_burst` and `mysql.checkpoint_spikes`, the number of spikes that stalled the load."""
+    series = out.series
+    burst = flush_burst(series)
+    if burst is None:
+        out.mark_missing("mysql.flush_burst", why_no_burst(series))
+    else:
+        out.put("mysql.flush_burst", burst)
+    if reason := why_no_spikes(series) or ("" if EVENTS in series else "there is no throughput series"):
+        out.mark_missing("mysql.checkpoint_spikes", reason)
+    else:
+        out.put("mysql.checkpoint_spikes", float(sum(spike.what == STALL for spike in find(series))))

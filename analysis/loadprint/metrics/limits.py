@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from loadprint.metrics.quantities import NOT_KNOWN, Quantities
-from loadprint.metrics.sources import Source
+from loadprint.metrics.rates import Source
 from loadprint.reading.queries import Columns, by_entity, listed, quote
 
 EXCEEDED = "_allowance_exceeded"  # ENA: packets queued or dropped because an allowance was used up

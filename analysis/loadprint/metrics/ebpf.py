@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from loadprint.catalogue.formula import figure
 from loadprint.metrics.quantities import NOT_KNOWN
-from loadprint.metrics.sources import Course, Source
+from loadprint.metrics.rates import Course, Source
 from loadprint.reading.columns import EBPF_COUNTERS, EBPF_HISTOGRAMS
 from loadprint.reading.counters import SIZES, edges, increase
 from loadprint.reading.histograms import Histogram, bounds

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from loadprint.errors import InputError
 from loadprint.metrics.cpu_groups import Grouped, group_nodes
 from loadprint.metrics.quantities import Quantity
-from loadprint.metrics.sources import Source
+from loadprint.metrics.rates import Source
 from loadprint.reading.bounds import COPY_AGAIN
 from loadprint.reading.call_tree import CYCLES, CallTree, read_call_tree
 from loadprint.reading.counters import edges

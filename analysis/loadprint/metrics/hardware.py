@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from loadprint.metrics.host import cpu
 from loadprint.metrics.quantities import Quantities
-from loadprint.metrics.sources import Source, cpu
+from loadprint.metrics.rates import Source
 from loadprint.reading.cpusets import cores_of
 from loadprint.reading.queries import Columns, among, by_entity, doubles, listed, quote
 
