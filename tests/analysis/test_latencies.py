@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from loadprint.commands.report import distributions
 from loadprint.errors import InputError
@@ -95,6 +96,17 @@ def test_an_interval_without_latencies_is_a_gap(run: Path) -> None:
     assert count(run, (3, 4)) == 8, "it begins a second before its end, not with the gap"
 
 
+def test_an_interval_begins_where_one_without_latencies_ended(run: Path) -> None:
+    """The throughput has every interval: the third one was late."""
+    change_rows(run / "load/latency.parquet", lambda row: None if row["second"] == 2 else row)
+    path, begin = run / "load/throughput.parquet", begin_of(open_run(run))
+    table = pq.read_table(path)
+    stamps = begin + np.array([1, 2, 3.25, 4, 5, 6]) * 1e9
+    pq.write_table(table.append_column("monotonic_ns", pa.array(stamps.astype(int))), path)
+    assert count(run, (3, 4)) == count(run, (3.25, 4)) == 8
+    assert count(run, (3.3, 4)) == 0
+
+
 def test_a_histogram_of_the_whole_run_is_in_no_part_of_it(run: Path) -> None:
     """An external generator prints one histogram at its end."""
     path = run / "load/latency.parquet"
@@ -112,6 +124,11 @@ def test_a_value_that_none_writes_is_left_out_or_refused(run: Path, column: str,
     with suppress(InputError):
         assert count(run) in {31, 31 - 8}
         assert count(run, (0, 5)) <= count(run)
+
+
+def test_a_table_without_rows_has_no_latencies(run: Path) -> None:
+    change_rows(run / "load/latency.parquet", lambda _: None)
+    assert count(run) == count(run, (0, 5)) == 0
 
 
 def test_added_histograms_have_the_values_of_both() -> None:

@@ -106,12 +106,24 @@ def read(run: Run, store: Store) -> dict[str, LatencyHistogram]:
 def _seconds(path: Path, run: Run, store: Store) -> str:
     """The numbers of the intervals inside of the segments, as a list of SQL. Raises InputError."""
     measure = run.phase("measure")
-    if measure is None:
+    second, stamps = _intervals(path, store)
+    if measure is None or not len(second):
         return ""
+    every, begins, ends = second, *interval_times(second, stamps, measure)
+    throughput = run.table(LOAD, "throughput")
+    if throughput and "monotonic_ns" in store.columns(throughput):
+        # it also has the intervals without latencies, at whose ends others begin
+        every, stamps = _intervals(throughput, store)
+        begins, _ = interval_times(every, stamps, measure)
+    begins = np.append(begins, np.nan)[np.where(np.isin(second, every), np.searchsorted(every, second), -1)]
+    inside = inside_segments(run, store, begins, ends) & (begins < ends)
+    return ", ".join(f"{number:.0f}" for number in second[inside])
+
+
+def _intervals(path: Path, store: Store) -> tuple[Floats, Floats]:
+    """The numbers of a table's intervals, and the stamps of their ends in ns. Raises InputError."""
     query = "SELECT second::DOUBLE AS second, max(monotonic_ns::DOUBLE) AS monotonic_ns FROM t"
     rows = store.fetch(path, f"{query} GROUP BY ALL ORDER BY second")
     if len(rows["second"]) > bounds.POINTS:
         raise InputError(path, f"more than {bounds.POINTS:,} seconds", FIX)
-    begins, ends = interval_times(rows["second"], rows["monotonic_ns"], measure)
-    inside = inside_segments(run, store, begins, ends) & (begins < ends)
-    return ", ".join(f"{second:.0f}" for second in rows["second"][inside])
+    return rows["second"], rows["monotonic_ns"]

@@ -162,8 +162,9 @@ def phases(run: Run) -> tuple[Span, ...]:
 def interval_times(second: Floats, stamps: Floats, measure: Phase) -> tuple[Floats, Floats]:
     """Begins and ends of the generator's intervals, in seconds since the start of `measure`.
 
-    `second` are their numbers in rising order, `stamps` their ends in CLOCK_MONOTONIC ns. An interval begins
-    at the end of the previous one, and ends with the phase; a number that is missing is a gap.
+    `second` are their numbers in rising order, at least one, `stamps` their ends in CLOCK_MONOTONIC ns. An
+    interval begins at the end of the previous one, the last one ends with the phase; a number that is missing
+    is a gap.
     """
     window = np.inf if measure.end_ns is None else (measure.end_ns - measure.begin_ns) / 1e9
     ends = np.minimum((stamps - measure.begin_ns) / 1e9, window)

@@ -42,8 +42,8 @@ impl LatencyTable {
             "latencies from `from_ns` to less than `to_ns`",
         );
         about["columns"] = json!({
-            "from_ns": describe("ns", "info", "neither", "lowest value of the bucket"),
-            "to_ns": describe("ns", "info", "neither", "lowest value above the bucket; HdrHistogram reports its values as to_ns - 1"),
+            "from_ns": describe("ns", "gauge", "neither", "lowest value of the bucket"),
+            "to_ns": describe("ns", "gauge", "neither", "lowest value above the bucket; HdrHistogram reports its values as to_ns - 1"),
             "count": count,
         });
         Self {
