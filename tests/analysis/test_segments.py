@@ -112,10 +112,11 @@ def plain(complete: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "fall",
     [
-        pytest.param(lambda value, _: value, id="rising"),
-        pytest.param(lambda value, tick: value - 10_000_000 if tick >= 20 else value, id="between"),
+        pytest.param(
+            lambda value, tick: value - 10_000_000 * (tick >= 20) - 5 * (tick == 18),
+            id="step back, restart between",
+        ),
         pytest.param(lambda value, tick: value - 10_002_000 * (tick > 12), id="restart in"),
-        pytest.param(lambda value, tick: value - 5 * (tick == 18), id="step back"),
         pytest.param(lambda value, tick: (value + 2**32 - 10_008_000) % 2**32, id="wraps"),
     ],
 )
