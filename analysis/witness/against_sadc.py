@@ -1,7 +1,7 @@
 """Compares a recording with sadc over the same time: totals of counters, not means of rates.
 
-    loadprint-collect record --with-sysstat --out RUN …; .venv/bin/python analysis/witness/against_sadc.py RUN
-    sadc -S XALL 1 60 other.sa &  …  .venv/bin/python analysis/witness/against_sadc.py RUN other.sa
+    /usr/lib/sysstat/sadc -S XALL 1 60 FILE &  loadprint-collect record --duration 60s --out RUN
+    .venv/bin/python analysis/witness/against_sadc.py RUN FILE
 
 The raw counters of the sa file come from `sadf -r -O debug` (sadf(1)) with the uptime at which sadc read
 them; the recording's counters are interpolated linearly to these times. sadc's times have a resolution of
@@ -163,12 +163,7 @@ def main() -> int:
     """Print the rows; 1 when one is outside the tolerance."""
     parser = argparse.ArgumentParser(description="compare a recording with an sa file of the same time")
     parser.add_argument("run", type=Path, help="run directory")
-    parser.add_argument(
-        "sa",
-        type=Path,
-        nargs="?",
-        help="file written by sadc -S XALL over the same time (RUN/ROLE/sysstat.sa)",
-    )
+    parser.add_argument("sa", type=Path, help="file written by sadc -S XALL over the same time")
     parser.add_argument("--role", default="server")
     parser.add_argument("--tolerance", type=float, default=0.02, help="allowed relative difference (0.02)")
     parser.add_argument(
@@ -181,7 +176,7 @@ def main() -> int:
     begin, end = run.measured()
     sadc = {
         key: [point for point in series if begin <= point[0] <= end]
-        for key, series in sadc_counters(arguments.sa or run.folder / "sysstat.sa").items()
+        for key, series in sadc_counters(arguments.sa).items()
     }
     for name, ours, theirs in rows(run, sadc):
         if ours == 0 and theirs == 0:

@@ -111,12 +111,6 @@ pub struct RecordOptions {
     /// Write the recorder's pid here after the first tick; removed when it ends.
     #[arg(long, value_name = "F")]
     pub pid_file: Option<PathBuf>,
-    /// Also run sysstat's sadc -S XALL, as an independent witness: RUN/R/sysstat.sa.
-    #[arg(long)]
-    pub with_sysstat: bool,
-    /// Path of sadc [default: where distributions install it].
-    #[arg(long, value_name = "PATH", requires = "with_sysstat")]
-    pub sadc: Option<PathBuf>,
     /// Replace this file at every tick by the newest sample of --live-probes, as JSON with mode 0600; removed
     /// when the recording ends.
     #[arg(long, value_name = "F")]

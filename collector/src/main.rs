@@ -12,7 +12,6 @@ mod opened_probe;
 mod pid_file;
 mod probe_sampler;
 mod record;
-mod sadc;
 mod schedule;
 mod standalone_run;
 mod tick_journal;
@@ -103,7 +102,6 @@ fn finish(run: &Path) -> anyhow::Result<()> {
         );
     }
     files::require_trusted(run)?;
-    sadc::move_files_to_roles(run)?;
     for role in loadprint_recording::finish::run(run)? {
         println!("{}", record::summary(&role));
         if standalone_run::write_run_json(run, &role)? {

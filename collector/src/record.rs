@@ -24,7 +24,7 @@ use loadprint_recording::journal::Ended;
 use loadprint_recording::journal::Header;
 use loadprint_recording::journal::Writer;
 use loadprint_recording::manifest;
-use loadprint_recording::staging::StagingDir;
+use loadprint_recording::staging;
 use rustix::process::Resource;
 use rustix::process::Rlimit;
 use rustix::process::getrlimit;
@@ -39,7 +39,6 @@ use crate::opened_probe::OpenedProbe;
 use crate::opened_probe::open_probes;
 use crate::opened_probe::refuse_unknown_names;
 use crate::pid_file::PidFile;
-use crate::sadc::Sadc;
 use crate::standalone_run;
 use crate::tick_journal::TickJournal;
 use crate::tick_loop;
@@ -58,7 +57,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     raise_descriptor_limit();
     let role_dir = options.out.join(&options.role);
     refuse_second_recording(&role_dir)?;
-    let mut probe_options = options
+    let probe_options = options
         .probes
         .options(options.interval, options.data_dir.as_deref())?;
     let host = options.probes.host();
@@ -76,18 +75,16 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
         options.journal_dir.as_deref(),
         options.data_dir.as_deref(),
     );
-    let staging = StagingDir::new(&role_dir, &dir).context("cannot create the journal directory")?;
-    let sadc = Sadc::start(options, &role_dir, &staging);
-    probe_options.processes.extend(sadc.target());
+    let staging = staging::create(&role_dir, &dir).context("cannot create the journal directory")?;
     warn_of_absent_processes(&host, &probe_options.processes);
     let probes = open_probes(&options.probes, &host, &probe_options)?;
     warn_of_absent_probes(&probes);
     warn_of_absent_cpus(&host, &probe_options.cpusets);
-    let facts = facts(options, &host, &probe_options, &dir, &sadc);
+    let facts = facts(options, &host, &probe_options, &dir);
     files::write_json(&role_dir.join("fingerprint.json"), &facts)?;
     let interval_ns = i64::try_from(options.interval.as_nanos())?;
     let header = header(options, interval_ns, &probes)?;
-    let journal = Writer::create(&staging.file(JOURNAL)?, &header)?;
+    let journal = Writer::create(&staging::link(&role_dir, &staging, JOURNAL)?, &header)?;
     let mut ticks = TickJournal::new(
         probes,
         journal,
@@ -103,7 +100,6 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
             options.out.display()
         )
     })?;
-    sadc.end();
     warn_of_unseen_processes(&ticks, &probe_options.processes);
     let files = ticks.recorded_files();
     let unread = ticks.unread();
@@ -171,7 +167,6 @@ fn facts(
     host: &Host,
     probe_options: &Options,
     journal_dir: &Path,
-    sadc: &Sadc,
 ) -> serde_json::Value {
     let mut facts = fingerprint::read(
         host,
@@ -181,9 +176,6 @@ fn facts(
         Some(journal_dir),
     );
     facts["recorder"] = fingerprint::recorder(host);
-    if let Some(sysstat) = sadc.facts() {
-        facts["sysstat"] = sysstat;
-    }
     facts
 }
 

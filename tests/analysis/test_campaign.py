@@ -129,13 +129,13 @@ def test_overrides_reach_nested_keys_and_are_named_when_wrong() -> None:
         load(QUICK, ["repeats"])
 
 
-def test_the_canary_is_on_sysstat_and_exporters_off_unless_named() -> None:
+def test_the_canary_is_on_and_exporters_are_off_unless_named() -> None:
     usual, both = load(QUICK), ["node_exporter", "mysqld_exporter"]
-    assert (usual.canary, usual.sysstat, usual.recorder.exporters) == (True, False, [])
-    campaign = load(QUICK, ["canary=false", "sysstat=true", f"recorder.exporters={both}"])
-    assert (campaign.canary, campaign.sysstat, campaign.recorder.exporters) == (False, True, both)
-    with pytest.raises(DocumentError, match=r"^--set sysstat: "):
-        load(QUICK, ["sysstat=perhaps"])
+    assert (usual.canary, usual.recorder.exporters) == (True, [])
+    campaign = load(QUICK, ["canary=false", f"recorder.exporters={both}"])
+    assert (campaign.canary, campaign.recorder.exporters) == (False, both)
+    with pytest.raises(DocumentError, match=r"^--set canary: "):
+        load(QUICK, ["canary=perhaps"])
 
 
 def test_hammerdb_runs_for_whole_minutes() -> None:

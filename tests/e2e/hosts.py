@@ -258,7 +258,7 @@ class Bench:
         """List the programs that run on each host, without the SSH server."""
         names = {host.name: map(name_of, host.processes()) for host in self.hosts}
         return {
-            host: [name for name in running if name.startswith(("loadprint", "mysqld", "sadc"))]
+            host: [name for name in running if name.startswith(("loadprint", "mysqld"))]
             for host, running in names.items()
         }
 

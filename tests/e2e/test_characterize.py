@@ -123,7 +123,7 @@ def test_the_server_was_asked_with_least_privilege(finished: tuple[Path, str, Ma
     assert not list(runs.glob("tiny/2*/account"))
 
 
-def test_every_run_has_its_canaries_and_its_witness(finished: tuple[Path, str, Machine]) -> None:
+def test_every_run_has_its_canaries(finished: tuple[Path, str, Machine]) -> None:
     runs, output, _ = finished
     for folder in runs.glob("tiny/2*/b*"):
         lines = (folder / "server" / "canary.jsonl").read_text().splitlines()
@@ -138,9 +138,7 @@ def test_every_run_has_its_canaries_and_its_witness(finished: tuple[Path, str, M
         assert [part["name"] for part in canaries[0]["parts"]] == ["cpu", "memory", "syscall", "fsync"]
         assert all("reason" not in part for each in canaries for part in each["parts"]), lines
         manifest = read(folder / "manifest.json")["files"]
-        assert {"server/canary.jsonl", "server/sysstat.sa"} <= manifest.keys()
-        sar = printed("sar", "-u", "-f", folder / "server/sysstat.sa", env=os.environ | {"LC_ALL": "C"})
-        assert "Average:" in sar
+        assert "server/canary.jsonl" in manifest
     trust = " ".join(output[output.index("\ntrust ") :].split())
     # a few runs do not give every part of the canary a limit
     assert re.search(r"disturbed (no\b|\d+ of|not checked \([a-z])", trust), trust

@@ -32,7 +32,6 @@ PACKAGES = (
     "python3",
     "python3-apt",
     "sudo",
-    "sysstat",
     "systemd-sysv",
     "udev",
     "zstd",

@@ -1,10 +1,8 @@
-//! Stores files of a role in another directory while they are written: the journal and sysstat's
-//! file, off the data device. The role's directory contains a link to each.
+//! Stores the journal of a role in another directory while it is written, off the data device. The role's
+//! directory contains a link to it.
 
 use std::fs;
-use std::fs::File;
 use std::fs::Permissions;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
@@ -16,59 +14,37 @@ use crate::Error;
 use crate::Result;
 use crate::files;
 
-/// The directory for a role's files while they are written: the role's own or a private one.
-#[derive(Clone, Debug)]
-pub struct StagingDir {
-    role: PathBuf,
-    private: Option<PathBuf>,
+/// The directory for a role's journal while it is written: the role's own if that is `dir`, otherwise a new
+/// private directory (0700) in `dir`. Creates `dir` and its parents if they do not exist.
+///
+/// # Errors
+/// When a directory cannot be created, and those of [`files::require_trusted`].
+pub fn create(role: &Path, dir: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(dir).at(dir)?;
+    let dir = dir.canonicalize().at(dir)?;
+    if dir == role.canonicalize().at(role)? {
+        return Ok(role.to_owned());
+    }
+    let created = tempfile::Builder::new()
+        .prefix(&prefix(role)?)
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir_in(&dir)
+        .at(&dir)?;
+    files::require_trusted(created.path())?;
+    Ok(created.keep())
 }
 
-impl StagingDir {
-    /// The role's directory if that is `dir`; otherwise a new private directory (0700) in `dir`.
-    /// Creates `dir` and its parents if they do not exist.
-    ///
-    /// # Errors
-    /// When a directory cannot be created, and those of [`files::require_trusted`].
-    pub fn new(role: &Path, dir: &Path) -> Result<Self> {
-        fs::create_dir_all(dir).at(dir)?;
-        let dir = dir.canonicalize().at(dir)?;
-        let private = if dir == role.canonicalize().at(role)? {
-            None
-        } else {
-            let created = tempfile::Builder::new()
-                .prefix(&prefix(role)?)
-                .permissions(Permissions::from_mode(0o700))
-                .tempdir_in(&dir)
-                .at(&dir)?;
-            files::require_trusted(created.path())?;
-            Some(created.keep())
-        };
-        Ok(Self {
-            role: role.to_owned(),
-            private,
-        })
-    }
-
-    /// The private directory, if there is one.
-    #[must_use]
-    pub fn private(&self) -> Option<&Path> {
-        self.private.as_deref()
-    }
-
-    /// The path of the file `name`; creates the link to it in the role's directory if the file is
-    /// in the private one.
-    ///
-    /// # Errors
-    /// When the link cannot be created.
-    pub fn file(&self, name: &str) -> Result<PathBuf> {
-        let in_role = self.role.join(name);
-        let Some(private) = &self.private else {
-            return Ok(in_role);
-        };
-        let file = private.join(name);
+/// The path of the file `name` in a directory of [`create`]; creates the link to it in the role's directory if
+/// that is another one.
+///
+/// # Errors
+/// When the link cannot be created.
+pub fn link(role: &Path, dir: &Path, name: &str) -> Result<PathBuf> {
+    let (file, in_role) = (dir.join(name), role.join(name));
+    if dir != role {
         symlink(&file, &in_role).at(&in_role)?;
-        Ok(file)
     }
+    Ok(file)
 }
 
 /// Finds the file `name` of a role in its directory or in the private one. A copied or received run
@@ -104,22 +80,7 @@ pub fn locate(role: &Path, name: &str) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// Moves the file `name` of a role into the role's directory, replacing the link.
-///
-/// # Errors
-/// As [`locate`], and when the file cannot be copied; it then stays in the private directory.
-pub fn move_to_role(role: &Path, name: &str) -> Result<()> {
-    let in_role = role.join(name);
-    if !in_role.is_symlink() {
-        return Ok(());
-    }
-    let staged = locate(role, name)?;
-    let mut from = File::open(&staged).at(&staged)?;
-    files::replace(&in_role, |to| io::copy(&mut from, to).at(&staged))?;
-    remove(role, name, &staged)
-}
-
-/// Removes `file` of a role, the link to it, and the private directory once that is empty.
+/// Removes `file` of a role, the link to it, and the private directory.
 ///
 /// # Errors
 /// When the file or the link cannot be removed.
@@ -132,7 +93,7 @@ pub fn remove(role: &Path, name: &str, file: &Path) -> Result<()> {
     if file != in_role
         && let Some(dir) = file.parent()
     {
-        // Fails while the directory contains the role's other file.
+        // Fails if something else is in it.
         drop(fs::remove_dir(dir));
     }
     Ok(())

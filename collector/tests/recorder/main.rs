@@ -18,5 +18,4 @@ mod fake_login;
 mod fingerprint;
 mod other_users;
 mod record;
-mod sysstat;
 mod unprivileged;

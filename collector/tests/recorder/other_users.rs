@@ -30,7 +30,7 @@ fn root_refuses_a_directory_of_another_user_and_follows_no_link() {
     fs::create_dir(&theirs).unwrap();
     chown(&theirs, Some(65534), Some(65534)).unwrap();
     let script = "mkdir -p run/server; cd run; echo {} >run.json; mkfifo server/x.json; \
-        for name in .run.json.tmp manifest.json server/sysstat.sa server/journal server/cpu.parquet \
+        for name in .run.json.tmp manifest.json server/journal server/cpu.parquet \
         server/canary.jsonl; do ln -s \"$1\" $name; done";
     let mut command = Command::new("setpriv");
     command.args("--reuid=65534 --regid=65534 --clear-groups --inh-caps=-all".split(' '));
@@ -56,16 +56,15 @@ fn root_refuses_a_directory_of_another_user_and_follows_no_link() {
     assert!(!copies.map(Result::unwrap).any(is_file));
 }
 
-/// In a world-writable journal directory such as /dev/shm, journal and sysstat's file are in a new
-/// private directory of root.
+/// In a world-writable journal directory such as /dev/shm, the journal is in a new private directory of root.
 #[test]
-fn files_in_a_shared_journal_directory_are_private() {
+fn the_journal_in_a_shared_directory_is_private() {
     let scratch = tempdir().unwrap();
     let path = |name: &str| scratch.path().join(name);
     let (shared, run, copied) = (path("shm"), path("run"), path("copied"));
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, Permissions::from_mode(0o1777)).unwrap();
-    let words = "--interval 20ms --probes cpu --with-sysstat --journal-dir";
+    let words = "--interval 20ms --probes cpu --journal-dir";
     let recorder = Recorder::start(&run, &format!("{words} {}", shared.display()));
     let [private] = &names(&shared)[..] else {
         unreachable!("{:?}", names(&shared));
@@ -74,21 +73,18 @@ fn files_in_a_shared_journal_directory_are_private() {
     let meta = fs::symlink_metadata(&private).unwrap();
     assert!(meta.is_dir() && meta.mode() & 0o777 == 0o700 && meta.uid() == 0);
     fs::create_dir_all(copied.join("server")).unwrap();
-    for name in ["server/journal", "server/sysstat.sa"] {
-        let target = fs::read_link(run.join(name)).unwrap();
-        assert_eq!(target.parent(), Some(&*private));
-        symlink(target, copied.join(name)).unwrap();
-    }
+    let target = fs::read_link(run.join("server/journal")).unwrap();
+    assert_eq!(target.parent(), Some(&*private));
+    symlink(target, copied.join("server/journal")).unwrap();
     recorder.signal(Signal::KILL);
     recorder.wait();
 
-    // Copied links do not give access to the files of another recording.
+    // A copied link does not give access to the journal of another recording.
     refused(
         &format!("finish {}", copied.display()),
         "which no recorder created for this directory",
     );
     succeed(&format!("finish {}", run.display()));
-    assert!(run.join("server/sysstat.sa").metadata().unwrap().len() > 0);
     assert_eq!(names(&shared), Vec::<String>::new());
 }
 

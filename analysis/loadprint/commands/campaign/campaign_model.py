@@ -139,7 +139,6 @@ class Campaign(Strict):
     placement: Placement = Placement()
     recorder: RecorderOptions = RecorderOptions()
     canary: bool = True
-    sysstat: bool = False
     ceilings: bool = False
     data: Annotated[dict[Name, Data], Field(min_length=1)]
     sides: Annotated[dict[Name, CampaignSide], Field(min_length=1)]

@@ -19,7 +19,7 @@ use loadprint_recording::journal::Reader;
 use loadprint_recording::journal::Status;
 use loadprint_recording::journal::Writer;
 use loadprint_recording::rows::Rows;
-use loadprint_recording::staging::StagingDir;
+use loadprint_recording::staging;
 use tempfile::tempdir;
 
 /// Status, reason and formatted rows of one probe at one tick.
@@ -208,7 +208,7 @@ fn a_journal_in_another_directory_is_found_by_its_link() {
     let (memory, role) = (dir.path().join("shm"), dir.path().join("run/server"));
     fs::create_dir_all(&role).unwrap();
     let (link, run) = (role.join("journal"), role.parent().unwrap());
-    let staged = || StagingDir::new(&role, &memory).unwrap().file("journal").unwrap();
+    let staged = || staging::link(&role, &staging::create(&role, &memory).unwrap(), "journal").unwrap();
     write_journal(&staged(), 3);
     assert!(link.is_symlink());
     // A copied or forged link does not give access to the journal of another recording.
