@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use loadprint_recording::files;
+use loadprint_recording::journal::Stamp;
 use loadprint_recording::journal::Status;
 use loadprint_recording::rows::Value;
 use loadprint_recording::schema::Type;
@@ -14,7 +15,6 @@ use serde_json::Value as Json;
 use serde_json::json;
 
 use crate::opened_probe::OpenedProbe;
-use crate::probe_sampler::Outcome;
 
 /// The file, which is removed when the recording ends.
 #[derive(Debug)]
@@ -41,19 +41,17 @@ impl Live {
         })
     }
 
-    /// Replaces the file by the outcomes of a tick, whose times are those of its start. A failure costs only this file, and is printed once.
-    pub fn write<'a>(
-        &mut self,
-        (monotonic_ns, realtime_ns): (i64, i64),
-        outcomes: impl Iterator<Item = (&'a OpenedProbe, &'a Outcome)>,
-    ) {
-        let probes: Map<String, Json> = outcomes
-            .filter(|(opened, _)| self.probes.iter().any(|name| opened.entry.matches(name)))
-            .map(|(opened, outcome)| (opened.entry.name.to_owned(), to_json(opened, outcome)))
+    /// Replaces the file by the newest outcomes. A failure costs only this file, and is printed once.
+    pub fn write(&mut self, tick: &Stamp, probes: &[OpenedProbe]) {
+        let is_listed = |opened: &&OpenedProbe| self.probes.iter().any(|name| opened.entry.matches(name));
+        let probes: Map<String, Json> = probes
+            .iter()
+            .filter(is_listed)
+            .map(|opened| (opened.entry.name.to_owned(), to_json(opened)))
             .collect();
         let document = json!({
-            "monotonic_ns": monotonic_ns,
-            "realtime_ns": realtime_ns,
+            "monotonic_ns": tick.start_ns,
+            "realtime_ns": tick.realtime_ns,
             "probes": probes,
         });
         match files::publish(&self.file, document.to_string().as_bytes()) {
@@ -76,8 +74,8 @@ impl Drop for Live {
     }
 }
 
-fn to_json(opened: &OpenedProbe, outcome: &Outcome) -> Json {
-    let schema = opened.schema();
+fn to_json(opened: &OpenedProbe) -> Json {
+    let (schema, outcome) = (opened.schema(), &opened.newest);
     let (rows, width) = (&outcome.rows, schema.columns.len());
     let row = |row: usize| -> Map<String, Json> {
         let entity = schema.entity.iter().zip(rows.entity(row));

@@ -9,13 +9,9 @@ mod fingerprint;
 mod list_probes;
 mod live;
 mod opened_probe;
-mod pid_file;
-mod probe_sampler;
 mod record;
+mod recorder;
 mod schedule;
-mod standalone_run;
-mod tick_journal;
-mod tick_loop;
 mod wakeup;
 
 use std::io;
@@ -104,7 +100,7 @@ fn finish(run: &Path) -> anyhow::Result<()> {
     files::require_trusted(run)?;
     for role in loadprint_recording::finish::run(run)? {
         println!("{}", record::summary(&role));
-        if standalone_run::write_run_json(run, &role)? {
+        if record::write_run_json(run, &role)? {
             // The manifest was written before this file.
             loadprint_recording::manifest::write(run)?;
         }

@@ -13,6 +13,8 @@ use loadprint_probes::ebpf::Shared;
 use loadprint_probes::symbols::Symbols;
 use loadprint_recording::journal::ProbeHeader;
 use loadprint_recording::journal::ProbeStatus;
+use loadprint_recording::journal::Status;
+use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Schema;
 
 use crate::cli::ProbeOptions;
@@ -26,9 +28,31 @@ pub struct OpenedProbe {
     pub probe: Result<Box<dyn Probe>, NotRunning>,
     /// Whether the command line selects it by its name or that of its group.
     pub is_named: bool,
+    /// The newest read.
+    pub newest: Outcome,
+}
+
+/// Status, times and rows of a read.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Whether the read succeeded.
+    pub status: Status,
+    /// Start of the read (CLOCK_MONOTONIC).
+    pub start_ns: i64,
+    /// End of the read (CLOCK_MONOTONIC).
+    pub end_ns: i64,
+    /// Why the read failed or was skipped, or what of it could not be read.
+    pub reason: String,
+    /// The rows; those of the previous read where a tick skips the probe.
+    pub rows: Rows,
 }
 
 impl OpenedProbe {
+    /// Whether a read on the probe's separate thread has begun and not been taken.
+    pub fn is_pending(&self) -> bool {
+        self.probe.as_ref().is_ok_and(|probe| probe.is_pending())
+    }
+
     /// The probe's status and the reason for it.
     pub fn status(&self) -> (ProbeStatus, Option<&str>) {
         match &self.probe {
@@ -92,6 +116,7 @@ pub fn open_probes(
                 Some(reason) => Err(NotRunning::Off(reason)),
                 None => entry.open(host, options, &shared),
             },
+            newest: Outcome::default(),
         }
     };
     Ok(PROBES.iter().map(open).collect())

@@ -19,7 +19,6 @@ use loadprint_recording::files;
 use loadprint_recording::finish;
 use loadprint_recording::finish::Finished;
 use loadprint_recording::finish::JOURNAL;
-use loadprint_recording::journal::End;
 use loadprint_recording::journal::Ended;
 use loadprint_recording::journal::Header;
 use loadprint_recording::journal::Writer;
@@ -29,6 +28,8 @@ use rustix::process::Resource;
 use rustix::process::Rlimit;
 use rustix::process::getrlimit;
 use rustix::process::setrlimit;
+use serde_json::Value;
+use serde_json::json;
 
 use crate::WRITER;
 use crate::cli::RecordOptions;
@@ -38,10 +39,8 @@ use crate::live::Live;
 use crate::opened_probe::OpenedProbe;
 use crate::opened_probe::open_probes;
 use crate::opened_probe::refuse_unknown_names;
-use crate::pid_file::PidFile;
-use crate::standalone_run;
-use crate::tick_journal::TickJournal;
-use crate::tick_loop;
+use crate::recorder::PidFile;
+use crate::recorder::Recorder;
 use crate::wakeup::Signals;
 
 /// A file system in memory on every Linux (shm_overview(7)).
@@ -82,10 +81,9 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     warn_of_absent_cpus(&host, &probe_options.cpusets);
     let facts = facts(options, &host, &probe_options, &dir);
     files::write_json(&role_dir.join("fingerprint.json"), &facts)?;
-    let interval_ns = i64::try_from(options.interval.as_nanos())?;
-    let header = header(options, interval_ns, &probes)?;
+    let header = header(options, &probes)?;
     let journal = Writer::create(&staging::link(&role_dir, &staging, JOURNAL)?, &header)?;
-    let mut ticks = TickJournal::new(
+    let mut recorder = Recorder::new(
         probes,
         journal,
         probe_options.threads_every,
@@ -93,23 +91,18 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
         live,
     );
     let pid_file = PidFile(options.pid_file.clone());
-    let ended = tick_loop::run(options, interval_ns, &signals, &mut ticks, &pid_file).with_context(|| {
+    let ended = recorder.run(options, &signals, &pid_file).with_context(|| {
         format!(
             "{} ticks are in the journal; free some disk space, then run: loadprint-collect finish {}",
-            ticks.ticks(),
+            recorder.ticks(),
             options.out.display()
         )
     })?;
-    warn_of_unseen_processes(&ticks, &probe_options.processes);
-    let files = ticks.recorded_files();
-    let unread = ticks.unread();
-    let (journal, last_tick, missed) = ticks.end();
+    warn_of_unseen_processes(&recorder, &probe_options.processes);
+    let files = recorder.recorded_files();
+    let unread = recorder.unread();
     // Without an end frame the journal counts as torn but has all ticks; the tables may still fit.
-    if let Err(error) = journal.end(&End {
-        ended,
-        last_tick,
-        missed,
-    }) {
+    if let Err(error) = recorder.end(ended) {
         eprintln!("loadprint-collect: warning: {error}");
     }
     let finished = finish::journal(&role_dir).with_context(|| {
@@ -121,7 +114,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     for RecordedFile { name, content } in files {
         files::write(&role_dir.join(name), &content)?;
     }
-    standalone_run::write_run_json(&options.out, &finished)?;
+    write_run_json(&options.out, &finished)?;
     manifest::write(&options.out)?;
     drop(pid_file);
     eprintln!("{}", summary(&finished));
@@ -162,12 +155,7 @@ fn journal_dir(host: &Host, role_dir: &Path, option: Option<&Path>, data_dir: Op
 }
 
 /// The content of fingerprint.json.
-fn facts(
-    options: &RecordOptions,
-    host: &Host,
-    probe_options: &Options,
-    journal_dir: &Path,
-) -> serde_json::Value {
+fn facts(options: &RecordOptions, host: &Host, probe_options: &Options, journal_dir: &Path) -> Value {
     let mut facts = fingerprint::read(
         host,
         &options.probes.root,
@@ -234,10 +222,10 @@ fn warn_of_absent_processes(host: &Host, targets: &[ProcessTarget]) {
 }
 
 /// Warns of processes that may start after the recorder, but did not.
-fn warn_of_unseen_processes(ticks: &TickJournal, targets: &[ProcessTarget]) {
+fn warn_of_unseen_processes(recorder: &Recorder, targets: &[ProcessTarget]) {
     for ProcessTarget { role, find, .. } in targets {
         if let Find::PidFile(path) | Find::Cgroup(path) = find
-            && !ticks.has_role(role)
+            && !recorder.has_role(role)
         {
             let path = path.display();
             eprintln!("loadprint-collect: warning: --process {role}={path}: no process in the recording");
@@ -245,11 +233,11 @@ fn warn_of_unseen_processes(ticks: &TickJournal, targets: &[ProcessTarget]) {
     }
 }
 
-fn header(options: &RecordOptions, interval_ns: i64, probes: &[OpenedProbe]) -> anyhow::Result<Header> {
+fn header(options: &RecordOptions, probes: &[OpenedProbe]) -> anyhow::Result<Header> {
     Ok(Header {
         format_version: FORMAT_VERSION,
         role: options.role.clone(),
-        interval_ns,
+        interval_ns: i64::try_from(options.interval.as_nanos())?,
         boot_id: clock::boot_id_under(&options.probes.proc_root).or_else(|_| clock::boot_id())?,
         writer: WRITER.to_owned(),
         started_monotonic_ns: clock::monotonic_ns(),
@@ -302,4 +290,37 @@ fn refuse_second_recording(role_dir: &Path) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// Writes `run.json` unless it exists; true if it was written. A torn journal makes the run a
+/// failed one without an end time.
+///
+/// # Errors
+/// When `fingerprint.json` cannot be read or `run.json` cannot be written.
+pub fn write_run_json(run: &Path, finished: &Finished) -> anyhow::Result<bool> {
+    let file = run.join("run.json");
+    if file.exists() {
+        return Ok(false);
+    }
+    let path = run.join(&finished.role).join("fingerprint.json");
+    let context = || format!("{}: cannot be read", path.display());
+    let text = fs::read(&path).with_context(context)?;
+    let fingerprint: Value = serde_json::from_slice(&text).with_context(context)?;
+    let full_path = run.canonicalize().unwrap_or_else(|_| run.to_owned());
+    let is_torn = matches!(finished.ended, Ended::Torn);
+    let document = json!({
+        "format_version": FORMAT_VERSION,
+        "id": full_path.file_name().map(|name| name.to_string_lossy()),
+        "roles": {&finished.role: {
+            "host": fingerprint["host"],
+            "cpus": fingerprint["cpusets"][&finished.role],
+        }},
+        "versions": {"loadprint-collect": env!("CARGO_PKG_VERSION")},
+        "status": if is_torn { "failed" } else { "complete" },
+        "reason": is_torn.then_some("the recorder was killed: the recording is torn"),
+        "started_realtime_ns": finished.started_realtime_ns,
+        "ended_realtime_ns": (!is_torn).then(clock::realtime_ns),
+    });
+    files::write_json(&file, &document)?;
+    Ok(true)
 }

@@ -1,23 +1,7 @@
 //! Computes the due times of ticks on CLOCK_MONOTONIC. Missed ticks are counted and never caught
 //! up.
 
-/// A tick and its due time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
-    /// Number of the tick.
-    pub tick: u32,
-    /// The due time (CLOCK_MONOTONIC).
-    pub intended_ns: i64,
-    /// Ticks missed directly before this one.
-    pub missed: u32,
-}
-
-impl Due {
-    /// The same tick at another time: the last tick of a recording is not on the schedule.
-    pub fn moved_to(self, intended_ns: i64) -> Self {
-        Self { intended_ns, ..self }
-    }
-}
+use loadprint_recording::journal::Stamp;
 
 /// Due times `start + n × interval`.
 #[derive(Debug)]
@@ -37,17 +21,18 @@ impl Schedule {
         }
     }
 
-    /// The next tick to take at `now_ns`; ticks that are a whole interval late are missed.
-    pub fn next(&mut self, now_ns: i64) -> Due {
+    /// The next tick to take at `now_ns`, not started yet; ticks that are a whole interval late are missed.
+    pub fn next(&mut self, now_ns: i64) -> Stamp {
         let due_ns = self.due(self.next);
         let late = (now_ns - due_ns).max(0) / self.interval_ns;
         let missed = u32::try_from(late).unwrap_or(u32::MAX - self.next);
         let tick = self.next.saturating_add(missed);
         self.next = tick.saturating_add(1);
-        Due {
+        Stamp {
             tick,
             intended_ns: self.due(tick),
             missed,
+            ..Stamp::default()
         }
     }
 
@@ -74,12 +59,11 @@ mod tests {
             (1057, 6, 0),
         ] {
             let intended_ns = 1000 + 10 * i64::from(tick);
-            let due = Due {
-                tick,
-                intended_ns,
-                missed,
-            };
-            assert_eq!(schedule.next(now_ns), due);
+            let due = schedule.next(now_ns);
+            assert_eq!(
+                (due.tick, due.intended_ns, due.missed),
+                (tick, intended_ns, missed)
+            );
         }
     }
 

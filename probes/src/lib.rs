@@ -8,7 +8,6 @@
 mod background;
 pub mod ebpf;
 pub mod hardware;
-pub mod host;
 pub mod lookup;
 #[cfg(feature = "mysql")]
 pub mod mysql;
@@ -19,6 +18,7 @@ pub mod procfs;
 pub mod reference;
 pub mod registry;
 pub mod scrape;
+pub mod source;
 pub mod symbols;
 
 use std::fmt;
@@ -27,11 +27,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use ebpf::Shared;
-pub use host::Host;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Schema;
 pub use options::Options;
 pub use registry::PROBES;
+pub use source::Host;
 
 /// An open source. Dropping it detaches.
 ///
@@ -188,24 +188,10 @@ impl ProbeEntry {
         }
     }
 
-    /// The same probe, read at every n-th tick.
+    /// The same probe, read at other ticks.
     #[must_use]
-    pub const fn every_nth(mut self) -> Self {
-        self.cadence = Cadence::Nth;
-        self
-    }
-
-    /// The same probe, read about every ten seconds, and at the last tick.
-    #[must_use]
-    pub const fn slowly(mut self) -> Self {
-        self.cadence = Cadence::Slow;
-        self
-    }
-
-    /// The same probe, read at the first and the last tick.
-    #[must_use]
-    pub const fn at_ends(mut self) -> Self {
-        self.cadence = Cadence::Ends;
+    pub const fn read_at(mut self, cadence: Cadence) -> Self {
+        self.cadence = cadence;
         self
     }
 

@@ -19,10 +19,10 @@ use perf_event::events::CacheResult;
 use perf_event::events::Hardware;
 use perf_event::events::Software;
 
-use crate::host::RAISE_OPEN_FILES;
-use crate::host::fix_of;
 use crate::options::CpuSet;
 use crate::prelude::*;
+use crate::source::RAISE_OPEN_FILES;
+use crate::source::fix_of;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -31,7 +31,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     &SCHEMA,
     open,
 )
-.every_nth()
+.read_at(Cadence::Nth)
 .live();
 
 static ENTITY: &[Text] = &[text("event"), text("cpus")];

@@ -8,6 +8,7 @@ pub(crate) use loadprint_recording::schema::Type;
 pub(crate) use loadprint_recording::schema::Unit;
 pub(crate) use loadprint_recording::schema::text;
 
+pub(crate) use crate::Cadence;
 pub(crate) use crate::Host;
 pub(crate) use crate::NotRunning;
 pub(crate) use crate::Options;
@@ -15,8 +16,14 @@ pub(crate) use crate::Probe;
 pub(crate) use crate::ProbeEntry;
 pub(crate) use crate::ProbeError;
 pub(crate) use crate::background::Background;
-pub(crate) use crate::host::ParseError;
-pub(crate) use crate::host::Source;
+pub(crate) use crate::procfs::fields::Cursor;
+pub(crate) use crate::procfs::fields::each_line;
+pub(crate) use crate::procfs::fields::empty;
+pub(crate) use crate::procfs::fields::not_empty;
+pub(crate) use crate::source::Files;
+pub(crate) use crate::source::MOUNT_PROC;
+pub(crate) use crate::source::ParseError;
+pub(crate) use crate::source::Source;
 
 /// A table of columns or metrics: kind and unit, name, help, source, then other properties of the
 /// [`Column`].

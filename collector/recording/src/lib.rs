@@ -4,6 +4,7 @@
 //! `docs/recording-format.md` specifies the format; this crate is its only writer. It does not read
 //! `/proc` or MySQL.
 
+mod body;
 pub mod clock;
 pub mod files;
 pub mod finish;
@@ -15,6 +16,7 @@ pub mod rows;
 pub mod schema;
 pub mod staging;
 pub mod table;
+mod varint;
 
 use std::path::Path;
 use std::path::PathBuf;

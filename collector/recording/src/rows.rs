@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
-use crate::journal::varint;
+use crate::varint;
 
 /// One value of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,7 +232,7 @@ impl Rows {
         varint::take_bytes(&mut before, length)
     }
 
-    pub(crate) fn row_encoded(&mut self, key: &[u8]) {
+    fn row_encoded(&mut self, key: &[u8]) {
         self.differ();
         self.keys.extend_from_slice(key);
         self.end_key();

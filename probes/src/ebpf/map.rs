@@ -18,7 +18,7 @@ use memmap2::MmapRaw;
 
 use super::skeletons::sched::types::histogram;
 use crate::NotRunning;
-use crate::host::fix_of;
+use crate::source::fix_of;
 
 /// The size of a word, to which the kernel rounds up every element (`kernel/bpf/arraymap.c`).
 const WORD: usize = size_of::<u64>();

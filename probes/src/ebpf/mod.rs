@@ -39,8 +39,8 @@ use loadprint_recording::rows::Rows;
 
 use crate::Host;
 use crate::NotRunning;
-use crate::host::RAISE_OPEN_FILES;
-use crate::host::fix_of;
+use crate::source::RAISE_OPEN_FILES;
+use crate::source::fix_of;
 
 use block::Requests;
 use programs::Programs;

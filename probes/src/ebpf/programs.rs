@@ -19,10 +19,8 @@ use libbpf_rs::libbpf_sys;
 use super::map::unmapped;
 use super::prelude::*;
 use super::skeletons::sched::types::cpu_calls;
-use crate::host::RAISE_OPEN_FILES;
 use crate::options::CpuSet;
-use crate::procfs::fields::Cursor;
-use crate::procfs::fields::empty;
+use crate::source::RAISE_OPEN_FILES;
 
 /// The probe's line in the registry, which comes after all probes that load programs.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(

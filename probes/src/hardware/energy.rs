@@ -12,7 +12,7 @@ use super::sample;
 use super::word;
 use loadprint_recording::rows::Odd;
 
-use crate::host::refused;
+use crate::source::refused;
 use crate::prelude::*;
 
 /// The probe's line in the registry.

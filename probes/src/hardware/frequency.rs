@@ -13,7 +13,7 @@ use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry =
-    ProbeEntry::new("frequency", "clock frequency per CPU", &SCHEMA, open).every_nth();
+    ProbeEntry::new("frequency", "clock frequency per CPU", &SCHEMA, open).read_at(Cadence::Nth);
 
 static ENTITY: &[Text] = &[text("cpu")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

@@ -7,8 +7,6 @@
 pub mod energy;
 pub mod ethtool;
 pub mod frequency;
-pub mod ioctl;
-pub mod log_page;
 pub mod nvme;
 
 use std::fs;
@@ -19,7 +17,6 @@ use loadprint_recording::clock::monotonic_ns;
 use loadprint_recording::rows::Odd;
 
 use crate::prelude::*;
-use crate::procfs::fields::Cursor;
 
 /// A sysfs attribute with one number. If its device is removed and added again, the file is opened
 /// again.

@@ -15,7 +15,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     &SCHEMA,
     open,
 )
-.at_ends()
+.read_at(Cadence::Ends)
 .live();
 
 static ENTITY: &[Text] = &[text("schema"), text("digest")];

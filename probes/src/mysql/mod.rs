@@ -6,7 +6,6 @@
 pub mod account;
 pub mod client;
 pub mod digests;
-mod engine;
 mod metrics;
 mod monitor;
 pub mod server;

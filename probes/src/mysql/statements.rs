@@ -21,7 +21,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     &SCHEMA,
     open,
 )
-.every_nth()
+.read_at(Cadence::Nth)
 .live();
 
 static ENTITY: &[Text] = &[text("statements")];

@@ -8,9 +8,7 @@
 use std::path::Path;
 use std::path::PathBuf;
 
-use super::MOUNT_PROC;
 use super::entities::Entities;
-use super::fields::Cursor;
 use super::fields::values;
 use super::mounts::Mount;
 use super::mounts::hierarchy;
@@ -28,7 +26,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     &SCHEMA,
     open,
 )
-.slowly();
+.read_at(Cadence::Slow);
 
 static ENTITY: &[Text] = &[text("role"), text("path")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

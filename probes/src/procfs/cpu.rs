@@ -4,10 +4,6 @@
 //! Values are recorded as printed. According to proc_stat(5), iowait can decrease; idle is sampled
 //! on kernels that account CPU time at the clock tick. CPUs that are offline have no row.
 
-use super::Files;
-use super::MOUNT_PROC;
-use super::fields::each_line;
-use super::fields::empty;
 use crate::prelude::*;
 
 /// The probe's line in the registry.

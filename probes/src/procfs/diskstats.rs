@@ -7,9 +7,6 @@
 
 use std::collections::HashMap;
 
-use super::Files;
-use super::MOUNT_PROC;
-use super::fields::each_line;
 use crate::prelude::*;
 
 /// The probe's line in the registry.

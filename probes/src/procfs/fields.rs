@@ -9,7 +9,7 @@ use loadprint_recording::rows::Odd;
 use loadprint_recording::rows::Rows;
 use memchr::memchr;
 
-use crate::host::ParseError;
+use crate::source::ParseError;
 
 /// A position in a text that is read line by line and word by word.
 #[derive(Clone, Debug)]

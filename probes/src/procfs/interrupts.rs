@@ -4,10 +4,6 @@
 //! With 256 CPUs and 2000 lines the file has half a million cells, most of them zero: a zero is
 //! recognised by its eleven bytes and not parsed. The counters of the kernel have 32 bits and wrap.
 
-use super::Files;
-use super::MOUNT_PROC;
-use super::fields::Cursor;
-use super::fields::empty;
 use crate::options::CpuSet;
 use crate::prelude::*;
 

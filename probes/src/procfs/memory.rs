@@ -4,8 +4,6 @@
 //! The kernel counts `/proc/vmstat` per CPU and adds to these totals once a second, so its values can
 //! be up to a second old.
 
-use super::Files;
-use super::MOUNT_PROC;
 use super::fields;
 use crate::prelude::*;
 

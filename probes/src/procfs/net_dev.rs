@@ -2,10 +2,6 @@
 //!
 //! `lo` counts every byte twice, as received and as sent.
 
-use super::Files;
-use super::MOUNT_PROC;
-use super::fields::each_line;
-use super::fields::not_empty;
 use crate::prelude::*;
 
 /// The probe's line in the registry.

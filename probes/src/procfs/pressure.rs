@@ -1,9 +1,6 @@
 //! Reads `/proc/pressure`: time in which some or all tasks waited for CPU, I/O or memory (pressure
 //! stall information).
 
-use super::Files;
-use super::fields::each_line;
-use super::fields::not_empty;
 use crate::prelude::*;
 
 /// The probe's line in the registry.

@@ -5,7 +5,6 @@
 //! root can read `io`; its columns are null otherwise.
 
 use super::entities::Entities;
-use super::fields::Cursor;
 use super::fields::values;
 use super::targets::Targets;
 use crate::prelude::*;

@@ -4,11 +4,6 @@
 //! Metrics have the names of nstat(8) with a dot: `Tcp.RetransSegs`, `TcpExt.TCPTimeouts`; sockets
 //! as `sockstat.TCP.tw`.
 
-use super::Files;
-use super::MOUNT_PROC;
-use super::fields::Cursor;
-use super::fields::each_line;
-use super::fields::not_empty;
 use loadprint_recording::rows::Odd;
 
 use crate::prelude::*;
@@ -151,8 +146,8 @@ pub fn each_column(
     odd
 }
 
-/// Calls `take` with protocol, name and value of each pair of `sockstat` or `sockstat6`
-/// (`net/ipv4/proc.c`, `net/ipv6/proc.c`).
+/// Calls `take` with protocol, name and value of each pair of `sockstat`
+/// (`net/ipv4/proc.c`).
 ///
 /// ```text
 /// TCP: inuse 4 orphan 0 tw 2 alloc 5 mem 1

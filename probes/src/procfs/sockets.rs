@@ -7,7 +7,6 @@
 
 use std::fs;
 
-use super::MOUNT_PROC;
 use super::entities::Entities;
 use super::snmp::each_column;
 use super::snmp::each_pair;
@@ -23,7 +22,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     &SCHEMA,
     open,
 )
-.every_nth();
+.read_at(Cadence::Nth);
 
 static ENTITY: &[Text] = &[text("role"), text("namespace")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

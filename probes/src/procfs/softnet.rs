@@ -5,10 +5,6 @@ use std::array;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-use super::Files;
-use super::MOUNT_PROC;
-use super::fields::each_line;
-use super::fields::not_empty;
 use crate::prelude::*;
 
 /// The probe's line in the registry.

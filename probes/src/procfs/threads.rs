@@ -12,9 +12,6 @@ use std::os::fd::OwnedFd;
 use rustix::fs;
 
 use super::entities::Entities;
-use super::fields::Cursor;
-use super::fields::each_line;
-use super::fields::empty;
 use super::targets::Targets;
 use loadprint_recording::rows::Odd;
 
@@ -27,7 +24,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     &SCHEMA,
     open,
 )
-.every_nth();
+.read_at(Cadence::Nth);
 
 static ENTITY: &[Text] = &[text("role"), text("pid"), text("tid")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

@@ -1,6 +1,7 @@
 //! Scrapes one endpoint: sends a GET and parses the response into rows. If it fails, `up` is 0 with
 //! the reason, as in Prometheus.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::time::Instant;
 
 use loadprint_recording::clock::monotonic_ns;
 use loadprint_recording::clock::realtime_ns;
-use loadprint_recording::rows::Rows;
+use loadprint_recording::schema::Shape;
 use ureq::Agent;
 use ureq::Body;
 use ureq::http::Response;
@@ -27,10 +28,9 @@ use ureq::tls::TlsConfig;
 use super::exposition::Format;
 use super::exposition::Item;
 use super::exposition::parse;
-use super::rows;
-use super::rows::RecordedDescriptions;
 use super::target::Scrapes;
 use super::target::Target;
+use crate::prelude::*;
 
 /// The Accept header of Prometheus 3.
 const FORMATS: &str = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,\
@@ -122,7 +122,7 @@ impl Endpoint {
             ("scrape_duration_seconds", seconds, None),
             ("scrape_samples_scraped", samples as f64, None),
         ] {
-            rows::sample(rows, [name, metric], value, Some(realtime_ns), text);
+            sample(rows, [name, metric], value, Some(realtime_ns), text);
         }
         let descriptions = &mut self.descriptions;
         // The query can contain a secret.
@@ -253,5 +253,70 @@ fn format_of(kind: Option<&str>) -> Result<Format, String> {
         Err(format!(
             "content type {essence:?} is not a text format of metrics; check the path (/metrics)"
         ))
+    }
+}
+
+static ENTITY: &[Text] = &[text("endpoint"), text("metric")];
+
+/// Each endpoint has its own set of metrics.
+pub static SCHEMA: Schema = {
+    let mut schema = Schema::table(ENTITY, COLUMNS);
+    schema.shape = Shape::Metrics;
+    schema
+};
+
+static COLUMNS: &[Column] = columns! {
+    gauge(One) "value", "as exposed; null in rows of descriptions", "exposition", stored(Type::Double);
+    gauge(Nanosecond) "timestamp_ns",
+        "timestamp that the endpoint exposes, CLOCK_REALTIME; of up and scrape_* the start of the scrape",
+        "exposition", stored(Type::Int64);
+    info "text",
+        "text of # HELP, # TYPE, # UNIT and # URL; of up the reason for 0; otherwise the exemplar",
+        "exposition";
+};
+
+/// Appends a row with a value.
+fn sample(rows: &mut Rows, entity: [&str; 2], value: f64, timestamp_ns: Option<i64>, text: Option<&str>) {
+    rows.row(&entity.map(str::as_bytes));
+    rows.double(value);
+    match timestamp_ns {
+        Some(timestamp_ns) => rows.int(timestamp_ns),
+        None => rows.null(),
+    }
+    match text {
+        Some(text) => rows.text(text.as_bytes()),
+        None => rows.null(),
+    }
+}
+
+/// The descriptions that were recorded: a description has a row only when it is new or has changed.
+#[derive(Debug, Default)]
+struct RecordedDescriptions(HashMap<String, String>);
+
+impl RecordedDescriptions {
+    /// Appends the row of a sample, or of a new description.
+    fn item(&mut self, rows: &mut Rows, endpoint: &str, item: Item<'_>) {
+        match item {
+            Item::Sample {
+                series,
+                value,
+                timestamp_ns,
+                exemplar,
+            } => sample(rows, [endpoint, series], value, timestamp_ns, exemplar),
+            Item::Description { keyword, name, text } => {
+                self.description(rows, endpoint, &format!("# {keyword} {name}"), text);
+            }
+        }
+    }
+
+    /// Appends the row of a description, if `text` is new.
+    fn description(&mut self, rows: &mut Rows, endpoint: &str, key: &str, text: &str) {
+        if self.0.get(key).is_some_and(|before| before == text) {
+            return;
+        }
+        rows.row(&[endpoint.as_bytes(), key.as_bytes()]);
+        rows.nulls(2);
+        rows.text(text.as_bytes());
+        self.0.insert(key.to_owned(), text.to_owned());
     }
 }

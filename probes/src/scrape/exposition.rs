@@ -12,7 +12,7 @@ use std::str;
 
 use super::line::Line;
 use super::line::LineError;
-use crate::host::ParseError;
+use crate::source::ParseError;
 
 /// The format of a response, by its content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

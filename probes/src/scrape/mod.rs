@@ -8,20 +8,20 @@
 pub mod endpoint;
 pub mod exposition;
 pub mod line;
-pub mod rows;
 pub mod target;
 
 use std::time::Duration;
 use std::time::Instant;
 
-use crate::prelude::*;
 use endpoint::Endpoint;
+
+use crate::prelude::*;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
     "scrape",
     "metrics of Prometheus and OpenMetrics endpoints",
-    &rows::SCHEMA,
+    &endpoint::SCHEMA,
     open,
 )
 .live();

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde::Serialize;
 
-use crate::host::ParseError;
 use crate::procfs::fields::Cursor;
+use crate::source::ParseError;
 
 /// The bytes of `/proc/PID/maps` that are read: 100,000 mappings, as of a server with 50,000 threads.
 pub const MAX_TEXT: u64 = 8 << 20;

@@ -6,7 +6,6 @@
 //! capabilities, and only then reads (`confine.rs`). A child that crashes, hangs or uses too much costs
 //! the answer to its request.
 
-mod confine;
 pub mod demangle;
 pub mod elf;
 pub mod helper;

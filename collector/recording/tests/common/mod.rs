@@ -16,6 +16,7 @@ use loadprint_recording::rows::Rows;
 use loadprint_recording::rows::Value;
 use loadprint_recording::schema::Column;
 use loadprint_recording::schema::Schema;
+use loadprint_recording::schema::Shape;
 use loadprint_recording::schema::Text;
 use loadprint_recording::schema::Type;
 use loadprint_recording::schema::Unit;
@@ -182,22 +183,26 @@ pub fn write_journal(path: &Path, ticks: u32) -> Vec<u64> {
     ends
 }
 
-/// Formats all rows.
-pub fn row_texts(rows: &Rows, width: usize) -> Vec<String> {
+/// The entity and the text of each row as it is in the table.
+pub fn row_texts(rows: &Rows, schema: &Schema, tick: u32) -> Vec<(Vec<String>, String)> {
+    let width = schema.columns.len();
+    let quoted = |text| format!("{:?}", String::from_utf8_lossy(text));
     let row = |row| {
-        let entity: Vec<_> = rows
-            .entity(row)
-            .map(|part| String::from_utf8_lossy(part).into_owned())
-            .collect();
-        let cells: Vec<String> = (0..width)
-            .map(|column| match rows.value(row, column, width) {
-                Value::Null => "null".to_owned(),
-                Value::Bits(bits) => bits.to_string(),
-                Value::Text(text) => format!("`{}`", String::from_utf8_lossy(text)),
-                Value::List(list) => format!("{list:?}"),
-            })
-            .collect();
-        format!("{} {}", entity.join("/"), cells.join(" "))
+        let entity: Vec<_> = rows.entity(row).map(quoted).collect();
+        let mut cells = entity.clone();
+        let place = if schema.shape == Shape::Metrics {
+            cells.len()
+        } else {
+            0
+        };
+        cells.insert(place, tick.to_string());
+        cells.extend((0..width).map(|column| match rows.value(row, column, width) {
+            Value::Null => "null".to_owned(),
+            Value::Bits(bits) => bits.to_string(),
+            Value::Text(text) => quoted(text),
+            Value::List(list) => format!("{list:?}"),
+        }));
+        (entity, cells.join(" "))
     };
     (0..rows.len()).map(row).collect()
 }

@@ -3,6 +3,7 @@
 
 use crate::common;
 use std::fs;
+use std::fs::File;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -12,7 +13,6 @@ use crate::common::random_rows;
 use crate::common::schemas;
 use crate::common::write_journal;
 use loadprint_recording::finish;
-use loadprint_recording::journal::Decoder;
 use loadprint_recording::journal::Ended;
 use loadprint_recording::journal::Frame;
 use loadprint_recording::journal::Reader;
@@ -20,49 +20,55 @@ use loadprint_recording::journal::Status;
 use loadprint_recording::journal::Writer;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::staging;
+use parquet::file::reader::SerializedFileReader;
+use parquet::record::Field;
 use tempfile::tempdir;
 
-/// Status, reason and formatted rows of one probe at one tick.
-type SectionText = (Status, Option<String>, Vec<String>);
-
-/// Reads all ticks back.
-fn read_back(path: &Path) -> Vec<Vec<SectionText>> {
+/// The ticks of a journal as text.
+fn ticks(path: &Path) -> Vec<String> {
     let mut reader = Reader::open(path).unwrap();
-    let probes = reader.header().probes.clone().into_iter();
-    let schemas: Vec<_> = probes.map(|probe| probe.schema).collect();
-    let mut decoders: Vec<_> = schemas.iter().map(Decoder::new).collect();
-    let mut rows = Rows::default();
     let mut ticks = vec![];
     while let Some(frame) = reader.next_frame().unwrap() {
-        let Frame::Tick(tick) = frame else { continue };
-        if tick.is_key {
-            decoders.iter_mut().for_each(Decoder::reset);
+        if let Frame::Tick(tick) = frame {
+            ticks.push(format!("{tick:?}"));
         }
-        let sections = tick.sections.iter().map(|section| {
-            decoders[section.probe].decode(section, &mut rows).unwrap();
-            let texts = common::row_texts(&rows, schemas[section.probe].columns.len());
-            (section.status, section.reason.map(str::to_owned), texts)
-        });
-        ticks.push(sections.collect());
     }
     ticks
+}
+
+/// The rows of a table, floating-point numbers as their bits.
+fn table(path: &Path) -> Vec<String> {
+    let cell = |field: &Field| match field {
+        Field::Long(value) => value.cast_unsigned().to_string(),
+        Field::Double(value) => value.to_bits().to_string(),
+        other => other.to_string(),
+    };
+    let rows = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+    rows.into_iter()
+        .map(|row| {
+            let cells: Vec<_> = row
+                .unwrap()
+                .get_column_iter()
+                .map(|(_, field)| cell(field))
+                .collect();
+            cells.join(" ")
+        })
+        .collect()
 }
 
 #[test]
 fn random_recordings_round_trip() {
     for seed in 0..40 {
         let dir = tempdir().unwrap();
-        let path = dir.path().join("journal");
         let mut random = Random::new(seed);
-        let mut writer = Writer::create(&path, &header(&schemas())).unwrap();
-        let mut expected = vec![];
+        let header = header(&schemas());
+        let mut writer = Writer::create(&dir.path().join("journal"), &header).unwrap();
+        let (mut reads, mut rows_of) = ([const { vec![] }; 3], [const { vec![] }; 3]);
         // More than two key ticks.
         for tick in 0..150 {
             let stamp = common::stamp(&mut random, tick);
             writer.begin(stamp);
-            let mut sections = vec![];
             for (probe, schema) in schemas().iter().enumerate() {
-                let width = schema.columns.len();
                 let mut rows = Rows::default();
                 let status = match random.below(5) {
                     0 => Status::Failed,
@@ -73,22 +79,39 @@ fn random_recordings_round_trip() {
                     random_rows(&mut random, schema, &mut rows);
                 }
                 let start = stamp.start_ns + random.below(1000) as i64;
-                let times = (start, start + random.below(1000) as i64);
+                let end = start + random.below(1000) as i64;
                 // A read can have a reason, too: what of it was not read.
                 let reason = match status {
                     Status::Ok if random.below(2) == 0 => "",
                     _ => "not found",
                 };
-                writer.probe(probe, status, times, reason, &rows);
+                writer.probe(probe, status, (start, end), reason, &rows);
                 let is_written = status != Status::Skipped && !reason.is_empty();
-                let reason = is_written.then(|| reason.to_owned());
-                sections.push((status, reason, common::row_texts(&rows, width)));
+                let (name, reason) = (&header.probes[probe].name, format!("{reason:?}"));
+                reads[probe].push(format!(
+                    "{tick} {name:?} {} {start} {end} {} {:?} 0 {}",
+                    stamp.intended_ns,
+                    stamp.realtime_ns,
+                    status.word(),
+                    if is_written { &reason } else { "null" },
+                ));
+                rows_of[probe].extend(common::row_texts(&rows, schema, tick));
             }
             writer.commit().unwrap();
-            expected.push(sections);
         }
         drop(writer);
-        assert_eq!(read_back(&path), expected, "seed {seed}");
+        finish::journal(dir.path()).unwrap();
+        assert_eq!(
+            table(&dir.path().join("ticks.parquet")),
+            reads.concat(),
+            "seed {seed}"
+        );
+        for (probe, mut expected) in header.probes.iter().zip(rows_of) {
+            expected.sort_by(|(entity, _), (other, _)| entity.cmp(other));
+            let expected: Vec<_> = expected.into_iter().map(|(_, text)| text).collect();
+            let path = dir.path().join(format!("{}.parquet", probe.name));
+            assert_eq!(table(&path), expected, "seed {seed}");
+        }
     }
 }
 
@@ -99,26 +122,26 @@ fn a_journal_ends_before_its_first_torn_or_damaged_tick() {
     // The ends of the header, of each tick, and of the end frame.
     let ends = write_journal(&whole, 5);
     let bytes = fs::read(&whole).unwrap();
-    let all = read_back(&whole);
+    let all = ticks(&whole);
     let path = dir.path().join("damaged");
     for place in 0..bytes.len() {
         let whole_frames = ends.iter().rposition(|end| *end <= place as u64);
         fs::write(&path, &bytes[..place]).unwrap();
-        let Some(ticks) = whole_frames.map(|frames| frames.min(5)) else {
+        let Some(count) = whole_frames.map(|frames| frames.min(5)) else {
             let error = Reader::open(&path).unwrap_err().to_string();
             assert!(error.starts_with(path.to_str().unwrap()), "{error}");
             continue;
         };
-        assert_eq!(read_back(&path), all[..ticks], "torn at byte {place}");
+        assert_eq!(ticks(&path), all[..count], "torn at byte {place}");
         let mut reader = Reader::open(&path).unwrap();
         while reader.next_frame().unwrap().is_some() {}
-        let torn = place as u64 - ends[ticks];
+        let torn = place as u64 - ends[count];
         assert_eq!(reader.torn_bytes(), torn, "torn at byte {place}");
 
         let mut damaged = bytes.clone();
         damaged[place] ^= 0x10;
         fs::write(&path, &damaged).unwrap();
-        assert_eq!(read_back(&path), all[..ticks], "damaged at byte {place}");
+        assert_eq!(ticks(&path), all[..count], "damaged at byte {place}");
     }
 }
 

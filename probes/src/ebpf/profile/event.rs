@@ -20,8 +20,8 @@ use crate::ebpf;
 use crate::ebpf::map::MappedArray;
 use crate::ebpf::skeletons::profile::ProfileSkel;
 use crate::ebpf::skeletons::profile::types::cpu_calls;
-use crate::host::RAISE_OPEN_FILES;
 use crate::perf::online_cpus;
+use crate::source::RAISE_OPEN_FILES;
 
 /// The sampled event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
