@@ -12,8 +12,8 @@ use super::sample;
 use super::word;
 use loadprint_recording::rows::Odd;
 
-use crate::source::refused;
 use crate::prelude::*;
+use crate::source::refused;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -32,7 +32,6 @@ static COLUMNS: &[Column] = columns! {
     gauge(Microjoule) "max_energy_range_uj",
         "largest value of the counter, after which it restarts at zero",
         "/sys/class/powercap/*/max_energy_range_uj", stored(Type::Int64);
-    gauge(Microsecond) "read_us", "duration of the read", "clock of the recorder";
 };
 
 /// The kernel's names of the interfaces to RAPL: by register, and on some laptops through memory.

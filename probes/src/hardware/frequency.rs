@@ -21,7 +21,6 @@ const CPUFREQ: &str = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_cur_freq";
 static COLUMNS: &[Column] = columns! {
     gauge(Kilohertz) "khz",
         "frequency that the driver measures or requests", CPUFREQ, stored(Type::Int64), higher;
-    gauge(Microsecond) "read_us", "duration of the read", "clock of the recorder";
 };
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {

@@ -13,7 +13,6 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
-use loadprint_recording::clock::monotonic_ns;
 use loadprint_recording::rows::Odd;
 
 use crate::prelude::*;
@@ -73,11 +72,11 @@ pub fn parse_number(file: &[u8], odd: &mut Odd) -> Option<i64> {
 struct Sensor<const ENTITY: usize> {
     entity: [String; ENTITY],
     attribute: Attribute,
-    /// The constant cell between value and duration, in a table with one.
+    /// The constant cell after the value, in a table with one.
     constant: Option<Option<i64>>,
 }
 
-/// Appends value and duration (us) of a read of each attribute that exists. A read that fails loses
+/// Appends the value of each attribute that exists. A read that fails loses
 /// only its own value.
 ///
 /// # Errors
@@ -86,10 +85,7 @@ fn sample<const ENTITY: usize>(sensors: &mut [Sensor<ENTITY>], rows: &mut Rows) 
     let before = rows.len();
     let mut first_error = None;
     for sensor in sensors {
-        let start = monotonic_ns();
-        let result = sensor.attribute.read(rows.odd_mut());
-        let read_us = u64::try_from((monotonic_ns() - start) / 1000).unwrap_or(0);
-        let value = match result {
+        let value = match sensor.attribute.read(rows.odd_mut()) {
             Ok(value) => value,
             Err(error) => {
                 let gone = is_gone(&error);
@@ -107,7 +103,6 @@ fn sample<const ENTITY: usize>(sensors: &mut [Sensor<ENTITY>], rows: &mut Rows) 
         for cell in [Some(value), sensor.constant].into_iter().flatten() {
             rows.int_or_null(cell);
         }
-        rows.uint(read_us);
     }
     match first_error {
         Some(error) if rows.len() == before => Err(error),

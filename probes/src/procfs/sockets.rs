@@ -1,5 +1,5 @@
 //! Reads sockets and connections in the network namespace of each watched process
-//! (`/proc/PID/net/{sockstat,sockstat6,snmp}`).
+//! (`/proc/PID/net/{sockstat,snmp}`).
 //!
 //! Server and load can be in different namespaces, each with its own ports and counters. A load
 //! that opens connections faster than TIME_WAIT releases their ports runs out of ports; these
@@ -28,7 +28,6 @@ static ENTITY: &[Text] = &[text("role"), text("namespace")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
 
 const SOCKSTAT: &str = "/proc/PID/net/sockstat";
-const SOCKSTAT6: &str = "/proc/PID/net/sockstat6";
 const SNMP: &str = "/proc/PID/net/snmp Tcp";
 
 static COLUMNS: &[Column] = columns! {
@@ -38,7 +37,6 @@ static COLUMNS: &[Column] = columns! {
     gauge(One) "tcp_alloc", "TCP sockets allocated, of the whole host", SOCKSTAT;
     gauge(Page) "tcp_mem", "memory of TCP sockets, of the whole host", SOCKSTAT;
     gauge(One) "udp_inuse", "UDP sockets in use", SOCKSTAT;
-    gauge(One) "tcp6_inuse", "TCP sockets of IPv6 in use", SOCKSTAT6;
     counter(One) "active_opens", "connections opened from this namespace", SNMP;
     counter(One) "passive_opens", "connections accepted", SNMP;
     counter(One) "attempt_fails", "connections that failed to open", SNMP, lower;
@@ -50,14 +48,13 @@ static COLUMNS: &[Column] = columns! {
 };
 
 /// Protocol and name of the values, in the order of their columns.
-const VALUES: [(&str, &str); 15] = [
+const VALUES: [(&str, &str); 14] = [
     ("TCP", "inuse"),
     ("TCP", "orphan"),
     ("TCP", "tw"),
     ("TCP", "alloc"),
     ("TCP", "mem"),
     ("UDP", "inuse"),
-    ("TCP6", "inuse"),
     ("Tcp", "ActiveOpens"),
     ("Tcp", "PassiveOpens"),
     ("Tcp", "AttemptFails"),
@@ -81,7 +78,6 @@ struct Sockets {
 #[derive(Debug)]
 struct Files {
     sockstat: Source,
-    sockstat6: Option<Source>,
     snmp: Source,
 }
 
@@ -129,20 +125,13 @@ impl Files {
         };
         Ok(Self {
             sockstat: file("sockstat", 1024)?,
-            // A kernel without IPv6 does not have the file.
-            sockstat6: file("sockstat6", 1024).ok(),
             snmp: file("snmp", 4096)?,
         })
     }
 
     fn read(&mut self, odd: &mut Odd) -> Result<Cells, ProbeError> {
         let mut cells = [None; VALUES.len()];
-        for file in [Some(&mut self.sockstat), self.sockstat6.as_mut()]
-            .into_iter()
-            .flatten()
-        {
-            parse_sockstat(file.read()?, &mut cells, odd);
-        }
+        parse_sockstat(self.sockstat.read()?, &mut cells, odd);
         parse_snmp(self.snmp.read()?, &mut cells, odd);
         Ok(cells)
     }
@@ -151,7 +140,7 @@ impl Files {
 /// The values of one namespace; `None` for those that the kernel does not print.
 pub type Cells = [Option<u64>; VALUES.len()];
 
-/// Parses `sockstat` or `sockstat6`.
+/// Parses `sockstat`.
 pub fn parse_sockstat(file: &[u8], cells: &mut Cells, odd: &mut Odd) {
     let mut negative = Odd::default();
     odd.add(&each_pair(file, |protocol, name, value| {
@@ -221,7 +210,7 @@ mod tests {
         assert_ne!(rows.entity(0).nth(1), rows.entity(1).nth(1));
         // Nothing has ever connected in that namespace.
         let width = COLUMNS.len();
-        assert_eq!(rows.value(0, 7, width), loadprint_recording::rows::Value::Bits(0));
+        assert_eq!(rows.value(0, 6, width), loadprint_recording::rows::Value::Bits(0));
         drop(child.stdin.take());
         child.wait().unwrap();
         read(&mut rows);

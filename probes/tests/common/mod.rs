@@ -68,8 +68,7 @@ pub fn sample(entry: &ProbeEntry, tick: &str, options: &Options) -> Rows {
     rows
 }
 
-/// One line for each row: entity, then column=value. Nulls are left out, and so is the duration of
-/// a read, which varies.
+/// One line for each row: entity, then column=value. Nulls are left out.
 pub fn words(entry: &ProbeEntry, rows: &Rows) -> Vec<String> {
     let columns = &entry.schema.columns;
     let row = |row| {
@@ -79,11 +78,7 @@ pub fn words(entry: &ProbeEntry, rows: &Rows) -> Vec<String> {
                 .collect::<Vec<_>>()
                 .join("/"),
         ];
-        for (place, column) in columns
-            .iter()
-            .enumerate()
-            .filter(|(_, column)| column.name != "read_us")
-        {
+        for (place, column) in columns.iter().enumerate() {
             let value = match (rows.value(row, place, columns.len()), column.storage) {
                 (Value::Null, _) => continue,
                 (Value::Bits(bits), Type::Int64) => bits.cast_signed().to_string(),

@@ -146,8 +146,8 @@ pub static PARSERS: &[Parser] = &[
     parser("schedstat", 3, || {
         Box::new(|text, rows| cells(threads::parse_schedstat(text, rows.odd_mut()), rows))
     }),
-    parser("sockets_snmp", 15, || of_cells(sockets::parse_snmp)),
-    parser("sockets_sockstat", 15, || of_cells(sockets::parse_sockstat)),
+    parser("sockets_snmp", 14, || of_cells(sockets::parse_snmp)),
+    parser("sockets_sockstat", 14, || of_cells(sockets::parse_sockstat)),
     parser("cgroup_cpu_stat", 5, || {
         Box::new(|text, rows| cells(values(text, cgroup::CPU_STAT, rows.odd_mut()), rows))
     }),
