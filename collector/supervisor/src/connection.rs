@@ -113,7 +113,7 @@ fn answer(shared: &Arc<Shared>, request: Request, stream: &UnixStream, dir: &Pat
         Request::Status => Ok(status::document(&mut shared.lock(), dir)),
         Request::End => end(shared),
         Request::Wait { name, slice } => wait(shared, &name, slice, stream),
-        Request::Note { note } => merge_note(shared, note),
+        Request::Note { json } => merge_note(shared, &json),
         Request::Stop { name } => {
             let number = shared.lock().find(&name)?.number;
             watch::read_last(shared, number);
@@ -169,8 +169,8 @@ fn hung_up(stream: &UnixStream) -> bool {
     poll(&mut descriptors, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-fn merge_note(shared: &Shared, note: Value) -> Result<Value> {
-    let Value::Object(new) = note else {
+fn merge_note(shared: &Shared, json: &str) -> Result<Value> {
+    let Value::Object(new) = serde_json::from_str(json).context("the note is not JSON")? else {
         bail!("a note is a JSON object, like {{\"run\": 1, \"of\": 6}}")
     };
     let mut state = shared.lock();

@@ -18,39 +18,32 @@ use serde_json::json;
 use crate::account::Account;
 use crate::cleanup;
 use crate::cpus::CpuSet;
+use crate::groups::Group;
 use crate::interrupts;
 use crate::log;
-use crate::main_thread::MainThread;
 use crate::memory::NodeSet;
 use crate::mounts;
 use crate::netns::NetNs;
 use crate::netns::PEER_INTERFACE;
 use crate::output::Output;
 use crate::placement::Placement;
+use crate::protocol::Mount;
 use crate::protocol::Request;
 use crate::protocol::RunRequest;
 use crate::signals;
 use crate::spawn::Spawn;
 use crate::state::Process;
 use crate::state::ProcessState;
+use crate::state::Shared;
 use crate::state::State;
+use crate::state_dir::OwnedResources;
+use crate::state_dir::StateDir;
 
 /// Performs one request and returns its reply.
 pub fn perform(main: &mut MainThread<'_>, request: Request) -> Result<Value> {
     match request {
         Request::Run(request) => run(main, *request),
-        Request::Bind { source, destination } => {
-            mounts::bind(&source, &destination)?;
-            mounted(main, destination)
-        }
-        Request::Proc { destination } => {
-            mounts::proc(&destination)?;
-            mounted(main, destination)
-        }
-        Request::Dev { destination } => {
-            mounts::dev(&destination)?;
-            mounted(main, destination)
-        }
+        Request::Mount(request) => mount(main, request),
         Request::Unmount { destination } => unmount(main, &destination),
         Request::Netns {
             name,
@@ -71,6 +64,14 @@ pub fn perform(main: &mut MainThread<'_>, request: Request) -> Result<Value> {
 
 fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
     check_name(&request.name)?;
+    let mut env = Vec::with_capacity(request.env.len());
+    for (index, pair) in request.env.iter().enumerate() {
+        match pair.split_once('=') {
+            Some((key, value)) if !key.is_empty() => env.push((key.to_owned(), value.to_owned())),
+            // Without the text: it may be a secret.
+            _ => bail!("--env number {} is not KEY=VALUE", index + 1),
+        }
+    }
     let netns = {
         let state = main.shared.lock();
         refuse_running(&state, &request.name)?;
@@ -101,7 +102,7 @@ fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
     let group = Arc::new(main.group.child(&request.name)?);
     let spawn = Spawn {
         argv: request.argv,
-        env: request.env,
+        env,
         group: Arc::clone(&group),
         cpus,
         memory_nodes,
@@ -202,7 +203,22 @@ fn find_netns(state: &State, name: &str) -> Result<Arc<OwnedFd>> {
     }
 }
 
-fn mounted(main: &mut MainThread<'_>, destination: PathBuf) -> Result<Value> {
+fn mount(main: &mut MainThread<'_>, request: Mount) -> Result<Value> {
+    let destination = match (request.bind.as_deref(), request.proc, request.dev) {
+        (Some([source, destination]), ..) => {
+            mounts::bind(source, destination)?;
+            destination.clone()
+        }
+        (_, Some(destination), _) => {
+            mounts::proc(&destination)?;
+            destination
+        }
+        (_, _, Some(destination)) => {
+            mounts::dev(&destination)?;
+            destination
+        }
+        _ => bail!("nothing to mount; add --bind SRC DST, --proc DST or --dev DST"),
+    };
     log::line(&format!("mounted {}", destination.display()));
     let reply = json!({"mounted": destination});
     main.shared.lock().mounts.push(destination);
@@ -295,4 +311,40 @@ fn check_name(name: &str) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// The state of the main thread.
+#[derive(Debug)]
+pub struct MainThread<'a> {
+    pub shared: Arc<Shared>,
+    pub dir: &'a StateDir,
+    pub boot_id: String,
+    /// The group of all processes.
+    pub group: &'a Group,
+    /// How many processes it has started.
+    pub started: u64,
+    pub namespaces_created: u32,
+}
+
+impl MainThread<'_> {
+    /// Writes the resources that the next `start` must remove if this supervisor and its guard are
+    /// killed.
+    pub fn write_resources(&self) -> Result<()> {
+        let state = self.shared.lock();
+        let resources = OwnedResources {
+            boot_id: self.boot_id.clone(),
+            group: self.group.path().to_owned(),
+            pid: std::process::id(),
+            mounts: state.mounts.clone(),
+            interfaces: state
+                .namespaces
+                .iter()
+                .map(|netns| netns.host_interface.clone())
+                .collect(),
+            interrupts: state.interrupts.clone(),
+            owned: state.owned.clone(),
+        };
+        drop(state);
+        self.dir.write_json("state.json", &resources)
+    }
 }

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io;
 use std::io::BufRead;
 use std::io::BufReader;
+use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -15,6 +17,7 @@ use std::time::Duration;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use clap::Args;
 use rustix::fs::OFlags;
 use rustix::process::Pid;
 use rustix::process::PidfdFlags;
@@ -22,14 +25,20 @@ use rustix::process::pidfd_open;
 
 use crate::client;
 use crate::protocol::Reply;
+use crate::protocol::duration;
 use crate::state_dir::StateDir;
 
-/// Options of `start`.
-#[derive(Debug)]
+// Options of `start`.
+#[derive(Debug, Args)]
 pub struct Options {
-    /// An absolute path.
+    /// An absolute path, of all commands.
+    #[arg(skip)]
     pub state_dir: PathBuf,
+    /// End after this time without a command
+    #[arg(long, default_value = "60s", value_parser = duration)]
     pub lease: Duration,
+    /// End when this process exits
+    #[arg(long, value_name = "PID")]
     pub controller_pid: Option<u32>,
 }
 
@@ -108,4 +117,26 @@ fn guard_command(options: &Options, log: File) -> Result<Command> {
         });
     }
     Ok(command)
+}
+
+/// Sends the line that `start` waits for, and closes the pipe.
+pub fn report_ready(reply: &Reply) -> Result<()> {
+    let mut stdout = io::stdout();
+    // `start` may have been killed; the lease then ends this supervisor.
+    drop(writeln!(stdout, "{}", serde_json::to_string(reply)?));
+    close_pipe()
+}
+
+/// Closes this process's end of the pipe, so that `start` reads its end if the daemon exits before
+/// it is ready.
+pub fn close_pipe() -> Result<()> {
+    let null = File::options()
+        .write(true)
+        .open("/dev/null")
+        .context("/dev/null")?;
+    // SAFETY: both descriptors are open; 1 is not owned by any value.
+    if unsafe { libc::dup2(null.as_raw_fd(), libc::STDOUT_FILENO) } < 0 {
+        return Err(io::Error::last_os_error()).context("dup2");
+    }
+    Ok(())
 }

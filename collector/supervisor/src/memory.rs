@@ -174,12 +174,7 @@ pub fn read(shared: &Shared, number: u64) {
         drop(add_process(pid, &mut nodes));
     }
     let took = begin.elapsed();
-    let mut state = shared.lock();
-    let process = state
-        .processes
-        .iter_mut()
-        .find(|process| process.number == number);
-    if let Some(placement) = process.and_then(|process| process.placement.as_mut()) {
+    if let Some(placement) = shared.lock().placement(number) {
         placement.store(nodes);
         if let Some(schedule) = &mut placement.schedule {
             schedule.after(took);

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use anyhow::bail;
+use clap::Args;
+use clap::Subcommand;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Value;
@@ -13,60 +15,144 @@ use serde_json::Value;
 /// Longest request line in bytes.
 pub const REQUEST_LIMIT: u64 = 1 << 20;
 
-/// One command. Paths are absolute.
-#[derive(Debug, Serialize, Deserialize)]
+// One command, as it is on the command line. The daemon has another working directory: paths are absolute. Clap would
+// print a documentation comment of this type in place of the program's description, and so for the types below.
+#[derive(Debug, Serialize, Deserialize, Subcommand)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Request {
-    /// Start a process.
+    /// Start a process, pinned before it executes
     Run(Box<RunRequest>),
-    /// Wait for a process, at most `slice`.
-    Wait { name: String, slice: Duration },
-    /// Stop a process.
-    Stop { name: String },
-    /// Bind mount.
-    Bind { source: PathBuf, destination: PathBuf },
-    /// Mount proc.
-    Proc { destination: PathBuf },
-    /// Mount a small /dev.
-    Dev { destination: PathBuf },
-    /// Undo a mount.
-    Unmount { destination: PathBuf },
-    /// Create a network namespace.
-    Netns {
+    /// Wait for a process to end, for a limited time, and print its state
+    Wait {
+        /// The process's name
         name: String,
+        /// Return after this time even if it is running. A wait renews the lease; keep it short on a
+        /// remote target, where it may outlive its playbook
+        #[arg(long = "for", default_value = "20s", value_parser = duration)]
+        slice: Duration,
+    },
+    /// Send a process its stop signal; kill its process tree after the stop timeout
+    Stop {
+        /// The process's name
+        name: String,
+    },
+    /// Mount inside the supervisor's private mount namespace
+    Mount(Mount),
+    /// Undo a mount made with `mount`
+    Unmount {
+        /// The mount's destination
+        #[arg(value_parser = absolute)]
+        destination: PathBuf,
+    },
+    /// Create a network namespace with a veth pair
+    Netns {
+        /// The namespace's name in this supervisor
+        name: String,
+        /// Address and prefix length of the host's interface
+        #[arg(long, value_name = "ADDRESS/LENGTH")]
         host_address: String,
+        /// Address and prefix length of the interface in the namespace
+        #[arg(long, value_name = "ADDRESS/LENGTH")]
         peer_address: String,
     },
-    /// Move the interrupts of devices.
-    Irqs { cpus: String, devices: Vec<String> },
-    /// Remove a path at the end.
-    Own { path: PathBuf },
-    /// Merge into the note.
-    Note { note: Value },
-    /// The status document.
+    /// Move the interrupts of block devices and network interfaces to these CPUs until the supervisor ends
+    Irqs {
+        /// CPUs that shall serve the interrupts, like 0-3,8
+        #[arg(long, value_name = "LIST")]
+        cpus: String,
+        /// Names as in /sys/class/block and /sys/class/net
+        #[arg(required = true, value_name = "DEVICE")]
+        devices: Vec<String>,
+    },
+    /// Remove this path and everything below it when the supervisor ends
+    Own {
+        /// An absolute path; it need not exist yet
+        path: PathBuf,
+    },
+    /// Merge a JSON object into the note of status.json (null removes a key)
+    Note {
+        /// A JSON object
+        json: String,
+    },
+    /// Print the current status, as in status.json
     Status,
-    /// Stop and remove everything.
+    /// Stop everything in reverse order, remove everything, and exit
     End,
 }
 
-/// The options of `run`.
-#[derive(Debug, Serialize, Deserialize)]
+// The options of `run`.
+#[derive(Debug, Serialize, Deserialize, Args)]
 pub struct RunRequest {
+    /// Name of the process in this supervisor; reusable after the process has ended
     pub name: String,
+    /// CPUs to pin it to, like 0-3,8
+    #[arg(long, value_name = "LIST")]
     pub cpus: Option<String>,
-    #[serde(default)]
+    /// Memory nodes to bind its memory to, like 0-1: it is killed rather than given memory of other nodes
+    #[arg(long, value_name = "LIST")]
     pub memory_nodes: Option<String>,
+    /// Network namespace created with `netns`
+    #[arg(long, value_name = "NS")]
     pub netns: Option<String>,
+    /// Root directory of the process
+    #[arg(long, value_name = "DIR", value_parser = absolute)]
     pub chroot: Option<PathBuf>,
+    /// User, and group after a colon; names are looked up inside the chroot
+    #[arg(long, value_name = "USER[:GROUP]")]
     pub user: Option<String>,
-    pub env: Vec<(String, String)>,
+    /// Environment variable, in addition to PATH, LANG and (with --user) HOME, USER; nothing is
+    /// inherited
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub env: Vec<String>,
+    /// Working directory, inside the chroot
+    #[arg(long, value_name = "DIR", default_value = "/")]
     pub cwd: PathBuf,
+    /// Append its standard output to this file [default: DIR/NAME.stdout]
+    #[arg(long, value_name = "FILE", value_parser = absolute)]
     pub stdout: Option<PathBuf>,
+    /// Append its standard error to this file [default: DIR/NAME.stderr]
+    #[arg(long, value_name = "FILE", value_parser = absolute)]
     pub stderr: Option<PathBuf>,
+    /// Stop signal
+    #[arg(long, value_name = "SIGNAL", default_value = "TERM")]
     pub stop_signal: String,
+    /// Kill it if it has not stopped after this time
+    #[arg(long, default_value = "60s", value_parser = duration)]
     pub stop_timeout: Duration,
+    /// Its role in the run: server, load, recorder …; printed in status.json
+    #[arg(long)]
     pub role: Option<String>,
+    /// Program and arguments. Other users can read them in /proc: store secrets in files
+    #[arg(last = true, required = true)]
     pub argv: Vec<String>,
+}
+
+// The options of `mount`.
+#[derive(Debug, Serialize, Deserialize, Args)]
+#[group(required = true, multiple = false)]
+pub struct Mount {
+    /// Bind-mount SRC at DST (both must exist and be directories, or both files)
+    #[arg(long, num_args = 2, value_names = ["SRC", "DST"], value_parser = absolute)]
+    pub bind: Option<Vec<PathBuf>>,
+    /// Mount proc
+    #[arg(long, value_name = "DST", value_parser = absolute)]
+    pub proc: Option<PathBuf>,
+    /// Mount a minimal /dev: null, zero, full, random, urandom, tty, shm and the fd links
+    #[arg(long, value_name = "DST", value_parser = absolute)]
+    pub dev: Option<PathBuf>,
+}
+
+/// A time like `20s`, `1m 30s`, or bare seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse::<u32>() {
+        return Ok(Duration::from_secs(u64::from(seconds)));
+    }
+    humantime::parse_duration(text).map_err(|error| format!("{error}; write it like 20s or 2m"))
+}
+
+/// Makes a path absolute.
+pub fn absolute(path: &str) -> std::io::Result<PathBuf> {
+    std::path::absolute(path)
 }
 
 /// The reply: the JSON line to print, or the error message.

@@ -212,6 +212,15 @@ impl State {
         self.processes.iter().find(|process| process.number == number)
     }
 
+    /// Where the process with this number ran, if it is watched.
+    pub fn placement(&mut self, number: u64) -> Option<&mut Placement> {
+        let mut processes = self.processes.iter_mut();
+        processes
+            .find(|process| process.number == number)?
+            .placement
+            .as_mut()
+    }
+
     /// True until the process and all that it forked have exited.
     pub fn is_running(&self, number: u64) -> bool {
         self.get(number)

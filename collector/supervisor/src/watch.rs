@@ -58,12 +58,7 @@ fn sample(shared: &Shared, is_due: bool) {
         drop(state);
         let Some(set) = set else { continue };
         let taken = Sample::take(&pids, &set);
-        let mut state = shared.lock();
-        let process = state
-            .processes
-            .iter_mut()
-            .find(|process| process.number == number);
-        if let Some(placement) = process.and_then(|process| process.placement.as_mut()) {
+        if let Some(placement) = shared.lock().placement(number) {
             placement.add(&taken);
         }
     }
