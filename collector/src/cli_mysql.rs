@@ -4,7 +4,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::ValueEnum;
 use loadprint_probes::mysql::account::Account;
 use loadprint_probes::mysql::account::OptionFile;
 use loadprint_probes::mysql::account::SslMode;
@@ -39,10 +38,11 @@ pub struct MysqlOptions {
     /// Option file of the mysql client, mode 0600; groups [client] and [loadprint-collect].
     #[arg(long, value_name = "FILE")]
     pub mysql_defaults_file: Option<PathBuf>,
-    /// TLS mode; off means disabled, on means required [default: the option file, verify_ca with a
-    /// CA, disabled with the server's public key, else preferred].
-    #[arg(long, value_name = "MODE", value_enum, ignore_case = true)]
-    pub mysql_ssl: Option<Ssl>,
+    /// TLS mode: disabled, preferred, required, verify_ca or verify_identity; off means disabled, on
+    /// means required [default: the option file, verify_ca with a CA, disabled with the server's
+    /// public key, else preferred].
+    #[arg(long, value_name = "MODE", value_parser = parse_mode)]
+    pub mysql_ssl: Option<SslMode>,
     /// Certificate of the CA, for verify_ca and verify_identity.
     #[arg(long, value_name = "FILE")]
     pub mysql_ssl_ca: Option<String>,
@@ -67,19 +67,6 @@ pub struct MysqlOptions {
     /// (MariaDB: SUPER). After SIGKILL they stay on.
     #[arg(long)]
     pub mysql_monitor: bool,
-}
-
-/// TLS modes by the names of the MySQL clients' `--ssl-mode`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum Ssl {
-    #[value(alias = "off")]
-    Disabled,
-    Preferred,
-    #[value(alias = "on")]
-    Required,
-    VerifyCa,
-    VerifyIdentity,
 }
 
 impl MysqlOptions {
@@ -134,13 +121,7 @@ impl MysqlOptions {
 
     fn tls(&self, file: Option<&OptionFile>) -> anyhow::Result<Tls> {
         let options = TlsOptions {
-            mode: self.mysql_ssl.map(|mode| match mode {
-                Ssl::Disabled => SslMode::Disabled,
-                Ssl::Preferred => SslMode::Preferred,
-                Ssl::Required => SslMode::Required,
-                Ssl::VerifyCa => SslMode::VerifyCa,
-                Ssl::VerifyIdentity => SslMode::VerifyIdentity,
-            }),
+            mode: self.mysql_ssl,
             ca: self.mysql_ssl_ca.clone(),
             cert: self.mysql_ssl_cert.clone(),
             key: self.mysql_ssl_key.clone(),
@@ -150,4 +131,9 @@ impl MysqlOptions {
         };
         Ok(options.resolve(file, SslMode::Preferred)?)
     }
+}
+
+fn parse_mode(word: &str) -> Result<SslMode, String> {
+    SslMode::from_word(word)
+        .ok_or_else(|| "not disabled, preferred, required, verify_ca or verify_identity".to_owned())
 }

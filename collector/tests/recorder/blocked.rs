@@ -3,13 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::BufRead;
-use std::io::BufReader;
 use std::path::Path;
 use std::path::PathBuf;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -20,6 +15,7 @@ use crate::common::copy;
 use crate::common::json;
 use crate::common::rows;
 use crate::common::stderr;
+use crate::hang::Hang;
 use loadprint_recording::table::read_meta;
 use rustix::fs::CWD;
 use rustix::fs::FileType;
@@ -114,43 +110,15 @@ fn signals_act_while_a_search_by_name_hangs() {
     assert!(json(run.join("server/fingerprint.json")).is_object());
 }
 
-struct Attack(Child);
-
-impl Drop for Attack {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
 /// A process in execve(2) that closes a file of fuse(4) blocks the readers of most of its files.
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_process_that_hangs_in_execve_costs_its_own_rows() {
-    if !Path::new("/dev/fuse").exists() {
-        return eprintln!("/dev/fuse is missing: a hang in execve(2) is not tested");
-    }
     let dir = tempdir().unwrap();
-    let path = |name: &str| dir.path().join(name);
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hang.c");
-    let (program, mount, run) = (path("hang"), path("mount"), path("run"));
-    let compiled = Command::new("cc")
-        .arg("-o")
-        .args([program.as_os_str(), source.as_ref()])
-        .status();
-    assert!(compiled.unwrap().success());
-    fs::create_dir(&mount).unwrap();
-    let mut server = Command::new("unshare");
-    server
-        .arg("--mount")
-        .args([&program, &mount])
-        .stdout(Stdio::piped());
-    let mut attack = Attack(server.spawn().unwrap());
-    let mut pid = String::new();
-    BufReader::new(attack.0.stdout.take().unwrap())
-        .read_line(&mut pid)
-        .unwrap();
-    let pid = pid.trim();
+    let Some(hang) = Hang::start(dir.path()) else {
+        return;
+    };
+    let (run, pid) = (dir.path().join("run"), &hang.pid);
     let words =
         format!("record --interval 50ms --duration 500ms --probes cpu,process --process server={pid}");
     let recorder = Recorder(Some(collect(&words).arg("--out").arg(&run).spawn().unwrap()));

@@ -16,6 +16,8 @@ mod ebpf;
 #[path = "../../../workloads/tests/common/fake_login.rs"]
 mod fake_login;
 mod fingerprint;
+#[path = "../common/hang.rs"]
+mod hang;
 mod other_users;
 mod record;
 mod unprivileged;

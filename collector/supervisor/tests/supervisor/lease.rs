@@ -3,9 +3,6 @@
 
 use crate::common;
 use std::fs;
-use std::io::BufRead;
-use std::io::BufReader;
-use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 use std::process::Stdio;
@@ -22,6 +19,7 @@ use crate::common::supervise;
 use crate::common::text;
 use crate::common::until;
 use crate::common::until_dead;
+use crate::hang::Hang;
 use rustix::process::Signal;
 
 /// Runs a test with a short lease. The test returns `None` if the lease expired during its setup,
@@ -281,30 +279,20 @@ fn end_cleans_up_after_both() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn a_process_that_blocks_its_readers_delays_nothing() {
-    if !Path::new("/dev/fuse").exists() {
-        return eprintln!("/dev/fuse is missing: a hang in execve(2) is not tested");
-    }
     let supervisor = Supervisor::start();
-    let path = |name: &str| supervisor.scratch.path().join(name);
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/hang.c");
-    let (program, mount, own_mount) = (path("hang"), path("mount"), path("own"));
-    let compiled = Command::new("cc")
-        .arg("-o")
-        .args([program.as_os_str(), source.as_ref()])
-        .status();
-    assert!(compiled.unwrap().success());
-    fs::create_dir(&mount).unwrap();
+    let Some(hang) = Hang::start(supervisor.scratch.path()) else {
+        return;
+    };
+    let own_mount = supervisor.scratch.path().join("own");
     fs::create_dir(&own_mount).unwrap();
-    let mut other = Command::new("unshare")
-        .arg("--mount")
-        .args([&program, &mount])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    BufReader::new(other.stdout.take().unwrap())
-        .read_line(&mut String::new())
-        .unwrap();
-    let run = ["server", "--cpus", "0", "--", text(&program), text(&own_mount)];
+    let run = [
+        "server",
+        "--cpus",
+        "0",
+        "--",
+        text(&hang.program),
+        text(&own_mount),
+    ];
     supervisor.ask("run", &run).unwrap();
     supervisor.printed_pid("server");
     assert_eq!(supervisor.ask("stop", &["server"]).unwrap()["signal"], "TERM");
@@ -317,8 +305,6 @@ fn a_process_that_blocks_its_readers_delays_nothing() {
     }
     let report = supervisor.ask("end", &[]).unwrap();
     assert_eq!(report["cleaned"]["pid"], supervisor.pid, "{report}");
-    other.kill().unwrap();
-    other.wait().unwrap();
 }
 
 #[test]

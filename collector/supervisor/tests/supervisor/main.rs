@@ -4,6 +4,8 @@
 
 mod common;
 mod errors;
+#[path = "../../../tests/common/hang.rs"]
+mod hang;
 mod isolation;
 mod lease;
 mod memory;
