@@ -1,4 +1,4 @@
-"""Virtual machines: the recorder and campaigns on kernels and hardware that this machine does not have."""
+"""Virtual machines: the recorder on kernels and hardware that this machine does not have."""
 
 from __future__ import annotations
 
