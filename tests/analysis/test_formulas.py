@@ -1,15 +1,12 @@
-"""Every printed formula, computed from recorded columns, gives the printed value, in the shown unit."""
+"""Rows have the values that their formulas give: by hand, of kept recordings, and in the shown unit."""
 
 from __future__ import annotations
 
-import ast
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pint
 import pytest
 from damage import ask
@@ -19,153 +16,156 @@ from loadprint.catalogue.dimensions import flaw
 from loadprint.catalogue.files import catalogue
 from loadprint.catalogue.formula import Constant, Figure, Formula, Name, Node, Operation
 from loadprint.catalogue.metric import Metric
-from raw_columns import DECLARED, Amount, Columns
-from recordings import make_run
+from recordings import Host, Rows, Tables, change_column, counters, histogram, histograms, make_run, metrics
 
 KEPT = Path(__file__).parents[1] / "recordings" / "v1"
-SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
-# tested with the series that it counts (test_spikes.py)
-NOT_COMPUTED = {"checkpoint_spikes"}
-# tests of the ledgers and of sentences compute them from their states and samples
-LEDGERS = ("time_", "cputime_", "connections_storage")
-FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "max": np.max,
-    "min": np.min,
-    "mean": np.mean,
-    "median": np.median,
-    "sum": np.sum,
-    "sd": lambda values: np.std(values, ddof=1),
-    "p99": lambda values: np.quantile(values, 0.99),
+DECLARED = {(probe.name, name): unit for probe in declared() for name, unit in probe.units.items()}
+# their tests compute the ledgers from states and samples, and the spikes from series
+ELSEWHERE = ("time_", "cputime_", "connections_storage", "checkpoint_spikes")
+
+
+def values_of(*runs: Path) -> list[dict[str, Any]]:
+    """The values of all rows of each run."""
+    answer = ask("compare", *runs, "--all", "--format", "json")
+    assert answer.status == 0, answer.line
+    return [
+        {key: cells[place]["value"] for (_, key), cells in answer.cells.items()} for place in range(len(runs))
+    ]
+
+
+def test_the_values_of_kept_recordings_and_of_a_run_with_every_table(
+    complete: Path, golden: Callable[[str, str], None]
+) -> None:
+    """In base units. Between different operations there are also costs per statement, commit and CPU-second.
+
+    The values were those of an independent computation from the columns of the files when they were written.
+    """
+    found = [*values_of(KEPT / "oltp", KEPT / "insert"), values_of(complete, complete)[0]]
+    keys = sorted({key for values in found for key in values if not key.startswith(ELSEWHERE)})
+    rows = [[values.get(key) for values in found] for key in keys]
+    lines = [
+        " ".join([key, *("-" if value is None else f"{value:.7g}" for value in row)])
+        for key, row in zip(keys, rows, strict=True)
+    ]
+    golden("values.txt", "\n".join(["row oltp insert complete", *lines]) + "\n")
+
+
+def by_hand(ticks: range) -> Tables:
+    """Tables of few readings with round numbers."""
+    plain: dict[str, Rows] = {
+        "energy": counters(
+            ticks,
+            {"energy_uj": 5_000_000},
+            control="intel-rapl",
+            zone="package-0",
+            max_energy_range_uj=2**38,
+        ),
+        "frequency": [{"tick": tick, "cpu": "0", "khz": 1_000_000 * tick} for tick in ticks],
+        # the first event was scheduled in half of the time
+        "perf": [
+            row
+            for event, value, running in (("cycles", 1000, 500), ("instructions", 3000, 1000))
+            for row in counters(
+                ticks,
+                {"value": value, "enabled_ns": 1000, "running_ns": running},
+                event=event,
+                cpus="server",
+            )
+        ],
+        "cgroup": counters(
+            ticks,
+            {"nr_periods": 10, "nr_throttled": 2, "throttled_us": 50_000},
+            role="server",
+            path="/",
+            quota_us=100,
+            throttled_ns=None,
+        ),
+        "ebpf_syscalls": [
+            row
+            for syscall, calls in (("fsync", 3), ("fdatasync", 4), ("read", 90))
+            for row in counters(ticks, {"count": calls, "errors": 0}, role="server", syscall=syscall)
+        ],
+        "sockets": [
+            row | {"tcp_tw": 10 * row["tick"]}
+            for row in counters(ticks, {"active_opens": 11}, role="server", namespace="1")
+        ],
+    }
+    mysql: dict[str, int | Callable[[int], int]] = {
+        "Innodb_buffer_pool_reads": 5,
+        "Innodb_buffer_pool_read_requests": 1000,
+        "Innodb_row_lock_time": 30,
+        "Innodb_data_fsyncs": 12,
+        "Innodb_buffer_pool_pages_dirty": lambda tick: 100 * tick,
+        "Innodb_buffer_pool_pages_data": lambda _: 1000,
+    }
+    waits = histogram(ticks, (0, 970, 20, 10), 6000, role="server", threads="connection", state="run queue")
+    return {name: (rows, {"shape": "table"}) for name, rows in plain.items()} | {
+        "mysql": metrics(ticks, mysql),
+        "vmstat": metrics(ticks, {"pswpin": 7}),
+        "ebpf_sched": histograms([waits]),
+    }
+
+
+# in base units; the rates are those of `Host` and `by_hand`, read at ticks 1, 2 and 3
+BY_HAND = {
+    "cpu_server_user": 10,  # % of CPU 0: 10 of 100 ticks
+    "cpu_server_utilisation": 10 + 4 + 1,
+    "cpu_server_kernel_share": 100 * (4 + 1) / (10 + 4 + 1),
+    "cpu_host_iowait": 20 / 2,  # of two CPUs
+    "process_server_cpu": (9 + 3) / 100,  # of 100 ticks a second
+    "process_server_rss": 2048 * 4096,
+    "disk_vda_r_await": 20e-3 / 10,
+    "disk_vda_await": (20e-3 + 120e-3) / (10 + 40),
+    "disk_vda_f_await": 16e-3 / 8,
+    "disk_vda_write_kb": 1600 * 512,
+    "disk_vda_wareq": 1600 * 512 / 40,
+    "disk_vda_aqu": 140e-3,
+    "disk_vda_util": 100 * 100e-3,
+    "nic_veth0_tx": 1_024_000,
+    "switches_server": 1500,
+    "pressure_cpu": 100 * 50_000e-6,
+    "latency_p95": 20e-3,
+    "statements": 2000,
+    "server_cpu_per_operation": (9 + 3) / 100 / 100,
+    "disk_write_kb_per_operation": 1600 * 512 / 100,
+    "power_package": 5,
+    "frequency_server_mean": 2e9,
+    "frequency_server_least": 1e9,
+    "perf_cycles": 1000 / 0.5,
+    "ipc": 3000 / (1000 / 0.5),
+    "cgroup_throttled": 100 * 2 / 10,
+    "cgroup_held": 50_000e-6,
+    "syncs_server": 3 + 4,
+    "syscalls_server": 3 + 4 + 90,
+    "opens_server": 11,
+    "time_wait_server": 10 * 3,
+    "swapped_in": 7 * 4096,
+    "buffer_pool_miss": 100 * 5 / 1000,
+    "row_lock": 30e-3,
+    "fsyncs_per_operation": 12 / 100,
+    "dirty_pages": 100 * 200 / 1000,
+    "waiting_run_queue": 6e-6,
+    "runq_p50": (1000 + 1999) / 2 * 1e-9,  # the middle of its bucket
+    "runq_p99": (2000 + 3999) / 2 * 1e-9,
 }
 
 
-class Printed:
-    """A printed formula that computes itself from the columns of a run; None is what was not recorded."""
-
-    def __init__(self, text: str, columns: Columns, above: Sequence[float | None] = ()) -> None:
-        plain = text.replace("×", "*").replace("−", "-").replace(".*.", ".ANY.")
-        # a quoted part of a name becomes an identifier
-        pieces = plain.split('"')
-        self.quoted = {f"quoted{place}": piece for place, piece in enumerate(pieces) if place % 2}
-        names = dict(zip(self.quoted.values(), self.quoted, strict=True))
-        plain = "".join(names[piece] if place % 2 else piece for place, piece in enumerate(pieces))
-        self.tree, self.columns, self.above = ast.parse(plain, mode="eval").body, columns, above
-
-    def value(self) -> float | None:
-        """Its value in the base unit of its row."""
-        found = self._value(self.tree)
-        return None if found is None else float(np.squeeze(found))
-
-    def _value(self, tree: ast.expr, *, of_readings: bool = False) -> Any:  # noqa: PLR0911
-        match tree:
-            case ast.Constant(value=value):
-                return value
-            case ast.BinOp(left=left, op=op, right=right):
-                first, second = (self._value(side, of_readings=of_readings) for side in (left, right))
-                if isinstance(op, ast.BitOr):
-                    return second if first is None else first
-                if first is None or second is None or (isinstance(op, ast.Div) and not np.any(second)):
-                    return None
-                apply = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide}
-                return apply[type(op)](first, second)
-            case ast.Call(func=ast.Name(id="max"), args=[first, second]):
-                values = [self._value(each) for each in (first, second)]
-                return None if None in [None if each is None else 0 for each in values] else max(values)
-            case ast.Call(func=ast.Name(id=word), args=[of]):
-                return self._call(word, of)
-        return self._name(tree, of_readings=of_readings)
-
-    def _call(self, word: str, of: ast.expr) -> Any:
-        if ast.unparse(of) == "rows above":
-            return sum(value or 0.0 for value in self.above)
-        if word == "rates":
-            read = self.columns.rates(self._text(of))
-            return None if read is None else read.values
-        if word in SHARES and self._text(of).endswith(".buckets"):
-            counts = self.columns.increase(self._text(of))
-            return (
-                None
-                if counts is None
-                else _quantile(counts, SHARES[word]) * self.columns.unit(self._text(of))
-            )
-        values = self._value(of, of_readings=True)
-        return None if values is None else FUNCTIONS[word](values)
-
-    def _text(self, tree: ast.expr) -> str:
-        text = ast.unparse(tree).replace(".ANY.", ".*.")
-        for name, quoted in self.quoted.items():
-            text = text.replace(name, quoted)
-        return text
-
-    def _name(self, tree: ast.expr, *, of_readings: bool) -> Any:
-        if isinstance(tree, ast.Call):
-            return self._call(ast.unparse(tree.func), tree.args[0])
-        name = self._text(tree)
-        if of_readings and name.partition(".")[0] not in COUNTED_IN_FIGURES:
-            read = self.columns.readings(name)
-            return None if read is None else read.values * self.columns.unit(name)
-        return self.columns.rate(name)
+def test_rows_by_hand(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", Host(seconds=2, more=by_hand))
+    found = values_of(run, run)[0]
+    assert {key: found[key] for key in BY_HAND} == pytest.approx(BY_HAND)
 
 
-COUNTED_IN_FIGURES = ("cgroup", "nvme", "ethtool", "ebpf_syscalls")
-
-
-def _quantile(histogram: Amount, share: float) -> float:
-    """Middle of the bucket with this share of the values; its lower bound if it has no upper one."""
-    assert histogram.bounds is not None
-    rank = max(1, int(np.ceil(share * histogram.values.sum())))
-    bucket = int(np.searchsorted(np.cumsum(histogram.values), rank))
-    low, high = histogram.bounds[bucket : bucket + 2]
-    return float(low if np.isinf(high) else (low + max(low, high - 1)) / 2)
-
-
-def checked(*runs: Path) -> tuple[set[str], set[str]]:
-    """Keys of the rows whose values their formula gives, and of those without; fails for another value."""
-    answer = ask("compare", *runs, "--all", "--format", "json")
-    assert answer.status == 0, answer.line
-    agree, absent = set(), set()
-    for place, run in enumerate(dict.fromkeys(runs)):
-        columns = Columns(run)
-        for group in json.loads(answer.out)["groups"]:
-            above: list[float | None] = []
-            for row in group["rows"]:
-                key, value = row["key"], row["cells"][place]["value"]
-                if key in NOT_COMPUTED or key.startswith(LEDGERS):
-                    continue
-                text = row["formula"]
-                by_formula = 100 - sum(each or 0.0 for each in above) if "rows above" in text else None
-                if by_formula is None:
-                    by_formula = Printed(text, columns, above).value()
-                above.append(value)
-                if value is None:
-                    absent.add(key)
-                    continue
-                assert by_formula == pytest.approx(value, rel=1e-9, abs=1e-12), f"{key}: {text}"
-                agree.add(key)
-    return agree, absent
-
-
-def test_every_formula_gives_the_values_of_real_recordings() -> None:
-    """Between different operations there are also costs per statement, commit, CPU-second and row."""
-    agree, _ = checked(KEPT / "oltp", KEPT / "insert")
-    assert {"disk_vda_write_kb", "disk_vda_aqu", "disk_write_kb_per_commit"} <= agree
-    assert len(agree) > 200
-
-
-def test_every_formula_gives_the_value_of_a_run_with_every_table(
-    complete: Path, golden: Callable[[str, str], None]
-) -> None:
-    """Of every row that a recorder can fill: the kept recordings have no eBPF, no MySQL and no energy."""
-    agree, absent = checked(complete, complete)
-    assert absent == {"pressure_memory"}  # which the kept recordings have
-    golden("rows.txt", "\n".join(sorted(agree)) + "\n")
-
-
-def test_another_formula_is_noticed(tmp_path: Path) -> None:
-    columns = Columns(make_run(tmp_path / "run"))
-    assert Printed("disk.vda.write_sectors", columns).value() == 512 * 1600
-    assert Printed("disk.vda.write_sectors / disk.vda.writes", columns).value() == 512 * 1600 / 40
-    assert Printed("disk.vda.read_sectors", columns).value() != 512 * 1600
+def test_rows_of_counters_that_wrap_or_restart(tmp_path: Path) -> None:
+    """A wrap loses nothing; a restart before the last reading loses what was counted until then."""
+    run = make_run(tmp_path / "run", Host(seconds=2))
+    change_column(run / "server/disk.parquet", "write_ms", lambda row: (row["write_ms"] - 1300) % 2**32)
+    change_column(
+        run / "server/nic.parquet", "rx_packets", lambda row: 70 if row["tick"] == 3 else row["rx_packets"]
+    )
+    found = values_of(run, run)[0]
+    assert found["disk_vda_w_await"] == pytest.approx(120e-3 / 40)
+    assert found["nic_veth0_rx_packets"] == pytest.approx((500 + 70) / 2)
 
 
 def test_the_page_prints_formulas_with_their_unit(tmp_path: Path) -> None:
