@@ -1,4 +1,4 @@
-"""Damaged and malicious recordings: bounded memory, one line of error, printable text."""
+"""Malicious texts and documents: printable output, and limits of what they may cost."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import csv
 import io
 import json
 import os
-import random
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,168 +15,27 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from damage import RICH, ask
+from damage import RICH, ask, bounded
+from loadprint.commands.campaign.campaign_file import load
+from loadprint.configuration import document
+from loadprint.configuration.document import DocumentError, compose
 from loadprint.printable import printable
 from loadprint.reading import bounds
-from recordings import (
-    Host,
-    agreed,
-    change_column,
-    change_json,
-    change_rows,
-    make_execution,
-    make_run,
-    write_latencies,
-    write_manifest,
-)
+from recordings import change_json, make_run, write_json, write_latencies, write_manifest
+from spoiling import ALIASES, OWNED
 
-HERE = Path(__file__).parent
-KEPT = HERE.parent / "recordings" / "v1"
-MOST_KIB = 1_000_000_000 // 1024
-WORKERS = 2
-CASES = 160  # two minutes on two cores
-FLIPS = 200
-OWNED = "\x1b]0;owned\x07\x1b[2J\u202e\x85"
-
-
-def peak(*words: object) -> tuple[int, str, int]:
-    """Status, errors, and the most memory that a command held, in KiB.
-
-    VmHWM starts at 0 at exec(2); ru_maxrss of getrusage(2) starts at what the parent held when it forked.
-    """
-    script = (
-        "import re, sys; from loadprint.__main__ import main; status = main(sys.argv[1:]);"
-        "most = re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read());"
-        "print(most[1], file=sys.stderr); sys.exit(status)"
-    )
-    command = [sys.executable, "-c", script, *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    *errors, most = done.stderr.splitlines()
-    return done.returncode, "\n".join(errors), int(most)
-
-
-def bounded(*words: object) -> tuple[int, str]:
-    """Status and errors of a command, whose memory must be bounded."""
-    status, errors, most = peak(*words)
-    assert most < MOST_KIB
-    return status, errors
+ROOT = Path(__file__).parents[2]
+KEPT = ROOT / "tests/recordings/v1"
+RESTART = ROOT / "tests/fixtures/sysstat/restart.json"
+QUICK = ROOT / "ansible/campaigns/quick.yml"
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A copy of a kept run, to spoil."""
+    """A copy of a kept run, to damage."""
     return Path(shutil.copytree(KEPT / "oltp", tmp_path / "run"))
-
-
-def refused(run: Path, wanted: str, *commands: str) -> None:
-    """Commands refuse a run in one line, in bounded memory, though its manifest agrees with it."""
-    write_manifest(run)
-    for command in commands:
-        out = ["-o", run.parent / "page.html"] if command == "report" else []
-        status, errors = bounded(command, run, *([KEPT / "insert"] if command == "compare" else []), *out)
-        assert (status, errors.count("\n")) == (2, 0), errors
-        assert wanted in errors
-
-
-@pytest.mark.slow
-def test_damaged_recordings(tmp_path: Path) -> None:
-    """Every file of a run spoiled in many ways, and every command that reads it (fuzzing.py)."""
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    workers = [
-        subprocess.Popen(
-            [sys.executable, HERE / "fuzzing.py", *map(str, (first, WORKERS, CASES))],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=HERE,
-            env=environment,
-        )
-        for first in range(WORKERS)
-    ]
-    said = [worker.communicate()[0] for worker in workers]
-    assert said == [""] * WORKERS, "\n".join(said)
-    assert [worker.returncode for worker in workers] == [0] * WORKERS
-
-
-@pytest.mark.slow
-def test_a_cut_or_a_flipped_bit_is_refused_or_changes_no_figure(tmp_path: Path) -> None:
-    """By the checksums of the manifest; every file in turn: small ones are met as often as large ones."""
-    good, bad = make_run(tmp_path / "good", RICH), make_run(tmp_path / "bad", RICH)
-    whole, chance = ask("compare", bad, good, "--format", "json").cells, random.Random(1)
-    files = sorted(file for file in bad.rglob("*") if file.is_file())
-    for number in range(FLIPS):
-        file = files[number % len(files)]
-        kept = file.read_bytes()
-        offset = chance.randrange(len(kept))
-        flipped = bytes([kept[offset] ^ 1 << number % 8])
-        for damaged in (kept[:offset], kept[:offset] + flipped + kept[offset + 1 :]):
-            file.write_bytes(damaged)
-            answer = ask("compare", bad, good, "--format", "json")
-            assert answer.status == 2 or (answer.cells == whole and len(damaged) == len(kept)), (file, offset)
-        file.write_bytes(kept)
-
-
-def test_without_a_manifest_the_table_reports_that_files_are_unverified(run: Path) -> None:
-    (run / "manifest.json").unlink()
-    assert "manifest.json is missing" in ask("compare", KEPT / "insert", run, "--verbose").out
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two sides of three repeats each."""
-    host = Host(seconds=12, result=RICH.result, grown=RICH.grown)
-    return make_execution(tmp_path_factory.mktemp("pair") / "x", {"a": [host] * 3, "b": [host] * 3}, "a")
-
-
-def without(pair: Path, tmp_path: Path, *files: str) -> Path:
-    """A copy of the execution without some files, and manifests that agree."""
-    copy = Path(shutil.copytree(pair, tmp_path / "x"))
-    for file in files:
-        (copy / file).unlink()
-        write_manifest(copy / Path(file).parts[0])
-    return copy
-
-
-@pytest.mark.slow
-def test_a_repeat_without_a_result_is_named_and_the_others_count(pair: Path, tmp_path: Path) -> None:
-    spoiled = without(pair, tmp_path, "b2-b-r2/load/result.json")
-    whole, actual = (ask("compare", path, "--format", "json") for path in (pair, spoiled))
-    rows = [row for row in actual.cells if row[1] == "operations"]
-    kept = whole.cells[rows[0]][1]["repeats"]
-    assert actual.cells[rows[0]][1]["repeats"] == [kept[0], None, kept[2]]
-    assert "missing in b2-b-r2, 1 of 3 repeats: load/result.json is missing" in ask("compare", spoiled).out
-    assert peak("report", spoiled, "-o", tmp_path / "page.html")[0] == 0
-
-
-@pytest.mark.parametrize(
-    "file",
-    [
-        *("load/result.json", "load/server.json", "load/phases.jsonl", "load/throughput.parquet"),
-        *("server/fingerprint.json", "server/ticks.parquet", "server/cpu.parquet", "server/process.parquet"),
-        *("server/disk.parquet", "manifest.json"),
-    ],
-)
-def test_one_repeat_of_each_side_lacks_a_file(pair: Path, tmp_path: Path, file: str) -> None:
-    """The first repeat of a side, whose facts stand for it, and another one of the other side lack it."""
-    spoiled = without(pair, tmp_path, *(f"{run}/{file}" for run in ("b1-a-r1", "b3-b-r3") if file))
-    answer = ask("compare", spoiled, "--format", "json")
-    assert answer.status == (2 if file == "load/phases.jsonl" else 0), answer.line
-
-
-@pytest.mark.parametrize(("events", "seconds"), [("1000000000000000000", "1e-17"), ("1e-17", "1e17")])
-def test_values_at_the_ends_of_the_range_have_ratios_in_finite_numbers(
-    pair: Path, tmp_path: Path, events: str, seconds: str
-) -> None:
-    spoiled = Path(shutil.copytree(pair, tmp_path / "x"))
-    result = spoiled / "b2-b-r2" / "load" / "result.json"
-    output = json.loads(result.read_text()) | {"events": "EVENTS", "seconds": "SECONDS"}
-    result.write_text(json.dumps(output).replace('"EVENTS"', events).replace('"SECONDS"', seconds))
-    write_manifest(result.parents[1])
-    for form in ("json", "text"):
-        assert ask("compare", spoiled, "--format", form).status == 0
 
 
 def test_text_of_a_recording_is_printable_wherever_it_goes(tmp_path: Path) -> None:
@@ -233,26 +92,6 @@ def test_markup_of_a_recording_is_text_in_markdown(tmp_path: Path) -> None:
     assert "](http" not in output.replace("]\\(http", "")
 
 
-def test_a_stamp_far_from_the_run_is_refused(run: Path) -> None:
-    path = run / "load/throughput.parquet"
-    last = pc.max(pq.read_table(path)["second"]).as_py()
-    change_column(path, "monotonic_ns", lambda row: row["monotonic_ns"] + 10**18 * (row["second"] == last))
-    refused(run, "is outside of phase `measure`", "report")
-
-
-def test_a_tick_far_from_the_run_makes_no_larger_chart(run: Path) -> None:
-    path = run / "server/ticks.parquet"
-    last = pc.max(pq.read_table(path)["tick"]).as_py()
-    stamps = ("start_ns", "end_ns", "intended_ns")
-
-    def far(row: dict[str, Any]) -> dict[str, Any]:
-        return row | {name: row[name] + 10**18 for name in stamps} if row["tick"] == last else row
-
-    change_rows(path, far)
-    status, errors = bounded("report", run, "-o", run.parent / "page.html")
-    assert status == 0, errors
-
-
 def test_many_cpus_at_a_tick_each_make_no_matrix_of_both(run: Path) -> None:
     """144 million cells of 12,000 rows."""
     path, count = run / "server/cpu.parquet", 12_000
@@ -264,8 +103,7 @@ def test_many_cpus_at_a_tick_each_make_no_matrix_of_both(run: Path) -> None:
     pq.write_table(pa.concat_tables([table, more]), path)
     roles = json.loads((run / "run.json").read_text())["roles"]
     change_json(run / "run.json", roles={**roles, "server": {**roles["server"], "cpus": f"0-{count - 1}"}})
-    status, errors = bounded("report", run, "-o", run.parent / "page.html")
-    assert status == 0, errors
+    assert bounded("report", run, "-o", run.parent / "page.html").status == 0
 
 
 def test_a_million_different_buckets_are_refused(run: Path) -> None:
@@ -275,7 +113,9 @@ def test_a_million_different_buckets_are_refused(run: Path) -> None:
     for name, values in (("from_ns", np.arange(len(more))), ("to_ns", np.arange(len(more)) + 1)):
         more = more.set_column(table.column_names.index(name), name, pa.array(values))
     pq.write_table(more.replace_schema_metadata(table.schema.metadata), path)
-    refused(run, "more than 1,048,576 different buckets", "report")
+    write_manifest(run)
+    answer = bounded("report", run, "-o", run.parent / "page.html")
+    assert "more than 1,048,576 different buckets" in answer.line
 
 
 def test_millions_of_ticks_are_refused_by_their_number(run: Path) -> None:
@@ -284,26 +124,9 @@ def test_millions_of_ticks_are_refused_by_their_number(run: Path) -> None:
     with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
         for _ in range(bounds.TICKS // 1_000_000 + 1):
             writer.write_table(table.take(pa.array(np.arange(1_000_000) % len(table), pa.int64())))
-    refused(run, "9,000,000 rows, more than the limit of 8,000,000", "compare", "report")
-
-
-def with_long_texts(run: Path, name: str, column: str, words: int) -> Path:
-    """20,000 rows of one text: of a million characters, they are 20 GB in a file of 60 kB."""
-    path = run / "server" / name
-    table, count = pq.read_table(path), 20_000
-    long = pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array(["long " * words]))
-    table = table.take(pa.array(np.sort(np.arange(count) % len(table)), pa.int64()))
-    others = [name for name in table.column_names if name != column]
-    pq.write_table(table.select(others).append_column(column, long), path)
-    return agreed(path)
-
-
-@pytest.mark.parametrize("words", [200_000, 2000])
-def test_long_reasons_are_cut_or_refused(run: Path, words: int) -> None:
-    with_long_texts(run, "ticks.parquet", "reason", words)
-    actual, errors = bounded("compare", run, KEPT / "insert")
-    # whether DuckDB's own bound of memory is met depends on how many threads decode at once
-    assert (actual, errors) == (0, "") or (actual == 2 and errors.count("\n") == 0)
+    write_manifest(run)
+    for words in (["compare", run, KEPT / "insert"], ["report", run, "-o", run.parent / "page.html"]):
+        assert "9,000,000 rows, more than the limit of 8,000,000" in bounded(*words).line
 
 
 def test_many_rows_of_text_are_the_same_as_few(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,3 +141,183 @@ def test_many_rows_of_text_are_the_same_as_few(run: Path, monkeypatch: pytest.Mo
     few = fetched()
     monkeypatch.setattr(queries, "FEW", 30)
     assert fetched() == few
+
+
+HOSTILE = {
+    "aliases": (ALIASES, "more than 10,000 values"),
+    "merged aliases": (
+        "a: &a {" + ",".join(f"k{n}: 1" for n in range(900)) + "}\nb: [" + ",".join(["{<<: *a}"] * 900) + "]",
+        "more than 10,000 values",
+    ),
+    "keys of aliases": ("a: &a [x, x]\nb: &b [*a, *a]\n? [*b, *b]\n: 1", ":3: a key is not text"),
+    "values": ("a:\n" + "- x\n" * 50_000, "more than 10,000 values"),
+    "size": ("a: " + "x" * 300_000, "larger than 256 KiB"),
+    "nesting": ("a: " + "[" * 5000 + "]" * 5000, "nested more than 32 levels"),
+    "an alias to its parent": ("a: &a [*a]", "nested more than 32 levels"),
+    "an unknown tag": ("a: 1\nb: !x y", ":2: unsupported tag !x"),
+    "a tag of Python": ("a: !!python/object/apply:os.system [id]", "unsupported tag"),
+    "an empty number": ('a: !!float ""', "unsupported tag"),
+    "digits": ("a: " + "9" * 5000, "a number of 5000 characters"),
+    "hexadecimal digits": ("a: 0x" + "f" * 200_000, "a number of 200002 characters"),
+    "not a character": (r'a: "\UFFFFFFFF"', "not YAML"),
+    "half a character": (r'a: "\ud800"', "control character"),
+    "an escape sequence": (r'a: "\e]0;owned\a"', "control character"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_yaml_is_refused_in_one_line(case: str, tmp_path: Path) -> None:
+    text, expected = HOSTILE[case]
+    path = tmp_path / "a.yml"
+    path.write_text(text + "\n", encoding="utf-8")
+    with pytest.raises(DocumentError, match=expected) as raised:
+        compose(path)
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 3000
+
+
+def test_an_override_is_limited_too() -> None:
+    campaign = document.compose(QUICK)
+    for value in ("[" * 500, "!x y", "9" * 500):
+        with pytest.raises(DocumentError, match="--set repeats"):
+            document.override(campaign, f"repeats={value}")
+    document.override(campaign, "repeats=5")
+    assert campaign.data["repeats"] == 5
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("9 ** 9 ** 99", "a power above 64"),
+        ("9 ** 64 ** 64 ** 64", "of a number above"),
+        ("'x' * 1000000000", "needs numbers"),
+        ("'%1000000000d' % 1", "needs numbers"),
+        ("1.5 | round(1000000000)", "round with more than 15 digits"),
+        ("'{:>1000000000}'.format(1)", "not safely callable"),
+        ("'x' | center(1000000000)", "No filter named 'center'"),
+        ("range(99999) | list", "No filter named 'list'"),
+        ("1 }}{% for a in 'x' %}{% endfor %}{{ 1", "a statement"),
+        ("1 if false", "a condition without `else`"),
+        ("'inf' | float | int", "name 'inf' is not defined"),
+        ("x ~ x", "a value of more than 16384 characters"),
+    ],
+)
+def test_an_expression_of_a_campaign_computes_in_limits(
+    expression: str, expected: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.yml"
+    variables = f'variables:\n  x: "{"x" * 9000}"\n  y: "{{{{ {expression} }}}}"\n'
+    path.write_text(variables + QUICK.read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(DocumentError, match=expected):
+        load(path)
+
+
+MANY = "[" + ", ".join(map(str, range(1, 301))) + "]"
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        (f"sides.oltp.matrix={{threads: {MANY}, a: {MANY}, b: {MANY}, c: {MANY}}}", "columns, more than the"),
+        ("phases.measure=.inf", "not a duration"),
+        ("phases.measure=1e300", "not a duration"),
+        ("server.redo_capacity=999999999999999999999999", "less than or equal"),
+        ("sides.oltp.name='{threads:>1000000000}'", "cannot fill in"),
+    ],
+)
+def test_a_plan_is_limited(override: str, expected: str) -> None:
+    with pytest.raises(DocumentError, match=expected):
+        load(QUICK, [override])
+
+
+def test_the_runs_of_a_plan_are_limited() -> None:
+    many = [f"sides.oltp.matrix={{threads: {MANY}}}", "reference=oltp-t1"]
+    load(QUICK, [*many, "repeats=2"])
+    with pytest.raises(DocumentError, match="29,799 runs, more than the limit of 20,000"):
+        load(QUICK, [*many, "repeats=99"])
+
+
+@pytest.mark.parametrize("command", [["import", "table"], ["usl"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("lines", "columns", "expected"),
+    [
+        (300_000, 2, "has 300,001 lines, more than the limit of 10,000"),
+        (10, 20_000, "cells, more than the limit of 100,000"),
+    ],
+)
+def test_a_large_csv_file_is_refused(
+    command: list[str], lines: int, columns: int, expected: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    heads = ",".join(["threads", *(f"tps{n}" for n in range(columns))])
+    rows = "".join(f"{n % 64 + 1}{',5' * columns}\n" for n in range(lines))
+    path.write_text(f"{heads}\n{rows}", encoding="utf-8")
+    assert expected in bounded(*command, path).line
+
+
+def test_many_misprints_and_many_fits_are_limited(tmp_path: Path) -> None:
+    """Each misprint was looked up in the list of all, and each N left out in turn."""
+    path = tmp_path / "a.csv"
+    path.write_text('metric,a,b\n"n",5,"1,234"\n' + '"m",5,"1,2"\nx,4,5\n' * 4990, encoding="utf-8")
+    assert ask("import", "table", path).status == 0
+    path.write_text("threads,tps\n" + "".join(f"{n},{n}\n" for n in range(1, 2001)), encoding="utf-8")
+    assert "2,000 different N" in ask("usl", path).line
+
+
+def test_a_key_that_is_repeated_at_the_end_of_many_is_refused(tmp_path: Path) -> None:
+    """Each key was looked up in the list of all."""
+    path = tmp_path / "a.json"
+    keys = [*range(300_000), 299_999]
+    path.write_text("{" + ",".join(f'"{key}":0' for key in keys) + "}", encoding="utf-8")
+    line = ask("import", "prometheus", path, "--out", tmp_path / "run").line
+    assert "has the key `299999` twice in one object" in line
+
+
+# ends the command as soon as it opens a file of the imported run
+TERMINATED = """
+import os, signal, sys
+from loadprint.__main__ import main
+
+number = int(sys.argv.pop(1))
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a command in the background ignores it
+
+def ended(event, arguments):
+    global number
+    if number and event == "open" and "loadprint-import-" in str(arguments[0]):
+        given, number = number, 0
+        os.kill(os.getpid(), given)
+
+sys.addaudithook(ended)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_terminated_command_leaves_no_directory(tmp_path: Path, number: signal.Signals) -> None:
+    """A signal while the imported run is written: its directory and DuckDB's are removed."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    words = (str(int(number)), "compare", *[str(RESTART)] * 2)
+    ended = subprocess.run(
+        [sys.executable, "-c", TERMINATED, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+    assert (ended.returncode, ended.stderr) == (128 + number, "")
+    assert list(temporary.iterdir()) == []
+
+
+def test_outputs_of_tools_name_no_file_elsewhere(tmp_path: Path) -> None:
+    """A step called ../x would have read ../x.failed."""
+    (tmp_path / "x.failed").write_text("a secret")
+    steps = tmp_path / "steps"
+    steps.mkdir()
+    plan: dict[str, Any] = {"host": "h", "date": "d", "nic": "n", "tools": {}, "claimed": {}}
+    plan |= {"steps": [{"id": "../x", "measure": "read_iops", "tool": f"fio{OWNED}", "depth": 1, "argv": []}]}
+    write_json(steps / "steps.json", plan)
+    assert ask("ceilings", "--gather", steps, "-o", tmp_path / "out.json").status == 0
+    output = (tmp_path / "out.json").read_text(encoding="utf-8")
+    assert "secret" not in output
+    printable(output)
