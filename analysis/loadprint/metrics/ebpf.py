@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from loadprint.catalogue.formula import figure
 from loadprint.metrics.quantities import NOT_KNOWN
-from loadprint.metrics.rates import Course, Source
+from loadprint.metrics.rates import CounterCourse, Source
 from loadprint.reading.columns import EBPF_COUNTERS, EBPF_HISTOGRAMS
 from loadprint.reading.counters import SIZES, edges, increase
 from loadprint.reading.histograms import Histogram, bounds
@@ -145,7 +145,7 @@ def _series(source: Source, probe: str, rows: Columns, courses: Mapping[str, tup
         of_one = {column: rows[column][places] for column in ("tick", "name", *courses)}
         members = together(of_one, "name", grid.ticks).born_at_zero()
         for column, (word, unit) in courses.items():
-            course = Course(grid)
+            course = CounterCourse(grid)
             course.add(replace(members, recorded=members.present), column, None)
             source.out.add_series(f"{name}.{word}", course.series(unit))
 

@@ -44,7 +44,7 @@ class Summed:
     largest: Mapping[str, float] = field(default_factory=dict)
 
 
-class Course:
+class CounterCourse:
     """The increases of several counters together over the intervals of a grid."""
 
     def __init__(self, grid: Grid) -> None:
@@ -124,7 +124,7 @@ class Source:
         there = np.ones((1, len(ticks)), dtype=bool)
         of_one = Members(ticks, {"": readings[np.newaxis]}, there, there)
         if self.charted:
-            course = Course(self.window.grids[column.partition(".")[0]])
+            course = CounterCourse(self.window.grids[column.partition(".")[0]])
             course.add(of_one, "", self.size(column))
             self.out.add_series(name, course.series(self.unit(column)))
         self.increase(column, name, of_one, "")
@@ -205,7 +205,7 @@ class Source:
         fall is a successor's. `optional`: one without two readings has nothing to add, and this is the reason
         if all are; else the sum is missing.
         """
-        parts, found, courses = [], Summed(), dict[str, Course]()
+        parts, found, courses = [], Summed(), dict[str, CounterCourse]()
         for each in self.members(table, names, member, where, born=threads):
             grid = self.window.grids[table]
             inside = grid.segments(each.ticks) >= 0
@@ -217,7 +217,7 @@ class Source:
                 is_known = ~np.isnan(each.values[column])
                 charted = each.some(is_known.sum(axis=1) > 1) if optional else each
                 if self.charted and len(charted.present):
-                    course = courses.setdefault(column, Course(grid))
+                    course = courses.setdefault(column, CounterCourse(grid))
                     course.add(charted, column, self.size(source), succeeded=threads)
                 counted = each.some(is_known[:, inside].sum(axis=1) > 1) if optional else each
                 if len(counted.present):
