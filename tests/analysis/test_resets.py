@@ -142,7 +142,7 @@ def test_events_of_the_processor_that_restart(complete: Path, tmp_path: Path) ->
     before, after = quantities(complete), quantities(run)
     # of 41 readings, one of 40 intervals is lost
     assert after.values[name].rate == pytest.approx(before.values[name].rate * 39 / 40)
-    assert [text for text in after.warnings if text.startswith(f"{name}.value of server was reset")]
+    assert [text for text in after.warnings if text.startswith(f"{name}.value was reset")]
 
 
 def test_an_event_that_one_cpu_did_not_count_is_not_taken_as_zero(complete: Path, tmp_path: Path) -> None:

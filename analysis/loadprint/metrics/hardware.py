@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from loadprint.metrics.host import cpu
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.rates import Source
 from loadprint.reading.cpusets import cores_of
-from loadprint.reading.queries import Columns, among, by_entity, doubles, listed, quote
+from loadprint.reading.queries import among, by_entity, quote
 
 CONTROL = "intel-rapl"  # AMD's too; intel-rapl-mmio reads the same counters
 EVERYWHERE = "all"
@@ -24,37 +24,29 @@ def perf(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     Multiplexed counters are scaled: Δvalue × Δtime enabled / Δtime running (perf_event_open(2)).
     """
     wanted = [EVERYWHERE] if cpus is None else [side, *(str(each) for each in cpus)]
-    fields = listed(doubles(("value", "enabled_ns", "running_ns")))
-    rows = source.rows("perf", f"SELECT tick, event, cpus, {fields} FROM t WHERE cpus IN {among(wanted)}")
+    rows = source.rows("perf", f"SELECT tick, event, cpus FROM t WHERE cpus IN {among(wanted)}")
     if rows is None:
         source.out.mark_missing(f"perf.{side}", source.window.why_missing("perf"))
         return
-    if side in rows["cpus"]:  # the recorder's sum of the set
-        rows = {name: values[rows["cpus"] == side] for name, values in rows.items()}
     if not len(rows["tick"]):
         source.out.mark_missing(f"perf.{side}", "perf has no rows of these CPUs")
         return
-    for event, of_event in by_entity(rows, "event"):
-        _event(source, f"perf.{side}.{event}", of_event)
+    chosen = among([side] if side in rows["cpus"] else wanted)  # the recorder's sum of the set
+    for event in sorted(set(rows["event"].tolist())):
+        _event(source, f"perf.{side}.{event}", f"event = {quote(event)} AND cpus IN {chosen}")
 
 
-def _event(source: Source, name: str, rows: Columns) -> None:
+def _event(source: Source, name: str, where: str) -> None:
     """An event on some CPUs; missing if it was not counted on one of them."""
-    parts = Quantities(source.out.segments)
-    seconds = source.seconds("perf", np.unique(rows["tick"]))
-    sums = []
-    for column in ("value", "enabled_ns", "running_ns"):
-        for cpus, of_cpu in by_entity(rows, "cpus"):
-            at, of = source.times("perf", of_cpu["tick"]), source.segments("perf", of_cpu["tick"])
-            parts.counter(f"{name}.{column} of {cpus}", of_cpu[column], at, 1.0, of=of, seconds=seconds)
-        known = [each for part, each in parts.values.items() if part.startswith(f"{name}.{column} of ")]
-        sums.append(math.fsum(each.rate for each in known))
-    value, enabled, running = sums
-    source.out.add_events(parts)
-    if parts.missing or running <= 0:
+    parts = replace(source, out=Quantities(source.out.segments), charted=False)
+    names = {column: f"{name}.{column}" for column in ("value", "enabled_ns", "running_ns")}
+    parts.sum("perf", names, "hash(cpus)", where)
+    source.out.add_events(parts.out)
+    value, enabled, running = (parts.out.get(each) for each in names.values())
+    if value is None or enabled is None or running is None or running.rate <= 0:
         source.out.mark_missing(name, "the processor had no free counter for this event in the window")
     else:
-        source.out.put(name, value * max(1.0, enabled / running), value * seconds)
+        source.out.put(name, value.rate * max(1.0, enabled.rate / running.rate), value.count)
 
 
 def energy(source: Source) -> None:

@@ -165,22 +165,20 @@ class Quantities:
         present: NDArray[np.bool_] | None = None,
         of: Numbers | None = None,
         succeeded: bool = False,
-        seconds: float | None = None,
     ) -> Floats:
         """Add a counter from readings at the times `at`; `unit` is one step of the source in base units.
 
         `readings` are float64[reads], or float64[counters, reads] of several counters, whose rates are added;
         `of` are the segments of the reads, `size` is where counters start again at zero, if that is known,
         and of `succeeded` ones a fall is a successor's. Each increase is divided by the seconds between the
-        readings it is from. Only a counter that was not `present` at all times, bool[counters, reads], counts
-        by its share of `seconds`, else of the time from the first to the last read of each segment. Returns
-        the rate of each.
+        readings it is from; a counter that was not `present` at all times, bool[counters, reads], counts by
+        its share of the time from the first to the last read of each segment. Returns the rate of each.
         """
         counters = np.atleast_2d(readings)
         there = np.ones(counters.shape, dtype=bool) if present is None else present
         of = np.zeros(len(at), np.intp) if of is None else of
         whole = self._spans(at, of)
-        seconds = float(whole.sum()) if seconds is None else seconds
+        seconds = float(whole.sum())
         found, each = [], np.zeros(self.segments)
         for one, seen in zip(counters, there, strict=True):
             lived = self._spans(at[seen], of[seen])

@@ -210,7 +210,7 @@ class Source:
             grid = self.window.grids[table]
             inside = grid.segments(each.ticks) >= 0
             if len(each.ticks[inside]) < 2:
-                return Summed()
+                continue
             part, largest = replace(self, out=Quantities(self.out.segments)), dict(found.largest)
             for column, name in names.items():
                 source = f"{table}.{column}"
