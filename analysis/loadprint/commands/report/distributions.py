@@ -105,7 +105,7 @@ def _of_latency(kind: str, sums: Sequence[LatencyHistogram | None]) -> Iterator[
 
 def _curve(place: int, counted: LatencyHistogram) -> Curve:
     """Quantiles evenly spaced on an axis of log(1 / (1 − share)), up to the share that one value is."""
-    last = np.log10(max(10.0, float(counted.total)))
+    last = min(9.0, np.log10(max(10.0, float(counted.total))))  # shares are rounded to nine digits
     evenly = 1 - 10.0 ** -np.arange(0.0, last, 1 / CURVE_PER_DECADE)
     shares = np.unique(np.round(np.concatenate([evenly, [0.5, 0.95]]), 9))
     return Curve(place, shares, counted.quantiles(shares))
