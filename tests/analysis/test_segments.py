@@ -28,7 +28,17 @@ from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.reading.segments import sides_in
 from reads import known, table_of
-from recordings import SECOND, Host, agreed, change_column, make_run, read_at, write_latencies, write_lines
+from recordings import (
+    SECOND,
+    Host,
+    agreed,
+    change_column,
+    change_json,
+    make_run,
+    read_at,
+    write_latencies,
+    write_lines,
+)
 
 # ticks at both ends of each segment, of one length
 SEGMENTS = ((3, 9), (12, 18), (25, 31))
@@ -200,8 +210,12 @@ def test_sides_that_take_turns_have_the_figures_of_their_slices(start: Path) -> 
     assert [cell.value for cell in operations.cells] == pytest.approx([100, 300])
     latency = known(table.row("latency_p95"))
     assert [cell.value for cell in latency.cells] == pytest.approx([0.005, 0.02], rel=1e-3)
+    change_json(start / "load/result.json", others=6000)
     of_slices = next(iter(sides_in(open_run(start)).values()))[0]
-    assert gather(of_slices, Store()).quantities.why("load.others") == NO_INTERVALS
+    found = gather(of_slices, Store()).quantities
+    assert found.why("load.others") == NO_INTERVALS
+    assert found.why("load.rows") == "the load generator does not count rows"
+    assert found.why("latency.p999").startswith("the run has fewer than 10,000 transactions")
     assert [side.name for side in table_of(f"{start}:b", f"{start}:a").sides] == ["b", "a"]
 
 

@@ -80,8 +80,11 @@ def gather(
     reported = intervals(run, store)
     if reported is not None:
         load.courses(reported, out)
+    whole = run
     run, reported = load.in_segments(run, reported, store)
     load.totals(run, out, known)
+    if run.segments is not None:
+        load.explain(whole, out, known)
     server_cpus = cpuset(run, "server")
     sampled, source, of_whole = None, None, run.segments is None
     if window is not None:

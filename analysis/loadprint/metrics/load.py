@@ -79,10 +79,22 @@ def totals(run: Run, out: Quantities, known: Catalogue) -> None:
     _failures(run.result, float(seconds), out)
     connection_time(run.result, float(seconds), out)
     _generator_specific(run.result, out)
-    if run.segments is not None:
-        out.missing |= dict.fromkeys(out.missing, NO_INTERVALS)
     status(run, known.columns["status"], float(seconds), out)
     mysql.variables(run, known.columns["variables"], out)
+
+
+def explain(whole: Run, out: Quantities, known: Catalogue) -> None:
+    """Give the reason for figures that only the whole measure phase has: they have no intervals."""
+    every = Quantities()
+    totals(replace(whole, segments=None), every, known)
+    of_load = tuple(
+        start
+        for start in ("load.", "latency.", "type.", "details.", "connections.")
+        # of latencies by interval what is missing has its own reason
+        if start in {"load.", "details."} or "latency.p50" not in out.values
+    )
+    lost = [name for name in every.values if name.startswith(of_load) and name not in out.values]
+    out.missing |= dict.fromkeys(lost, NO_INTERVALS)
 
 
 def _failures(result: dict[str, Any], seconds: float, out: Quantities) -> None:
