@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from loadprint.judging import client
 from loadprint.judging.comparability import Comparability
 from loadprint.judging.findings import Verdict
@@ -16,6 +17,7 @@ from loadprint.metrics.quantities import Quantity
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.reading.sides import Side
+from loadprint.reading.time_series import Grid
 from loadprint.reading.window import Window
 from loadprint.tables import header
 from recordings import Host, Tables, change_json, make_run
@@ -116,8 +118,9 @@ def without_threads(cpus: int, used: float) -> Runs:
 
 def read(*probes: str) -> Runs:
     """One run whose recorder read these probes."""
-    reads = dict.fromkeys(probes, 2)
-    window = Window("server", 1.0, reads, 0, {}, {}, 1_000_000_000) if probes else None
+    twice = Grid(np.arange(2), np.arange(2.0), np.zeros(1, bool), np.zeros(2, np.intp))
+    grids = dict.fromkeys(probes, twice)
+    window = Window("server", 1.0, 0, {}, {}, 1_000_000_000, grids=grids) if probes else None
     return lambda path: [replace(measured(path / "r", {"process.recorder.cpu": 0.002}), window=window)]
 
 

@@ -6,8 +6,9 @@ entity without a row at the first reading counts from zero.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from loadprint.reading.columns import EBPF_COUNTERS, EBPF_HISTOGRAMS
 from loadprint.reading.counters import SIZES, edges, increase
 from loadprint.reading.histograms import Histogram, bounds
 from loadprint.reading.histograms import increase as increase_of_counts
-from loadprint.reading.queries import Columns, doubles, grouped, listed, together
+from loadprint.reading.queries import Columns, Members, doubles, grouped, listed, together
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 MIN_VALUES = {"p99": 100, "p999": 10_000}  # for such a quantile
@@ -142,12 +143,17 @@ def _series(source: Source, probe: str, rows: Columns, courses: Mapping[str, tup
     """Series of entities; before its first event an entity has no rows and counted 0."""
     grid = source.window.grids[probe]
     for name, places in grouped(rows["name"]) if courses else ():
-        of_one = {column: rows[column][places] for column in ("tick", "name", *courses)}
-        members = together(of_one, "name", grid.ticks).born_at_zero()
+        members = _entity(rows, places, courses, grid.ticks)
         for column, (word, unit) in courses.items():
             course = CounterCourse(grid)
             course.add(replace(members, recorded=members.present), column, None)
             source.out.add_series(f"{name}.{word}", course.series(unit))
+
+
+def _entity(rows: Columns, places: NDArray[np.intp], columns: Iterable[str], ticks: NDArray[Any]) -> Members:
+    """Some columns of one entity at all ticks; before its first row it counted 0."""
+    of_one = {column: rows[column][places] for column in ("tick", "name", *columns)}
+    return together(of_one, "name", ticks).born_at_zero()
 
 
 def _selected(keys: Sequence[str], columns: Mapping[str, str]) -> str:
@@ -185,11 +191,9 @@ def increases(
     grid, whole = source.window.grids[probe], source.seconds(probe)
     ticks, at, of = grid.ticks[grid.read], grid.seconds[grid.read], grid.segment[grid.read]
     for _, places in grouped(rows["name"]):
-        amounts, reads = {}, np.searchsorted(ticks, rows["tick"][places])
+        amounts, values = {}, _entity(rows, places, figures, ticks).values
         for name in figures:
-            readings = np.full(len(ticks), np.nan)
-            readings[: reads[0]], readings[reads] = 0.0, rows[name][places]
-            risen = increase(readings, SIZES[-1], of)
+            risen = increase(values[name][0], SIZES[-1], of)
             share = whole / (at[risen.last] - at[risen.first]).sum() if risen else 0.0
             amounts[name] = risen.amount * share if risen else float("nan")
         yield tuple(str(rows[key][places[0]]) for key in keys), amounts

@@ -37,31 +37,6 @@ ON_CPU = "on CPU"
 PAUSE_QUEUE = "run queue after pause"
 USER = "user"  # the part of ON_CPU in user mode
 FIGURES = ("time_ns", "user_ns", "system_ns")
-
-
-def _rates(source: Source, role: str) -> dict[str, float] | None:
-    """Mean number of a role's connection threads in each state; `user` is also a part of `on CPU`.
-
-    The kernel's user and system times are samples: they only divide the time. Empty without such threads;
-    None, with the reason, if the states were not recorded.
-    """
-    rows = readings(source, PROBE, KEYS, doubles(FIGURES))
-    if rows is None:
-        # the quantities that are missing without the states of a role
-        names = "ledger." if role == "server" else f"ledger.{role}_threads"
-        source.out.mark_missing(names, source.window.why_missing(PROBE))
-        return None
-    seconds, found = source.seconds(PROBE), dict[str, float]()
-    for (of_role, threads, state), risen in increases(source, PROBE, rows, KEYS, FIGURES):
-        if (of_role, threads) != (role, "connection"):
-            continue
-        found[state] = risen["time_ns"] * source.unit(f"{PROBE}.time_ns") / seconds
-        if state == ON_CPU:
-            ticks = risen["user_ns"] + risen["system_ns"]
-            found[USER] = found[state] * (risen["user_ns"] / ticks if ticks > 0 else 1.0)
-    return found if any(found.values()) else {}
-
-
 CLIENT = "client"
 NO_CONNECTION = "no connection"
 RECORDER = 1.0  # its connection to the server
@@ -93,6 +68,64 @@ NO_THREADS = (
 POOL = "the server has a thread pool (thread_handling = {}): its threads serve no single connection"
 PER_CONNECTION = {"one-thread-per-connection", "no-threads"}
 NO_COUNT = "neither the server nor the generator reports the number of connections"
+NOT_ACCOUNTED = (
+    "this kernel accounts neither interrupts (CONFIG_IRQ_TIME_ACCOUNTING) nor stolen time (no steal clock): "
+    "they are in the rows on CPU"
+)
+TRIP = figure("mean", f"{ROUND_TRIPS}.buckets")
+# operations and stages of ebpf_block
+REQUESTS = {
+    "disk_read_queue": ("read.queue",),
+    "disk_read_device": ("read.device",),
+    "disk_write_queue": ("write.queue", "write_fua.queue"),
+    "disk_write_device": ("write.device", "write_fua.device"),
+    "disk_flush": ("flush.queue", "flush.device"),
+}
+EXCHANGES = "ebpf_exchanges"
+BOTH = "both"  # ends of the connections are on the recorder's host
+FEWEST = 30  # exchanges, for a mean
+# what a generator's threads do between two operations
+PAUSES = {"lock", "sleep", "no connection", PAUSE_QUEUE}
+NOT_IN_OPERATIONS = PAUSES | {USER}  # that is a part of another state
+CLIENT_ROWS = {"on CPU": "client_cpu", "run queue": "client_queue", "client": "waiting"}
+OF_CLIENT = ("client_cpu", "client_queue", "client_other", "waiting")
+NO_LATENCY = "the generator did not report the mean latency of its transactions"
+NO_RESULT = "load/result.json is missing"
+NO_WAIT = "the generator does not report how long its operations waited for a connection"
+NO_RECORDER = "no recorder ran on the load's host"
+NO_LOAD_THREADS = (
+    "no thread of the load waits for one connection: the client is an event loop or written in Go, or its "
+    "processes are not watched"
+)
+OLD = "recorded by an older version, without the probe ebpf_exchanges"
+FEW = (
+    f"fewer than {FEWEST} exchanges were sampled in the window: {{}}; the load's connections pass another "
+    "program, or are few"
+)
+REMOTE = "the load is on another host: the times of both ends are not of one clock"
+
+
+def _rates(source: Source, role: str) -> dict[str, float] | None:
+    """Mean number of a role's connection threads in each state; `user` is also a part of `on CPU`.
+
+    The kernel's user and system times are samples: they only divide the time. Empty without such threads;
+    None, with the reason, if the states were not recorded.
+    """
+    rows = readings(source, PROBE, KEYS, doubles(FIGURES))
+    if rows is None:
+        # the quantities that are missing without the states of a role
+        names = "ledger." if role == "server" else f"ledger.{role}_threads"
+        source.out.mark_missing(names, source.window.why_missing(PROBE))
+        return None
+    seconds, found = source.seconds(PROBE), dict[str, float]()
+    for (of_role, threads, state), risen in increases(source, PROBE, rows, KEYS, FIGURES):
+        if (of_role, threads) != (role, "connection"):
+            continue
+        found[state] = risen["time_ns"] * source.unit(f"{PROBE}.time_ns") / seconds
+        if state == ON_CPU:
+            ticks = risen["user_ns"] + risen["system_ns"]
+            found[USER] = found[state] * (risen["user_ns"] / ticks if ticks > 0 else 1.0)
+    return found if any(found.values()) else {}
 
 
 def ledger(source: Source) -> None:
@@ -164,12 +197,6 @@ def _connections(source: Source) -> float | None:
     return None if counted is None else counted.rate - RECORDER
 
 
-NOT_ACCOUNTED = (
-    "this kernel accounts neither interrupts (CONFIG_IRQ_TIME_ACCOUNTING) nor stolen time (no steal clock): "
-    "they are in the rows on CPU"
-)
-
-
 def _accounts_stolen(source: Source) -> bool:
     """Whether no stolen time means that there was none.
 
@@ -181,17 +208,6 @@ def _accounts_stolen(source: Source) -> bool:
         return True
     rows = source.rows("cpu", "SELECT tick, steal::DOUBLE AS steal FROM t WHERE cpu = 'all'")
     return rows is not None and bool(np.nanmax(rows["steal"], initial=0.0) > 0)
-
-
-TRIP = figure("mean", f"{ROUND_TRIPS}.buckets")
-# operations and stages of ebpf_block
-REQUESTS = {
-    "disk_read_queue": ("read.queue",),
-    "disk_read_device": ("read.device",),
-    "disk_write_queue": ("write.queue", "write_fua.queue"),
-    "disk_write_device": ("write.device", "write_fua.device"),
-    "disk_flush": ("flush.queue", "flush.device"),
-}
 
 
 def _parts(source: Source) -> None:
@@ -238,31 +254,6 @@ def _round_trips(source: Source) -> None:
         out.mark_missing("ledger.round_trip", out.why("load.queries" if trip else TRIP))
     else:
         out.put("ledger.round_trip", trip.rate * statements.rate)
-
-
-EXCHANGES = "ebpf_exchanges"
-BOTH = "both"  # ends of the connections are on the recorder's host
-FEWEST = 30  # exchanges, for a mean
-# what a generator's threads do between two operations
-PAUSES = {"lock", "sleep", "no connection", PAUSE_QUEUE}
-NOT_IN_OPERATIONS = PAUSES | {USER}  # that is a part of another state
-CLIENT_ROWS = {"on CPU": "client_cpu", "run queue": "client_queue", "client": "waiting"}
-OF_CLIENT = ("client_cpu", "client_queue", "client_other", "waiting")
-
-NO_LATENCY = "the generator did not report the mean latency of its transactions"
-NO_RESULT = "load/result.json is missing"
-NO_WAIT = "the generator does not report how long its operations waited for a connection"
-NO_RECORDER = "no recorder ran on the load's host"
-NO_LOAD_THREADS = (
-    "no thread of the load waits for one connection: the client is an event loop or written in Go, or its "
-    "processes are not watched"
-)
-OLD = "recorded by an older version, without the probe ebpf_exchanges"
-FEW = (
-    f"fewer than {FEWEST} exchanges were sampled in the window: {{}}; the load's connections pass another "
-    "program, or are few"
-)
-REMOTE = "the load is on another host: the times of both ends are not of one clock"
 
 
 def _closures(source: Source) -> None:

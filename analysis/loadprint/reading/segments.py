@@ -85,21 +85,13 @@ def _of_blocks(run: Run, variant: str, windows: list[WindowSpan]) -> Iterator[Ru
             yield replace(run, meta=run.meta | named, segments=spans)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bool, str]]:
-    """Number, whether it is the last one, and text of each line; none without the file."""
-    text = bounds.read_text(path, bounds.LINES, COPY_AGAIN, errors="replace") if path.is_file() else ""
-    lines = text.splitlines()
-    for number, line in enumerate(lines, start=1):
-        yield number, number == len(lines), line
-
-
 def read_slices(path: Path, problems: list[str]) -> tuple[Slice, ...]:
     """The slices of a run by time; empty without the file.
 
     A last line that a crash cut off is dropped and reported. Raises InputError for any other mistake.
     """
     found: list[tuple[Slice, int]] = []
-    for number, is_last, line in _lines(path):
+    for number, is_last, line in bounds.lines(path):
         try:
             found.append((Slice.model_validate(documents.loads(line)), number))
         except (ValueError, ValidationError) as error:
@@ -123,7 +115,7 @@ def read_slices(path: Path, problems: list[str]) -> tuple[Slice, ...]:
 def windows_of(run: Run) -> Iterator[WindowSpan]:
     """The complete windows of an A/B experiment, in order. Raises InputError if a line is not a stamp."""
     path, begin_ns = run.path / LOAD / "phases.jsonl", dict[int, int]()
-    for number, is_last, line in _lines(path):
+    for number, is_last, line in bounds.lines(path):
         try:
             stamp: dict[str, Any] = documents.loads(line)
             name, event, when = stamp["phase"], stamp["event"], int(stamp["monotonic_ns"])

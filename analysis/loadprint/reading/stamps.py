@@ -46,15 +46,12 @@ def read_exchanges(path: Path) -> tuple[Exchange, ...]:
 
     A last line that a crash cut off is dropped. Raises InputError for another broken line.
     """
-    if not path.is_file():
-        return ()
     found: dict[str, Exchange] = {}
-    lines = bounds.read_text(path, bounds.LINES, COPY_AGAIN, errors="replace").splitlines()
-    for number, line in enumerate(lines, start=1):
+    for number, is_last, line in bounds.lines(path):
         try:
             exchange = _exchange(documents.loads(line))
         except (ValueError, KeyError, TypeError) as error:
-            if number == len(lines):
+            if is_last:
                 break
             raise InputError(f"{path} line {number}", "is not a reading of two clocks", COPY_AGAIN) from error
         found[exchange.at] = exchange
@@ -81,12 +78,11 @@ def read_phases(path: Path, problems: list[str]) -> tuple[Phase, ...]:
         problems.append(f"{path.parent.name}/phases.jsonl is missing")
         return ()
     phases: list[Phase] = []
-    lines = bounds.read_text(path, bounds.LINES, COPY_AGAIN, errors="replace").splitlines()
-    for number, line in enumerate(lines, start=1):
+    for number, is_last, line in bounds.lines(path):
         try:
             stamp = _stamp(line)
         except (ValueError, KeyError, TypeError) as error:
-            if number == len(lines):
+            if is_last:
                 problems.append(f"{path.parent.name}/phases.jsonl: last line {number} is cut off")
                 break
             raise InputError(f"{path} line {number}", "is not a phase stamp", COPY_AGAIN) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,10 @@ class Window:
 
     `failures` and `partial` have the reason by probe: of reads that failed, and of those that could not read
     everything. `grids[probe]` has all its reads, also outside of the segments, and the segment of each.
-    `read` is the number of reads inside by probe.
     """
 
     role: str
     seconds: float
-    read: dict[str, int]
     missed: int
     failures: dict[str, str]
     unavailable: dict[str, str]
@@ -40,6 +39,12 @@ class Window:
     segments: int = 1
     partial: dict[str, str] = field(default_factory=dict)
     grids: dict[str, Grid] = field(default_factory=dict)
+
+    @cached_property
+    def read(self) -> dict[str, int]:
+        """Number of reads inside by probe, of those with any."""
+        counts = {probe: len(grid.read) for probe, grid in self.grids.items()}
+        return {probe: count for probe, count in counts.items() if count}
 
     def ends(self, probe: str) -> tuple[int, int]:
         """First and last tick at which a probe was read entirely inside a segment.
@@ -79,11 +84,9 @@ def window_of(run: Run, role: str, store: Store) -> Window:
     segment = segments_of(rows["start"], rows["end"], segments)
     inside = segment >= 0
     taken = inside & (rows["status"] == "ok")
-    probes, counts = np.unique(rows["probe"][taken].astype(str), return_counts=True)
     return Window(
         role=role,
         seconds=sum(end - begin for begin, end in segments) / 1e9,
-        read=dict(zip(probes.tolist(), counts.tolist(), strict=True)),
         missed=_missed(rows, segment),
         failures=_reasons(rows, inside & (rows["status"] == "failed"), "reads failed"),
         unavailable=_unavailable(described),
@@ -141,10 +144,11 @@ def _segments(run: Run, role: str, store: Store) -> tuple[list[tuple[float, floa
     if phase is None or phase.end_ns is None:
         what = f"phase `measure` {'is missing' if phase is None else 'has no end'}"
         raise InputError(run.path / LOAD / "phases.jsonl", what, "record the run again")
-    clock, server = align(run, role, store), align(run, run.roles[0], store)
+    clock = align(run, role, store)
     zero = clock.there(phase.begin_ns)
     if run.segments is None:
         return [(zero, clock.there(phase.end_ns))], zero
+    server = clock if role == run.roles[0] else align(run, run.roles[0], store)
     return [
         (clock.there(server.here(begin)), clock.there(server.here(end))) for begin, end in run.segments
     ], zero

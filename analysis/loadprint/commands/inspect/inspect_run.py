@@ -187,7 +187,7 @@ def _cost(
     if reads < 2:
         return {}, "probe process has fewer than two reads"
     out, interval = Quantities(), int(described.get("interval_ns") or 0)
-    window = Window(role, 0.0, {"process": reads}, 0, {}, {}, interval, grids=everywhere)
+    window = Window(role, 0.0, 0, {}, {}, interval, grids=everywhere)
     process(Source(run, window, store, out))
     figures = {"cpu": "process.recorder.cpu", "rss": "max(process.recorder.rss)"}
     cost = {name: q.rate for name, figure in figures.items() if (q := out.get(figure))}
