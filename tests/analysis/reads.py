@@ -15,6 +15,7 @@ from loadprint.metrics.gather import Measured, gather
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run, open_run
+from loadprint.reading.run_documents import LoadResult, RunMeta, ServerRecord
 from loadprint.tables.table import Table
 
 T = TypeVar("T")
@@ -31,14 +32,15 @@ def quantities(run: Path) -> Quantities:
 
 
 def repeat_of(
-    values: Mapping[str, float] | Quantities, name: str = "a", server: dict[str, Any] | None = None
+    values: Mapping[str, float] | Quantities, name: str = "a", server: Mapping[str, Any] | None = None
 ) -> Measured:
     """A run that is not on disk, with these quantities only."""
     quantities = values if isinstance(values, Quantities) else Quantities()
     if not isinstance(values, Quantities):
         for key, value in values.items():
             quantities.put(key, value)
-    return Measured(Run(Path(name), {}, None, server, {}, None), quantities, None, None, None, np.empty(0))
+    run = Run(Path(name), RunMeta(), LoadResult(), ServerRecord.model_validate(server or {}), {})
+    return Measured(run, quantities, None, None, None, np.empty(0))
 
 
 def table_of(*operands: Path | str, reference: str | None = None) -> Table:

@@ -16,6 +16,8 @@ from loadprint.commands.check.subject import Subject
 from loadprint.commands.check.subject_sources import recorded
 from loadprint.judging.effective import Server
 from loadprint.metrics.quantities import Quantities
+from loadprint.reading.documents import Scalar
+from loadprint.reading.run_documents import Fingerprint, LoadResult, ServerRecord
 from recordings import Host, make_execution, make_run, write_json, write_manifest
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +29,7 @@ GIB = 1 << 30
 FIXTURES = ROOT / "tests" / "fixtures" / "check"
 FINGERPRINT: dict[str, Any] = json.loads((FIXTURES / "fingerprint.json").read_text())
 VARIABLES: dict[str, str] = json.loads((FIXTURES / "server.json").read_text())["variables"]
-RESULT = {"threads": 64, "protocol": "ps", "options": {"tables": 8}}
+RESULT = LoadResult(threads=64, protocol="ps", options={"tables": 8})
 RATES = {
     "cgroup.server.throttled": 0.0,
     "cpu.server.steal": 0.0,
@@ -54,10 +56,16 @@ def subject(
     measured = Quantities()
     for name, rate in {**RATES, **(rates or {})}.items():
         measured.put(name, rate)
-    server = Server.of({"version": version, "variables": {**VARIABLES, **(variables or {})}})
+    server = Server.of(ServerRecord(version=version, variables={**VARIABLES, **(variables or {})}))
     cpus: dict[str, Any] = {"server_cpus": (0, 1, 2, 3), "load_cpus": (4, 5, 6, 7)}
-    known = {"measured": measured, "result": RESULT, "data_bytes": 100.0 * GIB, **cpus, **changed}
-    return Subject("db1", host, server, **known)
+    known = {
+        "measured": measured,
+        "result": RESULT,
+        "data_bytes": 100.0 * GIB,
+        **cpus,
+        **changed,
+    }
+    return Subject("db1", Fingerprint.model_validate(host), server, **known)
 
 
 def test_a_host_without_a_mistake_has_no_finding_and_nothing_unknown() -> None:
@@ -154,10 +162,9 @@ def test_one_mistake_is_one_finding(golden: Callable[[str, str], None]) -> None:
 def test_a_fix_names_a_variable_that_the_version_has(
     version: str, variables: Mapping[str, str], fix: str
 ) -> None:
-    server = Server.of(
-        {"version": version, "variables": {"innodb_log_file_size": str(32 << 20), **variables}}
-    )
-    report = judge([Subject("db1", FINGERPRINT, server, server_cpus=(0, 4))])
+    small: dict[str, Scalar] = {"innodb_log_file_size": str(32 << 20), **variables}
+    server = Server.of(ServerRecord(version=version, variables=small))
+    report = judge([Subject("db1", Fingerprint.model_validate(FINGERPRINT), server, server_cpus=(0, 4))])
     fixes = {each.id: each.fix for each in report.findings}
     assert fixes["redo_small"].startswith(fix)
     assert fixes["numa_interleave"] == "numactl --interleave=all, or a CPU set of one node"
@@ -174,7 +181,7 @@ def test_the_kernel_reports_which_cpus_share_a_core() -> None:
 
 
 def test_a_rule_without_its_fact_is_unknown() -> None:
-    report = judge([Subject("empty", {})])
+    report = judge([Subject("empty", Fingerprint())])
     assert report.findings == ()
     reasons = dict(report.unknown)
     assert reasons["thp"] == "thp.enabled was not recorded, or is not available on this host"
@@ -182,14 +189,13 @@ def test_a_rule_without_its_fact_is_unknown() -> None:
     assert not report.passed
 
 
-def test_a_rule_with_a_malformed_fact_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_malformed_fact_is_refused_or_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "odd.json"
-    odd = dict.fromkeys(FINGERPRINT, 7) | {"storage": "x", "cpus": {"list": 3, "numa": [1]}}
-    write_json(path, odd)
-    assert main(["check", "--fingerprint", str(path), "--format", "json"]) == 0
-    findings = json.loads(capsys.readouterr().out)
-    assert findings["findings"] == []
-    assert any("does not have the form" in each["why"] for each in findings["unknown"])
+    write_json(path, FINGERPRINT | {"storage": "x"})
+    assert main(["check", "--fingerprint", str(path)]) == 2
+    assert "`storage` is text, not a list" in capsys.readouterr().err
+    report = judge([subject({"sysctl/vm.swappiness": "many"})])
+    assert "does not have the form" in dict(report.unknown)["swap"]
 
 
 def test_this_host_is_read_through_the_recorder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,9 @@ from loadprint.commands.operands import resolve
 from loadprint.judging.comparability import Comparability, judge, settings
 from loadprint.judging.effective import Server, effective
 from loadprint.metrics.gather import gather
+from loadprint.reading.documents import Scalar
 from loadprint.reading.queries import Store
+from loadprint.reading.run_documents import ServerRecord
 from recordings import Host, change_json, make_execution, make_run, write_manifest
 
 Golden = Callable[[str, str], None]
@@ -50,14 +52,15 @@ SERVERS: tuple[tuple[str, dict[str, str]], ...] = (
 def test_effective_settings(golden: Golden) -> None:
     lines = []
     for version, variables in SERVERS:
-        server = Server.of({"version": version, "variables": DURABLE | variables})
+        server = Server.of(ServerRecord(version=version, variables={**DURABLE, **variables}))
         lines += [f"# {version} {variables}", *(f"  {each.name}: {each.value}" for each in effective(server))]
     golden("effective_settings.txt", "\n".join(lines) + "\n")
 
 
 def test_a_redo_log_that_was_switched_off_is_none() -> None:
-    document = {"version": "8.0.36", "variables": DURABLE, "status_begin": {"Innodb_redo_log_enabled": "OFF"}}
-    assert effective(Server.of(document))[0].value == "no redo log, binlog synced"
+    off: dict[str, Scalar] = {"Innodb_redo_log_enabled": "OFF"}
+    record = ServerRecord(version="8.0.36", variables={**DURABLE}, status_begin=off)
+    assert effective(Server.of(record))[0].value == "no redo log, binlog synced"
 
 
 def compared(*words: Path | str) -> Comparability:

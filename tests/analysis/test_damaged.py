@@ -25,6 +25,7 @@ from every_table import every_table
 from loadprint.reading import declared as declared_tables
 from loadprint.reading.column_types import COUNTS, entities, kind, type_flaw
 from loadprint.reading.queries import Store
+from loadprint.reading.run_documents import ColumnMeaning, TableMeaning
 from loadprint.reading.units import unit_flaw
 from profiles import OLTP, document, profiled, write_stacks
 from recordings import (
@@ -228,7 +229,7 @@ RESULT, STACKS, PROFILE = "load/result.json", "server/stacks.json", "server/prof
 # figures would be wrong without these refusals, or their text answers a known mistake; the manifest agrees
 REFUSED: list[tuple[str, Change, str]] = [
     ("run.json", text('{"format_version": 99}'), "format version 99"),
-    ("run.json", value("format_version", to='"1"'), "`format_version` is text, not a number"),
+    ("run.json", value("format_version", to='"1"'), "`format_version` is text, not an integer"),
     ("run.json", value("roles", "server", "cpus", to='"0-99999999999"'), "is not a CPU list"),
     (RESULT, text('{"events": 5}'), "`seconds`"),
     (RESULT, value("events", to="NaN"), "NaN is not a number"),
@@ -453,10 +454,10 @@ def test_the_declared_tables_are_those_of_the_probes() -> None:
         PROBES.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
     assert json.loads(PROBES.read_text(encoding="utf-8")) == json.loads(json.dumps(written))
     for probe in declared():
-        assert set(probe.entities) <= {*entities(probe.name, {}), "pid", "tid"}
-        assert not entities(probe.name, {}) & probe.columns.keys()
-        columns = {name: {"unit": unit} for name, unit in probe.units.items()}
-        assert not unit_flaw(probe.name, {"columns": columns})
+        assert set(probe.entities) <= {*entities(probe.name, TableMeaning()), "pid", "tid"}
+        assert not entities(probe.name, TableMeaning()) & probe.columns.keys()
+        columns = {name: ColumnMeaning(unit=unit) for name, unit in probe.units.items()}
+        assert not unit_flaw(probe.name, TableMeaning(columns=columns))
 
 
 def test_later_columns_are_accepted() -> None:
@@ -470,10 +471,10 @@ def test_later_columns_are_accepted() -> None:
         "flag": pa.bool8(),
         "own": pa.opaque(pa.dictionary(pa.int32(), pa.string()), "type", "vendor"),
     }
-    assert type_flaw("cpu", {}, [(name, kind(of)) for name, of in types.items()]) == ""
+    assert type_flaw("cpu", TableMeaning(), [(name, kind(of)) for name, of in types.items()]) == ""
     assert kind(pa.list_(pa.opaque(pa.uint64(), "type", "vendor"))) == COUNTS
     assert "is struct<a: int64>" in type_flaw(
-        "cpu", {}, [("x", kind(pa.opaque(pa.struct([("a", pa.int64())]), "type", "vendor")))]
+        "cpu", TableMeaning(), [("x", kind(pa.opaque(pa.struct([("a", pa.int64())]), "type", "vendor")))]
     )
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from loadprint.reading import counters
 from loadprint.reading.counters import Increase
 from loadprint.reading.histograms import bounds, increase
+from loadprint.reading.run_documents import ColumnMeaning, TableMeaning
 from reads import known
 
 # as in docs/recording-format.md: 0 to 15 one by one, then eight for each power of two
@@ -153,6 +154,6 @@ def test_after_a_reset_all_buckets_count_from_zero() -> None:
 
 
 def test_bounds_are_read_from_the_metadata() -> None:
-    described = {"columns": {"buckets": {"bounds": [0, 1, None]}}}
+    described = TableMeaning(columns={"buckets": ColumnMeaning(bounds=(0, 1, None))})
     assert bounds(described, "buckets").tolist() == [0, 1, math.inf]
-    assert len(bounds({}, "buckets")) == 0
+    assert len(bounds(TableMeaning(), "buckets")) == 0

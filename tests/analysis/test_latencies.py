@@ -68,12 +68,12 @@ def test_figures_are_those_of_hdrhistogram(tmp_path: Path) -> None:
 
 def test_the_latencies_of_the_generator_are_those_of_its_result() -> None:
     kept = open_run(KEPT / "tproc_c")
-    result = (kept.result or {})["transactions"]
+    result = kept.result.transactions
     actual = read(kept, Store())
     assert actual.keys() == result.keys()
     for kind, latencies in actual.items():
-        wanted, known = result[kind], result[kind]["latency_ms"]
-        assert latencies.total == wanted["count"]
+        wanted, known = result[kind].count, result[kind].latency_ms
+        assert latencies.total == wanted
         quantiles = latencies.quantiles(np.array([0.5, 0.95, 0.99, 0.999]))
         figures = np.array([latencies.minimum, *quantiles, latencies.maximum])
         words = ("min", "p50", "p95", "p99", "p999", "max")

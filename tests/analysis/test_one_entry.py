@@ -21,6 +21,7 @@ import pytest
 from loadprint.commands.report.table_section import anchor
 from recordings import Host, Tables, counters, make_run
 
+ROOT = Path(__file__).parents[2]
 ENTRY = """
 [[group.row]]
 key = "{key}"
@@ -100,3 +101,72 @@ def test_a_row_of_a_new_table_is_one_entry(tmp_path: Path, formula: str, rate: f
     assert "Written to compressed swap" in html
     levels = [row for row in csv.DictReader(io.StringIO(fleet.read_text("utf-8"))) if row["pivot"] == "level"]
     assert [float(row["value"]) for row in levels] == [pytest.approx(rate / 1024)]
+
+
+PROBE = r"""//! Reads `/proc/sys/fs/file-nr`: open files.
+use crate::prelude::*;
+
+pub const ENTRY: ProbeEntry = ProbeEntry::new("open_files", "open files of the host", &SCHEMA, open);
+
+static SCHEMA: Schema = Schema::table(&[], COLUMNS);
+static COLUMNS: &[Column] = columns! {
+    gauge(Count) "open_files", "open files", "/proc/sys/fs/file-nr", neither;
+};
+
+fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
+    Ok(Box::new(Files::default().with(host.source("sys/fs/file-nr", "it is on every Linux")?, parse)))
+}
+
+fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
+    let before = rows.len();
+    let odd = each_line(file, |cursor| {
+        if let Some(word) = cursor.word() {
+            rows.row(&[]);
+            rows.uint_or_null(cursor.number("open files", word));
+        }
+    });
+    rows.odd_mut().add(&odd);
+    not_empty(rows, before, "a number")
+}
+"""
+OPEN_FILES = """
+[[group.row]]
+key = "open_files"
+label = "open files"
+formula = "open_files.open_files"
+"""
+
+
+@pytest.mark.slow
+def test_a_probe_is_a_file_and_a_line(tmp_path: Path) -> None:
+    """In a copy of the sources; a minute where its target directory is there, else six."""
+    copy = tmp_path / "copy"
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in filter(None, names.stdout.split("\0")):
+        if (ROOT / name).is_file() and not name.startswith(("tests/", "docs/")):
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, copy / name)
+    (copy / "probes/src/procfs/open_files.rs").write_text(PROBE)
+    for name, line, after in (
+        ("probes/src/procfs/mod.rs", "pub mod open_files;\n", "pub mod net_dev;\n"),
+        ("probes/src/registry.rs", "    crate::procfs::open_files::ENTRY,\n", "    net_dev::ENTRY,\n"),
+    ):
+        text = (copy / name).read_text()
+        assert after in text, name
+        (copy / name).write_text(text.replace(after, after + line))
+    catalogue = copy / "analysis/loadprint/catalogue/kernel.toml"
+    catalogue.write_text(catalogue.read_text() + OPEN_FILES)
+    target = ROOT / "target/new-probe"
+    build = f"cargo build --release --locked --quiet --target-dir {target} -p loadprint-collect"
+    subprocess.run(build.split(), cwd=copy, check=True)
+    record = f"record --duration 4s --out {tmp_path}/run --probes cpu,open_files"
+    subprocess.run([target / "release/loadprint-collect", *record.split()], check=True, capture_output=True)
+    shown = subprocess.run(
+        [sys.executable, "-m", "loadprint", "show", tmp_path / "run", "--all"],
+        env=os.environ | {"PYTHONPATH": str(copy / "analysis")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "open files" in shown.stdout

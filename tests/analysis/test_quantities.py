@@ -16,6 +16,7 @@ from loadprint.metrics.hardware import siblings_of
 from loadprint.metrics.host import SERVER_RESTARTED
 from loadprint.reading.cpusets import parse_cpus
 from loadprint.reading.queries import Store
+from loadprint.reading.run_documents import Fingerprint
 from reads import known, measured, quantities
 from recordings import (
     SECOND,
@@ -228,11 +229,11 @@ def test_energy_is_whole_across_the_wraps_of_its_own_range(tmp_path: Path) -> No
 def test_both_threads_of_a_core_in_one_set_are_each_others_siblings() -> None:
     # another die of the package has a core 0 too
     cpus = [{"cpu": n, "package": 0, "core": 0, "siblings": f"{n % 2},{n % 2 + 2}"} for n in range(4)]
-    fingerprint = {"cpus": {"list": cpus}}
+    fingerprint = Fingerprint.model_validate({"cpus": {"list": cpus}})
     assert siblings_of(fingerprint, (0, 1)) == (2, 3)
     assert siblings_of(fingerprint, (0, 2)) == (0, 2)
     assert siblings_of(fingerprint, None) == (0, 1, 2, 3)
-    assert siblings_of({}, (0, 1)) == ()
+    assert siblings_of(Fingerprint(), (0, 1)) == ()
 
 
 def test_quotas_of_nested_groups_and_allowances_of_all_interfaces(tmp_path: Path) -> None:

@@ -335,7 +335,7 @@ def test_equals_are_rarely_called_a_crossover(tmp_path: Path) -> None:
         for cell in swept.cells:
             for run in cell.runs:
                 run.quantities.put("load.events", drawn.gauss(1000, 30))
-        grid = {(str(cell.plan["threads"]), str(cell.plan["cell"]["source"])): cell for cell in swept.cells}
+        grid = {(str(cell.plan.threads), str(cell.plan.cell["source"])): cell for cell in swept.cells}
         (one,) = crossovers(grid, ["1", "2", "4", "8"], ["old", "new"], "old")
         claimed += one.verdict == "crossover"
     assert claimed <= 5

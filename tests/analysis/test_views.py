@@ -18,8 +18,8 @@ from damage import ask
 from every_table import complete_host, every_table
 from loadprint.metrics.gather import NO_RECORDER
 from loadprint.metrics.host import SERVER_RESTARTED
-from loadprint.reading.recording import read_object
-from loadprint.reading.sides import Side
+from loadprint.reading.run_documents import PlannedRun
+from loadprint.reading.sides import Side, open_execution
 from loadprint.rendering import layout, render_text
 from loadprint.rendering.footnotes import Footnotes
 from loadprint.rendering.layout import Layout
@@ -152,16 +152,16 @@ def test_a_run_on_two_sides_is_warned_of(tmp_path: Path) -> None:
     said = "contain the same run"
     assert not [text for text in table_of(execution).warnings if said in text]
     [warning] = [text for text in table_of(f"{execution}:oltp", f"{execution}:oltp").warnings if said in text]
-    runs = ", ".join(run["id"] for run in _planned(execution, "oltp"))
+    runs = ", ".join(run.id for run in _planned(execution, "oltp"))
     what = f"oltp#1 and oltp#2 contain the same runs {runs}: a run compared with itself shows nothing"
     assert warning == f"{what}; name each run on one side only"
-    one = execution / _planned(execution, "oltp")[0]["id"]
+    one = execution / _planned(execution, "oltp")[0].id
     [warning] = [text for text in table_of(execution, one).warnings if said in text]
     assert "contain the same run b" in warning
 
 
-def _planned(execution: Path, side: str) -> list[dict[str, str]]:
-    return [run for run in read_object(execution / "execution.json")["runs"] if run["side"] == side]
+def _planned(execution: Path, side: str) -> list[PlannedRun]:
+    return [run for run in open_execution(execution).runs if run.side == side]
 
 
 def test_sets_are_named_in_the_order_of_the_sides(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from loadprint.judging.warm import (
     redo_capacities_written,
     remedy,
 )
+from loadprint.reading.run_documents import PromisedWarmth
 from reads import measured
 from recordings import BOOT, FIRST, REALTIME, SECOND, Host, Rows, Tables, change_json, make_run, write_lines
 
@@ -102,7 +103,7 @@ def test_the_warm_up_to_choose_follows_from_the_redo_written(
     ]
     write_lines(path / "load" / "phases.jsonl", lines)
     (path / "manifest.json").unlink()
-    assert remedy([measured(path)], {"redo_capacities_written": promised}) == output
+    assert remedy([measured(path)], PromisedWarmth(redo_capacities_written=promised)) == output
 
 
 def test_what_was_reached_reads_well(tmp_path: Path) -> None:
@@ -117,32 +118,33 @@ def test_a_server_that_does_not_tell_breaks_no_promise(tmp_path: Path) -> None:
     assert broken_promise([run], 0.3) == ""
 
 
+NO_FIGURE = PromisedWarmth.model_validate({"promise": "none"})
 WRITES = Host(result={"writes": 1000})
 
 
 def test_outside_of_a_campaign_the_full_rule_holds_for_what_writes(tmp_path: Path) -> None:
     assert "0.25 redo capacities and had 0 checkpoint cycles" in cold(
-        "a", [measured(run_with(tmp_path / "w", MYSQL, WRITES))], {}
+        "a", [measured(run_with(tmp_path / "w", MYSQL, WRITES))], PromisedWarmth()
     )
-    assert cold("a", [measured(run_with(tmp_path / "r", MYSQL))], {}) == ""
+    assert cold("a", [measured(run_with(tmp_path / "r", MYSQL))], PromisedWarmth()) == ""
     enough = {**MYSQL, "status_warmup": {"Innodb_redo_log_current_lsn": "3000"}}
-    assert cold("a", [measured(run_with(tmp_path / "e", enough, WRITES))], {}) == ""
+    assert cold("a", [measured(run_with(tmp_path / "e", enough, WRITES))], PromisedWarmth()) == ""
 
 
 def test_a_campaign_promises_less_and_is_held_to_it(tmp_path: Path) -> None:
     runs = [measured(run_with(tmp_path / "run", MYSQL, WRITES))]
-    assert cold("a", runs, {"promise": "scaled down", "redo_capacities_written": 0.2}) == ""
-    assert "promises 0.3" in cold("a", runs, {"redo_capacities_written": 0.3})
-    assert "25 % of the buffer pool was free" in cold("a", runs, {"promise": "", "free_buffer_pages": 0.1})
+    assert cold("a", runs, PromisedWarmth(redo_capacities_written=0.2)) == ""
+    assert "promises 0.3" in cold("a", runs, PromisedWarmth(redo_capacities_written=0.3))
+    assert "25 % of the buffer pool was free" in cold("a", runs, PromisedWarmth(free_buffer_pages=0.1))
 
 
 def test_a_pool_that_is_filled_within_the_window_is_not_warm(tmp_path: Path) -> None:
     end = {"Innodb_buffer_pool_pages_free": "12", "Innodb_buffer_pool_pages_total": "120"}
     filled = {**MYSQL, "status_end": end}
     runs = [measured(run_with(tmp_path / "run", filled))]
-    assert "filled 15 % of its buffer pool" in cold("a", runs, {"promise": "none"})
+    assert "filled 15 % of its buffer pool" in cold("a", runs, NO_FIGURE)
     growing = [measured(run_with(tmp_path / "grow", filled, Host(workload="arm_insert")))]
-    assert cold("a", growing, {"promise": "none"}) == ""
+    assert cold("a", growing, NO_FIGURE) == ""
 
 
 @pytest.mark.parametrize(("early", "output"), [(50, True), (11, False)])
@@ -162,7 +164,7 @@ def test_misses_must_be_level_over_the_window(tmp_path: Path, early: int, output
         return {"mysql": (rows, {"shape": "metrics"})}
 
     runs = [measured(run_with(tmp_path / "run", {}, Host(more=probe)))]
-    said = cold("a", runs, {"promise": "none"})
+    said = cold("a", runs, NO_FIGURE)
     assert ("missed 5.0 % of its page requests" in said) == output
 
 

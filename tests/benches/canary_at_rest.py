@@ -9,12 +9,11 @@ how many pairs would have been called disturbed at 3 %. The first pair is not co
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 from statistics import median
 from typing import Any
 
-from loadprint.judging.canary import LIMIT, MEDIANS, PARTS, slice_time
+from loadprint.judging.canary import LIMIT, MEDIANS, PARTS, CanaryLine, slice_time
 from processes import described
 from programs import COLLECT
 
@@ -24,8 +23,8 @@ def once(arguments: argparse.Namespace) -> dict[str, Any]:
     words = [COLLECT, "canary", "--format", "json", "--data-dir", arguments.data_dir]
     words += ["--cpus", arguments.cpus] if arguments.cpus else []
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    result: dict[str, Any] = json.loads(done.stdout)
-    return {part["name"]: slice_time(part) for part in result["parts"]}
+    line = CanaryLine.model_validate_json(done.stdout)
+    return {part.name: slice_time(part) for part in line.parts}
 
 
 def main() -> None:

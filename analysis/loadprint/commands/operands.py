@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from loadprint import temporary
 from loadprint.errors import InputError
-from loadprint.reading.recording import read_object
+from loadprint.reading.run_documents import ExecutionPlan
 from loadprint.reading.segments import SLICES
-from loadprint.reading.sides import Side, side_of, sides_of, single, split, taking_turns
+from loadprint.reading.sides import PLAN, Side, open_execution, side_of, single, split, taking_turns
 
 MAX_SIDES = 6  # of one table; `sweep` prints executions with more sides
 
@@ -24,10 +23,9 @@ def resolve(words: Sequence[str], *, minimum: int = 2) -> tuple[list[Side], str 
     declared: str | None = None
     for word in words:
         path, name = split(word)
-        if (path / "execution.json").is_file():
-            execution = read_object(path / "execution.json")
-            known = sides_of(execution, path)
-            chosen, reference = _chosen(path, execution, known, name)
+        if (path / PLAN).is_file():
+            execution = open_execution(path)
+            chosen, reference = _chosen(path, execution, name)
             declared = declared or reference
             sides += [side_of(path, execution, each) for each in chosen]
         elif path.is_file():
@@ -45,19 +43,15 @@ def resolve(words: Sequence[str], *, minimum: int = 2) -> tuple[list[Side], str 
     return _distinct(sides), declared
 
 
-def _chosen(
-    path: Path, execution: dict[str, Any], known: list[str], name: str | None
-) -> tuple[list[str], str | None]:
+def _chosen(path: Path, execution: ExecutionPlan, name: str | None) -> tuple[list[str], str | None]:
     """Return the sides of an execution that an operand selects, and their reference.
 
     `@70` selects all sides at 70 % of the maximum load, `@max` those at saturation. Without a name,
     an execution of mode equal-load stands for the sides at its middle load, where all do equal
     work.
     """
-    reference = execution.get("reference")
-    fractions = sorted(
-        {side["fraction"] for side in execution["sides"].values() if (side or {}).get("fraction")}
-    )
+    known, reference = list(execution.sides), execution.reference or None
+    fractions = sorted({side.fraction for side in execution.sides.values() if side.fraction})
     if name is None and fractions:
         name = f"@{100 * fractions[len(fractions) // 2]:g}"
     if name is None:

@@ -54,7 +54,8 @@ def compare(  # noqa: PLR0913
     noises = [plans.noise(runs) for runs in measured]
     limits = ceilings.ceilings_of(everyone, given_ceilings)
     cold = [
-        warm.cold(side.name, runs, side.promised_warmth) for side, runs in zip(sides, measured, strict=True)
+        warm.cold(side.name, runs, side.execution.campaign.warm)
+        for side, runs in zip(sides, measured, strict=True)
     ]
     unsettled = [
         steady.unsettled(name, runs, trend) for name, runs, trend in zip(names, measured, trends, strict=True)

@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from loadprint.comparison.compare_sides import compare
 from loadprint.errors import InputError
-from loadprint.reading.recording import read_object
-from loadprint.reading.sides import side_of, sides_of
+from loadprint.reading.run_documents import ExecutionPlan
+from loadprint.reading.sides import open_execution, side_of
 from loadprint.tables.table import Cell, Floor, NoiseFloor
 
 NAMES = ("label", "of", "cell")  # keys of a side that configure nothing
@@ -26,8 +25,8 @@ def measured(path: Path) -> NoiseFloor:
     """Read an A/A execution. Raises InputError if it is not one, or if its sides differ."""
     if not (path / "execution.json").is_file():
         raise InputError(path, "has no execution.json", HINT)
-    execution = read_object(path / "execution.json")
-    names = sides_of(execution, path)
+    execution = open_execution(path)
+    names = list(execution.sides)
     if len(names) < 2:
         raise InputError(path, "is not an A/A: it has one side only", HINT)
     _require_alike(path, execution, names)
@@ -40,11 +39,10 @@ def measured(path: Path) -> NoiseFloor:
     return NoiseFloor(str(path), floors, tuple(names), tuple(len(head.repeats) for head in table.sides))
 
 
-def _require_alike(path: Path, execution: dict[str, Any], names: Sequence[str]) -> None:
+def _require_alike(path: Path, execution: ExecutionPlan, names: Sequence[str]) -> None:
     """Raise InputError naming the first key in which a side's plan differs from the first side's."""
     plans = [
-        {key: value for key, value in (execution["sides"].get(name) or {}).items() if key not in NAMES}
-        for name in names
+        {key: value for key, value in execution.sides[name].items() if key not in NAMES} for name in names
     ]
     for name, plan in zip(names[1:], plans[1:], strict=True):
         for key in sorted(plan.keys() | plans[0].keys()):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from loadprint.errors import InputError
 from loadprint.importing import exposition, node
 from loadprint.importing.imported import LAYOUTS, Entity, Imported, ImportedTable, columns_of, unit_of_metric
-from loadprint.reading import bounds, documents
+from loadprint.reading import bounds, strict_json
 
 SAVE = 'save the response of /api/v1/query_range, or of /api/v1/query with a range such as {job="node"}[1h]'
 NAMED = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_ ]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)|(?<!\d)(\d{13}|\d{10})(?!\d)")
@@ -111,7 +111,7 @@ def _series(path: Path) -> Iterator[tuple[str, Labels, list[tuple[int, float]]]]
     start = text.lstrip()[:9]
     if start[:1] in ("{", "["):
         try:
-            return _matrix(path, documents.loads(text))
+            return _matrix(path, strict_json.loads(text))
         except json.JSONDecodeError as error:
             # an exposition can also start with a brace
             if start[:2] != '{"' or start == '{"status"':

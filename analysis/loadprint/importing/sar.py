@@ -26,8 +26,8 @@ from typing import Any
 from loadprint.errors import InputError
 from loadprint.importing import sar_tables
 from loadprint.importing.imported import LAYOUTS, Imported, ImportedTable, columns_of, unit_of_metric
-from loadprint.reading import bounds, documents
-from loadprint.reading.cpusets import MAX_CPUS
+from loadprint.reading import bounds, strict_json
+from loadprint.reading.bounds import MAX_CPUS
 
 SOURCE = "sadf -j"
 PRINT = "LC_ALL=C sadf -j -C FILE -- -A"
@@ -197,7 +197,7 @@ def _run(command: list[str]) -> tuple[int, bytes, bytes]:
 def _host(path: Path, text: str, complaint: str) -> Mapping[str, Any]:
     """The only host of a document of sadf. Raises InputError."""
     try:
-        hosts = documents.loads(text)["sysstat"]["hosts"]
+        hosts = strict_json.loads(text)["sysstat"]["hosts"]
     except json.JSONDecodeError as error:
         line = text[: error.pos].count("\n")
         if DECIMAL_COMMA.search(text.split("\n")[line]):

@@ -15,11 +15,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from loadprint.judging.findings import Shift
-from loadprint.reading import bounds, documents
-from loadprint.reading.bounds import COPY_AGAIN
+from loadprint.reading.documents import Integer, JsonObject, Listed, Natural, read_lines
 from loadprint.reading.recording import Run
 
 LIMIT = 0.03
@@ -29,6 +27,30 @@ LEAST_AT_REST = 5  # pairs needed to determine the repeatability of a part
 AT_REST_S = 120  # the machine may have changed between canaries further apart
 MEDIANS = 3.0
 MAX_DECIMALS = 5  # of a factor close to its limit
+
+
+class CanaryLane(JsonObject):
+    """The slices of fixed work on one CPU."""
+
+    slices_ns: Listed[Natural]
+
+
+class CanaryPart(JsonObject):
+    """One kind of fixed work."""
+
+    name: str
+    lanes: Listed[CanaryLane]
+
+
+class CanaryLine(JsonObject):
+    """A line of canary.jsonl."""
+
+    label: str
+    boot_id: str | None = None
+    begin_realtime_ns: Integer
+    begin_monotonic_ns: Integer
+    end_monotonic_ns: Integer
+    parts: Listed[CanaryPart]
 
 
 @dataclass(frozen=True)
@@ -189,30 +211,25 @@ def _runs_of_execution(run: Run) -> list[Path]:
 
 
 def _read(run: Path) -> list[_Canary]:
-    """The canaries of a run, without lines that are truncated or not a canary."""
-    path = run / "server" / "canary.jsonl"
-    if not path.is_file():
-        return []
-    canaries = []
-    for line in bounds.read_text(path, bounds.LINES, COPY_AGAIN, errors="replace").splitlines():
-        try:
-            record = documents.loads(line)
-            begin = int(record["begin_realtime_ns"])
-            lasted = int(record["end_monotonic_ns"]) - int(record["begin_monotonic_ns"])
-            times = {str(part["name"]): taken for part in record["parts"] if (taken := slice_time(part))}
-            label, boot_id = str(record["label"]), record.get("boot_id")
-            canaries.append(_Canary(label, boot_id, begin, begin + lasted, times))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue
-    return canaries
+    """The canaries of a run. Raises InputError for a line that is not one, unless a crash cut it off."""
+    return [
+        _Canary(
+            line.label,
+            line.boot_id,
+            line.begin_realtime_ns,
+            line.begin_realtime_ns + line.end_monotonic_ns - line.begin_monotonic_ns,
+            {part.name: taken for part in line.parts if (taken := slice_time(part))},
+        )
+        for _, line in read_lines(run / "server" / "canary.jsonl", CanaryLine, "a canary")
+    ]
 
 
-def slice_time(part: dict[str, Any]) -> float:
+def slice_time(part: CanaryPart) -> float:
     """Time of one slice, in ns, summed over CPUs; 0 if the part was not run."""
     total = 0.0
-    for lane in part["lanes"]:
-        slices = sorted(float(ns) for ns in lane["slices_ns"])
+    for lane in part.lanes:
+        slices = sorted(lane.slices_ns)
         if not slices:
             return 0.0
-        total += slices[len(slices) // (2 if part["name"] == "fsync" else 4)]
+        total += slices[len(slices) // (2 if part.name == "fsync" else 4)]
     return total

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from loadprint.judging.facts_host import port_count
 from loadprint.judging.findings import Judgement
 from loadprint.metrics.gather import Measured
-from loadprint.metrics.load import time_wait_after
 
 THREAD_BUSY, SET_BUSY, DELAY_SHARE = 0.90, 0.80, 0.05
 PORTS_USED = 0.5  # of the port range in TIME_WAIT: connect() slows down, and soon fails
@@ -194,7 +193,7 @@ def _ports(run: Measured) -> float | None:
     """Share of the port range that is in TIME_WAIT, or will be at this rate of new connections."""
     ports = port_count(run.run.fingerprint("load"))
     now, opened = (_quantity(run, f"sockets.load.{name}") for name in ("time_wait", "active_opens"))
-    waiting = [now, time_wait_after(run.run.result or {})]
+    waiting = [now, run.run.result.details.sockets.after.tcp_time_wait]
     if opened is not None and now:  # else connections stay open, and leave no port in TIME_WAIT
         waiting.append(opened * TIME_WAIT_S)
     known = [value for value in waiting if value is not None]

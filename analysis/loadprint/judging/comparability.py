@@ -95,7 +95,7 @@ def judge(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Comp
     """Return whether the sides are comparable, with all differences: deciding, material, asked, harmless."""
     differing = differences(sides, measured)
     lacking = _unrecorded(sides, measured)
-    facts, wanted = _facts(sides, measured), asked_for([_plan(side) for side in sides])
+    facts, wanted = _facts(sides, measured), asked_for([side.execution.side(side.name) for side in sides])
     partly = _recorded_in_part(sides, measured, facts, wanted)
     unknown = (*lacking, *partly, *_recorded_nowhere(sides, measured, facts))
     material = [each for each in differing if each.material and not each.asked]
@@ -116,7 +116,7 @@ def judge(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Comp
 
 def differences(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> tuple[Difference, ...]:
     """Facts whose values differ between sides or between the repeats of one, in the order of GROUPS."""
-    facts, wanted = _facts(sides, measured), asked_for([_plan(side) for side in sides])
+    facts, wanted = _facts(sides, measured), asked_for([side.execution.side(side.name) for side in sides])
     differing = [each for key in _keys(facts) if (each := _difference(key, facts, wanted)) is not None]
     differing += _of_one_side(facts)
     return tuple(sorted(differing, key=lambda each: (not each.material, GROUPS.index(each.group), each.name)))
@@ -144,7 +144,7 @@ def settings(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> t
 def _facts(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Facts:
     """Facts of every run by key; a boot word that only some kernels have is `absent` on the others."""
     facts = [
-        [{fact.key: fact for fact in facts_of(run, _plan(side))} for run in runs]
+        [{fact.key: fact for fact in facts_of(run, side.execution.side(side.name))} for run in runs]
         for side, runs in zip(sides, measured, strict=True)
     ]
     words = [key for key in _keys(facts) if key[1].startswith(BOOT_WORD)]
@@ -168,14 +168,6 @@ def _of_one_side(facts: Facts) -> list[Difference]:
         return []
     values = tuple(map(str, counts))
     return [Difference("server settings", "variables that not all sides have", values, material=False)]
-
-
-def _plan(side: Side) -> dict[str, object]:
-    """The campaign's plan for a side, with the size of its data set."""
-    execution = side.execution or {}
-    plan = dict((execution.get("sides") or {}).get(side.name) or {})
-    data = ((execution.get("campaign") or {}).get("data") or {}).get(plan.get("data")) or {}
-    return {**plan, "data_bytes": data.get("size")} if plan else {}
 
 
 def _difference(key: tuple[str, str], facts: Facts, wanted: set[str]) -> Difference | None:
@@ -266,7 +258,7 @@ def _kind(key: tuple[str, str], run: Measured, facts: dict[tuple[str, str], Fact
         kernels = [own for own in facts if own[0] == "kernel" and own[1].endswith(("kernel", "release"))]
         return tuple((own, _value(facts, own)) for own in kernels)
     if group == "data":
-        return (run.run.result or {}).get("workload"), generator
+        return run.run.result.workload, generator
     return generator if group == "load generator" and name != "generator" else None
 
 

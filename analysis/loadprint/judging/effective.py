@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from loadprint.reading import redo_log
+from loadprint.reading.documents import Scalar
+from loadprint.reading.run_documents import ServerRecord
 
 MIB = 1 << 20
 YES, NO = {"on", "1", "yes", "true"}, {"off", "0", "no", "false"}
@@ -38,17 +39,17 @@ class Server:
 
     flavour: str
     version: tuple[int, ...]
-    variables: Mapping[str, Any]
-    status: Mapping[str, Any]
+    variables: Mapping[str, Scalar]
+    status: Mapping[str, Scalar]
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Server:
+    def of(cls, record: ServerRecord) -> Server:
         """Read the content of server.json; a version that is not a number becomes (0,)."""
-        text = f"{document.get('version')} {document.get('version_comment')}"
-        numbers = re.match(r"(?:5\.5\.5-)?(\d+(?:\.\d+)*)", str(document.get("version")))
+        text = f"{record.version} {record.version_comment}"
+        numbers = re.match(r"(?:5\.5\.5-)?(\d+(?:\.\d+)*)", record.version)
         version = tuple(int(part) for part in numbers[1].split(".")) if numbers else (0,)
         flavour = "MariaDB" if "mariadb" in text.lower() else "MySQL"
-        return cls(flavour, version, document.get("variables") or {}, document.get("status_begin") or {})
+        return cls(flavour, version, record.variables, record.status_begin)
 
     @property
     def mariadb(self) -> bool:

@@ -11,6 +11,8 @@ from loadprint.judging.effective import Server, effective
 from loadprint.judging.facts_host import RULES, any_of, host_facts, is_optional
 from loadprint.metrics.gather import Measured
 from loadprint.numbers import brief
+from loadprint.reading.documents import JsonObject
+from loadprint.reading.run_documents import LoadResult, PlannedSide
 
 VARIABLES = RULES["server"]
 harmless = any_of(VARIABLES["harmless"])
@@ -41,7 +43,7 @@ class Fact:
         return self.group, self.name
 
 
-def facts_of(run: Measured, plan: Mapping[str, Any]) -> list[Fact]:
+def facts_of(run: Measured, plan: PlannedSide) -> list[Fact]:
     """All facts of a run; `plan` is its side's entry in the campaign, empty outside of campaigns."""
     facts = [
         Fact(each.group, each.name, each.value, each.material, optional=is_optional(each.name))
@@ -55,38 +57,41 @@ def facts_of(run: Measured, plan: Mapping[str, Any]) -> list[Fact]:
     return facts
 
 
-def asked_for(plans: Sequence[Mapping[str, Any]]) -> set[str]:
+def asked_for(plans: Sequence[PlannedSide]) -> set[str]:
     """Settings that the campaign varies between sides."""
     if not all(plans):
         return set()
     wanted: set[str] = set()
-    servers = [plan.get("server") or {} for plan in plans]
+    servers = [plan.server for plan in plans]
     options = [
-        {canonical(str(k).replace("-", "_")): str(v) for k, v in (s.get("options") or {}).items()}
-        for s in servers
+        {canonical(name.replace("-", "_")): str(value) for name, value in server.options.items()}
+        for server in servers
     ]
     for name in {name for each in options for name in each}:
         if len({each.get(name) for each in options}) > 1:
             wanted |= {name} | ({"log_bin"} if name == "skip_log_bin" else set())
     for key, variables in VARIABLES["concerns"].items():
-        if len({str(server.get(key)) for server in servers}) > 1:
+        if _differ(servers, key):
             wanted |= set(variables)
-    if any(len({str(server.get(key)) for server in servers}) > 1 for key in ("source", "version", "tarball")):
+    if any(_differ(servers, key) for key in ("source", "version", "tarball")):
         wanted.add(VERSION)
     if any(
-        len({str(plan.get(key)) for plan in plans}) > 1
-        for key in ("workload", "threads", "generator", "options", "rate", "fraction")
+        _differ(plans, key) for key in ("workload", "threads", "generator", "options", "rate", "fraction")
     ):
         wanted |= {LOAD, DATA}
-    if len({str(plan.get("data")) for plan in plans}) > 1:
+    if _differ(plans, "data"):
         wanted.add(DATA)
     return wanted
 
 
-def connections(result: Mapping[str, Any]) -> str:
+def _differ(parts: Sequence[JsonObject], key: str) -> bool:
+    return len({str(getattr(each, key, None)) for each in parts}) > 1
+
+
+def connections(result: LoadResult) -> str:
     """How the load generator served its connections: a thread each, unless it reports another way."""
-    kind = str(result.get("connections") or "thread")
-    return kind if kind == "thread" else f"{kind} on {result.get('workers')} workers"
+    kind = result.connections
+    return kind if kind == "thread" else f"{kind} on {result.workers} workers"
 
 
 @cache
@@ -138,46 +143,44 @@ def _server(server: Server) -> Iterator[Fact]:
             yield Fact("server settings", compared, str(value), material, False, text, (compared,), raw)
 
 
-def _load(result: Mapping[str, Any]) -> Iterator[Fact]:
-    tls = (result.get("tls") or {}).get("mode")
+def _load(result: LoadResult) -> Iterator[Fact]:
     facts = {
-        "generator": result.get("generator"),
-        "generator version": result.get("generator_version"),
+        "generator": result.generator,
+        "generator version": result.generator_version,
         "connections": connections(result),
-        "protocol": result.get("protocol"),
-        "loop": result.get("mode"),
-        "threads": result.get("threads"),
-        "TLS": tls,
-        "compression": result.get("compression"),
+        "protocol": result.protocol,
+        "loop": result.mode,
+        "threads": result.threads,
+        "TLS": result.tls.mode,
+        "compression": result.compression,
     }
     for name, value in facts.items():
         if value is not None:
             yield Fact("load generator", name, str(value), inputs=(LOAD,))
 
 
-def _data(run: Measured, plan: Mapping[str, Any]) -> Iterator[Fact]:
+def _data(run: Measured, plan: PlannedSide) -> Iterator[Fact]:
     """Data of the workload; each workload has different data, so that its name is part of the facts."""
-    result = run.run.result or {}
-    workload = str(result.get("workload") or run.run.meta.get("workload") or "")
-    options = result.get("options") or {}
+    result = run.run.result
+    workload, options = result.workload or run.run.meta.workload, result.options
     facts: dict[str, Any] = {
         name: options[name] for name in RULES["data"]["options"] if options.get(name) not in (None, "")
     }
     tables, size = options.get("tables"), options.get("table-size")
     if isinstance(tables, int) and isinstance(size, int):
         facts["rows in all"] = tables * size
-    warehouses, threads = options.get("warehouses"), result.get("threads")
-    if isinstance(warehouses, int) and isinstance(threads, int) and threads:
+    warehouses, threads = options.get("warehouses"), result.threads
+    if isinstance(warehouses, int) and threads:
         facts["warehouses per user"] = f"{warehouses / threads:g}"
     for name, value in facts.items():
         yield Fact("data", f"{name} ({workload})", str(value), inputs=(DATA,))
-    if (ratio := data_ratio(run.run.server, plan.get("data_bytes"))) is not None:
+    if (ratio := data_ratio(Server.of(run.run.server), plan.data_bytes)) is not None:
         inputs = (DATA, "innodb_buffer_pool_size")
         name = f"data : buffer pool ({workload})"  # only campaigns state the size of their data
         yield Fact("data", name, brief(ratio, 2), inputs=inputs, optional=True)
 
 
-def data_ratio(server: Mapping[str, Any] | None, data_bytes: Any) -> float | None:
+def data_ratio(server: Server, data_bytes: float | None) -> float | None:
     """Size of the data, by the campaign's plan, over that of the buffer pool; None if either is unknown."""
-    pool = Server.of(server or {}).number("innodb_buffer_pool_size")
-    return data_bytes / pool if pool and isinstance(data_bytes, int | float) else None
+    pool = server.number("innodb_buffer_pool_size")
+    return data_bytes / pool if pool and data_bytes is not None else None

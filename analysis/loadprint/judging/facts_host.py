@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from pathlib import Path
 from typing import Any
 
 from loadprint.reading.cpusets import cores_of
+from loadprint.reading.documents import JsonObject
 from loadprint.reading.recording import Run
+from loadprint.reading.run_documents import BlockDevice, CpuOfHost, Fingerprint
 
 RULES = tomllib.loads(Path(__file__).with_name("facts.toml").read_text(encoding="utf-8"))
 HOST = RULES["host"]
@@ -63,53 +65,47 @@ def is_optional(name: str) -> bool:
     return _optional(name.rpartition(": ")[2])
 
 
-def _fingerprints(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
+def _fingerprints(run: Run) -> Iterator[tuple[str, Fingerprint]]:
     """The fingerprints of a run, with the prefix of their facts."""
     several = len(run.fingerprints) > 1
     for role, fingerprint in run.fingerprints.items():
         yield f"{role}: " if several else "", fingerprint
 
 
-def _derived(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
+def _derived(fingerprint: Fingerprint) -> dict[str, Any]:
     """Facts from several entries: memory, the disk under the data by any name, boot parameters."""
     facts: dict[str, Any] = {}
-    memory = fingerprint.get("memory")
-    total = memory.get("total_kB") if isinstance(memory, Mapping) else None
-    if isinstance(total, int):
+    if total := fingerprint.memory.get("total_kB"):
         facts["memory.total"] = f"{total / GIB_IN_KB:.0f} GiB"
-    data = data_place(fingerprint)
-    if data:
-        facts["data file system"] = data.get("filesystem")
-        facts["data mount options"] = _options(data.get("options"))
+    if data := fingerprint.place("data"):
+        facts["data file system"] = data.filesystem
+        facts["data mount options"] = _options(data.options)
     if disk := data_disk(fingerprint):
-        facts |= {f"data disk.{name}": disk.get(name) for name in HOST["disk"]}
-    if fingerprint.get("cmdline") is not None:
+        facts |= {f"data disk.{name}": getattr(disk, name, None) for name in HOST["disk"]}
+    if fingerprint.cmdline is not None:
         facts[BOOTED[1]] = "yes"
-    for word in str(fingerprint.get("cmdline") or "").split(" -- ")[0].split():
+    for word in (fingerprint.cmdline or "").split(" -- ")[0].split():
         name, _, value = word.partition("=")
         if not name.lower().startswith(tuple(HOST["identity"])):
             facts[f"{BOOT_WORD}{name}"] = value or "set"
     return facts
 
 
-def data_place(fingerprint: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The entry of `storage` that contains the data."""
-    listed = fingerprint.get("storage")
-    entries = listed if isinstance(listed, list) else []
-    return next((each for each in entries if isinstance(each, dict) and each.get("role") == "data"), None)
+def data_disks(fingerprint: Fingerprint) -> tuple[str, ...]:
+    """The disks with the data; none if they were not recorded."""
+    data = fingerprint.place("data")
+    return data.disks if data else ()
 
 
-def data_disk(fingerprint: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The entry of `block_devices` under the data, if that is one disk."""
-    disks = (data_place(fingerprint) or {}).get("disks") or []
-    listed = fingerprint.get("block_devices")
-    entries = listed if isinstance(listed, list) else []
-    return next((each for each in entries if isinstance(each, dict) and [each.get("name")] == disks), None)
+def data_disk(fingerprint: Fingerprint) -> BlockDevice | None:
+    """The disk under the data, if that is one."""
+    disks = data_disks(fingerprint)
+    return next((each for each in fingerprint.block_devices if (each.name,) == disks), None)
 
 
-def port_count(fingerprint: Mapping[str, Any]) -> int | None:
+def port_count(fingerprint: Fingerprint) -> int | None:
     """Size of the port range for outgoing connections; None if it was not recorded."""
-    text = (fingerprint.get("sysctl") or {}).get("net.ipv4.ip_local_port_range")
+    text = fingerprint.sysctl.get("net.ipv4.ip_local_port_range")
     try:
         first, last = (int(word) for word in str(text).split())
     except ValueError:
@@ -117,26 +113,24 @@ def port_count(fingerprint: Mapping[str, Any]) -> int | None:
     return last - first + 1 if last >= first else None
 
 
-def thread_siblings(cpus: Sequence[Any], server: Iterable[int], load: Iterable[int]) -> tuple[int, ...]:
+def thread_siblings(cpus: Sequence[CpuOfHost], server: Iterable[int], load: Iterable[int]) -> tuple[int, ...]:
     """CPUs of the load that are hardware threads of a core of the server; `cpus` lists those of the host."""
     cores = cores_of(cpus)
     server_cores = {cores[cpu] for cpu in server if cpu in cores}
     return tuple(sorted(cpu for cpu in load if cores.get(cpu) in server_cores))
 
 
-def described(fingerprint: Mapping[str, Any]) -> str:
+def described(fingerprint: Fingerprint) -> str:
     """CPUs, memory, kernel and data disk in one line; what was not read is left out."""
-    facts = {**_flat("", fingerprint), **_derived(fingerprint)}
-    sockets = facts.get("cpus.sockets")
-    disks = (data_place(fingerprint) or {}).get("disks") or []
+    cpus, disks, release = fingerprint.cpus, data_disks(fingerprint), fingerprint.kernel.release
     parts = [
-        f"{facts['cpus.online']} CPUs" if facts.get("cpus.online") else "",
-        str(facts.get("cpus.model") or ""),
-        f"{sockets} socket{'s' if sockets != 1 else ''}" if sockets else "",
-        facts.get("memory.total") or "",
-        f"Linux {str(facts['kernel.release']).partition('-')[0]}" if facts.get("kernel.release") else "",
-        "a virtual machine" if facts.get("virtualisation.guest") is True else "",
-        f"data on {', '.join(map(str, disks))}" if disks else "",
+        f"{cpus.online} CPUs" if cpus.online else "",
+        cpus.model,
+        f"{cpus.sockets} socket{'s' if cpus.sockets != 1 else ''}" if cpus.sockets else "",
+        _derived(fingerprint).get("memory.total") or "",
+        f"Linux {release.partition('-')[0]}" if release else "",
+        "a virtual machine" if fingerprint.virtualisation.guest else "",
+        f"data on {', '.join(disks)}" if disks else "",
     ]
     return ", ".join(part for part in parts if part) or "unknown"
 
@@ -148,9 +142,9 @@ def _options(options: Any) -> str | None:
 
 def _flat(prefix: str, value: Any) -> dict[str, Any]:
     """Nested objects as dotted names; entries of lists by their name, role or node."""
-    if isinstance(value, dict):
+    if isinstance(value, dict | JsonObject):
         entries = [(str(name), inner) for name, inner in value.items()]
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         entries = [(_called(inner, place), inner) for place, inner in enumerate(value)]
     else:
         return {prefix: value}
@@ -161,8 +155,6 @@ def _flat(prefix: str, value: Any) -> dict[str, Any]:
 
 
 def _called(inner: Any, place: int) -> str:
-    if isinstance(inner, dict):
-        for key in ("name", "role", "node", "cpu"):
-            if inner.get(key) is not None:
-                return str(inner[key])
-    return str(place)
+    entries = dict(inner.items()) if isinstance(inner, dict | JsonObject) else {}
+    keys = (key for key in ("name", "role", "node", "cpu") if entries.get(key) is not None)
+    return str(next((entries[key] for key in keys), place))

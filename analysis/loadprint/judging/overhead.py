@@ -144,7 +144,7 @@ def _cost(runs: Sequence[Measured]) -> tuple[float | None, str]:
 
 def _cpus(run: Measured) -> tuple[str, bool]:
     """CPUs of the recorder, and whether they are the server's although others were free."""
-    cpus = (run.run.fingerprint("server").get("recorder") or {}).get("cpus")
+    cpus = run.run.fingerprint("server").recorder.cpus
     try:
         allowed = set(parse_cpus(cpus, "recorder") or ())
     except InputError:
@@ -154,25 +154,20 @@ def _cpus(run: Measured) -> tuple[str, bool]:
     shared = allowed & set(run.server_cpus)
     if not shared:
         return f"recorder on CPU {cpu_list(tuple(sorted(allowed)))}, not the server's", False
-    online = (run.run.fingerprint("server").get("cpus") or {}).get("online")
-    others_free = not isinstance(online, int) or online > len(run.server_cpus)
+    online = run.run.fingerprint("server").cpus.online
+    others_free = online is None or online > len(run.server_cpus)
     return f"*recorder on the server's CPU {cpu_list(tuple(sorted(shared)))}*", others_free
 
 
 def _journal(run: Measured) -> tuple[str, bool]:
     """Where the journal was while recording, and whether that is a disk of the data."""
-    storage = run.run.fingerprint("server").get("storage") or []
-    listed = [entry for entry in storage if isinstance(entry, dict)]
-    journal = next((entry for entry in listed if entry.get("role") == "journal"), None)
+    journal = run.run.fingerprint("server").place("journal")
     data = set(server_disks(run.run.fingerprint("server")))
     if journal is None:
         return "", False
-    disks = set(journal.get("disks") or [])
+    disks = set(journal.disks)
     if not disks:
-        return (
-            f"journal in {'memory' if journal.get('filesystem') == 'tmpfs' else journal.get('filesystem')}",
-            False,
-        )
+        return f"journal in {'memory' if journal.filesystem == 'tmpfs' else journal.filesystem}", False
     if disks & data:
         return f"*journal on the data's disk {', '.join(sorted(disks & data))}*", True
     return f"journal on {', '.join(sorted(disks))}" + (", not the data's" if data else ""), False

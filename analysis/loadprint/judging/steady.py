@@ -24,8 +24,8 @@ CUT = 0.2  # share of a series that MSER-5 may cut without a warning
 
 def exempt(run: Measured) -> str:
     """Why a run is exempt from the trend test; empty if it is not."""
-    workload = str((run.run.result or {}).get("workload") or run.run.meta.get("workload") or "")
-    options = (run.run.result or {}).get("options") or {}
+    workload = run.run.result.workload or run.run.meta.workload
+    options = run.run.result.options
     fixed = isinstance(options.get("events"), int) and options["events"] > 0
     return "its tables grow" if workload.startswith(GROWING) else "its work is fixed" if fixed else ""
 

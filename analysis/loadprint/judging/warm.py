@@ -7,8 +7,7 @@ without a verdict. A check is skipped if the server lacks its counter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -16,7 +15,9 @@ from loadprint import numbers
 from loadprint.judging.steady import exempt, lengthened
 from loadprint.metrics.gather import Measured
 from loadprint.reading import redo_log
+from loadprint.reading.documents import Scalar
 from loadprint.reading.recording import Run
+from loadprint.reading.run_documents import PromisedWarmth
 from loadprint.reading.time_series import phases
 from loadprint.statistics.trend import Floats
 
@@ -32,9 +33,9 @@ def redo_capacities_written(measured: Measured) -> float | None:
     From LSNs in SHOW GLOBAL STATUS, else from those that the MySQL probe recorded, else an upper bound:
     Innodb_os_log_written.
     """
-    server = measured.run.server or {}
-    before, after = server.get("status_warmup") or {}, server.get("status_begin") or {}
-    capacity = redo_log.capacity(server.get("variables") or {})
+    server = measured.run.server
+    before, after = server.status_warmup, server.status_begin
+    capacity = redo_log.capacity(server.variables)
     if not capacity or not before or not after:
         return None
     written = redo_log.written(before, after)
@@ -60,7 +61,7 @@ def _redo_recorded(measured: Measured) -> float | None:
 
 def free_buffer_share(run: Run, when: str = "status_begin") -> float | None:
     """Share of the buffer pool's pages that were free at a reading (the start of the window), 0 to 1."""
-    status = (run.server or {}).get(when) or {}
+    status: Mapping[str, Scalar] = getattr(run.server, when)
     free = redo_log.number(status.get("Innodb_buffer_pool_pages_free"))
     total = redo_log.number(status.get("Innodb_buffer_pool_pages_total"))
     return free / total if free is not None and total else None
@@ -78,13 +79,13 @@ def reached(runs: Sequence[Measured]) -> str:
     return ", ".join(texts)
 
 
-def cold(name: str, runs: Sequence[Measured], promised: dict[str, Any]) -> str:
+def cold(name: str, runs: Sequence[Measured], promised: PromisedWarmth) -> str:
     """Why a side counts as not warm; empty if it was warm, or if nothing shows it.
 
     `promised` is the campaign's `warm`, empty outside of campaigns: then the full rule applies.
     """
-    reasons = [broken_promise(runs, promised.get("redo_capacities_written"))]
-    reasons.append(_pool_above(runs, promised.get("free_buffer_pages")))
+    reasons = [broken_promise(runs, promised.redo_capacities_written)]
+    reasons.append(_pool_above(runs, promised.free_buffer_pages))
     if not promised:
         reasons.append(_under_full_rule(runs))
     reasons += [_filling(runs), _missing(runs)]
@@ -92,15 +93,15 @@ def cold(name: str, runs: Sequence[Measured], promised: dict[str, Any]) -> str:
     return f"{name} was not warm ({text}): no verdict" if text else ""
 
 
-def remedy(runs: Sequence[Measured], promised: dict[str, Any]) -> str:
+def remedy(runs: Sequence[Measured], promised: PromisedWarmth) -> str:
     """How to warm a side that was not warm.
 
     The length of the warm-up is known if only redo is missing: the warm-up writes it at a constant rate.
     """
-    pool = _pool_above(runs, promised.get("free_buffer_pages"))
+    pool = _pool_above(runs, promised.free_buffer_pages)
     if pool or _filling(runs) or _missing(runs):
         return lengthened(runs, None)
-    needed = promised.get("redo_capacities_written") if promised else FULL_REDO
+    needed = promised.redo_capacities_written if promised else FULL_REDO
     further = 0.0
     for run in runs:
         written, spans = redo_capacities_written(run), phases(run.run)
@@ -167,7 +168,7 @@ def _under_full_rule(runs: Sequence[Measured]) -> str:
 
 def _writes(run: Measured) -> bool:
     """Whether the workload writes, by the server's counters if the client does not count it."""
-    counted = (run.run.result or {}).get("writes")
+    counted = run.run.result.writes
     changed = run.quantities.get("mysql.rows_written")
     return bool(counted) if counted is not None else changed is not None and changed.rate > 0
 
@@ -175,7 +176,7 @@ def _writes(run: Measured) -> bool:
 def _cycles(run: Measured) -> int:
     """Checkpoint cycles before the window, by the MySQL probe; 0 if it did not record."""
     age = run.quantities.series.get("mysql.checkpoint_age")
-    capacity = redo_log.capacity((run.run.server or {}).get("variables") or {})
+    capacity = redo_log.capacity(run.run.server.variables)
     if age is None or not capacity:
         return 0
     return checkpoint_cycles(age.values[age.seconds < 0], capacity)

@@ -21,13 +21,12 @@ def paired(runs: Sequence[Measured], others: Sequence[Measured]) -> bool:
 
 def _by_block(runs: Sequence[Measured]) -> dict[int, Measured]:
     """Runs by block; empty if a run has no block or two have the same."""
-    blocks = [run.run.meta.get("block") for run in runs]
-    if len(set(blocks)) < len(blocks) or not all(isinstance(block, int) for block in blocks):
-        return {}
-    return {int(str(block)): run for block, run in zip(blocks, runs, strict=True)}
+    blocks = {run.run.meta.block: run for run in runs}
+    known = {block: run for block, run in blocks.items() if block is not None}
+    return known if len(known) == len(runs) else {}
 
 
 def _together(runs: Sequence[Measured]) -> bool:
     """Whether all runs are of one execution on one host: block numbers of others are unrelated."""
-    hosts = {run.run.fingerprint("server").get("host") for run in runs}
+    hosts = {run.run.fingerprint("server").host for run in runs}
     return len(hosts) == 1 and len({run.run.path.resolve().parent for run in runs}) == 1

@@ -83,8 +83,7 @@ def _listed(roles: set[str]) -> str:
 
 def _used(run: Measured) -> list[str]:
     q = run.quantities
-    listed = run.run.fingerprint("server").get("block_devices") or []
-    known = {str(device["name"]) for device in listed if isinstance(device, dict) and "name" in device}
+    known = {device.name for device in run.run.fingerprint("server").block_devices}
     multipath = {namespace(name) for name in known}
     used = []
     for (disk,) in sorted(q.entities["disk"]):

@@ -258,7 +258,7 @@ def _round_trips(source: Source) -> None:
     if scanned is None or path is None:
         source.out.mark_missing(probe, source.window.why_missing(probe))
         return
-    port = str(((source.run.server or {}).get("variables") or {}).get("port") or "")
+    port = str(source.run.server.variables.get("port", ""))
     ports = {port} & set(scanned["port"].tolist())
 
     def accepted(rows: Columns) -> Columns:

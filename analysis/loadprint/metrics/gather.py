@@ -22,8 +22,9 @@ from loadprint.metrics.scraped import scraped
 from loadprint.metrics.threads import threads
 from loadprint.reading.clocks import SAME_CLOCK, Clocks, clocks
 from loadprint.reading.cpusets import cpuset
+from loadprint.reading.names import LOAD
 from loadprint.reading.queries import Store
-from loadprint.reading.recording import LOAD, Run
+from loadprint.reading.recording import Run
 from loadprint.reading.window import Window, measure_window
 from loadprint.series.throughput import intervals
 
@@ -52,8 +53,7 @@ class Measured:
     @property
     def operation(self) -> str:
         """Name of one operation of the workload."""
-        declared = (self.run.result or {}).get("operation") or self.run.meta.get("operation")
-        return str(declared or "event")
+        return self.run.result.operation or self.run.meta.operation or "event"
 
     @property
     def shared_host(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.rates import Source
 from loadprint.reading.cpusets import cores_of
 from loadprint.reading.queries import among, by_entity, quote
+from loadprint.reading.run_documents import Fingerprint
 
 CONTROL = "intel-rapl"  # AMD's too; intel-rapl-mmio reads the same counters
 EVERYWHERE = "all"
@@ -108,10 +108,10 @@ def siblings(source: Source, cpus: Sequence[int] | None) -> None:
         )
 
 
-def siblings_of(fingerprint: dict[str, Any], cpus: Sequence[int] | None) -> tuple[int, ...]:
+def siblings_of(fingerprint: Fingerprint, cpus: Sequence[int] | None) -> tuple[int, ...]:
     """CPUs on the same core as another CPU of the set; `cpus` None is the whole host."""
     cores: dict[str, set[int]] = {}
-    for thread, core in cores_of((fingerprint.get("cpus") or {}).get("list") or []).items():
+    for thread, core in cores_of(fingerprint.cpus.list).items():
         cores.setdefault(core, set()).add(thread)
     siblings: set[int] = set()
     for threads in cores.values():

@@ -64,7 +64,7 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None) -> None:
 def _of_host(source: Source) -> list[str]:
     """The kernel's sum over all CPUs, or every CPU: some imported tables have no sum of their times."""
     times = 'SELECT tick, cpu FROM t WHERE "user" IS NOT NULL'
-    rows = source.rows("cpu", times) if "imported" in source.run.meta else None
+    rows = source.rows("cpu", times) if source.run.meta.imported else None
     listed_cpus = sorted(set(rows["cpu"].tolist())) if rows is not None else []
     return [WHOLE] if WHOLE in listed_cpus or not listed_cpus else listed_cpus
 
@@ -113,12 +113,11 @@ def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
 
 def storage(source: Source, columns: Collection[str]) -> None:
     """The disks of the server's files as `storage.<role>.<column>`, with role data, redo or binlog."""
-    for entry in source.run.fingerprint(source.window.role).get("storage") or []:
-        disks = entry.get("disks") or []
+    for place in source.run.fingerprint(source.window.role).storage:
         for name in {each.rpartition(".")[2] for each in columns}:
-            parts = [part for disk in disks if (part := source.out.get(f"disk.{disk}.{name}"))]
-            if parts and len(parts) == len(disks):
-                source.out.total(f"storage.{entry.get('role')}.{name}", parts)
+            parts = [part for disk in place.disks if (part := source.out.get(f"disk.{disk}.{name}"))]
+            if parts and len(parts) == len(place.disks):
+                source.out.total(f"storage.{place.role}.{name}", parts)
     source.out.mark_missing("storage", "the fingerprint does not list the disks of the server's files")
 
 

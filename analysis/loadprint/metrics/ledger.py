@@ -16,8 +16,7 @@ row.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -26,8 +25,10 @@ from loadprint.metrics.ebpf import ROUND_TRIPS, increases, readings
 from loadprint.metrics.host import SERVER
 from loadprint.metrics.rates import Source
 from loadprint.reading.columns import NANOSECOND
+from loadprint.reading.names import LOAD
 from loadprint.reading.queries import doubles
-from loadprint.reading.recording import LOAD, Run
+from loadprint.reading.recording import Run
+from loadprint.reading.run_documents import LoadResult, TransactionType
 from loadprint.reading.server_disks import namespace, server_disks
 from loadprint.reading.window import measure_window
 
@@ -143,7 +144,7 @@ def ledger(source: Source) -> None:
 def _server(source: Source) -> float | None:
     """The states of the server's connection threads; None with a reason."""
     out = source.out
-    handling = ((source.run.server or {}).get("variables") or {}).get("thread_handling")
+    handling = source.run.server.variables.get("thread_handling")
     if handling and handling not in PER_CONNECTION:
         # a thread that receives a login waits for it alone, and serves any connection later
         out.mark_missing("ledger.", POOL.format(handling))
@@ -190,8 +191,7 @@ def _connections(source: Source) -> float | None:
 
     The server also counts idle connections, whose states do not end in the window, and the recorder's.
     """
-    threads = (source.run.result or {}).get("threads")
-    if isinstance(threads, int | float):
+    if (threads := source.run.result.threads) is not None:
         return float(threads)
     counted = source.out.get("mysql.threads_connected")
     return None if counted is None else counted.rate - RECORDER
@@ -203,8 +203,7 @@ def _accounts_stolen(source: Source) -> bool:
     The clock of the run queue excludes interrupts if the kernel is built for it, and stolen time if there is
     a steal clock, which has counted since the boot.
     """
-    accounting = source.run.fingerprint(source.window.role).get("cpu_accounting") or {}
-    if accounting.get("irq_time") == "y":
+    if source.run.fingerprint(source.window.role).cpu_accounting.get("irq_time") == "y":
         return True
     rows = source.rows("cpu", "SELECT tick, steal::DOUBLE AS steal FROM t WHERE cpu = 'all'")
     return rows is not None and bool(np.nanmax(rows["steal"], initial=0.0) > 0)
@@ -264,7 +263,7 @@ def _closures(source: Source) -> None:
     version, whose run queue contains that of pauses.
     """
     out, result = source.out, source.run.result
-    _latency(source, result or {})
+    _latency(source, result)
     known = {*source.window.read, *source.window.unavailable, *source.window.failures}
     if EXCHANGES not in known:
         for name in (*OF_CLIENT, "client_unexplained", "network", "overlap", "unexplained"):
@@ -287,16 +286,16 @@ def _close(source: Source, name: str, terms: Mapping[str, int]) -> None:
     out.put(f"ledger.{name}", math.fsum(signed))
 
 
-def _latency(source: Source, result: Mapping[str, Any]) -> None:
+def _latency(source: Source, result: LoadResult) -> None:
     """Mean number of operations in progress, and of those that are due and have not started."""
-    out, kinds = source.out, [kind or {} for kind in (result.get("transactions") or {}).values()]
+    out, kinds = source.out, result.transactions.values()
     seconds = _seconds(source.run)
     latency = _in_progress(seconds, kinds, "latency")
     if latency is None or not latency:
-        out.mark_missing("ledger.latency", NO_RESULT if source.run.result is None else NO_LATENCY)
+        out.mark_missing("ledger.latency", NO_LATENCY if source.run.result else NO_RESULT)
     else:
         out.put("ledger.latency", latency)
-    backlog = _in_progress(seconds, kinds, "wait") if result.get("rate") else 0.0
+    backlog = _in_progress(seconds, kinds, "wait") if result.rate else 0.0
     if backlog is None:
         out.mark_missing("ledger.backlog", NO_WAIT)
     else:
@@ -309,15 +308,14 @@ def _seconds(run: Run) -> float:
     return 0.0 if phase is None or phase.end_ns is None else (phase.end_ns - phase.begin_ns) * NANOSECOND
 
 
-def _in_progress(seconds: float, kinds: list[Mapping[str, Any]], what: str) -> float | None:
+def _in_progress(seconds: float, kinds: Collection[TransactionType], what: str) -> float | None:
     """Counts × mean times ÷ the seconds; None if a mean is missing."""
     total = 0.0
     for kind in kinds:
-        count = kind.get("count")
-        mean = (kind.get("latency_ms") or {}).get("mean") if what == "latency" else kind.get("wait_ms_mean")
-        if not isinstance(count, int | float) or (count and not isinstance(mean, int | float)):
+        mean = kind.latency_ms.get("mean") if what == "latency" else kind.wait_ms_mean
+        if kind.count is None or (kind.count and mean is None):
             return None
-        total += count * (mean or 0.0) / 1e3
+        total += kind.count * (mean or 0.0) / 1e3
     return total / seconds if seconds > 0 else None
 
 

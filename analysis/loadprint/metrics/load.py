@@ -17,9 +17,11 @@ from loadprint.metrics.quantities import Quantities
 from loadprint.numbers import brief
 from loadprint.reading import latencies
 from loadprint.reading.declared import unit_of
+from loadprint.reading.documents import Scalar
 from loadprint.reading.latencies import LatencyHistogram
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
+from loadprint.reading.run_documents import LoadResult, TransactionType
 from loadprint.reading.time_series import Series
 from loadprint.reading.units import FACTORS
 from loadprint.reading.window import inside_segments
@@ -43,42 +45,41 @@ NO_INTERVALS = "it is a total of the whole measure phase, without intervals"
 
 def totals(run: Run, out: Quantities, known: Catalogue) -> None:
     """Totals of result.json as rates, latencies in seconds."""
-    if run.result is None:
+    result = run.result
+    if not result:
         out.mark_missing("load", "load/result.json is missing")
         out.mark_missing("latency", "load/result.json is missing")
         out.mark_missing("connections.", "load/result.json is missing")
         return
-    seconds = run.result.get("seconds")
+    seconds = result.seconds
     if run.segments is not None and seconds is None:
         out.missing |= dict.fromkeys(("load", "latency", "connections."), NO_INTERVALS)
         return
-    if not isinstance(seconds, int | float) or not seconds > 0:
+    if not seconds:
         raise InputError(
             run.path / "load" / "result.json", "`seconds` is not a positive number", "record the run again"
         )
     for name in ("events", "queries", "reads", "writes", "others", "commits", "rows", "errors", "reconnects"):
-        total = run.result.get(name)
-        if isinstance(total, int | float):
-            out.put(f"load.{name}", total / seconds, None)
-        else:
-            out.mark_missing(f"load.{name}", f"the load generator does not count {name}")
-    latency = run.result.get("latency_ms") or {}
-    timed = sum((kind or {}).get("count") or 0 for kind in (run.result.get("transactions") or {}).values())
+        _put(
+            out,
+            f"load.{name}",
+            getattr(result, name),
+            f"the load generator does not count {name}",
+            seconds,
+        )
+    timed = sum(kind.count or 0 for kind in result.transactions.values())
     for name in known.columns["latency"]:
-        value = latency.get(name)
         if name == "p999" and timed < MIN_FOR_P999:
             out.mark_missing(
                 "latency.p999",
                 f"the run has fewer than {MIN_FOR_P999:,} transactions, so fewer than ten beyond p99.9",
             )
-        elif isinstance(value, int | float) and math.isfinite(value):
-            out.put(f"latency.{name}", value / 1e3, None)
         else:
-            out.mark_missing(f"latency.{name}", "the generator did not report it")
+            _put(out, f"latency.{name}", result.latency_ms.get(name), "the generator did not report it", 1e3)
     out.put("load.seconds", float(seconds))
-    _failures(run.result, float(seconds), out)
-    connection_time(run.result, float(seconds), out)
-    _generator_specific(run.result, out)
+    _failures(result, float(seconds), out)
+    connection_time(result, float(seconds), out)
+    _generator_specific(result, out)
     status(run, known.columns["status"], float(seconds), out)
     mysql.variables(run, known.columns["variables"], out)
 
@@ -97,21 +98,14 @@ def explain(whole: Run, out: Quantities, known: Catalogue) -> None:
     out.missing |= dict.fromkeys(lost, NO_INTERVALS)
 
 
-def _failures(result: dict[str, Any], seconds: float, out: Quantities) -> None:
+def _failures(result: LoadResult, seconds: float, out: Quantities) -> None:
     """Errors by number and retried events: `load.errors.<errno>`, `load.retries`."""
-    for code, count in (result.get("errors_by_code") or {}).items():
-        if isinstance(count, int | float):
-            out.put(f"load.errors.{code}.count", count / seconds, None)
-    retries = result.get("retries")
-    if retries is None and result.get("generator") == "native":
-        retries = result.get("errors")  # each error that does not end the run is retried
-    _put(
-        out,
-        "load.retries",
-        retries,
-        "the generator does not report retries",
-        1 / seconds,
-    )
+    for code, count in result.errors_by_code.items():
+        out.put(f"load.errors.{code}.count", count / seconds, None)
+    retries = result.retries
+    if retries is None and result.generator == "native":
+        retries = result.errors  # each error that does not end the run is retried
+    _put(out, "load.retries", retries, "the generator does not report retries", seconds)
 
 
 def courses(reported: Intervals, out: Quantities) -> None:
@@ -140,51 +134,40 @@ def steadiness(rates: NDArray[np.float64], step: float, out: Quantities) -> None
     out.mark_missing("load.worst_second", out.missing["load.cv"])
 
 
-def time_wait_after(result: dict[str, Any]) -> float | None:
-    """Sockets in TIME_WAIT after an external generator ran, by its own report."""
-    sockets = (result.get("details") or {}).get("sockets") or {}
-    waits = (sockets.get("after") or {}).get("tcp_time_wait")
-    return float(waits) if isinstance(waits, int | float) else None
-
-
-def _generator_specific(result: dict[str, Any], out: Quantities) -> None:
+def _generator_specific(result: LoadResult, out: Quantities) -> None:
     """Figures of some generators: rates of an open loop, details of the workload, latencies by type."""
     for name in ("rate", "achieved_rate", "backlog_max", "backlog_end"):
-        _put(out, f"load.{name}", result.get(name), "the load ran in a closed loop")
+        _put(out, f"load.{name}", getattr(result, name), "the load ran in a closed loop")
     for name in ("nopm", "tpm"):
-        _put(
-            out,
-            f"details.{name}",
-            (result.get("details") or {}).get(name),
-            f"the generator does not report {name}",
-        )
-    if (waiting := time_wait_after(result)) is not None:
+        _put(out, f"details.{name}", getattr(result.details, name), f"the generator does not report {name}")
+    if (waiting := result.details.sockets.after.tcp_time_wait) is not None:
         out.put("load.time_wait", waiting)
     out.mark_missing("type", "this side does not have this transaction type")
-    for kind, reported in (result.get("transactions") or {}).items():
-        for name, value in ((reported or {}).get("latency_ms") or {}).items():
-            _put(out, f"type.{kind}.{name}", value, "no transaction of this type was timed", 1e-3)
+    for kind, reported in result.transactions.items():
+        out.mark_missing(f"type.{kind}.", "no transaction of this type was timed")
+        for name, value in reported.latency_ms.items():
+            out.put(f"type.{kind}.{name}", value / 1e3, None)
 
 
-def _put(out: Quantities, name: str, value: Any, reason: str, factor: float = 1.0) -> None:
-    if isinstance(value, int | float) and math.isfinite(value):
-        out.put(name, value * factor, None)
-    else:
+def _put(out: Quantities, name: str, value: float | None, reason: str, per: float = 1.0) -> None:
+    if value is None:
         out.mark_missing(name, reason)
+    else:
+        out.put(name, value / per, None)
 
 
-def connection_time(result: Mapping[str, Any], seconds: float, out: Quantities) -> None:
+def connection_time(result: LoadResult, seconds: float, out: Quantities) -> None:
     """Shares of connections × seconds as `connections.in.<type>`, the others' as `connections.rest`.
 
     An open loop's wait for a connection is no part of it.
     """
-    threads, kinds = result.get("threads"), result.get("transactions") or {}
-    if not isinstance(threads, int | float) or threads <= 0:
+    threads, kinds = result.threads, result.transactions
+    if not threads:
         out.mark_missing("connections.", "the generator does not report its connections")
         return
     shares = {}
     for kind, reported in kinds.items():
-        share = _in_transactions(reported or {}, threads * seconds)
+        share = _in_transactions(reported, threads * seconds)
         if share is None:
             reason = f"the generator does not report count and mean latency of {kind}"
             out.mark_missing(f"connections.in.{kind}", reason)
@@ -197,22 +180,19 @@ def connection_time(result: Mapping[str, Any], seconds: float, out: Quantities) 
         out.put(f"connections.{REST}", 1 - math.fsum(shares.values()))
 
 
-def _in_transactions(reported: Mapping[str, Any], whole: float) -> float | None:
-    count, mean = reported.get("count"), (reported.get("latency_ms") or {}).get("mean")
-    wait = reported.get("wait_ms_mean") or 0.0
+def _in_transactions(reported: TransactionType, whole: float) -> float | None:
+    count, mean = reported.count, reported.latency_ms.get("mean")
     if count == 0:
         return 0.0
-    if not (
-        isinstance(count, int | float) and isinstance(mean, int | float) and isinstance(wait, int | float)
-    ):
+    if count is None or mean is None:
         return None
-    return count * (mean - wait) / 1e3 / whole
+    return count * (mean - (reported.wait_ms_mean or 0.0)) / 1e3 / whole
 
 
 def status(run: Run, names: Collection[str], seconds: float, out: Quantities) -> None:
     """Add `status.<name>` per second; counters that the server does not have are marked as missing."""
-    begin, end = _ends(run)
-    if begin is None or end is None or run.segments is not None:
+    begin, end = run.server.status_begin, run.server.status_end
+    if not begin or not end or run.segments is not None:
         out.mark_missing("status", NOT_READ if run.segments is None else NOT_OF_EACH)
         return
     for name in sorted(names):
@@ -227,8 +207,8 @@ def status(run: Run, names: Collection[str], seconds: float, out: Quantities) ->
 
 def without_probe(run: Run, names: Collection[str], seconds: float, out: Quantities) -> None:
     """Add `mysql.<name>` from SHOW GLOBAL STATUS where the MySQL probe did not record it."""
-    begin, end = _ends(run)
-    if begin is None or end is None:
+    begin, end = run.server.status_begin, run.server.status_end
+    if not begin or not end:
         return
     for name in names:
         grown = _grown(begin, end, name)
@@ -238,17 +218,11 @@ def without_probe(run: Run, names: Collection[str], seconds: float, out: Quantit
             out.put(f"mysql.{name}", grown * unit / seconds, float(grown), cut=unit < 1)
 
 
-def _ends(run: Run) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    server = run.server or {}
-    begin, end = server.get("status_begin"), server.get("status_end")
-    return begin if isinstance(begin, dict) else None, end if isinstance(end, dict) else None
-
-
-def _grown(begin: dict[str, Any], end: dict[str, Any], name: str) -> int | None:
+def _grown(begin: Mapping[str, Scalar], end: Mapping[str, Scalar], name: str) -> int | None:
     """Increase of a counter; None if the server does not have it."""
     try:
         return int(end[name]) - int(begin[name])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, ValueError):
         return None
 
 
@@ -257,9 +231,9 @@ def in_segments(run: Run, reported: Intervals | None, store: Store) -> tuple[Run
 
     `seconds` are those of the intervals; a figure without intervals is absent.
     """
-    if run.segments is None or run.result is None:
+    if run.segments is None or not run.result:
         return run, reported
-    result: dict[str, Any] = {name: run.result[name] for name in KEPT if name in run.result}
+    result: dict[str, Any] = {name: value for name, value in run.result.items() if name in KEPT}
     if reported is not None:
         reported = reported.some(inside_segments(run, store, reported.begins, reported.ends))
         if (seconds := float(reported.lengths.sum())) > 0:
@@ -274,7 +248,7 @@ def in_segments(run: Run, reported: Intervals | None, store: Store) -> tuple[Run
             kind: {"count": counted.total, "latency_ms": _latency(counted)}
             for kind, counted in by_type.items()
         }
-    return replace(run, result=result), reported
+    return replace(run, result=LoadResult.model_validate(result)), reported
 
 
 def _latency(counted: LatencyHistogram) -> dict[str, float]:

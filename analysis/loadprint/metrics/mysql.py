@@ -20,7 +20,7 @@ PAGES = ("mysql.Innodb_buffer_pool_reads", "mysql.Innodb_buffer_pool_read_reques
 
 def variables(run: Run, names: Collection[str], out: Quantities) -> None:
     """The server's numeric variables as `variables.<name>`."""
-    given = (run.server or {}).get("variables") or {}
+    given = run.server.variables
     for name in names:
         if (value := redo_log.number(given.get(name))) is not None:
             out.put(f"variables.{name}", value)

@@ -21,6 +21,7 @@ from loadprint.reading.queries import (
     together,
 )
 from loadprint.reading.recording import Run
+from loadprint.reading.run_documents import ColumnMeaning
 from loadprint.reading.time_series import Grid, Series
 from loadprint.reading.units import factor
 from loadprint.reading.window import Window
@@ -140,7 +141,7 @@ class Source:
         if inside.sum() < 2:
             self.out.mark_missing(name, NOT_KNOWN)
             return np.empty(0)
-        if "imported" in self.run.meta and np.isnan(readings[:, inside]).all():
+        if self.run.meta.imported and np.isnan(readings[:, inside]).all():
             self.out.mark_missing(name, f"this file has no value of {of_table}")
         risen = self.out.counter(
             name,
@@ -152,14 +153,9 @@ class Source:
             of=segment[inside],
             succeeded=succeeded,
         )
-        if "imported" in self.run.meta:
-            # the last printed digit of a mean per second
-            try:
-                step = float(self.described(column).get("resolution") or 0)
-            except ValueError:
-                return risen
-            if step > 0:
-                self.out.set_resolution(name, step * self.seconds(probe, members.ticks[inside]))
+        # the last printed digit of a mean per second
+        if self.run.meta.imported and (step := self.described(column).resolution):
+            self.out.set_resolution(name, step * self.seconds(probe, members.ticks[inside]))
         return risen
 
     def members(
@@ -249,11 +245,11 @@ class Source:
                 self.out.mark_missing(name, optional)
         return found
 
-    def described(self, column: str) -> Mapping[str, Any]:
+    def described(self, column: str) -> ColumnMeaning:
         """The metadata of TABLE.COLUMN or of a metric; empty without."""
         probe, _, of_table = column.partition(".")
         path = self.run.table(self.window.role, probe)
-        return self.store.described(path, of_table) if path is not None else {}
+        return ColumnMeaning() if path is None else self.store.described(path, of_table)
 
     def size(self, column: str) -> float | None:
         """The value at which the counters of TABLE.COLUMN start again at zero; None without one."""
@@ -268,9 +264,9 @@ class Source:
         path = self.run.table(self.window.role, probe)
         if path is None:
             return math.nan
-        unit = self.store.described(path, of_table).get("unit")
+        unit = self.store.described(path, of_table).unit
         if unit is None and self.has(probe, "metric"):
-            return math.nan if "imported" in self.run.meta and probe == "vmstat" else 1.0
+            return math.nan if self.run.meta.imported and probe == "vmstat" else 1.0
         return factor(path, of_table, unit, self.run)
 
     def has(self, probe: str, column: str) -> bool:

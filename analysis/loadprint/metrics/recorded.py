@@ -76,7 +76,7 @@ def _entities(
             source.out.mark_missing(f"{table}.{metric}", f"{what} {metric}")
         return
     declared = DECLARED[table].entity if table in DECLARED else ()
-    entity = tuple(filter(None, described.get("entity") or declared))
+    entity = tuple(filter(None, described.entity or declared))
     # of the catalogue's names: one of the user can leave an entity out by mistake
     number = max(name.count(".") for name in catalogue().columns.get(table, wanted))
     key, member = (_joined(names) for names in (entity[:number], entity[number:]))
@@ -133,7 +133,7 @@ def _readings_of_sums(  # noqa: PLR0913, PLR0917
 def _uses(source: Source, rows: Catalogue, table: str, column: str, name: str) -> tuple[bool, bool]:
     """Whether the readings of a column are needed, and its increase; a gauge has none."""
     is_read = name in rows.read
-    if source.described(f"{table}.{column}").get("kind") == "gauge":
+    if source.described(f"{table}.{column}").kind == "gauge":
         source.out.gauges.add(name)
         source.out.mark_missing(name, GAUGE)
         return is_read, False

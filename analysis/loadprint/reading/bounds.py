@@ -6,6 +6,7 @@ hour at 100 Hz, a day at 1 Hz with 256 CPUs.
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from loadprint.errors import InputError
 COPY_AGAIN = "copy the run directory again from the machine that made it"
 MIB = 1 << 20
 DOCUMENT = 8 * MIB  # bytes of a JSON file: 8192 CPUs, 10,000 connections or 5,000 planned runs need a fifth
+OBJECTS = 65_536  # of a list or an object in one: 10,000 connections, 8192 CPUs, the metrics of an endpoint
 STACKS = 32 * MIB  # bytes of stacks.json: 300,000 nodes of 20,000 functions need half
 STACK_DEPTH = 512  # frames of a stack: the recorder stores fewer than 300
 SYMBOL = 1000  # characters of a function's name, or a module's path; the rest is cut off
@@ -29,6 +31,7 @@ FITS = 1000  # of `usl`: columns × different N, because each N is left out in t
 SERIES = 1_000_000  # of Prometheus; each sample of a snapshot is a series
 SAMPLES = 16_000_000  # of Prometheus: a day of 1000 series every 15 s has 6 million
 IMPORTED_TICKS = 4_000_000  # rows of ticks.parquet: points in time × tables
+MAX_CPUS = 1 << 16  # in a CPU list: the kernel's own limit is 8192
 HEAD = 65_536  # bytes that are searched for a NUL, the sign of a binary file
 DEPTH = 64  # of nested JSON
 STRING = 16_384  # characters of a string in JSON; the rest is cut off
@@ -57,6 +60,16 @@ def lines(path: Path) -> Iterator[tuple[int, bool, str]]:
     found = text.splitlines()
     for number, line in enumerate(found, start=1):
         yield number, number == len(found), line
+
+
+def require_regular(path: Path, *, or_folder: bool = False) -> None:
+    """Raise InputError for a FIFO, a socket or a device; a missing file is reported by its reader."""
+    try:
+        kind = path.stat().st_mode
+    except OSError:
+        return
+    if not stat.S_ISREG(kind) and not (or_folder and stat.S_ISDIR(kind)):
+        raise InputError(path, "is not a regular file", COPY_AGAIN)
 
 
 def read_bytes(path: Path, limit: int, fix: str) -> bytes:

@@ -13,11 +13,28 @@ from numpy.typing import NDArray
 
 from loadprint.errors import InputError
 from loadprint.reading.bounds import COPY_AGAIN, MIB, STACK_DEPTH, STACK_TEXT, STACKS, SYMBOL
-from loadprint.reading.recording import read_object
+from loadprint.reading.documents import JsonObject, Listed, Natural, read
 
 KERNEL, NO_MODULE = "[kernel]", "[unknown]"
 CYCLES = "cycles"  # the sampled event whose samples have weights
 NO_NODE = -1
+
+
+class StackModule(JsonObject):
+    """A file with code."""
+
+    path: str = ""
+
+
+class StacksDocument(JsonObject):
+    """stacks.json; the reader checks frames and nodes."""
+
+    event: str = "cpu-clock"
+    frequency_hz: Natural = 0
+    lost: Natural = 0
+    modules: Listed[StackModule] = ()
+    frames: tuple[Any, ...] = ()
+    nodes: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,12 +117,10 @@ def require_text(path: Path, characters: int) -> None:
 
 def read_call_tree(path: Path) -> CallTree:
     """Read stacks.json. Raises InputError with the first mistake."""
-    document = read_object(path, STACKS)
-    modules = [str(module.get("path") or NO_MODULE)[:SYMBOL] for module in document.get("modules") or []]
-    frames = tuple(
-        _frame(path, place, each, modules) for place, each in enumerate(document.get("frames") or [])
-    )
-    nodes = _nodes(path, document.get("nodes") or [])
+    document = read(path, StacksDocument, STACKS)
+    modules = [(module.path or NO_MODULE)[:SYMBOL] for module in document.modules]
+    frames = tuple(_frame(path, place, each, modules) for place, each in enumerate(document.frames))
+    nodes = _nodes(path, document.nodes)
     parents, places = nodes[:, 0], nodes[:, 1]
     order = np.arange(len(nodes))
     for wrong, what in (
@@ -115,9 +130,9 @@ def read_call_tree(path: Path) -> CallTree:
         if wrong.any():
             raise InputError(path, f"`nodes[{int(np.argmax(wrong))}]`: {what}", COPY_AGAIN)
     tree = CallTree(
-        str(document.get("event") or "cpu-clock"),
-        float(document.get("frequency_hz") or 0.0),
-        int(document.get("lost") or 0),
+        document.event,
+        float(document.frequency_hz),
+        int(document.lost),
         frames,
         parents,
         places,
@@ -140,7 +155,7 @@ def _frame(path: Path, place: int, given: Any, modules: list[str]) -> Frame:
     return Frame(modules[module], symbol[:SYMBOL] if symbol else None)
 
 
-def _nodes(path: Path, given: list[Any]) -> NDArray[np.int64]:
+def _nodes(path: Path, given: tuple[Any, ...]) -> NDArray[np.int64]:
     """Nodes as an array of (parent, frame)."""
     try:
         nodes = np.array(given or np.empty((0, 2), np.int64))

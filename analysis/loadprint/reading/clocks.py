@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.errors import InputError
+from loadprint.reading.names import LOAD
 from loadprint.reading.queries import Store
-from loadprint.reading.recording import LOAD, Run
+from loadprint.reading.recording import Run
 from loadprint.reading.stamps import Exchange, Phase
 
 STEP_NS = 100_000_000  # a smaller change is a late read
@@ -53,13 +54,13 @@ class Alignment:
 def same_boot(run: Run, role: str) -> bool:
     """Whether the load's stamps and a role's recorder have one monotonic clock."""
     boots = {phase.boot_id for phase in run.phases} - {None}
-    return bool(boots) and boots == {run.fingerprint(role).get("boot_id")}
+    return bool(boots) and boots == {run.fingerprint(role).boot_id}
 
 
 def _apart(run: Run, role: str) -> bool:
     """Whether the load ran on another host than a role's recorder: their boots are known and differ."""
     boots = {phase.boot_id for phase in run.phases} - {None}
-    boot = run.fingerprint(role).get("boot_id")
+    boot = run.fingerprint(role).boot_id
     return bool(boots) and boot is not None and boot not in boots
 
 
@@ -149,7 +150,7 @@ def _offset(run: Run, role: str, store: Store) -> Offset:
     first, last = run.exchanges[0], run.exchanges[-1]
     bound = max(first.bound_ns, last.bound_ns)
     elapsed = last.monotonic_ns - first.monotonic_ns
-    offset = first.realtime_ns - first.server_ns
+    offset = first.realtime_ns - first.server_realtime_ns
     if elapsed <= 0:
         return Offset(*names, True, offset, bound)
     drift_bound = (first.bound_ns + last.bound_ns) / elapsed
@@ -213,7 +214,7 @@ def _by_exchanges(exchanges: Sequence[Exchange], parts: Sequence[Period]) -> Ali
 
 def _on_monotonic(exchange: Exchange, parts: Sequence[Period]) -> list[float]:
     """The server's CLOCK_MONOTONIC at a reading of its CLOCK_REALTIME, in each period that has it."""
-    times = [(part, exchange.server_ns - part.offset_ns) for part in parts]
+    times = [(part, exchange.server_realtime_ns - part.offset_ns) for part in parts]
     inside = [at for part, at in times if part.begin_ns <= at <= part.end_ns]
     # a step forward skips times; a reading just before it is of the nearest period
     return inside or [min(times, key=lambda pair: _distance(*pair))[1]]

@@ -6,15 +6,16 @@ the footer and of the probe's declaration; unknown columns, of later versions, m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from loadprint.reading import documents
+from loadprint.reading import strict_json
 from loadprint.reading.declared import DECLARED
+from loadprint.reading.run_documents import TableMeaning
 
 ALWAYS_TEXT = frozenset({"probe", "status", "entity"})  # in every row: of `ticks`, and of queries
 OPTIONAL_TEXT = frozenset({"reason", "text"})  # of every table
@@ -50,17 +51,20 @@ def kind(arrow: pa.DataType) -> str:
     )
 
 
-def entities(table: str, described: Mapping[str, Any]) -> frozenset[str]:
+def entities(table: str, described: TableMeaning) -> frozenset[str]:
     """Columns that are text in every row: the entity of the footer and of the probe, and the status."""
     declared = DECLARED[table].entity if table in DECLARED else ()
-    return ALWAYS_TEXT.union(declared, filter(None, described.get("entity") or ())) - NUMBERS
+    return ALWAYS_TEXT.union(declared, filter(None, described.entity)) - NUMBERS
 
 
-def type_flaw(table: str, described: Mapping[str, Any], columns: Iterable[tuple[str, str]]) -> str:
+def type_flaw(table: str, described: TableMeaning, columns: Iterable[tuple[str, str]]) -> str:
     """What is wrong with the kinds of a file's columns; empty if nothing is."""
-    always, meanings = entities(table, described), described.get("columns") or {}
+    always, infos = (
+        entities(table, described),
+        {n for n, each in described.columns.items() if each.kind == "info"},
+    )
     for name, found in columns:
-        is_optional = name in OPTIONAL_TEXT or (meanings.get(name) or {}).get("kind") == "info"
+        is_optional = name in OPTIONAL_TEXT or name in infos
         for expected, fits, applies in (
             (TEXT, found == TEXT, name in always),
             (TEXT, found in (TEXT, NULLS), is_optional),
@@ -82,7 +86,7 @@ def value_flaw(name: str, column: NDArray[Any], always_text: Collection[str]) ->
         return "" if complete else f"column `{name}` is not text in every row"
     if name in STAMPS:
         complete = column.dtype.kind in "iu" or (
-            column.dtype.kind == "f" and bool((np.abs(column) <= documents.LARGEST_INTEGER).all())
+            column.dtype.kind == "f" and bool((np.abs(column) <= strict_json.LARGEST_INTEGER).all())
         )
         return "" if complete else f"column `{name}` is not a number in every row"
     return _bucket_flaw(column) if name == BUCKETS else ""

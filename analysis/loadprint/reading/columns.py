@@ -37,4 +37,4 @@ def stable_name(interface: str) -> str:
 
 def page_size(run: Run, role: str) -> float:
     """Bytes of a page, the unit of `rss` (/proc/PID/stat)."""
-    return float(run.fingerprint(role).get("page_size") or 4096)
+    return float(run.fingerprint(role).page_size or 4096)

@@ -27,13 +27,13 @@ A counter that restarted and passed its old value within one interval is not det
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from loadprint.reading.run_documents import ColumnMeaning
 
 Floats = NDArray[np.float64]
 Marks = NDArray[np.bool_]
@@ -165,7 +165,6 @@ def _repay(values: Floats, amounts: Floats, ends: Marks) -> None:
         amounts[first : last - 1][known] = rises[known]
 
 
-def size_of(described: Mapping[str, Any]) -> float | None:
+def size_of(described: ColumnMeaning) -> float | None:
     """The value at which a column's counters start again at zero, from its metadata; None without one."""
-    bits = described.get("bits")
-    return 2.0**bits if isinstance(bits, int) and 0 < bits < WIDEST else None
+    return 2.0**described.bits if described.bits and described.bits < WIDEST else None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from loadprint.errors import InputError
+from loadprint.reading.bounds import MAX_CPUS
 from loadprint.reading.recording import Run
+from loadprint.reading.run_documents import CpuOfHost, Fingerprint
 
 USER_HZ = 100.0
-MAX_CPUS = 1 << 16  # the kernel's own limit is 8192
 
 
 def cpuset(run: Run, role: str) -> tuple[int, ...] | None:
@@ -20,30 +21,26 @@ def cpuset(run: Run, role: str) -> tuple[int, ...] | None:
 
 def host_cpus(run: Run, role: str) -> tuple[int, ...] | None:
     """CPUs of a role's host by its fingerprint; None if it does not list them."""
-    cpus = (run.fingerprints.get(role) or {}).get("cpus") or {}
-    listed = cpus.get("list") or cpus.get("cpus") or []
-    numbers = [entry.get("cpu") for entry in listed if isinstance(entry, dict)]
-    return tuple(sorted(number for number in numbers if isinstance(number, int))) or None
+    listed = run.fingerprints.get(role, Fingerprint()).cpus.list
+    return tuple(sorted(int(each.cpu) for each in listed if each.cpu is not None)) or None
 
 
-def cores_of(cpus: Iterable[Any]) -> dict[int, str]:
-    """CPU → its core, from the `list` of a fingerprint's `cpus`: the kernel's list of the core's threads.
+def cores_of(cpus: Iterable[CpuOfHost]) -> dict[int, str]:
+    """CPU → its core: the kernel's list of the core's threads.
 
     Core numbers do not identify a core: they repeat on each die or cluster of a package. CPUs without such
     a list are left out.
     """
     return {
-        cpu["cpu"]: str(cpu["siblings"])
-        for cpu in cpus
-        if isinstance(cpu, Mapping) and isinstance(cpu.get("cpu"), int) and cpu.get("siblings") is not None
+        int(each.cpu): str(each.siblings)
+        for each in cpus
+        if each.cpu is not None and each.siblings is not None
     }
 
 
 def given_cpus(run: Run, role: str) -> tuple[int, ...] | None:
     """CPUs of a role from run.json, else from its fingerprint; None where none were given."""
-    declared = (run.meta.get("roles") or {}).get(role) or {}
-    sets = run.fingerprint(role).get("cpusets") or {}
-    given = declared.get("cpus") or sets.get(role)
+    given = run.role(role).cpus or run.fingerprint(role).cpusets.get(role)
     return parse_cpus(given, f"{run.path / 'run.json'}: CPUs of {role}")
 
 
@@ -86,5 +83,4 @@ def named(cpus: tuple[int, ...]) -> str:
 
 def user_hz(run: Run, role: str) -> float:
     """Ticks per second of the CPU times of a role's host: USER_HZ of its kernel."""
-    hz = run.fingerprint(role).get("user_hz")
-    return float(hz) if isinstance(hz, int | float) and hz > 0 else USER_HZ
+    return float(run.fingerprint(role).user_hz or USER_HZ)

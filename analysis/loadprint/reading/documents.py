@@ -1,99 +1,161 @@
-"""Reads a recording's JSON: rejects NaN, repeated keys, numbers out of range, deep nesting and wrong types.
+"""Reads a recording's JSON into models.
 
-Strings are made printable. A shape lists the keys that readers use; other keys may hold any value. Every
-value may be null, except an object in a list. Not pydantic: its models would need a class for each object.
+A model has the keys that readers use; other keys may hold any value. A key that is null is missing, and an
+absent object is an empty one.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import Enum
-from typing import Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias, TypeVar
 
-from loadprint.printable import UNSAFE, printable
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from loadprint.errors import InputError
 from loadprint.reading import bounds
+from loadprint.reading.bounds import COPY_AGAIN
+from loadprint.reading.strict_json import LARGEST_INTEGER, loads
 
 FORMAT_VERSION = 1  # of recordings
-LARGEST = 1e18  # reals: no count, size or rate comes near it; nanoseconds since 1970 are integers
-SMALLEST = 1e-18  # smaller reals are not measurements, and their reciprocals exceed LARGEST
-LARGEST_INTEGER = 1 << 63
+KIND = "kind"  # of the errors below, whose messages name the expected type
+EXPECTED = {
+    **{"string_type": "text", "tuple_type": "a list", "dict_type": "an object"},
+    **{"model_type": "an object", "dataclass_type": "an object"},
+    **{"bool_type": "a boolean", "float_type": "a number", "float_parsing": "a number"},
+}
 
 
-class Kind(Enum):
-    """Type of a single value; the enum's value is its name in messages."""
+class JsonObject(BaseModel):
+    """An object in a document; false without keys."""
 
-    TEXT = "text"
-    NUMBER = "a number"
-    NATURAL = "a non-negative number"
-    SCALAR = "text, a number or a boolean"
+    model_config = ConfigDict(extra="allow", frozen=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        return _without_nulls(value)
 
-@dataclass(frozen=True)
-class Each:
-    """An object whose values all have one shape."""
+    def __bool__(self) -> bool:
+        return bool(self.model_fields_set)
 
-    shape: Shape
-
-
-@dataclass(frozen=True)
-class ListOf:
-    """A list whose elements all have one shape."""
-
-    shape: Shape
+    def items(self) -> Iterator[tuple[str, Any]]:
+        """The keys that the document has, with their values."""
+        return ((name, value) for name, value in self if name in self.model_fields_set)
 
 
-# a mapping is an object with these keys, among others
-Shape = Kind | Each | ListOf | Mapping[str, "Shape"]
+Model = TypeVar("Model", bound=JsonObject)
+Line = TypeVar("Line", bound=BaseModel)
 
 
-def loads(text: str | bytes) -> Any:
-    """Read strict JSON with printable strings. Raises ValueError with the reason in one line."""
+def _without_nulls(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: each for key, each in value.items() if each is not None} if None in value.values() else value
+
+
+def _checked(value: Any, expected: str, fits: bool) -> Any:
+    if not fits:
+        raise PydanticCustomError(KIND, expected)
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_INTEGER
+
+
+def _integer_within(value: Any) -> Any:
+    return _checked(value, "an integer", _is_number(value) and isinstance(value, int))
+
+
+def _natural(value: Any) -> Any:
+    return _checked(value, "a non-negative number", _is_number(value) and value >= 0)
+
+
+def _scalar(value: Any) -> Any:
+    return _checked(value, "text, a number or a boolean", isinstance(value, str | bool) or _is_number(value))
+
+
+Integer: TypeAlias = Annotated[int, PlainValidator(_integer_within)]
+Natural: TypeAlias = Annotated[float, PlainValidator(_natural)]  # integers stay integers
+Scalar: TypeAlias = Annotated[str | float | bool, PlainValidator(_scalar)]
+T = TypeVar("T")
+Listed: TypeAlias = Annotated[tuple[T, ...], Field(max_length=bounds.OBJECTS)]
+Named: TypeAlias = Annotated[dict[str, T], BeforeValidator(_without_nulls), Field(max_length=bounds.OBJECTS)]
+EachNatural: TypeAlias = Named[Natural]
+EachScalar: TypeAlias = Named[Scalar]
+
+
+def read(path: Path, model: type[Model], limit: int = bounds.DOCUMENT) -> Model:
+    """Read a JSON object of at most `limit` bytes. Raises InputError with the line or key of a mistake."""
+    bounds.require_regular(path)
+    return parse(path, bounds.read_text(path, limit, COPY_AGAIN), model, COPY_AGAIN)
+
+
+def parse(place: Path | str, text: str | bytes, model: type[Model], fix: str) -> Model:
+    """Read a JSON object. Raises InputError with the line or the key of the first mistake, and `fix`."""
     try:
-        document = json.loads(
-            text, parse_constant=_refuse, parse_int=_integer, parse_float=_real, object_pairs_hook=_object
-        )
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    return _clean(document, bounds.DEPTH)
+        value = loads(text)
+    except json.JSONDecodeError as error:
+        what = f"not JSON at line {error.lineno} column {error.colno} ({error.msg})"
+        raise InputError(place, what, fix) from error
+    except ValueError as error:
+        raise InputError(place, f"not valid JSON for a recording: {error}", fix) from error
+    if not isinstance(value, dict):
+        raise InputError(place, "is not a JSON object", fix)
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise InputError(place, _mismatch(error), fix) from error
 
 
-def shape_error(value: Any, shape: Shape, name: str = "") -> str:
-    """First deviation from a shape, as "`a.b` is a list, not a number"; empty where there is none."""
-    if value is None:
-        return ""
-    if isinstance(shape, Kind):
-        return "" if _is(value, shape) else f"`{name}` is {_type_name(value)}, not {shape.value}"
-    if isinstance(shape, ListOf):
-        if not isinstance(value, list):
-            return f"`{name}` is {_type_name(value)}, not a list"
-        if isinstance(shape.shape, Mapping) and None in value:
-            return f"`{name}[{value.index(None)}]` is null, not an object"
-        inner = ((f"{name}[{place}]", each, shape.shape) for place, each in enumerate(value))
-    else:
-        if not isinstance(value, dict):
-            return f"`{name}` is {_type_name(value)}, not an object"
-        dot = f"{name}." if name else ""
-        if isinstance(shape, Each):
-            inner = ((f"{dot}{key}", each, shape.shape) for key, each in value.items())
-        else:
-            inner = ((f"{dot}{key}", value.get(key), expected) for key, expected in shape.items())
-    return next((error for key, each, expected in inner if (error := shape_error(each, expected, key))), "")
+def read_lines(
+    path: Path, model: type[Line], what: str, problems: list[str] | None = None
+) -> Iterator[tuple[int, Line]]:
+    """Number and content of each line of a file of JSON lines; none without the file.
+
+    A last line that a crash cut off is dropped, and reported in `problems`. Raises InputError for any other
+    line that is not `what`.
+    """
+    for number, is_last, text in bounds.lines(path):
+        try:
+            line = model.model_validate(loads(text))
+        except ValueError as error:
+            if not is_last:
+                raise InputError(f"{path} line {number}", f"is not {what}", COPY_AGAIN) from error
+            if problems is not None:
+                problems.append(f"{path.name}: last line {number} is cut off")
+            return
+        yield number, line
 
 
-def _is(value: Any, kind: Kind) -> bool:
-    if kind is Kind.TEXT:
-        return isinstance(value, str)
-    number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_INTEGER
-    if kind is Kind.SCALAR:
-        return isinstance(value, str | bool) or number
-    return number and (kind is Kind.NUMBER or value >= 0)
+def _mismatch(error: ValidationError) -> str:
+    """First deviation from a model, as "`a.b` is a list, not a number"."""
+    first = error.errors(include_url=False)[0]
+    keys = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+    key = "".join(keys).removeprefix(".")
+    if first["type"] == "missing":
+        return f"`{key}` is missing"
+    if first["type"] == "too_long":
+        return f"`{key}` has more than {bounds.OBJECTS:,} entries"
+    if expected := EXPECTED.get(first["type"], first["msg"] if first["type"] == KIND else ""):
+        return f"`{key}` is {_type_name(first['input'])}, not {expected}"
+    return f"`{key}`: {first['msg'].removeprefix('Value error, ')}"
 
 
 def _type_name(value: Any) -> str:
+    if value is None:
+        return "null"
     if isinstance(value, bool):
         return "a boolean"
     if isinstance(value, dict):
@@ -103,48 +165,3 @@ def _type_name(value: Any) -> str:
     if isinstance(value, str):
         return "text"
     return f"{value:g}"
-
-
-def _clean(value: Any, depth: int) -> Any:
-    """The value with printable strings of bounded length, keys among them. Raises ValueError."""
-    if isinstance(value, str):
-        return printable(value[: bounds.STRING])
-    if not isinstance(value, dict | list):
-        return value
-    if depth == 0:
-        raise ValueError("nested too deeply")
-    # in place: a copy would double the memory of a large document
-    for key, each in list(value.items() if isinstance(value, dict) else enumerate(value)):
-        if isinstance(each, str | dict | list):
-            value[key] = _clean(each, depth - 1)
-    if isinstance(value, dict) and any(len(key) > bounds.STRING or UNSAFE.search(key) for key in value):
-        return {printable(key[: bounds.STRING]): each for key, each in value.items()}
-    return value
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        [(repeated, _)] = Counter(key for key, _ in pairs).most_common(1)
-        raise ValueError(f"has the key `{repeated}` twice in one object")
-    return value
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not a number")
-
-
-def _integer(digits: str) -> int:
-    # a kernel can print 2^64 - 1; `shape_error` rejects it where a number is expected
-    if len(digits) > len(str(1 << 64)):
-        raise ValueError(f"an integer of {len(digits)} digits is too large")
-    return int(digits)
-
-
-def _real(digits: str) -> float:
-    value = float(digits)
-    if not math.isfinite(value) or abs(value) > LARGEST:
-        raise ValueError(f"{digits[:20]} is too large")
-    if 0 < abs(value) < SMALLEST:
-        raise ValueError(f"{digits[:20]} is too small")
-    return value

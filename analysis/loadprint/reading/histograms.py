@@ -6,12 +6,14 @@ bounds are in their metadata (docs/recording-format.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from loadprint.reading.run_documents import ColumnMeaning, TableMeaning
 
 Counts = NDArray[np.uint64]
 
@@ -51,10 +53,10 @@ class Histogram:
         return np.where(np.isinf(high), low, (low + np.maximum(low, high - 1)) / 2)
 
 
-def bounds(described: Mapping[str, Any], column: str) -> NDArray[np.float64]:
+def bounds(described: TableMeaning, column: str) -> NDArray[np.float64]:
     """Bounds of a column from a table's metadata; empty if it has none, or they do not increase."""
-    values = ((described.get("columns") or {}).get(column) or {}).get("bounds") or []
-    found = np.array([np.inf if bound is None else bound for bound in values], dtype=np.float64)
+    listed = described.meanings.get(column, ColumnMeaning()).bounds
+    found = np.array([np.inf if bound is None else bound for bound in listed], dtype=np.float64)
     return found if (found[1:] > found[:-1]).all() else np.empty(0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from loadprint.reading.recording import Run
 
@@ -39,7 +39,7 @@ def instances(runs: Sequence[Run], by: By = "host") -> tuple[Instance, ...]:
         Instance(
             name,
             kind(runs[places[0]]),
-            len({str(runs[place].fingerprint("server").get("boot_id")) for place in places}),
+            len({runs[place].fingerprint("server").boot_id for place in places}),
             tuple(places),
         )
         for name, places in zip(names, by_name.values(), strict=True)
@@ -52,31 +52,29 @@ def identity(run: Run, by: By = "host") -> str:
     if by == "execution":
         return str(run.path.resolve().parent)
     if by == "boot":
-        return f"{_host(run)} {fingerprint.get('boot_id')}"
+        return f"{_host(run)} {fingerprint.boot_id}"
     for name in IDENTITIES:
-        if value := fingerprint.get(name) or (fingerprint.get("virtualisation") or {}).get(name):
+        if value := getattr(fingerprint, name, "") or getattr(fingerprint.virtualisation, name, ""):
             return f"{name} {value}"
     return _host(run)
 
 
 def _host(run: Run) -> str:
-    declared: Any = ((run.meta.get("roles") or {}).get("server") or {}).get("host")
-    return str(run.fingerprint("server").get("host") or declared or "unknown host")
+    return run.fingerprint("server").host or run.role("server").host or "unknown host"
 
 
 def kind(run: Run) -> str:
     """Instance type or product, CPU model, number of CPUs and memory."""
     fingerprint = run.fingerprint("server")
-    machine, cpus = fingerprint.get("virtualisation") or {}, fingerprint.get("cpus") or {}
-    listed = cpus.get("list") or cpus.get("cpus") or []
-    memory = (fingerprint.get("memory") or {}).get("total_kB")
+    machine, cpus = fingerprint.virtualisation, fingerprint.cpus
+    memory = fingerprint.memory.get("total_kB")
     parts = (
-        machine.get("instance_type") or machine.get("product"),
-        cpus.get("model"),
-        f"{len(listed)} CPUs" if listed else None,
-        f"{memory / 2**20:.0f} GiB" if isinstance(memory, int) else None,
+        machine.instance_type or machine.product,
+        cpus.model,
+        f"{len(cpus.list)} CPUs" if cpus.list else "",
+        "" if memory is None else f"{memory / 2**20:.0f} GiB",
     )
-    return ", ".join(str(part) for part in parts if part)
+    return ", ".join(part for part in parts if part)
 
 
 def _distinct(names: list[str]) -> list[str]:

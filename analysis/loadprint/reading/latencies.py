@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from loadprint.errors import InputError
 from loadprint.reading import bounds
 from loadprint.reading.counters import Floats
+from loadprint.reading.names import LOAD
 from loadprint.reading.queries import FIX, Store, by_entity
-from loadprint.reading.recording import LOAD, Run
+from loadprint.reading.recording import Run
 from loadprint.reading.time_series import interval_times
 from loadprint.reading.window import inside_segments
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,8 @@ from numpy.typing import NDArray
 from loadprint import temporary
 from loadprint.errors import InputError
 from loadprint.printable import UNSAFE, printable
-from loadprint.reading import bounds, column_types, documents, shapes, units
+from loadprint.reading import bounds, column_types, documents, units
+from loadprint.reading.run_documents import ColumnMeaning, TableMeaning
 
 Columns = dict[str, NDArray[Any]]
 Kinds = Mapping[str, str]  # TEXT, LIST or OTHER by name
@@ -44,14 +44,8 @@ class Footer:
 
     rows: int
     columns: tuple[tuple[str, str], ...]
-    described: Mapping[str, Any] | None
+    described: TableMeaning | None
     entities: frozenset[str]
-
-    @cached_property
-    def meanings(self) -> Mapping[str, Any]:
-        """The metadata of its columns or metrics."""
-        table = self.described or {}
-        return table.get("columns") or table.get("metrics") or {}
 
 
 class Store:
@@ -166,16 +160,17 @@ class Store:
         """Names of a file's columns. Raises InputError."""
         return tuple(name for name, _ in self._footer(path).columns)
 
-    def metadata(self, path: Path) -> Mapping[str, Any]:
+    def metadata(self, path: Path) -> TableMeaning:
         """Return the JSON under the key `loadprint` in a file's footer. Raises InputError."""
         described = self._footer(path).described
         if described is None:
             raise InputError(path, "has no `loadprint` metadata", "give a table of loadprint-collect")
         return described
 
-    def described(self, path: Path, column: str) -> Mapping[str, Any]:
+    def described(self, path: Path, column: str) -> ColumnMeaning:
         """The metadata of a column or metric; empty without. Raises InputError."""
-        return self._footer(path).meanings.get(column) or {}
+        described = self._footer(path).described or TableMeaning()
+        return described.meanings.get(column, ColumnMeaning())
 
 
 def _read_footer(path: Path) -> Footer:
@@ -191,25 +186,18 @@ def _read_footer(path: Path) -> Footer:
     if read.num_rows > limit:
         raise InputError(path, f"{read.num_rows:,} rows, more than the limit of {limit:,}", FIX)
     described = _described(path, (read.metadata or {}).get(b"loadprint"))
-    table, known = path.stem, described or {}
+    table, known = path.stem, described or TableMeaning()
     if flaw := column_types.type_flaw(table, known, columns) or units.unit_flaw(table, known):
         raise InputError(path, flaw, FIX)
     return Footer(read.num_rows, columns, described, column_types.entities(table, known))
 
 
-def _described(path: Path, text: bytes | None) -> Mapping[str, Any] | None:
+def _described(path: Path, text: bytes | None) -> TableMeaning | None:
     """The JSON in a footer. Raises InputError."""
-    if text is None:
-        return None
     try:
-        described = documents.loads(text)
-    except ValueError as error:
-        raise InputError(path, f"its `loadprint` metadata is not JSON ({error})", FIX) from error
-    if not isinstance(described, dict):
-        raise InputError(path, "its `loadprint` metadata is not an object", FIX)
-    if mismatch := documents.shape_error(described, shapes.TABLE):
-        raise InputError(path, f"its `loadprint` metadata: {mismatch}", FIX)
-    return described
+        return None if text is None else documents.parse(path, text, TableMeaning, FIX)
+    except InputError as error:
+        raise InputError(path, f"its `loadprint` metadata: {error.what}", FIX) from error
 
 
 def _version(path: Path) -> Hashable:

@@ -6,40 +6,45 @@ missing; nothing is filled in.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from loadprint.errors import InputError
 from loadprint.printable import printable
-from loadprint.reading import bounds, documents, shapes
-from loadprint.reading.bounds import COPY_AGAIN
+from loadprint.reading.bounds import COPY_AGAIN, require_regular
 from loadprint.reading.crc32c import crc32c_file
-from loadprint.reading.documents import FORMAT_VERSION
+from loadprint.reading.documents import FORMAT_VERSION, Model, read
+from loadprint.reading.names import LOAD
+from loadprint.reading.run_documents import (
+    Fingerprint,
+    LoadResult,
+    Manifest,
+    RoleOfRun,
+    RunMeta,
+    ServerRecord,
+)
 from loadprint.reading.stamps import Exchange, Phase, read_exchanges, read_phases
 
 ELSEWHERE = ("journal", "sysstat.sa")
-LOAD = "load"  # the generator's role
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run directory: its JSON files, None where a file is missing.
+    """One run directory: its JSON files, empty where a file is missing.
 
     `phases` are the load's, `exchanges` relate its clock to the server's. `segments` are begins and ends of
     the measured time, CLOCK_MONOTONIC of the server's host in ns, in order; None: phase `measure`.
     """
 
     path: Path
-    meta: dict[str, Any]
-    result: dict[str, Any] | None
-    server: dict[str, Any] | None
-    fingerprints: dict[str, dict[str, Any]]
-    manifest: dict[str, Any] | None
+    meta: RunMeta
+    result: LoadResult
+    server: ServerRecord
+    fingerprints: dict[str, Fingerprint]
+    manifest: Manifest | None = None
     phases: tuple[Phase, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
     problems: tuple[str, ...] = ()
@@ -48,12 +53,12 @@ class Run:
     @property
     def id(self) -> str:
         """The id in run.json, else the directory's name."""
-        return printable(str(self.meta.get("id") or self.path.name))
+        return self.meta.id or printable(self.path.name)
 
     @property
     def status(self) -> str:
         """`running`, `complete` or `failed`."""
-        return str(self.meta.get("status", "unknown"))
+        return self.meta.status
 
     @cached_property
     def _tables(self) -> dict[tuple[str, str], Path]:
@@ -81,9 +86,13 @@ class Run:
         """Return the last phase of this name."""
         return next((phase for phase in reversed(self.phases) if phase.name == name), None)
 
-    def fingerprint(self, role: str) -> dict[str, Any]:
+    def fingerprint(self, role: str) -> Fingerprint:
         """Fingerprint of a role's host; on a shared host only the server has one."""
-        return self.fingerprints.get(role) or self.fingerprints.get("server") or {}
+        return self.fingerprints.get(role) or self.fingerprints.get("server") or Fingerprint()
+
+    def role(self, name: str) -> RoleOfRun:
+        """A role as the run was given it; empty without."""
+        return self.meta.roles.get(name, RoleOfRun())
 
     def host(self, role: str) -> str:
         """Name of a role's host in the inventory: clones of an image give themselves one name.
@@ -91,10 +100,10 @@ class Run:
         Without an inventory, or where it has the control node's own name for itself, the name that the host
         gives itself; the role if that is not recorded.
         """
-        declared = ((self.meta.get("roles") or {}).get(role) or {}).get("host")
+        declared = self.role(role).host
         if declared and declared != "localhost":
-            return str(declared)
-        return str(self.fingerprints.get(role, {}).get("host") or declared or role)
+            return declared
+        return self.fingerprints.get(role, Fingerprint()).host or declared or role
 
     @property
     def shares_host(self) -> bool:
@@ -102,7 +111,7 @@ class Run:
         if LOAD in self.roles:
             return False
         boots = {stamp.boot_id for stamp in self.phases} - {None}
-        server = self.fingerprint("server").get("boot_id")
+        server = self.fingerprint("server").boot_id
         return server is None or not boots or server in boots
 
 
@@ -116,9 +125,9 @@ def open_run(path: Path) -> Run:
     problems: list[str] = []
     if not (path / "run.json").is_file():
         _explain_missing_run(path)
-    meta = read_object(path / "run.json")
-    version = meta.get("format_version", FORMAT_VERSION)
-    if not isinstance(version, int) or version > FORMAT_VERSION:
+    meta = read(path / "run.json", RunMeta)
+    version = meta.format_version
+    if version > FORMAT_VERSION:
         raise InputError(
             path / "run.json",
             f"format version {version}, this loadprint reads {FORMAT_VERSION}",
@@ -128,20 +137,20 @@ def open_run(path: Path) -> Run:
         problems.append(
             f"{journal.parent.name}/journal is not finished: run `loadprint-collect finish {path}`"
         )
-    if f"{LOAD}-2" in (meta.get("roles") or {}):
+    if f"{LOAD}-2" in meta.roles:
         raise InputError(path, "has several load hosts", "use loadprint of the version that recorded it")
     load = path / LOAD
-    result = _optional(load / "result.json", problems)
+    result = _optional(load / "result.json", LoadResult, problems)
     phases = read_phases(load / "phases.jsonl", problems)
-    server = _optional(load / "server.json", problems)
-    fingerprints = {p.parent.name: read_object(p) for p in sorted(path.glob("*/fingerprint.json"))}
+    server = _optional(load / "server.json", ServerRecord, problems)
+    fingerprints = {p.parent.name: read(p, Fingerprint) for p in sorted(path.glob("*/fingerprint.json"))}
     return Run(
         path=path,
         meta=meta,
-        result=result,
-        server=server,
+        result=result or LoadResult(),
+        server=server or ServerRecord(),
         fingerprints=fingerprints,
-        manifest=_optional(path / "manifest.json", problems),
+        manifest=_optional(path / "manifest.json", Manifest, problems),
         phases=phases,
         exchanges=read_exchanges(load / "clock.jsonl"),
         problems=tuple(problems),
@@ -162,16 +171,6 @@ def refuse_special_files(run: Path) -> None:
                 raise InputError(path, "is a link to a file outside of the run directory", COPY_AGAIN)
             if not stat.S_ISLNK(kind):
                 require_regular(path, or_folder=True)
-
-
-def require_regular(path: Path, *, or_folder: bool = False) -> None:
-    """Raise InputError for a FIFO, a socket or a device; a missing file is reported by its reader."""
-    try:
-        kind = path.stat().st_mode
-    except OSError:
-        return
-    if not stat.S_ISREG(kind) and not (or_folder and stat.S_ISDIR(kind)):
-        raise InputError(path, "is not a regular file", COPY_AGAIN)
 
 
 def _explain_missing_run(path: Path) -> None:
@@ -195,31 +194,9 @@ def _explain_missing_run(path: Path) -> None:
     )
 
 
-def read_object(path: Path, limit: int = bounds.DOCUMENT) -> dict[str, Any]:
-    """Read a JSON object of at most `limit` bytes and check the shape that files of this name have.
-
-    Raises InputError with the line or the key of the first mistake.
-    """
-    shape = shapes.BY_NAME.get(path.name)
-    require_regular(path)
-    text = bounds.read_text(path, limit, COPY_AGAIN)
-    try:
-        value = documents.loads(text)
-    except json.JSONDecodeError as error:
-        what = f"not JSON at line {error.lineno} column {error.colno} ({error.msg})"
-        raise InputError(path, what, COPY_AGAIN) from error
-    except ValueError as error:
-        raise InputError(path, f"not valid JSON for a recording: {error}", COPY_AGAIN) from error
-    if not isinstance(value, dict):
-        raise InputError(path, "is not a JSON object", COPY_AGAIN)
-    if shape is not None and (mismatch := documents.shape_error(value, shape)):
-        raise InputError(path, mismatch, COPY_AGAIN)
-    return value
-
-
-def _optional(path: Path, problems: list[str]) -> dict[str, Any] | None:
+def _optional(path: Path, model: type[Model], problems: list[str]) -> Model | None:
     if path.is_file():
-        return read_object(path)
+        return read(path, model)
     in_role = path.name != "manifest.json"
     problems.append(f"{path.parent.name}/{path.name} is missing" if in_role else f"{path.name} is missing")
     return None
@@ -229,20 +206,16 @@ def check_manifest(run: Run) -> list[str]:
     """Compare every file with manifest.json: one line for each difference, with the file's name."""
     if run.manifest is None:
         return []
-    files = run.manifest.get("files")
-    if not isinstance(files, dict):
-        raise InputError(run.path / "manifest.json", "`files` is missing", COPY_AGAIN)
     wrong = []
-    for name, entry in sorted(files.items()):
+    for name, entry in sorted(run.manifest.files.items()):
         path = run.path / name
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(run.path)):
             wrong.append(f"{name} is in manifest.json and outside of the run directory")
         elif not path.is_file():
             wrong.append(f"{name} is in manifest.json and does not exist")
-        elif path.stat().st_size != (entry or {}).get("bytes"):
-            expected = (entry or {}).get("bytes")
-            wrong.append(f"{name} has {path.stat().st_size} bytes, in manifest.json {expected}")
-        elif f"{crc32c_file(path):08x}" != entry.get("crc32c"):
+        elif path.stat().st_size != entry.bytes:
+            wrong.append(f"{name} has {path.stat().st_size} bytes, in manifest.json {entry.bytes}")
+        elif f"{crc32c_file(path):08x}" != entry.crc32c:
             wrong.append(f"{name} does not match its checksum in manifest.json")
     return wrong
 

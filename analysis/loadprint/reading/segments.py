@@ -9,15 +9,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from loadprint.errors import InputError
-from loadprint.reading import bounds, documents
 from loadprint.reading.bounds import COPY_AGAIN
-from loadprint.reading.recording import LOAD, Run
-from loadprint.reading.stamps import BASELINE, TREATMENT
+from loadprint.reading.documents import read_lines
+from loadprint.reading.names import BASELINE, LOAD, TREATMENT
+from loadprint.reading.recording import Run
+from loadprint.reading.stamps import read_stamps
+from loadprint.reading.strict_json import LARGEST_INTEGER
 
 SLICES = "slices.jsonl"
 
@@ -29,9 +30,9 @@ class Slice(BaseModel):
     round: int = Field(ge=0)
     position: int = Field(ge=0)
     side: str = Field(min_length=1)
-    begin_ns: int = Field(ge=0, le=documents.LARGEST_INTEGER)
-    measured_from_ns: int = Field(ge=0, le=documents.LARGEST_INTEGER)
-    end_ns: int = Field(ge=0, le=documents.LARGEST_INTEGER)
+    begin_ns: int = Field(ge=0, le=LARGEST_INTEGER)
+    measured_from_ns: int = Field(ge=0, le=LARGEST_INTEGER)
+    end_ns: int = Field(ge=0, le=LARGEST_INTEGER)
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def sides_in(run: Run) -> Mapping[str, tuple[Run, ...]]:
             for name in names
         }
         return {name: (replace(run, segments=spans[name]),) for name in names}
-    windows = list(windows_of(run)) if run.meta.get("generator") == "ab" else []
+    windows = list(windows_of(run)) if run.meta.generator == "ab" else []
     return {
         variant: tuple(_of_blocks(run, variant, windows))
         for variant in (BASELINE, TREATMENT)
@@ -82,7 +83,7 @@ def _of_blocks(run: Run, variant: str, windows: list[WindowSpan]) -> Iterator[Ru
         )
         if spans and sizes[block] == max(sizes.values()):
             named = {"id": f"{run.id} block {block}", "side": variant, "block": block, "repeat": block}
-            yield replace(run, meta=run.meta | named, segments=spans)
+            yield replace(run, meta=run.meta.model_copy(update=named), segments=spans)
 
 
 def read_slices(path: Path, problems: list[str]) -> tuple[Slice, ...]:
@@ -91,19 +92,12 @@ def read_slices(path: Path, problems: list[str]) -> tuple[Slice, ...]:
     A last line that a crash cut off is dropped and reported. Raises InputError for any other mistake.
     """
     found: list[tuple[Slice, int]] = []
-    for number, is_last, line in bounds.lines(path):
-        try:
-            found.append((Slice.model_validate(documents.loads(line)), number))
-        except (ValueError, ValidationError) as error:
-            if is_last:
-                problems.append(f"{path.name}: last line {number} is cut off")
-                break
-            raise InputError(f"{path} line {number}", "is not a slice", COPY_AGAIN) from error
-        each = found[-1][0]
+    for number, each in read_lines(path, Slice, "a slice", problems):
         if each.end_ns < each.begin_ns:
             raise InputError(f"{path} line {number}", "ends before it begins", COPY_AGAIN)
         if not each.begin_ns <= each.measured_from_ns <= each.end_ns:
             raise InputError(f"{path} line {number}", "is measured from outside of it", COPY_AGAIN)
+        found.append((each, number))
     found.sort(key=lambda pair: pair[0].begin_ns)
     for (before, first), (after, second) in pairwise(found):
         if after.begin_ns < before.end_ns:
@@ -114,25 +108,12 @@ def read_slices(path: Path, problems: list[str]) -> tuple[Slice, ...]:
 
 def windows_of(run: Run) -> Iterator[WindowSpan]:
     """The complete windows of an A/B experiment, in order. Raises InputError if a line is not a stamp."""
-    path, begin_ns = run.path / LOAD / "phases.jsonl", dict[int, int]()
-    for number, is_last, line in bounds.lines(path):
-        try:
-            stamp: dict[str, Any] = documents.loads(line)
-            name, event, when = stamp["phase"], stamp["event"], int(stamp["monotonic_ns"])
-            if abs(when) > documents.LARGEST_INTEGER:
-                raise ValueError(line)
-            if name not in (TREATMENT, BASELINE):
-                continue
-            key = int(stamp["window"])
-            if event == "begin":
-                begin_ns[key] = when
-            elif key in begin_ns and not stamp.get("broken_off"):
-                work = stamp.get("fixed_work_ns")
-                work = None if work is None else int(work)
-                if work is not None and not 0 < work <= documents.LARGEST_INTEGER:
-                    raise ValueError(line)
-                yield WindowSpan(key, int(stamp["block"]), name, begin_ns[key], when, work)
-        except (ValueError, KeyError, TypeError) as error:
-            if is_last:  # cut off by a crash
-                return
-            raise InputError(f"{path} line {number}", "is not a phase stamp", COPY_AGAIN) from error
+    begin_ns = dict[int, int]()
+    for _, stamp in read_stamps(run.path / LOAD / "phases.jsonl"):
+        key, when = stamp.window, stamp.monotonic_ns
+        if stamp.phase not in (TREATMENT, BASELINE):
+            continue
+        if stamp.event == "begin":
+            begin_ns[key] = when
+        elif key in begin_ns and not stamp.broken_off:
+            yield WindowSpan(key, stamp.block, stamp.phase, begin_ns[key], when, stamp.fixed_work_ns)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+
+from loadprint.reading.run_documents import Fingerprint
 
 ROLES = ("data", "redo", "binlog")
 PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
 
 
-def server_disks(fingerprint: Mapping[str, Any]) -> dict[str, list[str]]:
+def server_disks(fingerprint: Fingerprint) -> dict[str, list[str]]:
     """Whole disks with the server's files: disk → roles."""
     held: dict[str, list[str]] = {}
-    for entry in fingerprint.get("storage") or []:
-        for disk in entry.get("disks") or []:
-            if entry.get("role") in ROLES:
-                held.setdefault(str(disk), []).append(str(entry["role"]))
+    for place in fingerprint.storage:
+        for disk in place.disks if place.role in ROLES else ():
+            held.setdefault(disk, []).append(place.role)
     return held
 
 

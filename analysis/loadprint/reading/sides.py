@@ -8,27 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from loadprint.errors import InputError
-from loadprint.reading.recording import Run, open_run, read_object, require_intact
+from loadprint.reading.documents import read
+from loadprint.reading.recording import Run, open_run, require_intact
+from loadprint.reading.run_documents import ExecutionPlan
 from loadprint.reading.segments import sides_in
+
+PLAN = "execution.json"
+NO_EXECUTION = ExecutionPlan()
 
 
 @dataclass(frozen=True)
 class Side:
-    """All repeats of one scenario; `missing` holds (run id, reason)."""
+    """All repeats of one scenario, and its execution; `missing` holds (run id, reason)."""
 
     name: str
     label: str
     runs: tuple[Run, ...]
     missing: tuple[tuple[str, str], ...] = ()
-    execution: dict[str, Any] | None = None
-
-    @property
-    def promised_warmth(self) -> dict[str, Any]:
-        """The state that the campaign promises after the warm-up; empty without a promise."""
-        return ((self.execution or {}).get("campaign") or {}).get("warm") or {}
+    execution: ExecutionPlan = NO_EXECUTION
 
 
 def split(operand: str) -> tuple[Path, str | None]:
@@ -42,69 +41,55 @@ def split(operand: str) -> tuple[Path, str | None]:
     return Path(directory), name
 
 
-def sides_of(execution: dict[str, Any], path: Path) -> list[str]:
-    """Names of an execution's sides. Raises InputError if it lists none."""
-    sides, runs = execution.get("sides"), execution.get("runs")
-    complete = (
-        isinstance(sides, dict)
-        and isinstance(runs, list)
-        and all(isinstance(r, dict) and _is_name(r.get("id")) for r in runs)
-    )
-    if not sides or not complete:
-        raise InputError(
-            path / "execution.json", "`sides` or `runs` is missing or malformed", "copy the execution again"
-        )
-    return list(sides)
+def open_execution(path: Path) -> ExecutionPlan:
+    """The plan of the execution in a directory. Raises InputError if there is none, or it has no sides."""
+    if not (path / PLAN).is_file():
+        raise InputError(path, "contains no execution.json", "give the directory of an execution")
+    execution = read(path / PLAN, ExecutionPlan)
+    if not execution.sides:
+        raise InputError(path / PLAN, "`sides` is empty", "copy the execution again")
+    return execution
 
 
-def _is_name(given: Any) -> bool:
-    """Whether a run's id names a directory inside the execution."""
-    return isinstance(given, str) and given not in {"", ".", ".."} and Path(given).name == given
-
-
-def every_side(path: Path, execution: dict[str, Any]) -> Iterator[Side]:
+def every_side(path: Path, execution: ExecutionPlan) -> Iterator[Side]:
     """All sides of an execution; a side without a complete repeat has no runs and a reason."""
-    for name in sides_of(execution, path):
+    for name in execution.sides:
         try:
             yield side_of(path, execution, name)
         except InputError as error:
             yield Side(name, name, (), ((name, error.what),))
 
 
-def read_execution(path: Path) -> tuple[dict[str, Any], list[Side]]:
+def read_execution(path: Path) -> tuple[ExecutionPlan, list[Side]]:
     """An execution with all its sides. Raises InputError if none of its runs is complete."""
-    if not (path / "execution.json").is_file():
-        raise InputError(path, "contains no execution.json", "give the directory of an execution")
-    execution = read_object(path / "execution.json")
+    execution = open_execution(path)
     sides = list(every_side(path, execution))
     if not any(side.runs for side in sides):
         raise InputError(path, "none of its runs is complete", "run the campaign again, it resumes")
     return execution, sides
 
 
-def side_of(path: Path, execution: dict[str, Any], name: str) -> Side:
+def side_of(path: Path, execution: ExecutionPlan, name: str) -> Side:
     """One side with its complete and undamaged repeats. Raises InputError if there are none."""
     runs: list[Run] = []
     missing: list[tuple[str, str]] = []
-    for planned in execution["runs"]:
-        if planned.get("side") != name:
+    for planned in execution.runs:
+        if planned.side != name:
             continue
-        directory = path / planned["id"]
+        directory = path / planned.id
         if not (directory / "run.json").is_file():
-            missing.append(
-                (planned["id"], "not run" if not directory.is_dir() else "its run.json is missing")
-            )
+            missing.append((planned.id, "its run.json is missing" if directory.is_dir() else "not run"))
             continue
         try:
             run = open_run(directory)
             if run.status != "complete":
-                missing.append((planned["id"], _why(run)))
+                missing.append((planned.id, _why(run)))
                 continue
             _require_finished(run)
             require_intact(run)
         except InputError as error:
             # a damaged repeat must not hide the others
-            missing.append((planned["id"], str(error)))
+            missing.append((planned.id, str(error)))
             continue
         runs.append(run)
     if not runs:
@@ -114,8 +99,7 @@ def side_of(path: Path, execution: dict[str, Any], name: str) -> Side:
         raise InputError(
             f"{path}:{name}", f"no complete repeat ({reasons})", "run the campaign again: it resumes"
         )
-    label = (execution["sides"].get(name) or {}).get("label") or name
-    return Side(name, label, tuple(runs), tuple(missing), execution)
+    return Side(name, execution.side(name).label or name, tuple(runs), tuple(missing), execution)
 
 
 def taking_turns(path: Path, name: str | None) -> list[Side]:
@@ -137,11 +121,11 @@ def single(path: Path) -> Side:
     """One run directory as a side. Raises InputError if it cannot be used."""
     run = open_run(path)
     _require_finished(run)
-    if run.status != "complete" and run.result is None:
+    if run.status != "complete" and not run.result:
         raise InputError(path, f"the run is {_why(run)}", "run it again")
     require_intact(run)
-    name = str(run.meta.get("side") or run.id)
-    return Side(name, str(run.meta.get("workload") or name), (run,))
+    name = run.meta.side or run.id
+    return Side(name, run.meta.workload or name, (run,))
 
 
 def _require_finished(run: Run) -> None:
@@ -150,5 +134,4 @@ def _require_finished(run: Run) -> None:
 
 
 def _why(run: Run) -> str:
-    reason = run.meta.get("reason")
-    return f"{run.status}: {reason}" if reason else run.status
+    return f"{run.status}: {run.meta.reason}" if run.meta.reason else run.status

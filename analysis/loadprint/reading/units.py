@@ -5,15 +5,14 @@ The recorder stores values in the unit of their source (docs/metrics.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from loadprint.errors import InputError
 from loadprint.reading.columns import page_size
 from loadprint.reading.cpusets import user_hz
 from loadprint.reading.declared import unit_of
 from loadprint.reading.recording import Run
+from loadprint.reading.run_documents import TableMeaning
 
 # unit in base units; of a host's own units see `factor`
 FACTORS = {
@@ -47,14 +46,14 @@ def factor(path: Path, column: str, unit: str | None, run: Run) -> float:
     return FACTORS[unit]
 
 
-def unit_flaw(table: str, described: Mapping[str, Any]) -> str:
+def unit_flaw(table: str, described: TableMeaning) -> str:
     """The first column or metric of a table's metadata in a unit that contradicts its name; or empty.
 
     That is the unit that its probe declares, else a unit at the end of its name.
     """
-    for kind in ("column", "metric"):
-        for name, meaning in (described.get(f"{kind}s") or {}).items():
-            found, ending = (meaning or {}).get("unit"), name.rpartition("_")[2]
+    for kind, meanings in (("column", described.columns), ("metric", described.metrics)):
+        for name, meaning in meanings.items():
+            found, ending = meaning.unit, name.rpartition("_")[2]
             expected = unit_of(table, name) or ending
             if found is None or expected not in SIZES + TIMES or table == SCRAPED:
                 continue

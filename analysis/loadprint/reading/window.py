@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from loadprint.errors import InputError
 from loadprint.reading.clocks import Alignment, align
 from loadprint.reading.counters import Floats, Numbers, edges
+from loadprint.reading.names import LOAD
 from loadprint.reading.queries import Store
-from loadprint.reading.recording import LOAD, Run
+from loadprint.reading.recording import Run
+from loadprint.reading.run_documents import TableMeaning
 from loadprint.reading.time_series import Grid, grids, segments_of
 
 # columns of ticks.parquet with the time of a read, in ns
@@ -90,7 +92,7 @@ def window_of(run: Run, role: str, store: Store) -> Window:
         missed=_missed(rows, segment),
         failures=_reasons(rows, inside & (rows["status"] == "failed"), "reads failed"),
         unavailable=_unavailable(described),
-        interval_ns=int(described.get("interval_ns", 0)),
+        interval_ns=int(described.interval_ns),
         segments=len(segments),
         partial=_reasons(rows, taken & (rows["reason"] != None), "reads were incomplete"),  # noqa: E711
         grids=grids(rows, zero, segments),
@@ -163,9 +165,9 @@ def _reasons(rows: dict[str, NDArray[Any]], chosen: NDArray[np.bool_], what: str
     return reasons
 
 
-def _unavailable(described: Any) -> dict[str, str]:
+def _unavailable(described: TableMeaning) -> dict[str, str]:
     return {
-        probe["name"]: f"{probe['status']}{': ' + probe['reason'] if probe.get('reason') else ''}"
-        for probe in described.get("probes", [])
-        if probe.get("status") != "running"
+        probe.name: f"{probe.status}{': ' + probe.reason if probe.reason else ''}"
+        for probe in described.probes
+        if probe.status != "running"
     }

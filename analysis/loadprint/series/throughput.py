@@ -14,8 +14,9 @@ import numpy as np
 from loadprint.errors import InputError
 from loadprint.reading import bounds
 from loadprint.reading.counters import Floats
+from loadprint.reading.names import LOAD
 from loadprint.reading.queries import FIX, Columns, Store, doubles, listed, sums
-from loadprint.reading.recording import LOAD, Run
+from loadprint.reading.recording import Run
 from loadprint.reading.stamps import Phase
 from loadprint.reading.time_series import interval_times
 from loadprint.series.intervals import SHORT, STATES, Intervals

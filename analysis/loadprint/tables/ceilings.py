@@ -6,20 +6,22 @@ that shows this quantity unchanged has a share of it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from loadprint import numbers
 from loadprint.catalogue.metric import Metric
 from loadprint.errors import InputError
 from loadprint.metrics.gather import Measured
-from loadprint.reading.recording import read_object
+from loadprint.reading.documents import Integer, JsonObject, Listed
+from loadprint.reading.documents import read as read_document
 
 FILE = "ceilings.json"
 HINT = "docs/recording-format.md describes ceilings.json"
@@ -46,8 +48,8 @@ class Ceiling:
     quantity: Text
     value: Positive
     tool: Text
-    command: str
     date: Text
+    command: str = ""
     claimed: Positive | None = None
     host: str | None = None
     row: StrictBool = True
@@ -56,6 +58,21 @@ class Ceiling:
     values: tuple[StrictFloat, ...] = ()
     latency_s: Annotated[tuple[tuple[str, StrictFloat], ...], BeforeValidator(_items)] = ()
     depth: StrictInt | None = None
+
+
+class MissingCeiling(JsonObject):
+    """A measurement without a result."""
+
+    label: str = "?"
+    reason: str = "no reason given"
+
+
+class CeilingsDocument(JsonObject):
+    """ceilings.json."""
+
+    format_version: Integer = 1
+    ceilings: Listed[Ceiling]
+    missing: Listed[MissingCeiling] = ()
 
 
 @dataclass(frozen=True)
@@ -95,8 +112,8 @@ def ceilings_of(runs: Sequence[Measured], given: tuple[Ceiling, ...] | None = No
     for run in runs:
         path = run.run.path.resolve().parent / FILE
         if given is None and path not in files:
-            files[path] = read(path) if path.is_file() else ()
-        host = run.run.fingerprint("server").get("host")
+            files[path] = read(path).ceilings if path.is_file() else ()
+        host = run.run.fingerprint("server").host
         listed = files[path] if given is None else given
         by_run[run.run.path] = tuple(each for each in listed if each.host in (None, host))
     return Ceilings(by_run)
@@ -108,9 +125,8 @@ def matches(ceiling: Ceiling, quantity: str, run: Measured) -> bool:
     source, _, rest = quantity.partition(".")
     device, _, what = rest.rpartition(".")
     if source == "disk":
-        for entry in run.run.fingerprint("server").get("storage") or []:
-            if device in (entry.get("disks") or []):
-                names.append(f"disk.{entry.get('role')}.{what}")
+        places = run.run.fingerprint("server").storage
+        names += [f"disk.{place.role}.{what}" for place in places if device in place.disks]
     if "*" in ceiling.quantity and device == "lo":
         return False
     return any(fnmatchcase(name, ceiling.quantity) for name in names)
@@ -132,30 +148,18 @@ def _figure(value: float) -> str:
     return numbers.number(value, numbers.decimals([value], 4))
 
 
-def read(path: Path) -> tuple[Ceiling, ...]:
+def read(path: Path) -> CeilingsDocument:
     """Read a file of ceilings. Raises InputError naming the invalid entry."""
     if not path.is_file():
         raise InputError(path, "no such file", HINT)
     try:
-        document = read_object(path)
+        document = read_document(path, CeilingsDocument)
     except InputError as error:
         raise InputError(path, f"is not a file of ceilings: {error.what}", HINT) from error
-    version = document.get("format_version", 1)
-    if version != 1:
-        raise InputError(path, f"format version {version}, this loadprint reads 1", "update it")
-    listed = document.get("ceilings")
-    if not isinstance(listed, list):
-        raise InputError(path, "has no list `ceilings`", HINT)
-    entries: dict[tuple[str, str | None], Ceiling] = {}
-    for number, entry in enumerate(listed, start=1):
-        place = f"{path} ceiling {number}"
-        if not isinstance(entry, dict):
-            raise InputError(place, "is not an object", HINT)
-        try:
-            read_entry = TypeAdapter(Ceiling).validate_python({"command": "", **entry})
-        except ValidationError as error:
-            mistake = error.errors()[0]
-            raise InputError(place, f"`{mistake['loc'][0]}`: {mistake['msg']}", HINT) from None
-        if entries.setdefault((read_entry.quantity, read_entry.host), read_entry) is not read_entry:
-            raise InputError(place, f"`{read_entry.quantity}` occurs twice", HINT)
-    return tuple(entries.values())
+    if document.format_version != 1:
+        what = f"format version {document.format_version}, this loadprint reads 1"
+        raise InputError(path, what, "update it")
+    seen = Counter((each.quantity, each.host) for each in document.ceilings)
+    if twice := [quantity for (quantity, _), count in seen.items() if count > 1]:
+        raise InputError(path, f"`{twice[0]}` occurs twice", HINT)
+    return document

@@ -109,7 +109,7 @@ def _cpu(builder: RowBuilder) -> list[Group]:
 def _disks(builder: RowBuilder, shown: Sequence[Device]) -> list[Group]:
     """Rows of the disks; with rows of all requests together if a side cannot distinguish them."""
     runs = [run for runs in builder.sides for run in runs]
-    sysstat = any((run.run.meta.get("imported") or {}).get("kind") == "sar" for run in runs)
+    sysstat = any(run.run.meta.imported.kind == "sar" for run in runs)
     listed = []
     for device in shown:
         metrics = (*of_group("disk"), *(of_group("disk_together") if sysstat else ()))
@@ -236,7 +236,7 @@ def _counted(runs: Sequence[Measured], ways: Sequence[Work]) -> Work:
 
 
 def _error_codes(sides: Sides) -> list[str]:
-    counts = [(run.run.result or {}).get("errors_by_code") or {} for runs in sides for run in runs]
+    counts = [run.run.result.errors_by_code for runs in sides for run in runs]
     return sorted({str(code) for codes in counts for code in codes})
 
 
@@ -261,5 +261,5 @@ def _measured(sides: Sides, metric: Metric) -> bool:
 
 def transaction_types(runs: Sequence[Measured]) -> list[str]:
     """Transaction types of a side, in the order of its generator."""
-    by_run = [(run.run.result or {}).get("transactions") or {} for run in runs]
+    by_run = [run.run.result.transactions for run in runs]
     return list(dict.fromkeys(kind for of_run in by_run for kind in of_run))

@@ -15,7 +15,8 @@ from loadprint.judging.facts import connections
 from loadprint.judging.verdicts import Shifts
 from loadprint.metrics.gather import Measured
 from loadprint.reading.cpusets import cpu_list, named, parse_cpus
-from loadprint.reading.sides import Side
+from loadprint.reading.run_documents import InterruptsOfDevice, PlannedCampaign
+from loadprint.reading.sides import NO_EXECUTION, Side
 from loadprint.statistics.trend import Trend
 from loadprint.tables.ceilings import Ceilings
 from loadprint.tables.clocks_line import clocks_text
@@ -30,8 +31,7 @@ def facts(
 ) -> list[tuple[str, str]]:
     """Facts as (label, text)."""
     everyone = [run for runs in measured for run in runs]
-    execution = next((side.execution for side in sides if side.execution), None) or {}
-    campaign = execution.get("campaign") or {}
+    execution = next((side.execution for side in sides if side.execution), NO_EXECUTION)
     lines = [
         *_differing(comparable),
         (
@@ -40,7 +40,7 @@ def facts(
                 f"{side.name} = {_describe(side, runs)}" for side, runs in zip(sides, measured, strict=True)
             ),
         ),
-        ("campaign", _campaign(campaign)),
+        ("campaign", _campaign(execution.campaign)),
         ("server", _each(sides, measured, _server)),
         ("host", _each(sides, measured, _host)),
         ("interrupts", _each(sides, measured, _interrupts)),
@@ -48,13 +48,13 @@ def facts(
         ("no eBPF", _each(sides, measured, _no_ebpf)),
         ("no ledger", _each(sides, measured, _no_ledger)),
         ("connections", _multiplexed(sides, measured)),
-        ("warm-up", str(execution.get("warm_promise") or "none declared")),
+        ("warm-up", execution.warm_promise or "none declared"),
         ("warmed", "; ".join(_warmed(sides, measured))),
         (
             "window",
             "; ".join(f"{side.name} {_windows(runs)}" for side, runs in zip(sides, measured, strict=True)),
         ),
-        ("seed", str(execution.get("seed") or _joined(_seed(run) for run in everyone))),
+        ("seed", str(execution.seed or _joined(_seed(run) for run in everyone))),
         ("repeats", "; ".join(_repeats(side) for side in sides)),
         ("notes", "; ".join(_notes(sides, measured))),
     ]
@@ -126,18 +126,16 @@ def noise(names: Sequence[str], noises: Sequence[float | None]) -> list[tuple[st
 
 
 def _describe(side: Side, runs: Sequence[Measured]) -> str:
-    result = runs[0].run.result or {}
-    threads = result.get("threads")
-    workload = result.get("workload") or runs[0].run.meta.get("workload") or "?"
-    scenario = (result.get("options") or {}).get("scenario")
+    result = runs[0].run.result
+    threads, scenario = result.threads, result.options.get("scenario")
+    workload = result.workload or runs[0].run.meta.workload or "?"
     what = f"{side.label} ({workload}{f' {scenario}' if scenario else ''}"
     what += f", {threads} threads)" if threads else ")"
     return f"{what}, counts {runs[0].operation.partition(' (')[0]}s"
 
 
-def _campaign(campaign: dict[str, Any]) -> str:
-    name, title = campaign.get("name"), campaign.get("title")
-    return f"{name}: {title}" if name and title else str(name or "")
+def _campaign(campaign: PlannedCampaign) -> str:
+    return f"{campaign.name}: {campaign.title}" if campaign.name and campaign.title else campaign.name
 
 
 def _each(
@@ -174,16 +172,14 @@ def _host(run: Measured) -> str:
     hosts = []
     for role in run.run.roles:
         fingerprint = run.run.fingerprint(role)
-        cpus = fingerprint.get("cpus") or {}
-        listed = cpus.get("list") or cpus.get("cpus") or []
+        cpus, release = fingerprint.cpus, fingerprint.kernel.release
         parts = [
-            str(cpus.get("model") or ""),
-            f"{len(listed)} CPUs" if listed else "",
-            f"Linux {kernel(fingerprint)}",
+            f"{role} on {fingerprint.host or '?'}",
+            cpus.model,
+            f"{len(cpus.list)} CPUs" if cpus.list else "",
+            f"Linux {release}" if release else "",
         ]
-        hosts.append(
-            ", ".join([f"{role} on {fingerprint.get('host') or '?'}", *(part for part in parts if part)])
-        )
+        hosts.append(", ".join(part for part in parts if part))
     return "; ".join(hosts) or "no recorder ran"
 
 
@@ -192,7 +188,7 @@ def _interrupts(run: Measured) -> str:
     hosts = {}
     sets = {"server": run.server_cpus, "load": run.load_cpus}
     for role in run.run.roles:
-        devices = run.run.fingerprint(role).get("interrupts") or []
+        devices = run.run.fingerprint(role).interrupts
         texts = [text for device in devices if (text := _served(device, f"interrupts of {role}"))]
         cpus = sets.get(role)
         if texts:
@@ -200,12 +196,12 @@ def _interrupts(run: Measured) -> str:
     return "; ".join(f"{role}: {text}" if len(hosts) > 1 else text for role, text in hosts.items())
 
 
-def _served(device: dict[str, Any], place: str) -> str:
+def _served(device: InterruptsOfDevice, place: str) -> str:
     """One device with its CPUs, without vectors that no transfer uses; empty if none is known."""
-    irqs = [irq for irq in device.get("irqs") or [] if irq.get("cpus")]
-    irqs = [irq for irq in irqs if not CONTROL.search(str(irq.get("name")))] or irqs
-    cpus = {cpu for irq in irqs for cpu in parse_cpus(irq["cpus"], place) or ()}
-    return f"{device.get('device')} on CPU {cpu_list(tuple(sorted(cpus)))}" if cpus else ""
+    irqs = [irq for irq in device.irqs if irq.cpus]
+    irqs = [irq for irq in irqs if not CONTROL.search(irq.name)] or irqs
+    cpus = {cpu for irq in irqs for cpu in parse_cpus(irq.cpus, place) or ()}
+    return f"{device.device} on CPU {cpu_list(tuple(sorted(cpus)))}" if cpus else ""
 
 
 def _no_ebpf(run: Measured) -> str:
@@ -223,7 +219,7 @@ def _no_ebpf(run: Measured) -> str:
 
 def _no_ledger(run: Measured) -> str:
     """Reasons why a load has no time ledger or CPU ledger although the recorder ran eBPF probes."""
-    if run.window is None or run.run.result is None or _no_ebpf(run):
+    if run.window is None or not run.run.result or _no_ebpf(run):
         return ""
     quantities, reasons = run.quantities, {}
     if "ebpf_states" in run.window.read and "ledger." in quantities.missing:
@@ -235,12 +231,6 @@ def _no_ledger(run: Measured) -> str:
     return "; ".join(
         f"of {' and '.join(what for what in reasons if reasons[what] == why)}: {why}" for why in causes
     )
-
-
-def kernel(fingerprint: dict[str, Any]) -> str:
-    """Release of the kernel."""
-    kernel = fingerprint.get("kernel")
-    return str(kernel.get("release") if isinstance(kernel, dict) else kernel)
 
 
 def _windows(runs: Sequence[Measured]) -> str:
@@ -259,7 +249,7 @@ def _recorded(run: Measured) -> float | None:
 
 
 def _seed(run: Measured) -> str:
-    seed = run.run.meta.get("seed")
+    seed = run.run.meta.seed
     return "" if seed is None else str(seed)
 
 
@@ -274,7 +264,7 @@ def _notes(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> lis
 
 def _multiplexed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> str:
     """How connections were served, unless each had a thread on all sides."""
-    kinds = [_joined(connections(run.run.result or {}) for run in runs) for runs in measured]
+    kinds = [_joined(connections(run.run.result) for run in runs) for runs in measured]
     if all(kind == "thread" for kind in kinds):
         return ""
     return "; ".join(f"{side.name} {kind}" for side, kind in zip(sides, kinds, strict=True))

@@ -9,6 +9,7 @@ from typing import Any
 
 from loadprint.judging.effective import Server
 from loadprint.metrics.gather import Measured
+from loadprint.reading.run_documents import Fingerprint
 from loadprint.reading.sides import Side
 
 NOISE = re.compile(r"\((R|TM)\)|\bProcessor\b|@.*")  # in a processor's name
@@ -19,8 +20,8 @@ PAGE = "report.html"  # of an execution
 def title(measured: Sequence[Sequence[Measured]]) -> str:
     """The campaign, the start of the first run, the server, and the server's host."""
     runs = [run for of_side in measured for run in of_side]
-    campaigns = _joined(run.run.meta.get("campaign") for run in runs)
-    profiles = _joined(run.run.meta.get("profile") for run in runs)
+    campaigns = _joined(run.run.meta.campaign for run in runs)
+    profiles = _joined(run.run.meta.profile for run in runs)
     servers = _joined(Server.of(run.run.server).release() for run in runs if run.run.server)
     parts = (
         campaigns,
@@ -33,12 +34,12 @@ def title(measured: Sequence[Sequence[Measured]]) -> str:
 
 def description(side: Side, runs: Sequence[Measured], *, is_reference: bool, is_apart: bool) -> str:
     """What a side ran, with how many threads, and how often; `is_apart`: also when."""
-    result = runs[0].run.result or {}
-    scenario = (result.get("options") or {}).get("scenario")
-    workload = result.get("workload") or runs[0].run.meta.get("workload")
+    result = runs[0].run.result
+    scenario = result.options.get("scenario")
+    workload = result.workload or runs[0].run.meta.workload
     what = " ".join(str(word) for word in (workload, scenario) if word)
     parts = [what] if what.startswith(side.label) else [side.label, *([what] if what else [])]
-    if threads := result.get("threads"):
+    if threads := result.threads:
         parts.append(f"{threads} thread{'s' if threads != 1 else ''}")
     planned = f" of {len(runs) + len(side.missing)}" if side.missing else ""
     parts.append(f"{len(runs)}{planned} run{'s' if len(runs) > 1 or planned else ''}")
@@ -49,7 +50,7 @@ def description(side: Side, runs: Sequence[Measured], *, is_reference: bool, is_
 
 def _start(runs: Sequence[Measured]) -> str:
     """The start of the first run."""
-    starts = [start for run in runs if isinstance(start := run.run.meta.get("started_realtime_ns"), int)]
+    starts = [start for run in runs if (start := run.run.meta.started_realtime_ns) is not None]
     return f"{datetime.fromtimestamp(min(starts) / 1e9, UTC):%Y-%m-%d %H:%M} UTC" if starts else ""
 
 
@@ -62,15 +63,12 @@ def page(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> str:
     return str(path) if path.is_file() else ""
 
 
-def _host(fingerprint: dict[str, Any]) -> str:
-    cpus = fingerprint.get("cpus") or {}
-    kernel = fingerprint.get("kernel")
-    release = str(kernel.get("release") if isinstance(kernel, dict) else kernel or "")
-    count = len(cpus.get("list") or cpus.get("cpus") or [])
+def _host(fingerprint: Fingerprint) -> str:
+    count, release = len(fingerprint.cpus.list), fingerprint.kernel.release
     parts = (
-        " ".join(NOISE.sub("", str(cpus.get("model") or "")).split()),
+        " ".join(NOISE.sub("", fingerprint.cpus.model).split()),
         f"{count} CPU{'s' if count > 1 else ''}" if count else "",
-        "virtual" if (fingerprint.get("virtualisation") or {}).get("guest") is True else "",
+        "virtual" if fingerprint.virtualisation.guest else "",
         f"Linux {'.'.join(release.split('.')[:2])}" if release else "",
     )
     return ", ".join(part for part in parts if part)

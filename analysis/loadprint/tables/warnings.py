@@ -73,7 +73,7 @@ def warnings(
 def _unready(side: Side, runs: Sequence[Measured], cold: str, unsettled: str) -> Iterator[Warned]:
     """The side was not warm, never settled, or has a transient at the start of its windows."""
     if cold:
-        yield Warned(0, cold, f"{side.name} was not warm", warm.remedy(runs, side.promised_warmth))
+        yield Warned(0, cold, f"{side.name} was not warm", warm.remedy(runs, side.execution.campaign.warm))
     if unsettled:
         remedy = steady.lengthened(runs, steady.settled_after(runs))
         yield Warned(0, unsettled, f"{side.name} never settled", remedy)

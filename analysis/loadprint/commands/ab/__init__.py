@@ -5,6 +5,6 @@ text.
 """
 
 from loadprint.commands.ab.result import AbWindow, Check, Effect, Result
-from loadprint.reading.stamps import BASELINE, TREATMENT
+from loadprint.reading.names import BASELINE, TREATMENT
 
 __all__ = ["BASELINE", "TREATMENT", "AbWindow", "Check", "Effect", "Result"]

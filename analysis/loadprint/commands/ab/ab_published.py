@@ -15,7 +15,7 @@ from loadprint.commands.ab.gates import Limits
 from loadprint.commands.ab.result import HEADLINE, AbWindow, Check, Effect, Result
 from loadprint.errors import InputError
 from loadprint.reading import bounds
-from loadprint.reading.stamps import BASELINE, TREATMENT
+from loadprint.reading.names import BASELINE, TREATMENT
 
 HEAD = ["quantity", "without", "with"]
 QUANTITIES = {"qps": "queries", "cpu_percent": "cpu", "combined_improvement_factor": HEADLINE}

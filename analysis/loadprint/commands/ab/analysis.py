@@ -9,7 +9,7 @@ from loadprint.commands.ab import verdict
 from loadprint.commands.ab.effects import effects as effects_of
 from loadprint.commands.ab.gates import Limits, apply_gates
 from loadprint.commands.ab.result import HEADLINE, AbWindow, Result
-from loadprint.reading.stamps import BASELINE, TREATMENT
+from loadprint.reading.names import BASELINE, TREATMENT
 
 
 def analyse(windows: Sequence[AbWindow], limits: Limits, experiment: Result) -> Result:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from loadprint.commands.ab.inference import sign_flip
 from loadprint.commands.ab.result import HEADLINE, AbWindow, Effect
-from loadprint.reading.stamps import BASELINE, TREATMENT
+from loadprint.reading.names import BASELINE, TREATMENT
 from loadprint.statistics import stats
 
 Take = Callable[[AbWindow], float | None]

@@ -16,7 +16,7 @@ import numpy as np
 
 from loadprint import numbers
 from loadprint.commands.ab.result import AbWindow, Check
-from loadprint.reading.stamps import BASELINE, TREATMENT
+from loadprint.reading.names import BASELINE, TREATMENT
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from loadprint.errors import InputError
-from loadprint.reading.stamps import BASELINE, TREATMENT
+from loadprint.reading.names import BASELINE, TREATMENT
 
 if TYPE_CHECKING:
     from loadprint.commands.ab.experiment import Experiment

@@ -5,26 +5,70 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from loadprint.commands.ab.analysis import analyse
 from loadprint.commands.ab.gates import Limits
 from loadprint.commands.ab.result import Check, Result
 from loadprint.commands.ab.windows import windows
 from loadprint.errors import InputError
-from loadprint.reading import bounds, documents
-from loadprint.reading.bounds import COPY_AGAIN
 from loadprint.reading.cpusets import cpuset
+from loadprint.reading.documents import Integer, JsonObject, Listed, Natural, read, read_lines
 from loadprint.reading.queries import Store
-from loadprint.reading.recording import Run, open_run, read_object, require_intact
+from loadprint.reading.recording import Run, open_run, require_intact
 
 DESCRIBED = Path("load") / "experiment.json"
-NEEDED = {
-    "": ("name", "title"),
-    "gates": ("mix_distance", "load_difference"),
-    "schedule": ("order", "blocks", "window", "settle"),
-    "treatment": ("apply", "revert"),
-}
+
+
+class TreatmentPlan(JsonObject):
+    """The commands of an experiment."""
+
+    apply: str
+    revert: str
+
+
+class SchedulePlan(JsonObject):
+    """Order and lengths of the windows, in seconds."""
+
+    order: str
+    blocks: Natural
+    window: Natural
+    settle: Natural
+
+
+class ExperimentPlan(JsonObject):
+    """experiment.json."""
+
+    name: str
+    title: str
+    treatment: TreatmentPlan
+    schedule: SchedulePlan
+    gates: Limits
+
+
+class GuardCheck(JsonObject):
+    """What a guard found."""
+
+    name: str
+    state: str
+    text: str
+
+
+class GuardsRecord(JsonObject):
+    """guards.json: what the guards found, and whether the revert was verified."""
+
+    checks: Listed[GuardCheck]
+    reverted: bool = False
+    told: str = ""
+
+
+class SwitchStamp(JsonObject):
+    """A line of switches.jsonl."""
+
+    event: str = ""
+    what: str = ""
+    monotonic_ns: Integer
+    exit: Integer | None = None
+    why: str = ""
 
 
 def is_experiment(path: Path) -> bool:
@@ -38,15 +82,7 @@ def result(path: Path) -> Result:
     require_intact(run)
     if not is_experiment(path):
         raise InputError(path, "not an A/B experiment", "give a directory that `loadprint ab run` wrote")
-    described = path / DESCRIBED
-    experiment = read_object(described)
-    for part, keys in NEEDED.items():
-        holder = (experiment.get(part) or {}) if part else experiment
-        if missing := [key for key in keys if holder.get(key) is None]:
-            raise InputError(described, f"no key {part}{'.' if part else ''}{missing[0]}", COPY_AGAIN)
-    gates, schedule = experiment["gates"], experiment["schedule"]
-    known = {key: gates[key] for key in Limits.__dataclass_fields__ if gates.get(key) is not None}
-    limits = Limits(**known)
+    experiment = read(path / DESCRIBED, ExperimentPlan)
     measured = []
     if (path / "server" / "ticks.parquet").is_file():
         measured = windows(run, Store(), cpuset(run, "server"))
@@ -54,28 +90,28 @@ def result(path: Path) -> Result:
         fix = f"wait for its end; if none of its processes runs: `loadprint ab revert {path}`"
         raise InputError(path, "is still running, or was killed with all its processes", fix)
     facts = Result(
-        experiment["name"],
-        experiment["title"],
-        schedule["order"],
+        experiment.name,
+        experiment.title,
+        experiment.schedule.order,
         status="complete" if run.status == "complete" else "aborted",
-        reason=str(run.meta.get("reason") or ("it is still running" if run.status == "running" else "")),
+        reason=run.meta.reason or ("it is still running" if run.status == "running" else ""),
         checks=_guards(path),
         flips=_flips(run),
         facts=_facts(run, experiment),
     )
-    return analyse(measured, limits, facts)
+    return analyse(measured, experiment.gates, facts)
+
+
+def guards(path: Path) -> GuardsRecord:
+    """The record of the guards. Raises InputError."""
+    return read(path / "load" / "guards.json", GuardsRecord)
 
 
 def _guards(path: Path) -> tuple[Check, ...]:
     """Read the checks of the guards, written at the end."""
-    file = path / "load" / "guards.json"
-    if not file.is_file():
+    if not (path / "load" / "guards.json").is_file():
         return (Check("guards", "untested", "its process was killed and did not record them"),)
-    try:
-        listed = read_object(file)["checks"]
-        checks = tuple(Check(*(str(check[key]) for key in ("name", "state", "text"))) for check in listed)
-    except (KeyError, TypeError) as error:
-        raise InputError(file, f"no key {error}", COPY_AGAIN) from error
+    checks = tuple(Check(each.name, each.state, each.text) for each in guards(path).checks)
     return checks or (Check("guards", "untested", "only the guard silence was set"),)
 
 
@@ -92,20 +128,12 @@ class Flip:
 
 def flips(path: Path) -> Iterator[Flip]:
     """Yield every apply and revert of a run directory."""
-    file = path / "load" / "switches.jsonl"
-    if not file.is_file():
-        return
     begin_ns = 0
-    for line in bounds.read_text(file, bounds.LINES, COPY_AGAIN, errors="replace").splitlines():
-        try:
-            each: dict[str, Any] = documents.loads(line)
-            if each.get("event") == "begin":
-                begin_ns = int(each["monotonic_ns"])
-            elif each.get("what") in ("apply", "revert"):
-                seconds = (int(each["monotonic_ns"]) - begin_ns) / 1e9
-                yield Flip(begin_ns, seconds, each["what"], each["exit"], each["why"])
-        except (ValueError, KeyError, TypeError, AttributeError):  # cut off by a kill
-            continue
+    for _, each in read_lines(path / "load" / "switches.jsonl", SwitchStamp, "a switch"):
+        if each.event == "begin":
+            begin_ns = each.monotonic_ns
+        elif each.what in ("apply", "revert"):
+            yield Flip(begin_ns, (each.monotonic_ns - begin_ns) / 1e9, each.what, each.exit, each.why)
 
 
 def _flips(run: Run) -> tuple[str, ...]:
@@ -121,18 +149,16 @@ def _flips(run: Run) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _facts(run: Run, experiment: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    treatment, schedule = experiment["treatment"], experiment["schedule"]
+def _facts(run: Run, experiment: ExperimentPlan) -> tuple[tuple[str, str], ...]:
+    treatment, schedule = experiment.treatment, experiment.schedule
     facts = [
-        ("apply", str(treatment["apply"])),
-        ("revert", str(treatment["revert"])),
+        ("apply", treatment.apply),
+        ("revert", treatment.revert),
         (
             "schedule",
-            f"{schedule['order']}, {schedule['blocks']} blocks, windows of {schedule['window']:g} s; "
-            f"settling {schedule['settle']:g} s",
+            f"{schedule.order}, {schedule.blocks} blocks, windows of {schedule.window:g} s; "
+            f"settling {schedule.settle:g} s",
         ),
+        ("host", run.fingerprint("server").host),
     ]
-    host = run.fingerprint("server").get("host")
-    if host:
-        facts.append(("host", str(host)))
-    return tuple(facts)
+    return tuple((label, text) for label, text in facts if text)

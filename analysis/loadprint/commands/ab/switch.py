@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from loadprint.reading.stamps import TREATMENT
+from loadprint.reading.names import TREATMENT
 
 # pauses between attempts to revert, while the caller waits, and after it is gone
 PAUSES_S = (1.0, 1.0)

@@ -10,7 +10,7 @@ from loadprint.commands.ab.effects import QUANTITIES
 from loadprint.commands.ab.inference import Slope, carry_over, drift
 from loadprint.commands.ab.result import HEADLINE, AbWindow, Check, Effect
 from loadprint.commands.ab.schedule import smallest_p
-from loadprint.reading.stamps import BASELINE, TREATMENT
+from loadprint.reading.names import BASELINE, TREATMENT
 from loadprint.statistics.stats import MIN_REPEATS
 
 SATURATED = 0.9  # of the host's CPUs

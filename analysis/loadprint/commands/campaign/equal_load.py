@@ -16,7 +16,8 @@ from loadprint.commands.campaign.execution import run_status, write
 from loadprint.configuration.document import DocumentError
 from loadprint.errors import InputError
 from loadprint.reading.bounds import DOCUMENT
-from loadprint.reading.recording import read_object
+from loadprint.reading.documents import read
+from loadprint.reading.run_documents import LoadResult
 from loadprint.safe_files import read_file
 
 RESUME = "run the same command again: it runs the missing runs"
@@ -93,10 +94,10 @@ def _saturated(run: Path) -> float | None:
         if run_status(run) != "complete":
             return None
         # Each load host has a share of the threads, and thereby of the rate.
-        results = [read_object(path) for path in run.glob("load*/result.json")]
-        rates = [float(result["events"]) / float(result["seconds"]) for result in results]
+        results = [read(path, LoadResult) for path in run.glob("load*/result.json")]
+        rates = [result.events / result.seconds for result in results if result.events and result.seconds]
         return math.fsum(rates) if rates else None
-    except (InputError, KeyError, TypeError, ArithmeticError):
+    except InputError:
         return None
 
 

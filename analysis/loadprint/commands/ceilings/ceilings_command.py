@@ -62,10 +62,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _object(text: str) -> dict[str, Any]:
-    from loadprint.reading import documents
+    from loadprint.reading import strict_json
 
     try:
-        document = documents.loads(text)
+        document = strict_json.loads(text)
     except ValueError:
         document = None
     if not isinstance(document, dict):

@@ -10,19 +10,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from loadprint import numbers
-from loadprint.errors import InputError
-from loadprint.reading.documents import Kind, ListOf, Shape, shape_error
-from loadprint.reading.recording import read_object
 from loadprint.rendering import escape
 from loadprint.rendering.grid import grid
-from loadprint.tables.ceilings import FILE, HINT, Ceiling, read
+from loadprint.tables.ceilings import FILE, Ceiling, read
 
 WIDTH = 100
 MISSING = "\u2013"
 HEADS = ("", "unit", "max", "spread %", "p50 ms", "p99 ms", "claimed", "of claim %")
 DISPLAY_UNITS = {"B/s": ("MB/s", 1e-6), "1/s": ("/s", 1.0)}  # base unit → unit of the table, factor
 LABEL_WIDTH = 32
-SHAPE: dict[str, Shape] = {"missing": ListOf({"label": Kind.TEXT, "reason": Kind.TEXT})}
 FIGURES = ("value", "unit", "repeats", "spread", "p50_s", "p99_s", "claimed", "of_claimed", "depth")
 COLUMNS = ("label", *FIGURES, "quantity", "tool", "command", "date", "host")
 Line = dict[str, Any]
@@ -43,13 +39,9 @@ class CeilingSummary(NamedTuple):
 def summarise(path: Path) -> CeilingSummary:
     """Read a file, or the file in a directory. Raises InputError if it is unusable."""
     place = path / FILE if path.is_dir() else path
-    ceilings = read(place)
-    document = read_object(place)
-    if error := shape_error(document, SHAPE):
-        raise InputError(place, error, HINT)
-    listed = [each for each in document.get("missing") or [] if each is not None]
-    missing = [(each.get("label") or "?", each.get("reason") or "no reason given") for each in listed]
-    return CeilingSummary(str(place), [_line(each) for each in ceilings], missing)
+    document = read(place)
+    missing = [(each.label, each.reason) for each in document.missing]
+    return CeilingSummary(str(place), [_line(each) for each in document.ceilings], missing)
 
 
 def _line(ceiling: Ceiling) -> Line:

@@ -20,49 +20,55 @@ from loadprint.commands.ceilings.outputs import MEASURES, Measure, MeasuredRepea
 from loadprint.errors import InputError
 from loadprint.printable import printable
 from loadprint.reading import bounds
-from loadprint.reading.documents import Each, Kind, ListOf, Shape, shape_error
-from loadprint.reading.recording import read_object, refuse_special_files
+from loadprint.reading.documents import EachScalar, Integer, JsonObject, Listed, Named, read
+from loadprint.reading.recording import refuse_special_files
 from loadprint.safe_files import write_output
 
 STEPS = "steps.json"
 FIX = "let ansible/ceilings.yml write it"
-SHAPE: dict[str, Shape] = {
-    "host": Kind.TEXT,
-    "date": Kind.TEXT,
-    "nic": Kind.TEXT,
-    "claimed": Each(Kind.SCALAR),
-    "tools": Each(Kind.TEXT),
-    "steps": ListOf(
-        {"id": Kind.TEXT, "measure": Kind.TEXT, "tool": Kind.TEXT, "depth": Kind.NATURAL}
-        | {"argv": ListOf(Kind.TEXT)}
-    ),
-    "left_out": Each(Kind.TEXT),
-}  # fmt: skip
+
+
+class CeilingStep(JsonObject):
+    """A command that was run several times."""
+
+    id: str
+    measure: str
+    tool: str
+    depth: Integer | None = None
+    argv: Listed[str] = ()
+
+
+class CeilingPlan(JsonObject):
+    """steps.json."""
+
+    host: str
+    date: str
+    nic: str
+    claimed: EachScalar = {}
+    tools: Named[str] = {}
+    steps: Listed[CeilingStep]
+    left_out: Named[str] = {}
 
 
 class _Step(NamedTuple):
     """The repeats of a step; `failed` has the reason of each repeat without a figure."""
 
-    planned: Mapping[str, Any]
-    repeats: tuple[MeasuredRepeat, ...] = ()
-    failed: tuple[str, ...] = ()
+    planned: CeilingStep
+    repeats: Listed[MeasuredRepeat] = ()
+    failed: Listed[str] = ()
 
 
 def gather(directory: Path) -> dict[str, Any]:
     """Read a directory of outputs. Raises InputError if `steps.json`, a claim or another file is unusable."""
     refuse_special_files(directory)
-    plan = read_object(directory / STEPS)
-    error = shape_error(plan, SHAPE)
-    missing_keys = [name for name in ("host", "date", "nic", "steps") if plan.get(name) is None]
-    if error or missing_keys:
-        raise InputError(directory / STEPS, error or f"`{missing_keys[0]}` is missing", FIX)
-    claimed = claims.read(plan.get("claimed") or {})
+    plan = read(directory / STEPS, CeilingPlan)
+    claimed = claims.read(plan.claimed)
     entries, missing = [], []
     for measure in MEASURES.values():
-        planned = [each for each in plan["steps"] if each and each.get("measure") == measure.id]
+        planned = [each for each in plan.steps if each.measure == measure.id]
         steps = [_step(directory, each) for each in planned]
         done = [step for step in steps if step.repeats]
-        left_out = (plan.get("left_out") or {}).get(measure.id)
+        left_out = plan.left_out.get(measure.id)
         if done:
             entries.append(_entry(measure, plan, done, claimed.get(measure.id)))
         elif steps or left_out:
@@ -71,21 +77,21 @@ def gather(directory: Path) -> dict[str, Any]:
     return {"format_version": 1, "ceilings": entries, "missing": missing}
 
 
-def _step(directory: Path, planned: Mapping[str, Any]) -> _Step:
+def _step(directory: Path, planned: CeilingStep) -> _Step:
     """Read one step; a repeat without a figure is not counted."""
-    name = Path(str(planned.get("id"))).name  # of `../x`, only x
+    name = Path(planned.id).name  # of `../x`, only x
     failed = directory / f"{name}.failed"
     if failed.is_file():
         output = bounds.read_text(failed, bounds.TABLE, FIX, errors="replace")
-        return _Step(planned, failed=(f"{planned.get('tool')}: {_error_message(output)}",))
+        return _Step(planned, failed=(f"{planned.tool}: {_error_message(output)}",))
     repeats, errors = [], []
     files = [path for path in directory.glob(f"{name}.*") if path.suffix[1:].isdecimal()]
     for path in sorted(files, key=lambda path: int(path.suffix[1:])):
         try:
-            repeats.append(outputs.read(str(planned["measure"]), bounds.read_text(path, bounds.TABLE, FIX)))
+            repeats.append(outputs.read(planned.measure, bounds.read_text(path, bounds.TABLE, FIX)))
         except (InputError, ValueError) as error:
             message = error.what if isinstance(error, InputError) else str(error)
-            errors.append(printable(f"{planned.get('tool')}: {path.name}: {message}"))
+            errors.append(printable(f"{planned.tool}: {path.name}: {message}"))
     if not repeats and not errors:
         errors.append("it was not run")
     return _Step(planned, tuple(repeats), tuple(errors))
@@ -97,33 +103,27 @@ def _error_message(output: str) -> str:
     return printable(iperf.group(1) if iperf else outputs.last_line(output)) or "it printed no message"
 
 
-def _entry(
-    measure: Measure, plan: Mapping[str, Any], steps: list[_Step], claimed: float | None
-) -> dict[str, Any]:
+def _entry(measure: Measure, plan: CeilingPlan, steps: list[_Step], claimed: float | None) -> dict[str, Any]:
     """Return one ceiling: the best repeat of the queue depth with the best median."""
     best = max(steps, key=lambda step: median(each.value for each in step.repeats))
     top = max(best.repeats, key=lambda each: each.value)
-    argv = [str(word) for word in best.planned.get("argv") or []]
-    tool = str(best.planned.get("tool"))
-    depth = best.planned.get("depth")
+    argv, tool, depth = best.planned.argv, best.planned.tool, best.planned.depth
     entry: dict[str, Any] = {
         "id": measure.id,
         "label": measure.label,
-        "quantity": measure.quantity.format(nic=plan["nic"]),
+        "quantity": measure.quantity.format(nic=plan.nic),
         "value": top.value,
         "unit": measure.unit,
         "values": [each.value for each in best.repeats],
         "latency_s": dict(top.latency_s),
-        "tool": (plan.get("tools") or {}).get(tool) or tool,
+        "tool": plan.tools.get(tool, tool),
         "command": shlex.join([os.path.basename(argv[0]), *argv[1:]] if argv else []),
-        "date": plan["date"],
-        "host": plan["host"],
+        "date": plan.date,
+        "host": plan.host,
     }
     if depth is not None:
         entry["depth"] = depth
-        entry["depths"] = {
-            str(step.planned.get("depth")): [each.value for each in step.repeats] for step in steps
-        }
+        entry["depths"] = {str(step.planned.depth): [each.value for each in step.repeats] for step in steps}
     if best.failed:
         entry["failed"] = list(best.failed)
     if claimed is not None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from loadprint.reading import documents
+from loadprint.reading import strict_json
 
 BYTES, COUNT = "B/s", "1/s"
 MEBIBYTE = 2.0**20
@@ -45,7 +45,7 @@ def read(measure: str, text: str) -> MeasuredRepeat:
 def _fio(way: str, figure: str) -> Callable[[str], MeasuredRepeat]:
     def reader(text: str) -> MeasuredRepeat:
         # fio may print notes before the object
-        document = documents.loads(text[text.index("{") :])
+        document = strict_json.loads(text[text.index("{") :])
         job = document["jobs"][0]
         if job.get("error"):
             raise ValueError(f"fio ended with error {job['error']}")
@@ -57,7 +57,7 @@ def _fio(way: str, figure: str) -> Callable[[str], MeasuredRepeat]:
 def _synced(text: str) -> MeasuredRepeat:
     """Parse writes per second, each with its fdatasync; the latency is that of fdatasync."""
     writes = _fio("write", "iops")(text)
-    job = documents.loads(text[text.index("{") :])["jobs"][0]
+    job = strict_json.loads(text[text.index("{") :])["jobs"][0]
     return MeasuredRepeat(writes.value, _quantiles(job["sync"]["lat_ns"]))
 
 
@@ -68,7 +68,7 @@ def _quantiles(latency: dict[str, Any]) -> tuple[tuple[str, float], ...]:
 
 
 def _iperf(text: str) -> MeasuredRepeat:
-    document = documents.loads(text)
+    document = strict_json.loads(text)
     if document.get("error"):
         raise ValueError(f"iperf3: {document['error']}")
     return MeasuredRepeat(float(document["end"]["sum_received"]["bits_per_second"]) / 8)

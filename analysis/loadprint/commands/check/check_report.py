@@ -36,8 +36,8 @@ def _rules() -> Iterator[CheckRule]:
 RULES = tuple(_rules())
 # word of a fix → its text on this host, and the text where a fact of it is missing
 WORDS: dict[str, tuple[Callable[[Subject], str], str]] = {
-    "{disk}": (lambda subject: str(subject.disk()["name"]), "DISK"),
-    "{mount}": (lambda subject: str(subject.data().get("path")), "MOUNT"),
+    "{disk}": (lambda subject: subject.disk().name, "DISK"),
+    "{mount}": (lambda subject: subject.data().path, "MOUNT"),
     "{pool}": (rules_server.half_of_memory, "half of the memory"),
     "{redo}": (rules_server.redo_fix, ""),
     "{interleave}": (rules_server.interleave_fix, ""),
@@ -97,7 +97,7 @@ def _apply(rule: CheckRule, subjects: Sequence[Subject]) -> tuple[list[CheckFind
         except Unknown as unknown:
             reasons.append(str(unknown))
             continue
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except ValueError:
             # a fingerprint written by hand or by a later version
             reasons.append("a fact does not have the form that docs/recording-format.md specifies")
             continue

@@ -17,7 +17,7 @@ MAX_PORTS_USED = 0.5
 
 def governor(subject: Subject) -> str | None:
     """A frequency governor other than performance."""
-    if subject.guest and subject.fingerprint.get("governor") is None:
+    if subject.guest and subject.fingerprint.governor is None:
         raise Unknown("the hypervisor sets the clock of this guest")
     others = sorted(set(subject.fact("governor")) - {"performance"})
     return f"scaling_governor is {', '.join(others)}" if others else None
@@ -33,7 +33,7 @@ def clocksource(subject: Subject) -> str | None:
     source = str(subject.fact("clocksource"))
     if source not in SLOW_CLOCKS:
         return None
-    available = subject.fingerprint.get("clocksources")
+    available = subject.fingerprint.clocksources
     return f"the clock source is {source}{f' (available: {available})' if available else ''}"
 
 
@@ -71,7 +71,7 @@ def shared_cores(subject: Subject) -> str | None:
 def cpu_quota(subject: Subject) -> str | None:
     """A control group that limits CPU time to less than the CPUs."""
     limits = subject.fact("limits")
-    used, period = limits.get("cpu_quota_us"), limits.get("cpu_period_us")
+    used, period = limits.cpu_quota_us, limits.cpu_period_us
     if not used or not period:
         return None
     allowed, online = used / period, len(subject.cpus())

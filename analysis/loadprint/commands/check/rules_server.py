@@ -99,7 +99,7 @@ def page_cache(subject: Subject) -> str | None:
 def io_capacity(subject: Subject) -> str | None:
     """Flushing limited to the rate of one rotating disk, on another kind of disk."""
     limit = _number(subject, "innodb_io_capacity")
-    if limit > IO_CAPACITY_DEFAULT or (subject.disk().get("rotational") and not subject.guest):
+    if limit > IO_CAPACITY_DEFAULT or (subject.disk().rotational and not subject.guest):
         return None
     return f"innodb_io_capacity is {limit:.0f}"
 
@@ -136,10 +136,7 @@ def interleave_fix(subject: Subject) -> str:
 
 
 def _threads(subject: Subject) -> int:
-    threads = subject.result.get("threads")
-    return known(
-        threads if isinstance(threads, int) else None, "needs a recording, for the number of connections"
-    )
+    return int(known(subject.result.threads, "needs a recording, for the number of connections"))
 
 
 def max_connections(subject: Subject) -> str | None:
@@ -153,9 +150,9 @@ def max_connections(subject: Subject) -> str | None:
 def prepared_statements(subject: Subject) -> str | None:
     """Fewer prepared statements allowed than the sessions may prepare."""
     threads, limit = _threads(subject), _number(subject, "max_prepared_stmt_count")
-    if not str(subject.result.get("protocol") or "").startswith("ps"):
+    if not (subject.result.protocol or "").startswith("ps"):
         return None
-    tables = (subject.result.get("options") or {}).get("tables")
+    tables = subject.result.options.get("tables")
     missing = "the workload does not report the number of tables with prepared statements"
     tables = known(tables if isinstance(tables, int) else None, missing)
     needed = threads * (STATEMENTS_PER_TABLE * tables + STATEMENTS_PER_SESSION)

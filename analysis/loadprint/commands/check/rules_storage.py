@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loadprint.commands.check.subject import Subject, known
+from loadprint.reading.server_disks import server_disks
 
 NOT_A_DISK = {
     kind: medium
@@ -22,56 +23,54 @@ SORTING = ("bfq", "cfq", "anticipatory")
 def file_system(subject: Subject) -> str | None:
     """Data that are not on a disk of this host."""
     data = subject.data()
-    kind = str(data["filesystem"])
+    kind = str(data.filesystem)
     medium = NOT_A_DISK.get(kind) or ("a program" if kind.startswith("fuse") else None)
-    return f"{data.get('path')} is on {kind}, {medium}" if medium else None
+    return f"{data.path} is on {kind}, {medium}" if medium else None
 
 
 def copy_on_write(subject: Subject) -> str | None:
     """A file system that never overwrites a page."""
-    kind = str(subject.data()["filesystem"])
+    kind = subject.data().filesystem
     return f"the data are on {kind}" if kind in COPY_ON_WRITE else None
 
 
 def loop_device(subject: Subject) -> str | None:
     """A disk that is a file."""
-    disks = [str(disk) for disk in subject.data().get("disks") or [] if str(disk).startswith("loop")]
+    disks = [disk for disk in subject.data().disks if disk.startswith("loop")]
     return f"the data are on {', '.join(disks)}" if disks else None
 
 
 def os_disk(subject: Subject) -> str | None:
     """Data on the disk of the root file system."""
-    data = set(subject.data().get("disks") or [])
-    root = set((subject.fact("root") or {}).get("disks") or [])
+    data = set(subject.data().disks)
+    root = set(subject.fact("root").disks)
     return f"data and / are on {', '.join(sorted(data & root))}" if data & root else None
 
 
 def io_scheduler(subject: Subject) -> str | None:
     """An I/O scheduler that sorts, on a disk that does not need it."""
     disk = subject.disk()
-    kind = disk.get("scheduler")
+    kind = disk.scheduler
     if kind in SORTING:
-        return f"{disk['name']} has {kind}"
-    return (
-        f"{disk['name']}, an NVMe device, has {kind}" if disk.get("nvme") and kind == "mq-deadline" else None
-    )
+        return f"{disk.name} has {kind}"
+    return f"{disk.name}, an NVMe device, has {kind}" if disk.nvme and kind == "mq-deadline" else None
 
 
 def iostats(subject: Subject) -> str | None:
     """A disk without statistics."""
     disk = subject.disk()
-    return f"iostats is off on {disk['name']}" if disk.get("iostats") is False else None
+    return f"iostats is off on {disk.name}" if disk.iostats is False else None
 
 
 def write_cache(subject: Subject) -> str | None:
     """A disk that the kernel treats as one without a volatile cache."""
     disk = subject.disk()
-    return f"{disk['name']} is write through" if disk.get("write_cache") == "write through" else None
+    return f"{disk.name} is write through" if disk.write_cache == "write through" else None
 
 
 def _options(subject: Subject) -> list[str]:
-    options = known(subject.data().get("options"), "mount options of the data directory were not recorded")
-    return str(options).split(",")
+    options = known(subject.data().options, "mount options of the data directory were not recorded")
+    return options.split(",")
 
 
 def barriers(subject: Subject) -> str | None:
@@ -95,10 +94,7 @@ def atime(subject: Subject) -> str | None:
 def journal(subject: Subject) -> str | None:
     """A recorder with its journal on the disk of the data."""
     subject.require_recording()
-    entries = [each for each in subject.fact("storage") if isinstance(each, dict)]
-
-    def disks(*roles: str) -> set[str]:
-        return {disk for each in entries if each.get("role") in roles for disk in each.get("disks") or []}
-
-    shared = disks("journal") & disks("data", "redo", "binlog")
+    subject.fact("storage")
+    place = subject.fingerprint.place("journal")
+    shared = set(place.disks if place else ()) & server_disks(subject.fingerprint).keys()
     return f"the recorder's journal is on {', '.join(sorted(shared))}" if shared else None

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from loadprint.judging.effective import Server
-from loadprint.judging.facts_host import data_disk, data_place
+from loadprint.judging.facts_host import data_disk
 from loadprint.reading.cpusets import cores_of, parse_cpus
+from loadprint.reading.documents import JsonObject
+from loadprint.reading.run_documents import BlockDevice, CpuOfHost, Fingerprint, LoadResult, StoragePlace
 
 if TYPE_CHECKING:  # it imports DuckDB, which the check of a live host does not need
     from loadprint.metrics.quantities import Quantities
 
 
+NO_RESULT = LoadResult()
 Value = TypeVar("Value")
 
 
@@ -33,21 +36,22 @@ class Subject:
     """A host and its server, live or recorded. Unknown CPU sets, and an unknown server, are None."""
 
     name: str
-    fingerprint: Mapping[str, Any]
+    fingerprint: Fingerprint
     server: Server | None = None
     server_cpus: tuple[int, ...] | None = None
     load_cpus: tuple[int, ...] | None = None
     shared_host: bool = True
     measured: Quantities | None = None
-    result: Mapping[str, Any] = field(default_factory=dict)
+    result: LoadResult = NO_RESULT
     data_bytes: float | None = None
-    load_fingerprint: Mapping[str, Any] | None = None
+    load_fingerprint: Fingerprint | None = None
 
     def fact(self, path: str) -> Any:
         """Return a fact of the fingerprint, by its path with slashes. Raises Unknown if it is missing."""
         value: Any = self.fingerprint
         for name in path.split("/"):
-            value = value.get(name) if isinstance(value, Mapping) else None
+            found = dict(value.items()) if isinstance(value, dict | JsonObject) else {}
+            value = found.get(name)
         return known(value, f"{path.replace('/', '.')} was not recorded, or is not available on this host")
 
     def variables(self) -> Server:
@@ -65,21 +69,22 @@ class Subject:
         measured = self.require_recording()
         return known(measured.get(name), measured.why(name)).rate
 
-    def data(self) -> Mapping[str, Any]:
+    def data(self) -> StoragePlace:
         """Return the file system of the data. Raises Unknown if no data directory was given."""
-        place = data_place(self.fingerprint)
-        if place is None or place.get("filesystem") is None:
+        place = self.fingerprint.place("data")
+        if place is None or place.filesystem is None:
             raise Unknown("the data directory is not known: --data-dir")
         return place
 
-    def disk(self) -> Mapping[str, Any]:
+    def disk(self) -> BlockDevice:
         """Return the disk of the data. Raises Unknown if there is none, or more than one."""
         self.data()
         return known(data_disk(self.fingerprint), "the data are not on exactly one disk of this host")
 
-    def cpus(self) -> Sequence[Mapping[str, Any]]:
+    def cpus(self) -> Sequence[CpuOfHost]:
         """Return the list of CPUs. Raises Unknown."""
-        return [entry for entry in self.fact("cpus/list") if isinstance(entry, Mapping)]
+        self.fact("cpus/list")
+        return self.fingerprint.cpus.list
 
     def cores(self) -> dict[int, str]:
         """Return CPU → core, as `cores_of`. Raises Unknown if a CPU has no core."""
@@ -89,17 +94,16 @@ class Subject:
 
     def nodes(self) -> list[set[int]]:
         """CPUs of each memory node. Raises Unknown."""
-        listed = [node.get("cpus") for node in self.fact("cpus/numa") if isinstance(node, Mapping)]
-        return [set(parse_cpus(cpus, "cpus.numa") or ()) for cpus in listed]
+        return [set(parse_cpus(node.cpus, "cpus.numa") or ()) for node in self.fact("cpus/numa")]
 
     @property
     def guest(self) -> bool:
         """Whether the host is a virtual machine."""
-        return bool((self.fingerprint.get("virtualisation") or {}).get("guest"))
+        return bool(self.fingerprint.virtualisation.guest)
 
     @property
     def memory_bytes(self) -> float:
         """Memory of the host, or the limit of its control group. Raises Unknown."""
         total = float(self.fact("memory/total_kB")) * 1024
-        limit = (self.fingerprint.get("limits") or {}).get("memory_bytes")
-        return min(total, float(limit)) if isinstance(limit, int | float) else total
+        limit = self.fingerprint.limits.memory_bytes
+        return total if limit is None else min(total, float(limit))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from loadprint.errors import InputError
 from loadprint.judging.effective import Server
 from loadprint.reading import bounds, documents
 from loadprint.reading.cpusets import cpuset, parse_cpus
-from loadprint.reading.recording import Run, open_run, read_object, require_intact
+from loadprint.reading.recording import Run, open_run, require_intact
+from loadprint.reading.run_documents import Fingerprint, ServerRecord
 
 
 def live(
@@ -32,38 +33,32 @@ def live(
         "run ./setup, or name it with --collector PATH",
         "fix this, or name another program with --collector PATH",
     )
-    try:
-        return from_fingerprint(documents.loads(printed), "this host", (), server_json)
-    except ValueError as error:
-        raise InputError(command[0], "its output is not JSON", collector_binary.REBUILD) from error
+    fingerprint = documents.parse(command[0], printed, Fingerprint, collector_binary.REBUILD)
+    return from_fingerprint(fingerprint, "this host", (), server_json)
 
 
 def fingerprint_file(path: Path, cpusets: Sequence[str], server_json: Path | None) -> Subject:
     """Read a fingerprint from a file, or from standard input if `path` is `-`. Raises InputError."""
     if str(path) != "-":
-        return from_fingerprint(read_object(path), str(path), cpusets, server_json)
+        return from_fingerprint(documents.read(path, Fingerprint), str(path), cpusets, server_json)
     fix = "pipe the output of `loadprint-collect fingerprint`"
-    try:
-        fingerprint = documents.loads(sys.stdin.read(bounds.DOCUMENT))
-    except ValueError as error:
-        raise InputError("standard input", "not JSON", fix) from error
-    if not isinstance(fingerprint, dict):
-        raise InputError("standard input", "not a JSON object", fix)
+    text = sys.stdin.read(bounds.DOCUMENT)
+    fingerprint = documents.parse("standard input", text, Fingerprint, fix)
     return from_fingerprint(fingerprint, "a host", cpusets, server_json)
 
 
 def from_fingerprint(
-    fingerprint: Mapping[str, Any], name: str, cpusets: Sequence[str], server_json: Path | None
+    fingerprint: Fingerprint, name: str, cpusets: Sequence[str], server_json: Path | None
 ) -> Subject:
     """Make a subject of a fingerprint; CPU sets of the command line override those in the fingerprint."""
-    sets: dict[str, Any] = dict(fingerprint.get("cpusets") or {})
+    sets = dict(fingerprint.cpusets)
     for each in cpusets:
         role, equals, listed = each.partition("=")
         if not equals or role not in ("server", "load"):
             raise InputError(f"--cpuset {each}", "not a CPU set", "write server=0-3 or load=4-7")
         sets[role] = listed
     return Subject(
-        name=f"{name} ({fingerprint.get('host')})" if fingerprint.get("host") else name,
+        name=f"{name} ({fingerprint.host})" if fingerprint.host else name,
         fingerprint=fingerprint,
         server=_server(server_json),
         server_cpus=parse_cpus(sets.get("server"), "CPUs of server"),
@@ -75,13 +70,16 @@ def _server(path: Path | None) -> Server | None:
     """Read a server's variables: server.json of a run, or an object of names and values."""
     if path is None:
         return None
-    document = read_object(path)
-    variables = document.get("variables", document)
-    if not isinstance(variables, dict) or not any("innodb" in name for name in variables):
+    record = documents.read(path, ServerRecord)
+    if not record.variables:  # an object of names and values
+        flat = {"version": record.version, "variables": dict(record.items())}
+        record = ServerRecord.model_validate(flat)
+    if not any("innodb" in name for name in record.variables):
         raise InputError(
             path, "contains no server variables", "give load/server.json of a run, or {name: value}"
         )
-    return Server.of({"version": variables.get("version"), **document, "variables": variables})
+    version = record.version or str(record.variables.get("version", ""))
+    return Server.of(record.model_copy(update={"version": version}))
 
 
 def recorded(path: Path) -> list[Subject]:
@@ -89,21 +87,19 @@ def recorded(path: Path) -> list[Subject]:
     if not (path / "execution.json").is_file():
         run = open_run(path)
         require_intact(run)
-        return [_of_run(run, {})]
-    from loadprint.reading.sides import side_of, sides_of  # noqa: PLC0415  only executions need it
+        return [_of_run(run, None)]
+    from loadprint.reading.sides import open_execution, side_of  # noqa: PLC0415  only executions need it
 
-    execution = read_object(path / "execution.json")
+    execution = open_execution(path)
     subjects: list[Subject] = []
     problems: list[str] = []
-    for name in sides_of(execution, path):
+    for name in execution.sides:
         try:
             side = side_of(path, execution, name)
         except InputError as error:
             problems.append(error.what)
             continue
-        plan = dict((execution.get("sides") or {}).get(name) or {})
-        data = ((execution.get("campaign") or {}).get("data") or {}).get(plan.get("data")) or {}
-        subjects += [_of_run(run, data) for run in side.runs]
+        subjects += [_of_run(run, execution.side(name).data_bytes) for run in side.runs]
     if not subjects:
         raise InputError(
             path, problems[0] if problems else "has no sides", "run the campaign again, it resumes"
@@ -111,11 +107,10 @@ def recorded(path: Path) -> list[Subject]:
     return subjects
 
 
-def _of_run(run: Run, data: Mapping[str, Any]) -> Subject:
+def _of_run(run: Run, data_bytes: float | None) -> Subject:
     """Make a subject of a run, with its recorded stolen time, throttling and ports."""
     if not run.fingerprints:
         raise InputError(run.path, "does not contain fingerprint.json", "record it with loadprint-collect")
-    size = data.get("size")
     return Subject(
         name=run.id,
         fingerprint=run.fingerprint("server"),
@@ -124,8 +119,8 @@ def _of_run(run: Run, data: Mapping[str, Any]) -> Subject:
         load_cpus=cpuset(run, "load"),
         shared_host=run.shares_host and "load" not in run.fingerprints,
         measured=_measured(run),
-        result=run.result or {},
-        data_bytes=float(size) if isinstance(size, int | float) else None,
+        result=run.result,
+        data_bytes=data_bytes,
         load_fingerprint=run.fingerprints.get("load"),
     )
 

@@ -88,7 +88,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
     table = compare(
         sides,
         reference,
-        given_ceilings=read(arguments.ceilings) if arguments.ceilings else None,
+        given_ceilings=read(arguments.ceilings).ceilings if arguments.ceilings else None,
         noise=noise_floor.measured(arguments.noise) if arguments.noise else None,
         rows=with_rows(arguments.rows),
     )

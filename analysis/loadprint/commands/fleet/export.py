@@ -14,8 +14,8 @@ from loadprint.commands.fleet.run_rows import run_rows, table
 from loadprint.errors import InputError
 from loadprint.metrics.gather import gather
 from loadprint.reading.queries import Store
-from loadprint.reading.recording import Run, read_object
-from loadprint.reading.sides import every_side, single
+from loadprint.reading.recording import Run
+from loadprint.reading.sides import every_side, open_execution, single
 
 SINGLE = "single-runs"
 
@@ -76,17 +76,16 @@ def _executions(words: Sequence[Path]) -> Iterator[_Execution]:
             yield _execution(path)
         else:
             (run,) = single(path).runs
-            campaign = str(run.meta.get("campaign") or SINGLE)
-            name = str(run.meta.get("execution") or path.resolve().parent.name)
+            campaign = run.meta.campaign or SINGLE
+            name = run.meta.execution or path.resolve().parent.name
             yield _Execution(campaign, f"{name}+{run.id}", (run,))
 
 
 def _execution(path: Path) -> _Execution:
-    document = read_object(path / "execution.json")
+    document = open_execution(path)
     sides = list(every_side(path, document))
-    campaign = str((document.get("campaign") or {}).get("name") or "unnamed")
     return _Execution(
-        campaign,
+        document.campaign.name or "unnamed",
         path.resolve().name,
         tuple(run for side in sides for run in side.runs),
         tuple(missing for side in sides for missing in side.missing),

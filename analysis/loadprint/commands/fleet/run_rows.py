@@ -5,7 +5,6 @@ The judgements `settled` and `client_bound` are stored with the values because a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,6 @@ from loadprint.metrics.gather import Measured
 from loadprint.reading.instances import identity, kind
 from loadprint.reading.recording import Run
 from loadprint.tables import run_metrics
-from loadprint.tables.header import kernel
 from loadprint.tables.rows import evaluate
 
 TYPES: dict[pa.DataType, str] = {
@@ -45,24 +43,24 @@ def run_rows(key: str, measured: Measured) -> Iterator[dict[str, Any]]:
 
 def _facts(key: str, measured: Measured) -> dict[str, Any]:
     run = measured.run
-    result, server, fingerprint = run.result or {}, run.server or {}, run.fingerprint("server")
-    started = run.meta.get("started_realtime_ns")
+    result, meta, fingerprint = run.result, run.meta, run.fingerprint("server")
+    started = meta.started_realtime_ns
     return {
         "run": key,
         "run_id": run.id,
-        "side": _text(run.meta.get("side")),
-        "block": _whole(run.meta.get("block")),
-        "workload": _text(result.get("workload") or run.meta.get("workload")),
+        "side": meta.side or None,
+        "block": meta.block,
+        "workload": result.workload or meta.workload or None,
         "operation": measured.operation.partition(" (")[0],
-        "threads": _whole(result.get("threads")),
-        "rate_asked": _number(result.get("rate")),
-        "profile": _text(run.meta.get("profile")),
-        "server": _text(server.get("version")),
+        "threads": None if result.threads is None else int(result.threads),
+        "rate_asked": result.rate,
+        "profile": meta.profile or None,
+        "server": run.server.version or None,
         "instance": identity(run),
         "instance_type": _type(run),
-        "host": _text(fingerprint.get("host")),
-        "kernel": kernel(fingerprint),
-        "time": started // 1000 if isinstance(started, int) else None,
+        "host": fingerprint.host or None,
+        "kernel": fingerprint.kernel.release or None,
+        "time": None if started is None else started // 1000,
         "settled": not steady.unsettled(run.id, [measured], steady.together([measured])),
         "client_bound": bool(client.client_bound(run.id, [measured])),
         "oddities": measured.quantities.falls,
@@ -71,19 +69,5 @@ def _facts(key: str, measured: Measured) -> dict[str, Any]:
 
 def _type(run: Run) -> str:
     """Return the cloud's instance type, else the product, else a description of the hardware."""
-    machine = run.fingerprint("server").get("virtualisation") or {}
-    return str(machine.get("instance_type") or machine.get("product") or kind(run))
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
-
-
-def _whole(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if math.isfinite(value) else None
+    machine = run.fingerprint("server").virtualisation
+    return machine.instance_type or machine.product or kind(run)

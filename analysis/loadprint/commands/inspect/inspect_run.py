@@ -18,6 +18,7 @@ from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.rates import Source
 from loadprint.reading.queries import Columns, Store
 from loadprint.reading.recording import Run, check_manifest, open_run
+from loadprint.reading.run_documents import ProbeStatus, TableMeaning
 from loadprint.reading.time_series import grids
 from loadprint.reading.window import STAMPS, Window
 
@@ -88,15 +89,15 @@ def inspect(path: Path) -> RunReport:
         path=str(path),
         id=run.id,
         status=run.status,
-        reason=str(run.meta.get("reason") or ""),
-        workload=str(run.meta.get("workload") or (run.result or {}).get("workload") or "unknown"),
+        reason=run.meta.reason,
+        workload=run.meta.workload or run.result.workload or "unknown",
         manifest="missing" if run.manifest is None else "broken" if mismatches else "intact",
         files=files,
         problems=(*run.problems, *mismatches, *unread),
         phases=tuple(
             (p.name, None if p.end_ns is None else (p.end_ns - p.begin_ns) / 1e9) for p in run.phases
         ),
-        result=run.result,
+        result=run.result.model_dump(exclude_unset=True) or None,
         roles=tuple(roles),
     )
 
@@ -108,7 +109,7 @@ def as_object(report: RunReport) -> dict[str, Any]:
 
 def _role(run: Run, role: str, store: Store) -> RoleReport:
     path = run.path / role / "ticks.parquet"
-    described = dict(store.metadata(path))
+    described = store.metadata(path)
     rows = store.fetch(path, f"SELECT probe, status, reason, {STAMPS} FROM t")
     if len(rows["tick"]) == 0:
         raise InputError(path, "contains no ticks", "record again")
@@ -117,13 +118,13 @@ def _role(run: Run, role: str, store: Store) -> RoleReport:
     span = float(rows["end"].max() - rows["start"].min()) / 1e9
     return RoleReport(
         role=role,
-        host=str(run.fingerprint(role).get("host") or "unknown"),
+        host=run.fingerprint(role).host or "unknown",
         ticks=samples,
-        missed=int(described.get("missed") or 0),
-        interval_s=float(described.get("interval_ns") or 0) / 1e9,
+        missed=int(described.missed),
+        interval_s=described.interval_ns / 1e9,
         span_s=span,
-        ended=str(described.get("ended") or "unknown"),
-        torn_bytes=int(described.get("torn_bytes") or 0),
+        ended=described.ended,
+        torn_bytes=int(described.torn_bytes),
         recorder_cpu_us_per_sample=None if "cpu" not in cost else cost["cpu"] * (1e6 * span / samples),
         recorder_core_share=cost.get("cpu"),
         recorder_cpu_steps=int(cost.get("steps", 0)),
@@ -133,27 +134,27 @@ def _role(run: Run, role: str, store: Store) -> RoleReport:
     )
 
 
-def _probe_list(described: dict[str, Any], rows: Columns) -> list[dict[str, Any]]:
-    listed = [p for p in described.get("probes") or [] if isinstance(p, dict) and "name" in p]
-    known = {p["name"] for p in listed}
-    return listed + [{"name": name, "status": "running"} for name in sorted(set(rows["probe"]) - known)]
+def _probe_list(described: TableMeaning, rows: Columns) -> list[ProbeStatus]:
+    known = {probe.name for probe in described.probes}
+    others = sorted(set(rows["probe"]) - known)
+    return [*described.probes, *(ProbeStatus(name=name, status="running") for name in others)]
 
 
-def _probe(run: Run, role: str, probe: dict[str, Any], rows: Columns, store: Store) -> ProbeReport:
-    chosen = rows["probe"] == probe["name"]
+def _probe(run: Run, role: str, probe: ProbeStatus, rows: Columns, store: Store) -> ProbeReport:
+    chosen = rows["probe"] == probe.name
     statuses = rows["status"][chosen]
     reasons = [str(text) for text in rows["reason"][chosen] if text]
-    table = run.table(role, probe["name"])
-    if table and probe["name"] == "scrape":
+    table = run.table(role, probe.name)
+    if table and probe.name == "scrape":
         reasons += _failed_scrapes(table, store)
     good = chosen & (rows["status"] == "ok")
     return ProbeReport(
-        name=str(probe["name"]),
-        status=str(probe.get("status")),
+        name=probe.name,
+        status=probe.status,
         ticks=int((statuses == "ok").sum()),
         failed=int((statuses == "failed").sum()),
         skipped=int((statuses == "skipped").sum()),
-        reason=str(probe.get("reason") or (reasons[0] if reasons else "")),
+        reason=probe.reason or (reasons[0] if reasons else ""),
         bytes=table.stat().st_size if table else 0,
         read_us=float(np.median(rows["end"][good] - rows["start"][good])) / 1e3 if good.any() else None,
     )
@@ -179,14 +180,14 @@ def _failed_scrapes(table: Path, store: Store) -> list[str]:
 
 
 def _cost(
-    run: Run, role: str, rows: Columns, described: dict[str, Any], store: Store
+    run: Run, role: str, rows: Columns, described: TableMeaning, store: Store
 ) -> tuple[dict[str, float], str]:
     """Return the recorder's CPU (cores) and resident bytes over the recording, or the reason for none."""
     everywhere = grids(rows, 0.0, [(-math.inf, math.inf)])
     reads = len(everywhere["process"].ticks) if "process" in everywhere else 0
     if reads < 2:
         return {}, "probe process has fewer than two reads"
-    out, interval = Quantities(), int(described.get("interval_ns") or 0)
+    out, interval = Quantities(), int(described.interval_ns)
     window = Window(role, 0.0, 0, {}, {}, interval, grids=everywhere)
     process(Source(run, window, store, out))
     figures = {"cpu": "process.recorder.cpu", "rss": "max(process.recorder.rss)"}

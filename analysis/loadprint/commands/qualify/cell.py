@@ -47,7 +47,7 @@ def named(differences: Sequence[Differing]) -> str:
 
 def _title(sheet: Sheet) -> str:
     part = sheet.candidate.part
-    workload = str((part.runs[0].result or {}).get("workload") or part.plan.get("workload") or "?")
+    workload = part.runs[0].result.workload or part.plan.workload or "?"
     load = "saturation"
     if part.fraction is not None:
         rates = [

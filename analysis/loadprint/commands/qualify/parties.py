@@ -8,33 +8,34 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from loadprint.commands.qualify.spec import Spec
 from loadprint.errors import InputError
-from loadprint.reading.recording import read_object
-from loadprint.reading.sides import Side, side_of, sides_of, single, split
+from loadprint.reading.run_documents import ExecutionPlan, PlannedSide
+from loadprint.reading.sides import Side, open_execution, side_of, single, split
+
+NO_PLAN = PlannedSide()
 
 
 @dataclass(frozen=True)
 class Part(Side):
     """All runs of a party's side, as one side of one execution; `plan` is its entry in execution.json."""
 
-    plan: dict[str, Any] = field(default_factory=dict)
+    plan: PlannedSide = NO_PLAN
 
     @property
     def fraction(self) -> float | None:
         """The rate of an open loop as a share of the slower side's maximum; None at saturation."""
-        fraction = self.plan.get("fraction")
-        return float(fraction) if isinstance(fraction, int | float) else None
+        return self.plan.fraction
 
     @property
     def threads(self) -> int | None:
         """Connections of the load."""
-        threads = (self.runs[0].result or {}).get("threads", self.plan.get("threads"))
-        return threads if isinstance(threads, int) else None
+        threads = self.runs[0].result.threads
+        threads = self.plan.threads if threads is None else threads
+        return None if threads is None else int(threads)
 
 
 @dataclass(frozen=True)
@@ -119,15 +120,15 @@ def _below(path: Path) -> list[Path]:
 
 def _opened(
     path: Path, name: str | None, spec: Spec, missing: list[tuple[str, str]]
-) -> Iterator[tuple[Side, dict[str, Any]]]:
+) -> Iterator[tuple[Side, PlannedSide]]:
     """Yield the sides of an execution or a run with their plans; adds unusable ones to `missing`."""
     if not (path / "execution.json").is_file():
         if name is not None:
             fix = "give EXECUTION:side or a run directory"
             raise InputError(path, "does not contain execution.json", fix)
-        yield single(path), {}
+        yield single(path), NO_PLAN
         return
-    execution = read_object(path / "execution.json")
+    execution = open_execution(path)
     for side in _chosen(path, execution, name, spec):
         try:
             resolved = side_of(path, execution, side)
@@ -136,17 +137,17 @@ def _opened(
                 raise
             missing.append((f"{path}:{side}", error.what))
             continue
-        yield resolved, execution["sides"][side] or {}
+        yield resolved, execution.sides[side]
 
 
-def _chosen(path: Path, execution: dict[str, Any], name: str | None, spec: Spec) -> list[str]:
+def _chosen(path: Path, execution: ExecutionPlan, name: str | None, spec: Spec) -> list[str]:
     """Return the sides to judge: those at saturation, and those at one rate of equal load."""
-    known = sides_of(execution, path)
+    known = list(execution.sides)
     if name is not None and not name.startswith("@"):
         if name in known:
             return [name]
         raise InputError(f"{path}:{name}", f"no side `{name}`", f"its sides are {', '.join(known)}")
-    fraction = {side: (execution["sides"][side] or {}).get("fraction") for side in known}
+    fraction = {name: side.fraction for name, side in execution.sides.items()}
     if name is not None:
         chosen = [side for side in known if side.endswith(name) or (name == "@max" and not fraction[side])]
         if chosen:
@@ -161,7 +162,7 @@ def _chosen(path: Path, execution: dict[str, Any], name: str | None, spec: Spec)
 def _require_profile(part: Part, spec: Spec) -> None:
     """Raise InputError for a run of a server profile that is not accepted."""
     for run in part.runs:
-        profile = run.meta.get("profile") or (part.plan.get("server") or {}).get("profile")
+        profile = run.meta.profile or part.plan.server.profile
         if profile not in spec.accept_profiles:
             accepted = " or ".join(spec.accept_profiles)
             raise InputError(

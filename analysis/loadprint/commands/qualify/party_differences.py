@@ -61,16 +61,16 @@ def _other_work(parts: Sequence[Part]) -> list[Differing]:
 
 def _work(run: Run, part: Part) -> dict[str, str]:
     """Return workload, threads, options and operation of a run, as text."""
-    result = run.result or {}
+    result, meta = run.result, run.meta
     work = {
-        "workload": result.get("workload") or run.meta.get("workload"),
-        "threads": result.get("threads"),
-        "operation": result.get("operation") or run.meta.get("operation"),
-        "generator": run.meta.get("generator"),
+        "workload": result.workload or meta.workload,
+        "threads": result.threads,
+        "operation": result.operation or meta.operation,
+        "generator": meta.generator,
         "share of the maximum": part.fraction,
         **{
             f"option {name}": value
-            for name, value in (run.meta.get("parameters") or {}).items()
+            for name, value in meta.parameters.items()
             if (name, value) not in REMOVED_OPTIONS
         },
     }

@@ -120,8 +120,8 @@ def _gaps(sheets: Sequence[Sheet], cells: Sequence[CellReport], spec: Spec) -> I
     for each, cell_report in zip(sheets, cells, strict=True):
         if cell_report.load == "saturation" and cell_report.threads is not None:
             plan = each.candidate.part.plan
-            rest = {key: value for key, value in (plan.get("cell") or {}).items() if key != "threads"}
-            name = " ".join(map(str, (plan.get("of") or each.name, *rest.values())))
+            rest = {key: value for key, value in plan.cell.items() if key != "threads"}
+            name = " ".join(map(str, (plan.of or each.name, *rest.values())))
             families.setdefault(name, set()).add(cell_report.threads)
     for name, threads in families.items():
         if len(threads) < spec.concurrencies:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,8 @@ from loadprint.metrics.gather import Measured, gather
 from loadprint.reading import cpusets
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
-from loadprint.reading.sides import Side
+from loadprint.reading.run_documents import ExecutionPlan
+from loadprint.reading.sides import NO_EXECUTION, Side
 from loadprint.reading.time_series import phases
 from loadprint.rendering.report_data import MarkedSpan, ReportPage, RunOf, SideOf
 from loadprint.series import spikes
@@ -118,7 +119,6 @@ def _runs(sides: Sequence[Side], sampled: Sequence[charts.Sampled]) -> tuple[Run
     runs: list[RunOf] = []
     for side, each in enumerate(sides):
         for number, run in enumerate(each.runs, start=1):
-            repeat = run.meta.get("repeat")
             found = known.get(len(runs), ())
             spans = [MarkedSpan(one.what, one.begin_s, one.end_s, one.throughput_drop) for one in found]
             stages = [
@@ -126,8 +126,7 @@ def _runs(sides: Sequence[Side], sampled: Sequence[charts.Sampled]) -> tuple[Run
                 for span in phases(run)
                 if span.end_s is not None
             ]
-            repeat = repeat if isinstance(repeat, int) else number
-            runs.append(RunOf(run.id, side, repeat, tuple(stages), tuple(spans)))
+            runs.append(RunOf(run.id, side, run.meta.repeat or number, tuple(stages), tuple(spans)))
     return tuple(runs)
 
 
@@ -175,7 +174,7 @@ def _lost(names: Sequence[str], measured: Nested) -> tuple[tuple[str, str], ...]
 
 def title_of(sides: Sequence[Side]) -> str:
     """The campaign's title, or the sides; one side with its name, a single run with its id."""
-    title = str(_campaign(sides).get("title") or "")
+    title = _execution(sides).campaign.title
     if len(sides) > 1:
         return title or " and ".join(side.label for side in sides)
     (side,) = sides
@@ -183,21 +182,18 @@ def title_of(sides: Sequence[Side]) -> str:
     return ": ".join(dict.fromkeys(each for each in (title, side.label, runs) if each))
 
 
-def _campaign(sides: Sequence[Side]) -> Mapping[str, Any]:
-    execution = next((side.execution for side in sides if side.execution), None) or {}
-    campaign = execution.get("campaign")
-    return campaign if isinstance(campaign, dict) else {}
+def _execution(sides: Sequence[Side]) -> ExecutionPlan:
+    return next((side.execution for side in sides if side.execution), NO_EXECUTION)
 
 
 def _swept(sides: Sequence[Side], measured: Nested) -> Swept | None:
     """The sides as cells of their execution, if they are all of one."""
     execution = sides[0].execution
     parents = {run.run.path.parent for side in measured for run in side}
-    if execution is None or len(parents) > 1 or any(side.execution != execution for side in sides):
+    if not execution or len(parents) > 1 or any(side.execution != execution for side in sides):
         return None
-    plans = execution.get("sides") or {}
     cells = tuple(
-        SweepCell(side.name, plans.get(side.name) or {}, tuple(runs))
+        SweepCell(side.name, execution.side(side.name), tuple(runs))
         for side, runs in zip(sides, measured, strict=True)
     )
     return Swept(parents.pop(), execution, cells, ())
@@ -205,21 +201,20 @@ def _swept(sides: Sequence[Side], measured: Nested) -> Swept | None:
 
 def made(sides: Sequence[Side], table: Table | None) -> tuple[tuple[str, str], ...]:
     """Method and provenance as (label, text): method, versions, campaign, seed, files."""
-    execution = next((side.execution for side in sides if side.execution), None) or {}
-    campaign = _campaign(sides)
+    execution = _execution(sides)
     runs = [run for side in sides for run in side.runs]
     versions = {
         f"{name} {version}" if name not in str(version) else str(version)
         for run in runs
-        for name, version in (run.meta.get("versions") or {}).items()
+        for name, version in run.meta.versions.items()
     }
-    files = [entry for run in runs for entry in ((run.manifest or {}).get("files") or {}).values()]
-    size = sum(int(entry.get("bytes") or 0) for entry in files)
+    files = [entry for run in runs if run.manifest for entry in run.manifest.files.values()]
+    size = sum(int(entry.bytes or 0) for entry in files)
     lines = (
         ("method", "\n".join(table.method) if table else ""),
-        ("campaign", f"{campaign.get('name')}, hash {execution.get('hash')}" if campaign else ""),
-        ("when", " to ".join(str(execution[key]) for key in ("started", "ended") if execution.get(key))),
-        ("seed", str(execution.get("seed") or "")),
+        ("campaign", f"{execution.campaign.name}, hash {execution.hash}" if execution.campaign else ""),
+        ("when", " to ".join(filter(None, (execution.started, execution.ended)))),
+        ("seed", str(execution.seed or "")),
         ("versions", ", ".join(sorted(versions))),
         ("directories", ", ".join(dict.fromkeys(str(run.path.resolve().parent) for run in runs))),
         ("files", f"{len(files):,} in {len(runs)} runs, {size / charts.MIB:,.1f} MiB" if files else ""),

@@ -8,8 +8,7 @@ logarithmic axis.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from loadprint.reading.histograms import Histogram
 from loadprint.reading.latencies import LatencyHistogram
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
+from loadprint.reading.run_documents import TransactionType
 from loadprint.rendering.report_data import Curve, Distribution, Floats, Percentiles
 
 CURVE_PER_DECADE = 24  # points of a curve between 90 % and 99 %, and so on
@@ -56,9 +56,10 @@ def latency(
     """Curves and histograms of `runs`, (place, side, run) each. Raises InputError of a broken table."""
     recorded = {place: latencies.read(run, store) for place, _, run in runs}
     # that of a part of the run is not known
-    whole = {place: run.result or {} for place, _, run in runs if run.segments is None}
-    reported = {place: whole.get(place, {}).get("transactions") or {} for place, *_ in runs}
-    kinds = dict.fromkeys(kind for by_kind in (*recorded.values(), *reported.values()) for kind in by_kind)
+    reported: dict[int, dict[str, TransactionType]] = {
+        place: {} if run.segments else run.result.transactions for place, _, run in runs
+    }
+    kinds = dict.fromkeys(kind for place in recorded for kind in (*recorded[place], *reported[place]))
     percentiles: list[Percentiles] = []
     distributions: list[Distribution] = []
     for kind in kinds:
@@ -69,7 +70,7 @@ def latency(
                 curves.append(_curve(place, counted))
                 sources.add("latency.parquet")
                 repeats[side].append(counted)
-            elif curve := _from_result(place, reported[place].get(kind) or {}):
+            elif curve := _from_result(place, reported[place].get(kind, TransactionType())):
                 curves.append(curve)
                 sources.add(NO_TABLE)
         if curves:
@@ -111,10 +112,9 @@ def _curve(place: int, counted: LatencyHistogram) -> Curve:
     return Curve(place, shares, counted.quantiles(shares))
 
 
-def _from_result(place: int, kind: Mapping[str, Any]) -> Curve | None:
-    quantiles = kind.get("latency_ms") or {}
-    known = {share: quantiles.get(name) for name, share in QUANTILES.items()}
-    shares = {share: value / MILLI for share, value in known.items() if isinstance(value, int | float)}
+def _from_result(place: int, kind: TransactionType) -> Curve | None:
+    quantiles = kind.latency_ms
+    shares = {share: quantiles[name] / MILLI for name, share in QUANTILES.items() if name in quantiles}
     if len(shares) < 2:
         return None
     return Curve(place, np.array(list(shares)), np.array(list(shares.values()), dtype=np.float64))

@@ -14,7 +14,7 @@ from loadprint.commands.ab.result import Result
 from loadprint.commands.report import pack
 from loadprint.commands.report.distributions import SOURCES
 from loadprint.commands.report.pack import ChartGrid, encoded
-from loadprint.reading.stamps import TREATMENT
+from loadprint.reading.names import TREATMENT
 from loadprint.rendering.report_data import Course, Distribution, Floats, Line, Panel, Percentiles, ReportPage
 
 Chart = dict[str, Any]  # `data` is for the script; the rest is for the template

@@ -14,8 +14,8 @@ from loadprint.commands.report.scaling import scaled
 from loadprint.commands.sweep import cells, sweep_pivots
 from loadprint.metrics.gather import gather
 from loadprint.reading.queries import Store
-from loadprint.reading.recording import open_run, read_object
-from loadprint.reading.sides import Side, side_of
+from loadprint.reading.recording import open_run
+from loadprint.reading.sides import PLAN, Side, open_execution, side_of
 from loadprint.rendering.report_data import ReportPage
 
 MOST_CHARTED = 6  # sides whose runs are drawn over time; more are unreadable
@@ -51,10 +51,10 @@ def collect_sweep(path: Path) -> ReportPage:
 def is_sweep(words: Sequence[str]) -> bool:
     """Whether the operand is an execution with too many sides for one table."""
     path = Path(words[0])
-    if len(words) != 1 or not (path / "execution.json").is_file():
+    if len(words) != 1 or not (path / PLAN).is_file():
         return False
-    sides = read_object(path / "execution.json").get("sides") or {}
-    at_a_load = any((side or {}).get("fraction") for side in sides.values())
+    sides = open_execution(path).sides
+    at_a_load = any(side.fraction for side in sides.values())
     return len(sides) > MAX_SIDES and not at_a_load
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -17,7 +17,8 @@ from loadprint.commands.study.campaign_claims import Bound, beyond
 from loadprint.commands.study.claim_verdicts import Answer, ClaimVerdict, Judged, not_comparable
 from loadprint.commands.study.side_ratios import at_most, with_interval
 from loadprint.configuration.field_types import Name, Strict
-from loadprint.reading.recording import open_run, read_object
+from loadprint.reading.recording import open_run
+from loadprint.reading.run_documents import Fingerprint
 from loadprint.statistics import stats
 from loadprint.statistics.several import equivalence
 from loadprint.statistics.stats import Estimate
@@ -35,7 +36,7 @@ class StudyExperiment:
         self.command = f"ansible-playbook ab.yml -e ab_experiment={self.name}.yml"
 
     @property
-    def fingerprint(self) -> dict[str, Any]:
+    def fingerprint(self) -> Fingerprint:
         """The server's host."""
         return open_run(self.path).fingerprint("server")
 
@@ -159,9 +160,9 @@ class Restored(Strict):
 
     def judged(self, seen: StudyExperiment) -> Judged:
         """Judge by what the keeper verified at the end."""
-        guards = read_object(seen.path / "load" / "guards.json")
-        verdict = ClaimVerdict("holds") if guards.get("reverted") else ClaimVerdict("differs", "not verified")
-        return Judged(str(guards.get("told") or ""), verdict, None, seen.result.blocks)
+        guards = show.guards(seen.path)
+        verdict = ClaimVerdict("holds") if guards.reverted else ClaimVerdict("differs", "not verified")
+        return Judged(guards.told, verdict, None, seen.result.blocks)
 
 
 OfExperiment = StudyEffect | OneFactor | Undone | Restored

@@ -17,7 +17,7 @@ from loadprint.configuration.field_types import Line, Name, Strict
 from loadprint.errors import InputError
 from loadprint.plotting import study_plot
 from loadprint.plotting.study_plot import Bar, Dot, StudyCurve
-from loadprint.reading.stamps import TREATMENT
+from loadprint.reading.names import TREATMENT
 from loadprint.statistics.stats import Estimate, t_interval
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class LinesFigure(Strict):
         quantity = ""
         for name, pattern in self.series.items():
             points = {}
-            for side, described in seen.execution["sides"].items():
+            for side, described in seen.execution.sides.items():
                 # an external generator that was given none has no place on the axis
-                threads = (described or {}).get("threads")
+                threads = described.threads
                 if threads and fnmatchcase(side, pattern) and (values := _known(seen, self.row, side)):
                     quantity = values.quantity
                     points[float(threads)] = _scaled(values)

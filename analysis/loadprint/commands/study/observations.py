@@ -13,12 +13,13 @@ from typing import Any
 from loadprint import numbers
 from loadprint.comparison.compare_sides import compare
 from loadprint.judging import canary, void
-from loadprint.judging.facts_host import data_place
+from loadprint.judging.facts_host import data_disks
 from loadprint.metrics import blocks
 from loadprint.metrics.gather import gather
 from loadprint.metrics.ledger_rows import LATENCY, name_of, terms
 from loadprint.reading.cpusets import cores_of, host_cpus
 from loadprint.reading.queries import Store
+from loadprint.reading.run_documents import ExecutionPlan, Fingerprint
 from loadprint.reading.sides import Side, read_execution
 from loadprint.rendering.layout import raised
 from loadprint.tables.groups import groups
@@ -82,9 +83,8 @@ class Observations:
         self.path = path
         self.execution, sides = read_execution(path)
         self._sides: dict[str, Side] = {side.name: side for side in sides}
-        campaign: dict[str, Any] = self.execution.get("campaign") or {}
-        self.name = str(campaign.get("name"))
-        self.scales = tuple(map(str, campaign.get("scale") or ()))
+        self.name = self.execution.campaign.name
+        self.scales = self.execution.campaign.scale
         self.repeats = max(len(side.runs) for side in sides)
 
     @property
@@ -97,17 +97,17 @@ class Observations:
     def amount(self) -> str:
         """Scale, repeats, runs, wall time, and the server or servers."""
         runs = sum(len(side.runs) for side in self._sides.values())
-        servers = [each.get("obtained") or {} for each in (self.execution.get("servers") or {}).values()]
+        servers = [each.obtained for each in self.execution.servers.values()]
         parts = [
             f"scale {', '.join(self.scales)}" if self.scales else "default scale",
             f"{self.repeats} repeat{'s' if self.repeats > 1 else ''} per side",
             f"{runs} runs{_took(self.execution)}",
-            *(f"{each.get('flavour')} {each.get('version')}" for each in servers if each),
+            *(f"{each.flavour} {each.version}" for each in servers if each),
         ]
         return ", ".join(parts)
 
     @cached_property
-    def fingerprint(self) -> dict[str, Any]:
+    def fingerprint(self) -> Fingerprint:
         """The server's host."""
         return next(iter(self._columns.values())).runs[0].run.fingerprint("server")
 
@@ -170,7 +170,7 @@ class Observations:
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        threads = [self.threads(side) for side, each in self.execution["sides"].items() if each]
+        threads = [self.threads(side) for side in self.execution.sides]
         limits = {"min": min(threads, default=0), "max": max(threads, default=0)}
         return limits if self.cores is None else {"cores": self.cores, **limits}
 
@@ -180,12 +180,12 @@ class Observations:
         measured = next(iter(self._columns.values())).runs[0]
         # a server without a set runs on all CPUs of its host
         cpus = measured.server_cpus or host_cpus(measured.run, "server") or ()
-        cores = cores_of((self.fingerprint.get("cpus") or {}).get("list") or [])
+        cores = cores_of(self.fingerprint.cpus.list)
         return len({cores[cpu] for cpu in cpus}) if cpus and cores.keys() >= set(cpus) else None
 
     def threads(self, side: str) -> int:
         """Connections of a side of the execution; 0 if its generator was given none."""
-        return int((self.execution["sides"][side] or {}).get("threads") or 0)
+        return int(self.execution.side(side).threads or 0)
 
     @cached_property
     def voids(self) -> dict[str, list[tuple[str, str]]]:
@@ -205,13 +205,12 @@ class Observations:
 
     def generator(self, side: str) -> str:
         """The load generator of a side of the execution."""
-        return str((self.execution["sides"][side] or {}).get("generator") or "native")
+        return self.execution.side(side).generator
 
     def version(self, side: str) -> str:
         """Version of a side's server; empty if it is not recorded."""
         column = self._columns.get(self.resolved(side))
-        server = column.runs[0].run.server if column else None
-        return str(((server or {}).get("variables") or {}).get("version") or "")
+        return str(column.runs[0].run.server.variables.get("version", "")) if column else ""
 
     def ledger(self, side: str) -> str:
         """The largest rows of the time ledger of a side, and whether it closes; empty without a ledger."""
@@ -227,7 +226,7 @@ class Observations:
     @cached_property
     def hardware(self) -> frozenset[str]:
         """What the server has of the hardware that claims can need."""
-        disks = (data_place(self.fingerprint) or {}).get("disks") or []
+        disks = data_disks(self.fingerprint)
         present = {"NVMe": any(disk.startswith("nvme") for disk in disks), "10 cores": self.cores == 10}
         return frozenset(name for name, is_present in present.items() if is_present)
 
@@ -267,12 +266,12 @@ def _largest(ledger: Mapping[str, tuple[str, Cell]]) -> str:
     return "; ".join(parts)
 
 
-def _took(execution: Mapping[str, Any]) -> str:
+def _took(execution: ExecutionPlan) -> str:
     """Wall time of an execution; empty without stamps, as while it runs."""
-    spent = execution.get("spent_s")
-    if not isinstance(spent, int | float):  # before it was recorded, executions were not extended
+    spent = execution.spent_s
+    if spent is None:  # before it was recorded, executions were not extended
         try:
-            begin, end = (datetime.fromisoformat(str(execution.get(stamp))) for stamp in ("started", "ended"))
+            begin, end = map(datetime.fromisoformat, (execution.started, execution.ended))
         except ValueError:
             return ""
         spent = (end - begin).total_seconds()

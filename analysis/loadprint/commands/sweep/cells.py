@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from loadprint.catalogue.metric import Metric
 from loadprint.judging import void
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
+from loadprint.reading.run_documents import ExecutionPlan, PlannedSide
 from loadprint.reading.sides import read_execution
 from loadprint.tables.rows import evaluate
 from loadprint.tables.run_metrics import metrics
@@ -25,13 +25,13 @@ class SweepCell:
     """One side of an execution; `plan` is its entry in execution.json."""
 
     name: str
-    plan: dict[str, Any]
+    plan: PlannedSide
     runs: tuple[Measured, ...]
 
     @property
     def operation(self) -> str:
         """The name of the counted operation."""
-        return self.runs[0].operation if self.runs else str(self.plan.get("operation") or "event")
+        return self.runs[0].operation if self.runs else self.plan.operation or "event"
 
     def mean(self, figure: Figure) -> float | None:
         """Mean of a figure over the repeats that have it."""
@@ -52,7 +52,7 @@ class Swept:
     """
 
     path: Path
-    execution: dict[str, Any]
+    execution: ExecutionPlan
     cells: tuple[SweepCell, ...]
     missing: tuple[tuple[str, str], ...]
     notes: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class Swept:
     @property
     def reference(self) -> str:
         """Name of the reference cell."""
-        return str(self.execution.get("reference"))
+        return self.execution.reference
 
 
 def read(path: Path) -> Swept:
@@ -77,7 +77,7 @@ def read(path: Path) -> Swept:
     for side in sides:
         missing += side.missing
         runs = tuple(gather(run, store, brief=True) for run in side.runs)
-        cells.append(SweepCell(side.name, execution["sides"][side.name] or {}, runs))
+        cells.append(SweepCell(side.name, execution.sides[side.name], runs))
     return Swept(path, execution, tuple(cells), tuple(missing))
 
 

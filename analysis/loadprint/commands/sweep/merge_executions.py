@@ -28,7 +28,7 @@ def read(paths: Sequence[Path]) -> Swept:
         return cells.read(paths[0])
     executions = [cells.read(path) for path in paths]
     for each in executions:
-        if (each.execution.get("campaign") or {}).get("mode") == "equal-load":
+        if each.execution.campaign.mode == "equal-load":
             fix = f"compare sides of several executions with `loadprint compare {each.path}:@70 …`"
             raise InputError(each.path, "is of mode equal-load: its rates depend on its own sides", fix)
     labels = [_server(each) for each in executions]
@@ -40,7 +40,7 @@ def read(paths: Sequence[Path]) -> Swept:
     first = executions[0]
     return Swept(
         first.path,
-        first.execution | {"reference": _named(first.reference, labels[0])},
+        first.execution.model_copy(update={"reference": _named(first.reference, labels[0])}),
         tuple(
             _cell(cell, label) for each, label in zip(executions, labels, strict=True) for cell in each.cells
         ),
@@ -52,8 +52,7 @@ def read(paths: Sequence[Path]) -> Swept:
 def _server(swept: Swept) -> str:
     """Flavour and version of the server, as recorded by the runs."""
     for run in swept.runs:
-        versions = run.run.meta.get("versions") or {}
-        if version := versions.get("server") or (run.run.server or {}).get("version"):
+        if version := run.run.meta.versions.get("server") or run.run.server.version:
             return str(version)
     return swept.path.resolve().name
 
@@ -63,8 +62,7 @@ def _named(name: str, label: str) -> str:
 
 
 def _cell(cell: SweepCell, label: str) -> SweepCell:
-    dimensions = cell.plan.get("cell") or {}
-    plan = cell.plan | {"cell": {**dimensions, "server": label}}
+    plan = cell.plan.model_copy(update={"cell": {**cell.plan.cell, "server": label}})
     return replace(cell, name=_named(cell.name, label), plan=plan)
 
 
@@ -80,7 +78,10 @@ def _differences(executions: Sequence[Swept]) -> list[str]:
 
 
 def _compared(swept: Swept) -> dict[str, Any]:
-    campaign = swept.execution.get("campaign") or {}
-    server = {key: value for key, value in (campaign.get("server") or {}).items() if key != "source"}
-    roles = [run.run.meta.get("roles") for run in swept.runs]
-    return {key: campaign.get(key) for key in COMPARED} | {"server": server, "hosts or CPUs": roles[:1]}
+    campaign = swept.execution.campaign
+    server = {key: value for key, value in campaign.server.items() if key != "source"}
+    roles = [run.run.meta.roles for run in swept.runs]
+    return {key: getattr(campaign, key, None) for key in COMPARED} | {
+        "server": server,
+        "hosts or CPUs": roles[:1],
+    }

@@ -49,26 +49,26 @@ def _of_operation(operation: str, group: list[SweepCell]) -> list[Pivot]:
 
 
 def _level(cell: SweepCell) -> str:
-    fraction = cell.plan.get("fraction")
+    fraction = cell.plan.fraction
     return SATURATED if fraction is None else f"{100 * fraction:g} %"
 
 
 def _saturated(cell: SweepCell) -> str:
-    return str(cell.plan.get("saturated") or cell.name)
+    return cell.plan.saturated or cell.name
 
 
 def _rates(group: list[SweepCell]) -> list[str]:
     """The rates of the loads, and the sides that did not reach theirs."""
     texts = []
-    drives = [run.run.meta.get("drive") or {} for cell in group for run in cell.runs]
-    drive = next((drive for drive in drives if drive.get("maximum")), None)
+    drives = [run.run.meta.drive for cell in group for run in cell.runs]
+    drive = next((drive for drive in drives if drive.maximum), None)
     if drive:
         texts.append(
-            f"Loads are shares of {drive['maximum']:,.0f} operations/s, the maximum of the slowest side, "
-            f"{drive['slowest']}."
+            f"Loads are shares of {drive.maximum:,.0f} operations/s, the maximum of the slowest side, "
+            f"{drive.slowest}."
         )
     for cell in group:
-        late = [run.run.id for run in cell.runs if (run.run.result or {}).get("rate_held") is False]
+        late = [run.run.id for run in cell.runs if run.run.result.rate_held is False]
         if late:
             texts.append(
                 f"{cell.name} did not reach its rate in {', '.join(late)}: its latencies include the backlog."

@@ -33,7 +33,7 @@ def of(swept: Swept, base: str | None = None) -> PivotReport:
     if base not in names:
         raise InputError(f"--base {base}", "is not one of its sides", f"name one of {', '.join(names)}")
     crossovers: tuple[Crossover, ...] = ()
-    if swept.execution.get("campaign", {}).get("mode") == "equal-load":
+    if swept.execution.campaign.mode == "equal-load":
         pivots, sentences = sweep_load.pivots(swept)
     else:
         pivots, sentences, crossovers = _by_matrix(swept, base)
@@ -52,7 +52,7 @@ def dimensions(swept: Swept) -> tuple[str, Callable[[SweepCell], str], Callable[
     cells_of = [_cell(cell) for cell in swept.cells]
     keys = list(dict.fromkeys(key for cell in cells_of for key in cell))
     varying = [key for key in keys if len({str(cell.get(key)) for cell in cells_of}) > 1]
-    if not varying or all(not cell.plan.get("cell") for cell in swept.cells):
+    if not varying or all(not cell.plan.cell for cell in swept.cells):
         raise InputError(
             swept.path, "has no matrix of sides", f"`loadprint compare {swept.path}` compares its sides"
         )
@@ -65,12 +65,12 @@ def dimensions(swept: Swept) -> tuple[str, Callable[[SweepCell], str], Callable[
     def name(cell: SweepCell, keys: Sequence[str]) -> str:
         values = _cell(cell)
         joined = "-".join(str(values[key]) for key in keys if values.get(key) is not None)
-        return joined or str(cell.plan.get("workload") or cell.name)
+        return joined or cell.plan.workload or cell.name
 
     def short(cell: SweepCell) -> str:
         """Without the side, which the values of its matrix name."""
         matrix = [key for key in others if key != "side"]
-        return name(cell, matrix if any(key in (cell.plan.get("cell") or {}) for key in matrix) else others)
+        return name(cell, matrix if any(key in cell.plan.cell for key in matrix) else others)
 
     if len({(row(cell), short(cell)) for cell in swept.cells}) == len(swept.cells):
         return rows, row, short
@@ -78,7 +78,7 @@ def dimensions(swept: Swept) -> tuple[str, Callable[[SweepCell], str], Callable[
 
 
 def _cell(cell: SweepCell) -> dict[str, Any]:
-    return {"side": cell.plan.get("of"), "threads": cell.plan.get("threads"), **(cell.plan.get("cell") or {})}
+    return {"side": cell.plan.of, "threads": cell.plan.threads, **cell.plan.cell}
 
 
 def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, ...], tuple[Crossover, ...]]:

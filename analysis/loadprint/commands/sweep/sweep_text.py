@@ -15,19 +15,19 @@ NEARLY = 0.95  # of the best throughput
 
 def title(swept: Swept) -> str:
     """Name and title of the campaign, and its scale."""
-    campaign = swept.execution.get("campaign") or {}
-    scale = f", scale {', '.join(campaign['scale'])}" if campaign.get("scale") else ""
-    return f"{campaign.get('name')}: {campaign.get('title')}{scale}"
+    campaign = swept.execution.campaign
+    scale = f", scale {', '.join(campaign.scale)}" if campaign.scale else ""
+    return f"{campaign.name}: {campaign.title}{scale}"
 
 
 def facts(swept: Swept) -> tuple[tuple[str, str], ...]:
     """What was measured, where and how often."""
-    campaign = swept.execution.get("campaign") or {}
+    campaign = swept.execution.campaign
     operations = dict.fromkeys(cell.operation.partition(" (")[0] for cell in swept.cells if cell.runs)
     server, load = server_cpus(swept), _cpus(swept, "load")
     cpus = f"{server or '?'} CPU{'s' if server != 1 else ''}"
-    variables = ", ".join(f"{name} {value}" for name, value in (campaign.get("variables") or {}).items())
-    profile = (campaign.get("server") or {}).get("profile")
+    variables = ", ".join(f"{name} {value}" for name, value in campaign.variables.items())
+    profile = campaign.server.profile
     server_text = f"{_version(swept)}{f', profile {profile}' if profile else ''}, on {cpus}"
     repeats = sorted({len(cell.runs) for cell in swept.cells})
     lines = [
@@ -39,7 +39,7 @@ def facts(swept: Swept) -> tuple[tuple[str, str], ...]:
             " to ".join(str(count) for count in dict.fromkeys((repeats[0], repeats[-1])))
             + " per cell, means are shown",
         ),
-        ("warm-up", str(swept.execution.get("warm_promise") or "none declared")),
+        ("warm-up", swept.execution.warm_promise or "none declared"),
         ("missing", "; ".join(f"{run} ({reason})" for run, reason in swept.missing)),
     ]
     return tuple((label, text) for label, text in lines if text)
@@ -99,11 +99,10 @@ def _cpus(swept: Swept, role: str) -> int | None:
 
 def host_cpus(swept: Swept) -> int | None:
     """Number of CPUs of the server's host, by its fingerprint."""
-    lists = [(run.run.fingerprint("server").get("cpus") or {}).get("list") for run in swept.runs]
+    lists = [run.run.fingerprint("server").cpus.list for run in swept.runs]
     return next((len(listed) for listed in lists if listed), None)
 
 
 def _version(swept: Swept) -> str:
-    servers = [run.run.server for run in swept.runs]
-    versions = dict.fromkeys(str(server.get("version")) for server in servers if server)
+    versions = dict.fromkeys(run.run.server.version for run in swept.runs if run.run.server)
     return " / ".join(versions) or "server not recorded"

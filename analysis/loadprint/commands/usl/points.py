@@ -14,7 +14,7 @@ from loadprint.commands.sweep.cells import SweepCell, Swept
 from loadprint.errors import InputError
 from loadprint.judging import void
 from loadprint.printable import printable
-from loadprint.reading import bounds, documents
+from loadprint.reading import bounds, strict_json
 
 CONCURRENCY = (
     *("n", "threads", "connections", "clients", "concurrency", "users", "vusers", "virtual users"),
@@ -107,7 +107,7 @@ def of(swept: Swept) -> Points:
     Raises InputError where its sides do not differ in threads.
     """
     # not the cells that ran at a fixed rate, whose throughput is that rate
-    free = replace(swept, cells=tuple(cell for cell in swept.cells if cell.plan.get("fraction") is None))
+    free = replace(swept, cells=tuple(cell for cell in swept.cells if cell.plan.fraction is None))
     corner, row, name_of = sweep_pivots.dimensions(free)
     if corner != "threads":
         raise InputError(swept.path, "its sides do not differ in threads", FIX)
@@ -284,4 +284,4 @@ def _finite(text: str) -> float | None:
         value = float(text)
     except ValueError:
         return None
-    return value if value == 0 or documents.SMALLEST <= abs(value) <= documents.LARGEST else None
+    return value if value == 0 or strict_json.SMALLEST <= abs(value) <= strict_json.LARGEST else None
