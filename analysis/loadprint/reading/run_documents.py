@@ -55,20 +55,16 @@ class PlacementChecks(JsonObject):
 
 
 class Drive(JsonObject):
-    """The rate of an open loop, and the maximum that it is a fraction of."""
+    """The maximum that the rate of an open loop is a fraction of, and its side."""
 
-    rate: Natural | None = None
-    fraction: Natural | None = None
     maximum: Natural | None = None
     slowest: str = ""
-    saturated: EachNatural = {}
 
 
 class ImportedFrom(JsonObject):
     """The source of a recording that was imported."""
 
     kind: str = ""
-    sources: Listed[str] = ()
 
 
 class RunMeta(JsonObject):
@@ -138,8 +134,6 @@ class LoadResult(JsonObject):
     generator: str | None = None
     generator_version: Scalar | None = None
     operation: str = ""
-    status: str = ""
-    reason: str = ""
     mode: str | None = None
     protocol: str | None = None
     connections: str = "thread"
@@ -151,7 +145,6 @@ class LoadResult(JsonObject):
     writes: Natural | None = None
     others: Natural | None = None
     commits: Natural | None = None
-    rollbacks: Natural | None = None
     rows: Natural | None = None
     errors: Natural | None = None
     retries: Natural | None = None
@@ -167,7 +160,6 @@ class LoadResult(JsonObject):
     latency_ms: EachNatural = {}
     transactions: Named[TransactionType] = {}
     errors_by_code: EachNatural = {}
-    flags: Listed[str] = ()
     tls: TlsOfLoad = TlsOfLoad()
     details: LoadDetails = LoadDetails()
 
@@ -221,11 +213,9 @@ class Virtualisation(JsonObject):
 
 
 class BlockDevice(JsonObject):
-    """A disk, or a device on others (`slaves`)."""
+    """A disk, or a device on others."""
 
     name: str = ""
-    slaves: Listed[str] = ()
-    size_bytes: Natural | None = None
     nvme: StrictBool | None = None
     rotational: StrictBool | None = None
     scheduler: Scalar | None = None
@@ -289,14 +279,11 @@ class Fingerprint(JsonObject):
     page_size: Natural | None = None
     cpu_accounting: dict[str, Any] = {}
     virtualisation: Virtualisation = Virtualisation()
-    clocksource: Scalar | None = None
     clocksources: str | None = None
     governor: Any = None
     cpus: CpusOfHost = CpusOfHost()
-    mitigations: EachScalar = {}
     memory: EachNatural = {}
     sysctl: EachScalar = {}
-    thp: EachScalar = {}
     limits: ControlGroupLimits = ControlGroupLimits()
     block_devices: Listed[BlockDevice] = ()
     storage: Listed[StoragePlace] = ()
@@ -344,12 +331,6 @@ class PlannedServer(JsonObject):
     options: Named[Scalar] = {}
 
 
-class PlannedEqualLoad(JsonObject):
-    """The fractions of the maximum at which sides are compared."""
-
-    fractions: Listed[Natural] = ()
-
-
 class PlannedCampaign(JsonObject):
     """The campaign of an execution."""
 
@@ -360,7 +341,6 @@ class PlannedCampaign(JsonObject):
     variables: dict[str, Any] = {}
     server: PlannedServer = PlannedServer()
     warm: PromisedWarmth = PromisedWarmth()
-    equal_load: PlannedEqualLoad = PlannedEqualLoad()
     data: Named[DataSet] = {}
 
 
@@ -416,7 +396,6 @@ class ExecutionPlan(JsonObject):
     hash: str = ""
     seed: Integer | None = None
     reference: str = ""
-    status: str = ""
     warm_promise: str = ""
     servers: Named[ServerOfExecution] = {}
     sides: Named[PlannedSide] = {}
