@@ -110,7 +110,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new("open_files", "open files of the h
 
 static SCHEMA: Schema = Schema::table(&[], COLUMNS);
 static COLUMNS: &[Column] = columns! {
-    gauge(Count) "open_files", "open files", "/proc/sys/fs/file-nr", neither;
+    gauge(One) "open_files", "open files", "/proc/sys/fs/file-nr";
 };
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
