@@ -62,10 +62,19 @@ class Answer:
     line: str
 
     @property
+    def document(self) -> dict[str, Any]:
+        """What a command printed as JSON."""
+        return dict(json.loads(self.out))
+
+    @property
     def cells(self) -> dict[tuple[str, str], Any]:
         """Values by group and row of a table printed as JSON."""
-        groups = json.loads(self.out)["groups"]
-        return {(g["key"], row["key"]): row["cells"] for g in groups for row in g["rows"]}
+        return {(g["key"], row["key"]): row["cells"] for g in self.document["groups"] for row in g["rows"]}
+
+    @property
+    def rows(self) -> dict[str, Any]:
+        """Rows of a table printed as JSON, by key."""
+        return {row["key"]: row for group in self.document["groups"] for row in group["rows"]}
 
 
 def ask(*words: object) -> Answer:
@@ -94,6 +103,14 @@ def ask(*words: object) -> Answer:
         computed = [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
         assert not [cell for cell in computed if not NUMBERS.fullmatch(cell)], answer
     return answer
+
+
+def refused(*words: object) -> str:
+    """Run a command that must be refused; gives its line, which names a fix."""
+    answer = ask(*words)
+    assert answer.status == 2, answer
+    assert "; " in answer.line, "names a fix"
+    return answer.line
 
 
 def printable(text: str) -> None:

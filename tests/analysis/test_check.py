@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loadprint.__main__ import main
+from damage import ask, refused
 from loadprint.commands.check.check_report import RULES, judge
 from loadprint.commands.check.subject import Subject
 from loadprint.commands.check.subject_sources import recorded
@@ -18,7 +18,7 @@ from loadprint.judging.effective import Server
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.documents import Scalar
 from loadprint.reading.run_documents import Fingerprint, LoadResult, ServerRecord
-from recordings import Host, make_execution, make_run, write_json, write_manifest
+from recordings import Host, change_json, make_execution, make_run, write_json
 
 ROOT = Path(__file__).parents[2]
 COLLECTOR = ROOT / "target" / "release" / "loadprint-collect"
@@ -189,64 +189,56 @@ def test_a_rule_without_its_fact_is_unknown() -> None:
     assert not report.passed
 
 
-def test_a_malformed_fact_is_refused_or_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_malformed_fact_is_refused_or_unknown(tmp_path: Path) -> None:
     path = tmp_path / "odd.json"
     write_json(path, FINGERPRINT | {"storage": "x"})
-    assert main(["check", "--fingerprint", str(path)]) == 2
-    assert "`storage` is text, not a list" in capsys.readouterr().err
+    assert "`storage` is text, not a list" in ask("check", "--fingerprint", path).line
     report = judge([subject({"sysctl/vm.swappiness": "many"})])
     assert "does not have the form" in dict(report.unknown)["swap"]
 
 
-def test_this_host_is_read_through_the_recorder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_this_host_is_read_through_the_recorder(tmp_path: Path) -> None:
     """Runs the recorder with a data directory in memory."""
-    shm = Path("/dev/shm")
-    words = ["check", "--collector", str(COLLECTOR), "--data-dir", str(shm)]
-    assert main([*words, "--format", "json"]) == 1
-    findings = json.loads(capsys.readouterr().out)
-    [one] = [finding for finding in findings["findings"] if finding["id"] == "file_system"]
+    answer = ask("check", "--collector", COLLECTOR, "--data-dir", "/dev/shm", "--format", "json")
+    assert answer.status == 1
+    [one] = [finding for finding in answer.document["findings"] if finding["id"] == "file_system"]
     assert (one["severity"], one["evidence"]) == ("error", "/dev/shm is on tmpfs, memory")
     variables = tmp_path / "variables.json"
     write_json(variables, {"version": "8.4.0", **VARIABLES, "general_log": "ON"})
     sets = ["--cpuset", "server=0", "--cpuset", "load=0"]
-    assert main(["check", "--collector", str(COLLECTOR), *sets, "--server-json", str(variables)]) == 1
-    text = capsys.readouterr().out
-    assert "error    shared_cores: CPU 0 is in both sets" in text
-    assert "error    query_logs: general_log is on" in text
-    assert max(map(len, text.splitlines())) <= 100
+    answer = ask("check", "--collector", COLLECTOR, *sets, "--server-json", variables)
+    assert answer.status == 1
+    assert "error    shared_cores: " in answer.out
+    assert "error    query_logs: " in answer.out
+    assert max(map(len, answer.out.splitlines())) <= 100
 
 
-def test_a_fingerprint_of_another_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fingerprint_of_another_host(tmp_path: Path) -> None:
     """The fake host, as its recorder would print it."""
     roots = [f"--proc-root={FAKE / 'proc'}", f"--sys-root={FAKE / 'sys'}"]
     done = subprocess.run([COLLECTOR, "fingerprint", *roots], capture_output=True, text=True, check=True)
     (tmp_path / "fake.json").write_text(done.stdout)
-    words = ["check", "--fingerprint", str(tmp_path / "fake.json"), "--cpuset", "server=0-1"]
-    status = main([*words, "--cpuset", "load=2-3", "--format", "json"])
-    findings = json.loads(capsys.readouterr().out)
-    assert status == int(findings["failed"])
+    sets = ["--cpuset", "server=0-1", "--cpuset", "load=2-3"]
+    answer = ask("check", "--fingerprint", tmp_path / "fake.json", *sets, "--format", "json")
+    findings = answer.document
+    assert answer.status == int(findings["failed"])
     assert {"shared_cores", "thp"} <= {
         *findings["passed"],
         *(finding["id"] for finding in findings["findings"]),
     }
 
 
-def test_a_run_and_an_execution_are_judged_by_what_they_recorded(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_and_an_execution_are_judged_by_what_they_recorded(tmp_path: Path) -> None:
     relaxed = Host(variables={**VARIABLES, "innodb_flush_log_at_trx_commit": "0"})
     sides = {"safe": [Host(variables=VARIABLES)], "fast": [relaxed]}
     execution = make_execution(tmp_path / "x", sides, "safe")
     report = judge(recorded(execution))
     [one] = [finding for finding in report.findings if finding.id == "durability"]
     assert one.where == ("b1-fast-r1",)
-    assert main(["check", str(execution)]) == 0
-    assert "(in 1 of 2: b1-fast-r1)" in " ".join(capsys.readouterr().out.split())
-    run = make_run(tmp_path / "r")
-    path = run / "server" / "fingerprint.json"
-    write_json(path, json.loads(path.read_text()) | {"clocksource": "acpi_pm"})
-    write_manifest(run)
-    assert main(["check", str(run)]) == 1
+    answer = ask("check", execution)
+    assert (answer.status, "(in 1 of 2: b1-fast-r1)" in " ".join(answer.out.split())) == (0, True)
+    run = change_json(make_run(tmp_path / "r") / "server/fingerprint.json", clocksource="acpi_pm")
+    assert ask("check", run).status == 1
 
 
 @pytest.mark.parametrize(
@@ -260,10 +252,5 @@ def test_a_run_and_an_execution_are_judged_by_what_they_recorded(
         (["run", "--cpuset", "server=0"], "applies to a live host only"),
     ],
 )
-def test_bad_input_is_one_line_and_status_two(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check", *words]) == 2
-    findings = capsys.readouterr().err
-    assert len(findings.splitlines()) == 1, findings
-    assert said in findings
+def test_bad_input_is_one_line_and_status_two(words: list[str], said: str) -> None:
+    assert said in refused("check", *words)

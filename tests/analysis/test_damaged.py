@@ -19,7 +19,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from damage import RICH, apart, ask, bounded, printable
+from damage import RICH, apart, ask, bounded, printable, refused
 from declarations import declared
 from every_table import every_table
 from loadprint.reading import declared as declared_tables
@@ -276,13 +276,6 @@ UNVERIFIED: list[tuple[str, Change, str]] = [
 def bad(good: Path, tmp_path: Path) -> Path:
     """A copy to damage."""
     return Path(shutil.copytree(good, tmp_path / "bad"))
-
-
-def refused(*words: object) -> str:
-    answer = ask(*words)
-    assert answer.status == 2
-    assert "; " in answer.line, "names a fix"
-    return answer.line
 
 
 def test_a_run_with_every_table_is_readable(good: Path) -> None:

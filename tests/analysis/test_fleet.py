@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +12,7 @@ import clickhouse_connect
 import fsspec
 import ibis
 import ibis.expr.types as ir
-import pyarrow.parquet as pq
 import pytest
-import recordings
 from damage import ask
 from loadprint.commands.fleet import dataset, export, fleet_table
 from loadprint.commands.fleet.fleet_pivots import report
@@ -23,7 +20,7 @@ from loadprint.commands.fleet.fleet_table import DEFAULT_METRICS, Fleet, Query, 
 from loadprint.errors import InputError
 from loadprint.tables.run_metrics import metrics
 from reads import known
-from recordings import Host, make_run
+from recordings import Host, change_column, change_json, make_run
 
 EVERYTHING = Query(metrics=tuple(metrics()), everything=True)
 
@@ -31,11 +28,7 @@ EVERYTHING = Query(metrics=tuple(metrics()), everything=True)
 def on(path: Path, instance: str, kind: str, **host: Any) -> Path:
     """Make a run of one machine of a type."""
     make_run(path, Host(host=instance, **host), execution=path.parent.name, campaign="fleet", side="oltp")
-    place = path / "server" / "fingerprint.json"
-    record = json.loads(place.read_text())
-    recordings.write_json(place, record | {"virtualisation": {"instance_type": kind}})
-    recordings.write_manifest(path)
-    return path
+    return change_json(path / "server/fingerprint.json", virtualisation={"instance_type": kind})
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +66,7 @@ def by_group(result: Fleet, key: str) -> dict[str, fleet_table.FleetLevel]:
 def test_a_fleets_values_are_those_of_compare(runs: list[Path], exported: str) -> None:
     lines = opened(exported).to_pyarrow().to_pylist()
     assert set(DEFAULT_METRICS) <= {line["row"] for line in lines}
-    answer = ask("compare", *runs, "--all", "--format", "json")
-    rows = {row["key"]: row for group in json.loads(answer.out)["groups"] for row in group["rows"]}
+    rows = ask("compare", *runs, "--all", "--format", "json").rows
     place = {f"{path.parent.name}+{path.name}/{path.name}": number for number, path in enumerate(runs)}
     for line in lines:
         key = line["row"].replace("disk_data_", "disk_vda_").replace("nic_main_", "nic_veth0_")
@@ -190,12 +182,9 @@ def test_a_data_set_without_a_part_is_one_line(tmp_path: Path) -> None:
 def test_a_run_whose_counters_were_reset_does_not_count(tmp_path: Path) -> None:
     whole = on(tmp_path / "e" / "whole", "m1", "small")
     broken = on(tmp_path / "e" / "broken", "m1", "small")
-    place = broken / "server" / "disk.parquet"
-    disk = pq.read_table(place)
-    rows = disk.to_pylist()
-    rows[12] |= {"reads": 0}
-    pq.write_table(type(disk).from_pylist(rows, schema=disk.schema), place)
-    recordings.write_manifest(broken)
+    change_column(
+        broken / "server/disk.parquet", "reads", lambda row: 0 if row["tick"] == 12 else row["reads"]
+    )
     url = str(tmp_path / "fleet")
     export.export([whole, broken], url)
     result = fleet(opened(url), Query())

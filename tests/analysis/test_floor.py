@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -64,10 +63,10 @@ def test_a_ratio_inside_of_the_floor_is_marked_and_one_outside_is_not(tmp_path: 
 def test_the_command_marks_and_shows_the_floor(tmp_path: Path) -> None:
     aa = execution(tmp_path / "aa", {"a": PLAN, "b": PLAN}, a=FIRST, b=SECOND)
     near = execution(tmp_path / "near", old=(100, 100, 101), new=(103, 103, 104))
-    document = json.loads(ask("compare", near, "--noise", aa, "--format", "json").out)
-    rows = {row["key"]: row for group in document["groups"] for row in group["rows"]}
-    assert rows["operations"]["floor"]["log_ratio"] == pytest.approx(math.log(106 / 101), rel=1e-3)
-    assert rows["operations"]["versus"][1]["mark"] == "~"
+    answer = ask("compare", near, "--noise", aa, "--format", "json")
+    row, document = answer.rows["operations"], answer.document
+    assert row["floor"]["log_ratio"] == pytest.approx(math.log(106 / 101), rel=1e-3)
+    assert row["versus"][1]["mark"] == "~"
     assert any(line.startswith(f"noise floor: A/A {aa} (a × 3 b × 3 repeats)") for line in document["method"])
 
 

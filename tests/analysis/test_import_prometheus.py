@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from column_units import other_units
-from loadprint.__main__ import main
+from damage import ask, refused
 from loadprint.importing.exposition import samples, series_text
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -24,9 +24,7 @@ def table(run: Path, probe: str) -> list[dict[str, Any]]:
 
 
 def test_a_kept_answer(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    kept = FIXTURES / "import" / "query_range.json"
-    assert main(["import", "prometheus", str(kept), "--out", str(run)]) == 0
+    run = imported(tmp_path, FIXTURES / "import" / "query_range.json")[0]
     cpu = {(row["cpu"], row["tick"]): row for row in table(run, "cpu")}
     # the sum of the CPUs is made where it is read
     assert (cpu["0", 0]["user"], cpu["1", 0]["user"], cpu["all", 0]["user"]) == (123_456, 1, None)
@@ -59,15 +57,13 @@ def test_snapshots_have_the_time_of_their_name_or_file(tmp_path: Path) -> None:
     for name in names:
         (tmp_path / name).write_text(body)
     os.utime(tmp_path / "last.prom", (1_795_262_430, 1_795_262_430))
-    run = tmp_path / "run"
-    words = [str(tmp_path / name) for name in names]
-    assert main(["import", "prometheus", *words, "--out", str(run)]) == 0
+    run, _ = imported(tmp_path, *(tmp_path / name for name in names))
     ticks = [row["realtime_ns"] // 10**9 for row in table(run, "ticks") if row["probe"] == "cpu"]
     assert ticks == [1_795_262_400 + 10 * k for k in range(4)]
     lines = [line for line in body.splitlines() if not line.startswith("#")]
     held = [row for row in table(run, "scrape") if row["tick"] == 0]
     assert 100 < len(held) < len(lines)
-    assert main(["inspect", str(run)]) == 0
+    assert ask("inspect", run).status == 0
 
 
 def test_the_parser_reads_what_the_recorder_reads() -> None:
@@ -107,15 +103,10 @@ def test_the_parser_reads_what_the_recorder_reads() -> None:
         (f"a{{{MANY_LABELS}}} 1\n", "line 1"),
     ],
 )
-def test_unusable_files_are_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, said: str
-) -> None:
+def test_unusable_files_are_one_line(tmp_path: Path, content: str, said: str) -> None:
     path = tmp_path / "saved"
     path.write_text(content)
-    assert main(["import", "prometheus", str(path), "--out", str(tmp_path / "run")]) == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
+    assert said in refused(*command(tmp_path, path))
     assert not (tmp_path / "run").exists()
 
 
@@ -127,7 +118,7 @@ def test_a_time_that_a_snapshot_states_is_its_time(tmp_path: Path) -> None:
         paths[-1].write_text(
             f"# TYPE node_time_seconds gauge\nnode_time_seconds {stated:.12e}\n{CPU} {second}\n"
         )
-    assert imported(tmp_path, *paths) == 0
+    imported(tmp_path, *paths)
     times = [row["realtime_ns"] for row in table(tmp_path / "run", "ticks") if row["probe"] == "cpu"]
     assert times == [1_795_262_400_250_000_000 + 10**10 * k for k in range(3)]
 
@@ -135,8 +126,15 @@ def test_a_time_that_a_snapshot_states_is_its_time(tmp_path: Path) -> None:
 CPU = 'node_cpu_seconds_total{cpu="0",mode="user"}'
 
 
-def imported(tmp_path: Path, *paths: Path, options: Sequence[str] = ()) -> int:
-    return main(["import", "prometheus", *map(str, paths), "--out", str(tmp_path / "run"), *options])
+def command(tmp_path: Path, *paths: Path, options: Sequence[str] = ()) -> list[object]:
+    return ["import", "prometheus", *paths, "--out", tmp_path / "run", *options]
+
+
+def imported(tmp_path: Path, *paths: Path, options: Sequence[str] = ()) -> tuple[Path, str]:
+    """The run, and the notes that are printed."""
+    answer = ask(*command(tmp_path, *paths, options=options))
+    assert answer.status == 0, answer.line
+    return tmp_path / "run", answer.line
 
 
 def saved(path: Path, *series: tuple[dict[str, str], Mapping[float, float]]) -> Path:
@@ -156,44 +154,40 @@ def cpu(**labels: str) -> dict[str, str]:
 @pytest.mark.parametrize("later", [0, 7])
 @pytest.mark.parametrize("name", ["node_cpu_seconds_total", "node_memory_Dirty_bytes", "node_vmstat_pgfault"])
 def test_hosts_behind_one_instance_are_refused_by_their_labels(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], later: float, name: str
+    tmp_path: Path, later: float, name: str
 ) -> None:
     series = [
         ({**cpu(instance="agent", host=host, zone=zone), "__name__": name}, {at: at, at + 9: at + 9})
         for host, zone, at in (("a", "x", 10), ("b", "x", 10 + later), ("c", "y", 10))
     ]
     path = saved(tmp_path / "saved.json", *series)
-    assert imported(tmp_path, path) == 2
-    error = capsys.readouterr().err
-    assert (
-        'contain several hosts (host "a", "b", "c"; zone "x", "y"); select one, as --instance host=a' in error
-    )
-    assert error.count("\n") == 1
-    assert imported(tmp_path, path, options=["--instance", "host=d"]) == 2
-    assert "--instance host=d: has no metric of node_exporter; available: a, b, c" in capsys.readouterr().err
-    assert imported(tmp_path, path, options=["--instance", "zone=x"]) == 2
-    assert 'contain several hosts (host "a", "b")' in capsys.readouterr().err
-    assert imported(tmp_path, path, options=["--instance", "agent", "--instance", "host=b"]) == 0
+    for options, said in (
+        ([], '(host "a", "b", "c"; zone "x", "y"); select one, as --instance host=a'),
+        (["--instance", "host=d"], "--instance host=d: has no metric of node_exporter; available: a, b, c"),
+        (["--instance", "zone=x"], 'contain several hosts (host "a", "b")'),
+    ):
+        assert said in refused(*command(tmp_path, path, options=options))
+    imported(tmp_path, path, options=["--instance", "agent", "--instance", "host=b"])
     assert len(table(tmp_path / "run", "scrape")) == 4
 
 
-def test_facts_that_differ_are_null(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_facts_that_differ_are_null(tmp_path: Path) -> None:
     """Such as those of two hosts behind one address, or of a kernel that was replaced."""
     info = [
         ({"__name__": "node_uname_info", "nodename": "a", "release": release}, {at: 1.0})
         for release, at in (("6.1", 1.0), ("6.2", 2.0))
     ]
-    assert imported(tmp_path, saved(tmp_path / "saved.json", *info, (cpu(), {1: 1, 2: 2}))) == 0
-    fingerprint = json.loads((tmp_path / "run" / "server" / "fingerprint.json").read_text())
+    run, notes = imported(tmp_path, saved(tmp_path / "saved.json", *info, (cpu(), {1: 1, 2: 2})))
+    fingerprint = json.loads((run / "server" / "fingerprint.json").read_text())
     assert (fingerprint["host"], fingerprint["kernel"]) == ("a", None)
-    assert "several values of release: 6.1, 6.2\n" in capsys.readouterr().err
+    assert "several values of release: 6.1, 6.2\n" in notes
 
 
 def test_a_label_that_only_one_host_has_selects_it(tmp_path: Path) -> None:
     path = saved(tmp_path / "saved.json", (cpu(), {1: 1, 2: 2}), (cpu(replica="b"), {1: 5, 2: 9}))
-    assert imported(tmp_path, path) == 2
-    assert imported(tmp_path, path, options=["--instance", "replica="]) == 0
-    assert [row["user"] for row in table(tmp_path / "run", "cpu") if row["cpu"] == "0"] == [100, 200]
+    assert "several hosts" in refused(*command(tmp_path, path))
+    run, _ = imported(tmp_path, path, options=["--instance", "replica="])
+    assert [row["user"] for row in table(run, "cpu") if row["cpu"] == "0"] == [100, 200]
 
 
 def test_labels_of_devices_are_not_hosts(tmp_path: Path) -> None:
@@ -205,9 +199,9 @@ def test_labels_of_devices_are_not_hosts(tmp_path: Path) -> None:
     series += [
         ({"__name__": "node_memory_numa_MemFree", "node": node}, {1.0: 4096.0, 2.0: 4096.0}) for node in "01"
     ]
-    assert imported(tmp_path, saved(tmp_path / "saved.json", *series)) == 0
-    assert {row["interface"] for row in table(tmp_path / "run", "nic")} == {"eth0", "eth1"}
-    assert len(table(tmp_path / "run", "scrape")) == 4
+    run, _ = imported(tmp_path, saved(tmp_path / "saved.json", *series))
+    assert {row["interface"] for row in table(run, "nic")} == {"eth0", "eth1"}
+    assert len(table(run, "scrape")) == 4
 
 
 NICS = [("eth0", "inside"), ("eth1", "outside")]
@@ -262,26 +256,24 @@ node_time_seconds 1795000000.5
 TABLES = ("cpu", "disk", "nic", "memory", "vmstat", "ticks")
 
 
-def versions(tmp_path: Path, *bodies: str) -> dict[str, list[dict[str, Any]]]:
-    """The tables of the run of these snapshots, each with one a second later."""
+def versions(tmp_path: Path, *bodies: str) -> tuple[dict[str, list[dict[str, Any]]], str]:
+    """The tables of the run of these snapshots, each with one a second later, and the notes."""
     tmp_path.mkdir()
     paths = []
     for number, body in enumerate(bodies):
         for second in (0, 1):
             paths.append(tmp_path / f"{number}.{second}.prom")
             paths[-1].write_text(body.replace("1795000000.5", f"{1_795_000_000.5 + second}"))
-    assert imported(tmp_path, *paths) == 0
-    return {name: table(tmp_path / "run", name) for name in TABLES}
+    run, notes = imported(tmp_path, *paths)
+    return {name: table(run, name) for name in TABLES}, notes
 
 
-def test_names_of_both_versions_fill_the_same_columns(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    new, old = versions(tmp_path / "new", NEW), versions(tmp_path / "old", OLD)
+def test_names_of_both_versions_fill_the_same_columns(tmp_path: Path) -> None:
+    (new, of_new), (old, of_old) = versions(tmp_path / "new", NEW), versions(tmp_path / "old", OLD)
     assert new == old
+    assert (of_new, of_old) == ("", "")
     assert (old["disk"][0]["read_sectors"], old["disk"][0]["weighted_ms"]) == (16, 750)
     assert {row["metric"]: row["value"] for row in old["memory"]}["Active(anon)"] == 4
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("newer_last", [True, False])
@@ -291,27 +283,27 @@ def test_the_newer_name_counts_where_a_tick_has_both(newer_last: bool, tmp_path:
     assert versions(tmp_path / "both", *bodies) == versions(tmp_path / "new", NEW)
 
 
-def test_metrics_of_no_known_version_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_metrics_of_no_known_version_are_listed(tmp_path: Path) -> None:
     odd = "node_memory_MemFree_ratio 0.5\nnode_disk_read_bytes 7\nnode_cpu_seconds 5\nnode_load1 1\n"
-    tables = versions(tmp_path / "odd", OLD + odd)
-    assert "node_cpu_seconds, node_disk_read_bytes, node_memory_MemFree_ratio\n" in capsys.readouterr().err
+    tables, notes = versions(tmp_path / "odd", OLD + odd)
+    assert "node_cpu_seconds, node_disk_read_bytes, node_memory_MemFree_ratio\n" in notes
     assert len(tables["memory"]) == 2 * 3
 
 
-def test_a_negative_count_is_no_reading(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_negative_count_is_no_reading(tmp_path: Path) -> None:
     reads = {"__name__": "node_disk_reads_completed_total", "device": "sda"}
     unlimited = {"__name__": "node_netstat_Tcp_MaxConn"}
     path = saved(tmp_path / "saved.json", (reads, {1: 1, 2: -1, 3: 4}), (unlimited, {1: -1, 2: -1}))
-    assert imported(tmp_path, path) == 0
-    assert "negative values are no readings: node_disk_reads_completed_total\n" in capsys.readouterr().err
-    assert [(row["tick"], row["reads"]) for row in table(tmp_path / "run", "disk")] == [(0, 1), (2, 4)]
-    assert [row["value"] for row in table(tmp_path / "run", "tcp")] == [-1, -1]
+    run, notes = imported(tmp_path, path)
+    assert "negative values are no readings: node_disk_reads_completed_total\n" in notes
+    assert [(row["tick"], row["reads"]) for row in table(run, "disk")] == [(0, 1), (2, 4)]
+    assert [row["value"] for row in table(run, "tcp")] == [-1, -1]
 
 
 def test_a_sample_that_is_given_twice_counts_once(tmp_path: Path) -> None:
     path = saved(tmp_path / "saved.json", (cpu(), {1: 1, 2: 2}), ({"__name__": "a"}, {1: float("nan")}))
-    assert imported(tmp_path, path, path) == 0
-    assert len(table(tmp_path / "run", "scrape")) == 1
+    run, _ = imported(tmp_path, path, path)
+    assert len(table(run, "scrape")) == 1
 
 
 @pytest.mark.parametrize(
@@ -330,31 +322,22 @@ def test_a_sample_that_is_given_twice_counts_once(tmp_path: Path) -> None:
     ],
 )
 def test_two_values_of_one_series_at_one_time_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], contents: tuple[str, ...], message: str
+    tmp_path: Path, contents: tuple[str, ...], message: str
 ) -> None:
     paths = [tmp_path / f"{number}.json" for number, _ in enumerate(contents)]
     for path, content in zip(paths, contents, strict=True):
         path.write_text(content)
-    assert imported(tmp_path, *paths) == 2
-    assert message in capsys.readouterr().err
+    assert message in refused(*command(tmp_path, *paths))
 
 
-def test_one_of_several_hosts_must_be_selected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    series = [
-        {
-            "metric": {"__name__": "node_cpu_seconds_total", "instance": name, "cpu": "0", "mode": "user"},
-            "values": [[t, str(t)] for t in (1, 2)],
-        }
-        for name in ("db1", "db2")
-    ]
-    path = tmp_path / "saved.json"
-    path.write_text(json.dumps(series))
-    words = ["import", "prometheus", str(path), "--out", str(tmp_path / "run")]
-    assert main(words) == 2
-    error = capsys.readouterr().err
-    assert 'contain several hosts (instance "db1", "db2"); select one, as --instance db1' in error
-    assert main([*words, "--instance", "db3"]) == 2
-    assert "available: db1, db2" in capsys.readouterr().err
-    assert main([*words, "--instance", "db2"]) == 0
-    assert {row["endpoint"] for row in table(tmp_path / "run", "scrape")} == {"db1"}
-    assert json.loads((tmp_path / "run" / "server" / "fingerprint.json").read_text())["host"] == "db2"
+def test_one_of_several_hosts_must_be_selected(tmp_path: Path) -> None:
+    series = [(cpu(instance=name), {1: 1, 2: 2}) for name in ("db1", "db2")]
+    path = saved(tmp_path / "saved.json", *series)
+    for options, said in (
+        ([], '(instance "db1", "db2"); select one, as --instance db1'),
+        (["--instance", "db3"], "available: db1, db2"),
+    ):
+        assert said in refused(*command(tmp_path, path, options=options))
+    run, _ = imported(tmp_path, path, options=["--instance", "db2"])
+    assert {row["endpoint"] for row in table(run, "scrape")} == {"db1"}
+    assert json.loads((run / "server" / "fingerprint.json").read_text())["host"] == "db2"

@@ -12,10 +12,11 @@ from typing import Any
 import duckdb
 import pytest
 from column_units import other_units
-from loadprint.__main__ import main
+from damage import ask, refused
 from loadprint.importing import sar, sar_tables
 from loadprint.importing.writer import write_run
 from loadprint.reading.columns import CPU_FIELDS
+from loadprint.tables.rows import COARSE
 from reads import quantities
 
 ROOT = Path(__file__).parents[2]
@@ -135,9 +136,7 @@ def test_means_are_those_of_sar(sa: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.live
-def test_a_recording_and_its_witness_lie_side_by_side(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recording_and_its_witness_lie_side_by_side(tmp_path: Path) -> None:
     """Both read the same counters: ordered by their sums none decreases, in any order of the reads."""
     subprocess.run(
         [RECORDER, "record", "--with-sysstat", "--duration", "6s", "--out", tmp_path / "run"],
@@ -157,9 +156,8 @@ def test_a_recording_and_its_witness_lie_side_by_side(
     for one, other in pairwise(chain):
         assert all(earlier <= later + slack for earlier, later in zip(one, other, strict=True)), (one, other)
 
-    assert main(["compare", str(tmp_path / "run"), str(witness), "--all", "--format", "json"]) == 0
-    table = json.loads(capsys.readouterr().out)
-    rows = {row["key"]: row for group in table["groups"] for row in group["rows"]}
+    answer = ask("compare", tmp_path / "run", witness, "--all", "--format", "json")
+    rows = answer.rows
     # of all states: the rows are of elapsed time, to which the kernel's states do not add up exactly
     states = [rows[f"cpu_server_{name}"]["cells"] for name in CPU_FIELDS]
     ours, theirs = (
@@ -175,13 +173,13 @@ def test_a_recording_and_its_witness_lie_side_by_side(
     assert lowest - 0.1 <= theirs <= highest + 0.1
     for key in ("switches_host", "interrupts_host", "pressure_cpu"):
         assert all(cell["value"] is not None for cell in rows[key]["cells"]), key
-    assert table["verdicts"][0] == {
+    assert answer.document["verdicts"][0] == {
         "key": "comparable",
         "answer": "inconclusive",
         "text": "run has no record of its server; sysstat has no record of its server",
         "short": "",
     }
-    assert "differs" not in dict(table["facts"])
+    assert "differs" not in dict(answer.document["facts"])
 
 
 def ends(counters: list[tuple[int, ...]], busy: slice) -> tuple[float, float]:
@@ -191,9 +189,8 @@ def ends(counters: list[tuple[int, ...]], busy: slice) -> tuple[float, float]:
     return min(shares), max(shares)
 
 
-def test_a_restart_parts_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["import", "sar", str(RESTART), "--out", str(tmp_path / "run")]) == 0
-    shown = capsys.readouterr().err
+def test_a_restart_parts_the_file(tmp_path: Path) -> None:
+    shown = ask("import", "sar", RESTART, "--out", tmp_path / "run").line
     assert "index dropped" in shown
     assert "restarted at 2026-11-21 15:19:25 UTC" in shown
     assert "`compare` uses the longest one" in shown
@@ -214,7 +211,7 @@ def statistics() -> list[dict[str, Any]]:
     return result
 
 
-def test_columns_say_their_source_and_resolution(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_say_their_source_and_resolution(tmp_path: Path) -> None:
     made = write_run(tmp_path / "run", sar.load(RESTART))
     assert other_units(made) == []
     row = duckdb.execute(
@@ -230,18 +227,16 @@ def test_columns_say_their_source_and_resolution(tmp_path: Path, capsys: pytest.
     }
 
 
-def test_a_share_of_few_printed_steps_is_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_share_of_few_printed_steps_is_marked(tmp_path: Path) -> None:
     few = json.loads(RESTART.read_text())
     for one in few["sysstat"]["hosts"][0]["statistics"]:
         for cpu in one["cpu-load"]:
             cpu["iowait"] = 0.02
     (tmp_path / "few.json").write_text(json.dumps(few))
-    assert main(["compare", str(RESTART), str(tmp_path / "few.json"), "--format", "json"]) == 0
-    table = json.loads(capsys.readouterr().out)
-    rows = {row["key"]: row for group in table["groups"] for row in group["rows"]}
-    shown = [table["footnotes"][note - 1] for note in rows["cpu_server_iowait"]["cells"][1]["notes"]]
-    assert shown == ["its counter moved by fewer than three steps: the error is a third or more"]
-    assert rows["cpu_server_user"]["cells"][1]["notes"] == []
+    answer = ask("compare", RESTART, tmp_path / "few.json", "--format", "json")
+    notes = answer.rows["cpu_server_iowait"]["cells"][1]["notes"]
+    assert [answer.document["footnotes"][note - 1] for note in notes] == [COARSE]
+    assert answer.rows["cpu_server_user"]["cells"][1]["notes"] == []
 
 
 def test_the_short_form_of_sar_and_old_forms_of_interrupts() -> None:
@@ -286,17 +281,18 @@ def printed(folder: Path, *intervals: dict[str, Any], **stamps: Any) -> Path:
     return path
 
 
-def imported(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[Path, str]:
+def imported(path: Path) -> tuple[Path, str]:
     """The run, and the notes that are printed."""
     run_dir = path.with_name("run")
-    assert main(["import", "sar", str(path), "--out", str(run_dir)]) == 0
-    return run_dir, capsys.readouterr().err
+    answer = ask("import", "sar", path, "--out", run_dir)
+    assert answer.status == 0, answer.line
+    return run_dir, answer.line
 
 
 CPU = {"cpu": "all", "usr": 50.0, "sys": 10.0, "iowait": 0.0, "steal": 0.0, "idle": 40.0}
 
 
-def test_names_of_older_and_newer_versions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_of_older_and_newer_versions(tmp_path: Path) -> None:
     """Keys of sysstat 10.1.5 to 11.1.3 (RHEL 7, Debian 9), and the key that 12.7.6 has renamed."""
     disk = {
         "disk-device": "vda",
@@ -307,33 +303,30 @@ def test_names_of_older_and_newer_versions(tmp_path: Path, capsys: pytest.Captur
         "await": 0.2,
     }
     interval = {"cpu-load-all": [CPU], "disk": [disk], "network": {"net-etcp": {"retrseg": 7.0}}}
-    run_dir, _ = imported(printed(tmp_path, interval, interval), capsys)
+    run_dir, _ = imported(printed(tmp_path, interval, interval))
     assert series(run_dir, "cpu", '"user"', "cpu = 'all'") == [0, 50, 100]
     assert series(run_dir, "disk", "read_sectors", "device = 'vda'") == [0, 200, 400]
     assert series(run_dir, "disk", "write_sectors", "device = 'vda'") == [0, 400, 800]
     assert series(run_dir, "disk", "weighted_ms", "device = 'vda'") == [0, 100, 200]
     assert series(run_dir, "tcp", "value", "metric = 'Tcp.RetransSegs'") == [0, 7, 14]
-    assert main(["compare", str(run_dir), str(RESTART), "--all", "--format", "json"]) == 0
-    reasons = " ".join(json.loads(capsys.readouterr().out)["footnotes"])
+    reasons = " ".join(ask("compare", run_dir, RESTART, "--all", "--format", "json").document["footnotes"])
     assert "this file has no value of irq" in reasons
     assert "the kernel does not print" not in reasons
 
 
 @pytest.mark.parametrize("length", [184467440737095516, -1, "1", None, [1]])
-def test_an_impossible_interval_is_left_out(
-    length: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_impossible_interval_is_left_out(length: Any, tmp_path: Path) -> None:
     path = printed(tmp_path, *[{"cpu-load": [CPU]}] * 4)
     document = json.loads(path.read_text())
     document["sysstat"]["hosts"][0]["statistics"][0]["timestamp"]["interval"] = length
     path.write_text(json.dumps(document))
-    run_dir, notes = imported(path, capsys)
+    run_dir, notes = imported(path)
     assert f"1 interval left out: its length is {json.dumps(length)} s" in notes
     assert series(run_dir, "cpu", '"user"', "cpu = 'all'") == [0, 50, 100, 150]
 
 
 @pytest.mark.parametrize("value", [-1.0, 1e18, "x", None, True, 1844674407370955.0])
-def test_an_odd_value_is_left_out(value: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_odd_value_is_left_out(value: Any, tmp_path: Path) -> None:
     odd: dict[str, Any] = {
         "cpu-load": [{**CPU, "usr": value}],
         "process-and-context-switch": {"proc": value, "cswch": 5.0},
@@ -341,7 +334,7 @@ def test_an_odd_value_is_left_out(value: Any, tmp_path: Path, capsys: pytest.Cap
     odd["network"] = {"net-tcp": {"iseg": value}}
     plain: dict[str, Any] = {"cpu-load": [CPU], "process-and-context-switch": {"proc": 1.0, "cswch": 5.0}}
     plain["network"] = {"net-tcp": {"iseg": 8.0}}
-    run_dir, notes = imported(printed(tmp_path, plain, odd, plain), capsys)
+    run_dir, notes = imported(printed(tmp_path, plain, odd, plain))
     if value is not None:
         assert "are not in the means: `usr` 1x, `proc` 1x, `iseg` 1x" in notes
     assert series(run_dir, "cpu", "ctxt", "cpu = 'all'") == [0, 5, 10, 15]
@@ -352,11 +345,9 @@ def test_an_odd_value_is_left_out(value: Any, tmp_path: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("places", [{0}, {0, 1}, {2}, {3}, {0, 3}])
-def test_the_mean_is_that_of_the_other_intervals(
-    places: set[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_mean_is_that_of_the_other_intervals(places: set[int], tmp_path: Path) -> None:
     each = [{"cpu-load": [{**CPU, "usr": 104.53 if place in places else 50.0}]} for place in range(4)]
-    run_dir, _ = imported(printed(tmp_path, *each), capsys)
+    run_dir, _ = imported(printed(tmp_path, *each))
     assert quantities(run_dir).values["cpu.host.user"].rate == pytest.approx(0.5)
 
 
@@ -376,10 +367,10 @@ ZERO = {name: 0.0 if isinstance(value, float) else value for name, value in CPU.
     ],
 )
 def test_a_file_without_an_imported_report_is_refused(
-    interval: dict[str, Any], odd: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    interval: dict[str, Any], odd: str, tmp_path: Path
 ) -> None:
     path = printed(tmp_path, *[interval] * 3)
-    answer = refused(["import", "sar", str(path), "--out", str(tmp_path / "run")], capsys)
+    answer = refused("import", "sar", path, "--out", tmp_path / "run")
     why = (
         f"contains 4 points in time, but no value of the reports that are imported{odd}; print all reports: "
     )
@@ -388,20 +379,16 @@ def test_a_file_without_an_imported_report_is_refused(
 
 
 @pytest.mark.parametrize("states", [ZERO, {**CPU, "idle": 80.0}])
-def test_impossible_states_of_all_cpus_are_no_reading(
-    states: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_impossible_states_of_all_cpus_are_no_reading(states: dict[str, Any], tmp_path: Path) -> None:
     plain = {"cpu-load": [CPU], "process-and-context-switch": {"cswch": 5.0}}
-    run_dir, notes = imported(printed(tmp_path, plain, plain | {"cpu-load": [states]}, plain), capsys)
+    run_dir, notes = imported(printed(tmp_path, plain, plain | {"cpu-load": [states]}, plain))
     assert series(run_dir, "cpu", '"user"', "cpu = 'all' AND \"user\" IS NOT NULL") == [0, 50, 150]
     assert series(run_dir, "cpu", "ctxt", "cpu = 'all'") == [0, 5, 10, 15]
     assert "`cpu all` 1x" in notes
 
 
 @pytest.mark.parametrize("name", ["vda", "vdb"])
-def test_two_devices_of_one_name_are_no_reading(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_devices_of_one_name_are_no_reading(name: str, tmp_path: Path) -> None:
     disk = {"disk-device": "vda", "tps": 4.0, "rkB": 5.0}
     line: dict[str, Any] = {"intr": "7", "value": 3.0}
     plain = {"disk": [disk], "interrupts": [line], "io": {"bread": 1.0}}
@@ -409,7 +396,7 @@ def test_two_devices_of_one_name_are_no_reading(
         "disk": [disk, disk, {**disk, "disk-device": name, "rkB": 99.0}],
         "interrupts": [line, {**line, "intr": "7" if name == "vda" else "8", "value": 44.0}],
     }
-    run_dir, notes = imported(printed(tmp_path, plain, plain | twice, plain), capsys)
+    run_dir, notes = imported(printed(tmp_path, plain, plain | twice, plain))
     known = [0, 10, 30] if name == "vda" else [0, 10, 20, 30]
     assert series(run_dir, "disk", "read_sectors", "device = 'vda' AND read_sectors IS NOT NULL") == known
     differing = "differ under one name, are not in the means: `intr 7` 1x, `disk-device vda` 1x"
@@ -417,7 +404,7 @@ def test_two_devices_of_one_name_are_no_reading(
     assert (notes == "") == (name != "vda")
 
 
-def test_a_gap_parts_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gap_parts_the_file(tmp_path: Path) -> None:
     path = printed(tmp_path, *[{"cpu-load": [CPU]}] * 6)
     document = json.loads(path.read_text())
     document["sysstat"]["hosts"][0]["statistics"][1]["timestamp"] |= {"interval": None}
@@ -425,9 +412,9 @@ def test_a_gap_parts_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         each["timestamp"]["time"] = f"00:0{place}:00"
         each["timestamp"]["interval"] = 60 if each["timestamp"]["interval"] else None
     path.write_text(json.dumps(document))
-    run_dir, notes = imported(path, capsys)
+    run_dir, notes = imported(path)
     assert "2 stretches between restarts and gaps" in notes
-    assert main(["inspect", str(run_dir), "--format", "json"]) == 0
+    assert ask("inspect", run_dir, "--format", "json").status == 0
     assert series(run_dir, "cpu", '"user"', "cpu = 'all'") == [0, 3000, 3000, 6000, 9000, 12000, 15000]
 
 
@@ -445,71 +432,53 @@ def test_a_gap_parts_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ('{"sysstat": {"hosts": [{"statistics": []}], "hosts": []}}', "has the key `hosts` twice"),
     ],
 )
-def test_a_refusal_has_its_cause(
-    text: str, wanted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_refusal_has_its_cause(text: str, wanted: str, tmp_path: Path) -> None:
     path = tmp_path / "sadf.json"
     path.write_text(text)
-    answer = refused(["import", "sar", str(path), "--out", str(tmp_path / "run")], capsys)
+    answer = refused("import", "sar", path, "--out", tmp_path / "run")
     assert wanted in answer
     assert "again: LC_ALL" not in answer
 
 
 @pytest.mark.parametrize("stamps", [{"tz": "CET"}, {"utc": 0}])
-def test_times_of_another_zone_are_refused(
-    stamps: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_times_of_another_zone_are_refused(stamps: dict[str, Any], tmp_path: Path) -> None:
     path = printed(tmp_path, {"cpu-load": [CPU]}, **stamps)
-    answer = refused(["import", "sar", str(path), "--out", str(tmp_path / "run")], capsys)
+    answer = refused("import", "sar", path, "--out", tmp_path / "run")
     assert f"its times are in {stamps.get('tz', 'local time')}, not in UTC" in answer
     assert "without -T and -t" in answer
 
 
 @pytest.mark.live
-def test_a_file_whose_recorder_was_killed_lacks_its_last_record(
-    sa: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_whose_recorder_was_killed_lacks_its_last_record(sa: Path, tmp_path: Path) -> None:
     torn = tmp_path / "torn.sa"
     torn.write_bytes(sa.read_bytes()[:-1000])
-    assert main(["import", "sar", str(torn), "--out", str(tmp_path / "run")]) == 0
-    shown = capsys.readouterr()
-    assert "sadf: End of system activity file unexpected" in shown.err
-    assert "6 points over 5.0 s" in shown.out
-
-
-def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    assert main(words) == 2
-    shown = capsys.readouterr().err
-    assert shown.count("\n") == 1
-    return shown
+    answer = ask("import", "sar", torn, "--out", tmp_path / "run")
+    assert "sadf: End of system activity file unexpected" in answer.line
+    assert "6 points over 5.0 s" in answer.out
 
 
 @pytest.mark.live
-def test_files_that_cannot_be_read_are_one_line(
-    sa: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = ["--out", str(tmp_path / "run")]
+def test_files_that_cannot_be_read_are_one_line(sa: Path, tmp_path: Path) -> None:
+    out = ("--out", tmp_path / "run")
     old = tmp_path / "old.sa"
     data = bytearray(sa.read_bytes())
     data[2:4] = b"\x71\x21"  # the format's number in the file's head (struct file_magic of sysstat's sa.h)
     old.write_bytes(data)
-    shown = refused(["import", "sar", str(old), *out], capsys)
+    shown = refused("import", "sar", old, *out)
     assert "cannot read the format of this file (0x2171)" in shown
     assert "sadf -c FILE > NEW" in shown
     torn = tmp_path / "torn.sa"
     torn.write_bytes(sa.read_bytes()[:3000])
-    assert "End of system activity file unexpected" in refused(["import", "sar", str(torn), *out], capsys)
+    assert "End of system activity file unexpected" in refused("import", "sar", torn, *out)
     cut = tmp_path / "cut.json"
     cut.write_bytes(RESTART.read_bytes()[:5000])
-    assert "is truncated or damaged" in refused(["compare", str(cut), str(RESTART)], capsys)
+    assert "is truncated or damaged" in refused("compare", cut, RESTART)
     other = tmp_path / "other.json"
     other.write_text('{"sysstat": []}')
-    assert "is not JSON of sadf" in refused(["import", "sar", str(other), *out], capsys)
-    assert "no/sadf: No such file" in refused(["import", "sar", str(sa), "--sadf", "no/sadf", *out], capsys)
+    assert "is not JSON of sadf" in refused("import", "sar", other, *out)
+    assert "no/sadf: No such file" in refused("import", "sar", sa, "--sadf", "no/sadf", *out)
     back = json.loads(RESTART.read_text())
     back["sysstat"]["hosts"][0]["statistics"][4]["timestamp"]["time"] = "15:10:00"
     other.write_text(json.dumps(back))
-    assert "its times do not increase at 2026-11-21 15:10:00 UTC" in refused(
-        ["import", "sar", str(other), *out], capsys
-    )
+    assert "its times do not increase at 2026-11-21 15:10:00 UTC" in refused("import", "sar", other, *out)
     assert not (tmp_path / "run").exists()

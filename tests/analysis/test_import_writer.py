@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from loadprint.__main__ import main
+from damage import ask
 from loadprint.commands.inspect.inspect_run import inspect
 from loadprint.errors import InputError
 from loadprint.importing.imported import LAYOUTS, Imported, ImportedTable
@@ -50,7 +49,7 @@ def _recording(busy: int = 30) -> Imported:
     return Imported("test", ["a file"], times, [cpu, nic, scrape], {"host": "db9"})
 
 
-def test_an_imported_run_opens_and_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_imported_run_opens_and_compares(tmp_path: Path) -> None:
     one, two = write_run(tmp_path / "one", _recording()), write_run(tmp_path / "two", _recording(60))
     report = inspect(one)
     assert (report.manifest, report.status, report.phases) == ("intact", "complete", (("measure", 8.0),))
@@ -59,11 +58,9 @@ def test_an_imported_run_opens_and_compares(tmp_path: Path, capsys: pytest.Captu
         ("nic", 4, 1),
         ("scrape", 2, 3),
     ]
-    assert main(["inspect", str(one)]) == 0
-    capsys.readouterr()
-    assert main(["compare", str(one), str(two), "--all", "--format", "json"]) == 0
-    table: dict[str, Any] = json.loads(capsys.readouterr().out)
-    rows = {row["key"]: row for group in table["groups"] for row in group["rows"]}
+    assert ask("inspect", one).status == 0
+    answer = ask("compare", one, two, "--all", "--format", "json")
+    rows = answer.rows
     values = [cell["value"] for cell in rows["cpu_server_utilisation"]["cells"]]
     assert values == pytest.approx([30.0, 60.0])
     assert rows["switches_host"]["cells"][0]["value"] == pytest.approx(300.0)
@@ -71,7 +68,7 @@ def test_an_imported_run_opens_and_compares(tmp_path: Path, capsys: pytest.Captu
     # quantities that were not measured have a reason
     operations = rows["operations"]["cells"][0]
     assert operations["value"] is None
-    assert "result.json is missing" in table["footnotes"][operations["notes"][0] - 1]
+    assert "result.json is missing" in answer.document["footnotes"][operations["notes"][0] - 1]
 
 
 def test_the_files_have_the_documented_format(tmp_path: Path) -> None:

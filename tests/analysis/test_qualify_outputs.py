@@ -11,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
+from damage import ask, refused
 from loadprint.__main__ import main
 from loadprint.commands.qualify import junit, qualify_text, spec
 from loadprint.commands.qualify.measure import Reader
@@ -124,23 +125,22 @@ def test_names_that_xml_cannot_hold_are_written_all_the_same(mixed: Qualificatio
     assert suite.attrib["name"] == '<a> & "b" \N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}'
 
 
-def test_the_command(tmp_path: Path, base: Base, capsys: pytest.CaptureFixture[str]) -> None:
-    old, new = str(base.path), str(execution(tmp_path / "new", {"oltp": at(900, "db2")}))
+def test_the_command(tmp_path: Path, base: Base) -> None:
+    old, new = base.path, execution(tmp_path / "new", {"oltp": at(900, "db2")})
     file = tmp_path / "spec.yml"
     file.write_text(
         f"rows: {{operations: 3 %}}\nconcurrencies: 1\nsustained: {{at_least: 30s}}\n"
         f"baseline: [{old}]\ncandidate: [{old}]\n"
     )
     out = tmp_path / "out.xml"
-    assert main(["qualify", old, new, "--spec", str(file), "--junit", str(out)]) == 1
-    assert capsys.readouterr().out.splitlines()[-1].startswith("fail: ")
+    answer = ask("qualify", old, new, "--spec", file, "--junit", out)
+    assert (answer.status, answer.out.splitlines()[-1].partition(":")[0]) == (1, "fail")
     assert Xml.parse(out).getroot().attrib["failures"] == "2"
-    assert main(["qualify", "--spec", str(file)]) == 0  # itself, named in the specification
-    assert "share recordings" in capsys.readouterr().out
-    assert main(["qualify", "--candidate", new, "--spec", str(file), "--format", "json"]) == 1
-    assert json.loads(capsys.readouterr().out)["verdict"] == "fail"
-    assert main(["qualify", "--print-spec"]) == 0
-    assert capsys.readouterr().out == spec.default_text()
+    itself = ask("qualify", "--spec", file)  # named in the specification
+    assert (itself.status, "share recordings" in itself.out) == (0, True)
+    answer = ask("qualify", "--candidate", new, "--spec", file, "--format", "json")
+    assert (answer.status, answer.document["verdict"]) == (1, "fail")
+    assert ask("qualify", "--print-spec").out == spec.default_text()
 
 
 @pytest.mark.parametrize(
@@ -173,11 +173,5 @@ def test_real_recordings_do_not_fail_without_enough_repeats(
         (["qualify", "{old}", "{old}/b1-oltp-r1", "--spec", "{old}/none.yml"], "no such specification file"),
     ],
 )
-def test_unusable_input_is_one_line(
-    base: Base, capsys: pytest.CaptureFixture[str], words: list[str], said: str
-) -> None:
-    assert main([word.format(old=base.path) for word in words]) == 2
-    captured = capsys.readouterr()
-    assert said in captured.err
-    assert captured.err.count("\n") == 1
-    assert captured.out == ""
+def test_unusable_input_is_one_line(base: Base, words: list[str], said: str) -> None:
+    assert said in refused(*(word.format(old=base.path) for word in words))

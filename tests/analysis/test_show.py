@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ KEPT = Path(__file__).parents[1] / "recordings" / "v1" / "oltp"
 
 def cells(*words: object) -> dict[str, list[float | None]]:
     """The figures of every row: mean, p95, maximum, per CPU-second."""
-    shown = json.loads(ask("show", *words, "--format", "json").out)
+    shown = ask("show", *words, "--format", "json").document
     assert {tuple(pivot["columns"]) for pivot in shown["pivots"]} == {("mean", "p95", "max", "per CPU-s")}
     return {
         f"{pivot['title']}: {row}": figures
@@ -29,8 +28,7 @@ def cells(*words: object) -> dict[str, list[float | None]]:
 
 
 def test_means_are_those_of_compare_and_rates_are_also_per_cpu_second() -> None:
-    answer = json.loads(ask("compare", KEPT, KEPT, "--all", "--format", "json").out)
-    rows = {row["key"]: row for group in answer["groups"] for row in group["rows"]}
+    rows = ask("compare", KEPT, KEPT, "--all", "--format", "json").rows
     cpu = quantities(KEPT).values["process.server.cpu"].rate
     shown = cells(KEPT)
     for name, key in (
@@ -111,5 +109,5 @@ def test_a_counter_that_restarted_is_a_warning(tmp_path: Path) -> None:
     change_column(
         run / "server/disk.parquet", "reads", lambda row: row["reads"] if row["tick"] < 9 else row["tick"]
     )
-    shown = json.loads(ask("show", run, "--format", "json").out)
+    shown = ask("show", run, "--format", "json").document
     assert any("disk.vda.reads was reset 1x" in text for text in shown["warnings"])

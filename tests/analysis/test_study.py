@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from loadprint.__main__ import main
+from damage import ask, refused
 from loadprint.commands.study import computed, study_file, study_page, study_text
 from loadprint.commands.study.observations import Absent, Observations
 from loadprint.commands.study.study import StudyReport, judge
@@ -73,12 +73,11 @@ def test_every_study_is_valid_and_names_campaigns_checks_and_rows_that_exist() -
                 assert claim.judge.check in computed.CHECKS
 
 
-def test_texts_of_a_study_are_one_line_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_texts_of_a_study_are_one_line_each(tmp_path: Path) -> None:
     text = (study_file.STUDIES / "dynimize.yml").read_text(encoding="utf-8")
     path = tmp_path / "a.yml"
     path.write_text(text.replace("title: ", 'title: "A\\n\\tB" #', 1), encoding="utf-8")
-    assert main(["study", str(path)]) == 0
-    assert capsys.readouterr().out.splitlines()[0].endswith(": A B")
+    assert ask("study", path).out.splitlines()[0].endswith(": A B")
 
 
 def test_the_published_table_supports_its_own_claims(report: StudyReport) -> None:
@@ -195,11 +194,9 @@ def test_a_study_with_a_stand_in_has_no_published_verdict(tmp_path: Path) -> Non
         text.splitlines()[1].strip(),
         study_file.CHECK,
     )
-    page = tmp_path / "page.md"
-    assert main(["study", study, str(RECORDINGS / "hidden-index"), "--page", str(page)]) == 0
-    written = page.read_text(encoding="utf-8")
-    assert "| **check of the method: differs** | – |" in written
-    assert "published: direction" not in written
+    page = written(tmp_path / "page.md", study, RECORDINGS / "hidden-index")
+    assert "| **check of the method: differs** | – |" in page
+    assert "published: direction" not in page
     assert "Rates (check of the method)" in (tmp_path / "page-1.svg").read_text(encoding="utf-8")
     ratios = "figures: [{kind: ratios, title: t, campaign: two}]\n"
     with pytest.raises(InputError, match="no published figures are drawn"):
@@ -359,15 +356,11 @@ def test_executions_that_the_study_does_not_use_are_refused(myarm: Path, tmp_pat
         ("judge: {kind: computed, check: mean_of_builds}\n    campaign: quick", "only for such a claim"),
     ],
 )
-def test_a_wrong_study_file_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, text: str
-) -> None:
+def test_a_wrong_study_file_is_one_line(tmp_path: Path, line: str, text: str) -> None:
     path = tmp_path / "mine.yml"
     claim = f"- id: a\n    text: t\n    place: p\n    published: '1'\n    {line}\n"
     path.write_text(f"title: t\nsource: s\nclaims:\n  {claim}")
-    assert main(["study", str(path)]) == 2
-    message = capsys.readouterr().err
-    assert len(message.splitlines()) == 1
+    message = refused("study", path)
     assert f"{path}:" in message
     assert text in message
 
@@ -386,20 +379,21 @@ def test_formats(report: StudyReport) -> None:
     assert study_page.page(report).count("\n| ") == len(listed) + 3
 
 
-def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "--list"]) == 0
-    assert "claims in 5 studies" in capsys.readouterr().out
-    assert main(["study", "dynimize"]) == 0
-    assert "holds" in capsys.readouterr().out
+def test_the_command() -> None:
+    assert "claims in 5 studies" in ask("study", "--list").out
+    assert "holds" in ask("study", "dynimize").out
+
+
+def written(page: Path, study: str, execution: Path) -> str:
+    """The page of a study, with its figures next to it."""
+    assert ask("study", study, execution, "--page", page).out == ""
+    return page.read_text(encoding="utf-8")
 
 
 def test_a_page_of_a_kept_execution_of_the_real_tools(
-    tmp_path: Path, golden: Callable[[str, str], None], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, golden: Callable[[str, str], None]
 ) -> None:
-    page = tmp_path / "hammerdb-blog.md"
-    assert main(["study", "hammerdb-blog", str(RECORDINGS / "external"), "--page", str(page)]) == 0
-    assert capsys.readouterr().out == ""
-    golden("study.md", page.read_text(encoding="utf-8"))
+    golden("study.md", written(tmp_path / "hammerdb-blog.md", "hammerdb-blog", RECORDINGS / "external"))
     figure = (tmp_path / "hammerdb-blog-1.svg").read_text(encoding="utf-8")
     assert "iowait" in figure
     assert "published" in figure
@@ -407,10 +401,8 @@ def test_a_page_of_a_kept_execution_of_the_real_tools(
 
 
 def test_figures_have_the_measured_and_the_published_lines(myarm: Path, tmp_path: Path) -> None:
-    page = tmp_path / "myarm.md"
-    assert main(["study", MYARM, str(myarm), "--page", str(page)]) == 0
-    assert "](myarm-1.svg)" in page.read_text(encoding="utf-8")
-    figure = (tmp_path / "myarm-1.svg").read_text(encoding="utf-8")
+    assert "](page-1.svg)" in written(tmp_path / "page.md", MYARM, myarm)
+    figure = (tmp_path / "page-1.svg").read_text(encoding="utf-8")
     assert all(name in figure for name in ("measured here", "published", "ctx20", "parent"))
 
 
@@ -423,26 +415,23 @@ def test_a_side_without_threads_is_in_no_line(myarm: Path, tmp_path: Path) -> No
     document = json.loads((myarm / "execution.json").read_text(encoding="utf-8"))
     del next(iter(document["sides"].values()))["threads"]
     (execution / "execution.json").write_text(json.dumps(document), encoding="utf-8")
-    assert main(["study", MYARM, str(execution), "--page", str(tmp_path / "myarm.md")]) == 0
-    assert (tmp_path / "myarm-1.svg").exists()
+    written(tmp_path / "page.md", MYARM, execution)
+    assert (tmp_path / "page-1.svg").exists()
 
 
 def test_an_experiment_has_bars(tmp_path: Path) -> None:
     drawn = "figures: [{kind: windows, title: Rates, experiment: hidden-index, quantity: efficiency}]\n"
     study = study_of(tmp_path, "experiment: hidden-index, judge: {kind: restored}", drawn)
-    page = tmp_path / "page.md"
-    assert main(["study", study, str(RECORDINGS / "hidden-index"), "--page", str(page)]) == 0
+    written(tmp_path / "page.md", study, RECORDINGS / "hidden-index")
     figure = (tmp_path / "page-1.svg").read_text(encoding="utf-8")
     assert "queries per CPU-second" in figure
 
 
-def test_unusable_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unusable_input_is_one_line(tmp_path: Path) -> None:
     unknown = study_of(tmp_path, "judge: {kind: computed, check: nothing}")
     for words, text in (
         ([], "no study given"),
-        (["dynimize", "--page", str(tmp_path / "no" / "page.md")], "/no: No such file or directory"),
+        (["dynimize", "--page", tmp_path / "no" / "page.md"], "/no: No such file or directory"),
         ([unknown], "no such calculation; name one of printed_ratios"),
     ):
-        assert main(["study", *words]) == 2
-        error = capsys.readouterr().err
-        assert (len(error.splitlines()), text in error) == (1, True), error
+        assert text in refused("study", *words)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from loadprint.__main__ import main
+from damage import ask
 from loadprint.commands.study import study_page, study_text
 from loadprint.commands.study.observations import Observations
 from loadprint.commands.study.study import StudyReport, judge
@@ -173,9 +173,8 @@ def test_the_best_side_is_kept_with_the_nominal_chance() -> None:
     assert zero_bound(1.0) == pytest.approx(scipy_stats.chi2.ppf(0.975, 2) / 2)
 
 
-def test_kinds_of_claims_are_counted_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "dynimize"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_kinds_of_claims_are_counted_apart() -> None:
+    lines = ask("study", "dynimize").out.splitlines()
     assert lines[1].startswith("  Dynimize, a commercial program, was not run")
     assert lines[-3:] == [
         "1 published: direction: 1 not comparable",
@@ -185,18 +184,14 @@ def test_kinds_of_claims_are_counted_apart(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize(("arguments", "answer"), [([], "inconclusive"), (["--accept-disturbed"], "holds")])
-def test_a_disturbed_run_supports_no_verdict(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], answer: str
-) -> None:
+def test_a_disturbed_run_supports_no_verdict(tmp_path: Path, arguments: list[str], answer: str) -> None:
     rule = "kind: between, row: operations, pairs: [[b, a]], low: 1"
     judged(tmp_path, rates(a=[100, 101, 102], b=[200, 201, 202]), rule)
     run = next(path for path in (tmp_path / "x").iterdir() if (path / "run.json").is_file())
     (run / "manifest.json").unlink()
     texts = [canary("before", 1_000_000, 1_000), canary("after", 1_200_000, 9_000)]
     (run / "server" / "canary.jsonl").write_text("\n".join(texts) + "\n", encoding="utf-8")
-    words = ["study", str(tmp_path / "mine.yml"), str(tmp_path / "x"), "--format", "json", *arguments]
-    assert main(words) == 0
-    shown = json.loads(capsys.readouterr().out)
+    shown = ask("study", tmp_path / "mine.yml", tmp_path / "x", "--format", "json", *arguments).document
     assert shown["claims"][0]["direction"]["answer"] == answer
     assert "disturbed according to the canary" in shown["no_verdict"][0]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loadprint.__main__ import main
+from damage import refused
 from loadprint.commands.usl import points
 from loadprint.commands.usl.curves import usl
 from loadprint.commands.usl.usl_summary import summarise
@@ -151,29 +151,22 @@ def test_the_delimiter_decides_what_a_comma_means(text: str, x: tuple[float, ...
         ("\x00\x01\x02\n1,2\n", "not text: a NUL at byte 0"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_one_line(
-    text: str, wanted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["usl", str(written(tmp_path, text))]) == 2
-    summary = capsys.readouterr()
-    assert summary.out == ""
-    assert len(summary.err.splitlines()) == 1
-    assert wanted in summary.err
+def test_a_file_that_cannot_be_used_is_one_line(text: str, wanted: str, tmp_path: Path) -> None:
+    assert wanted in refused("usl", written(tmp_path, text))
 
 
-def test_options_that_cannot_be_used_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:
+    refused("usl", tmp_path / "nothing.csv")
+    refused("usl", tmp_path)
     for words in (
-        [str(tmp_path / "nothing.csv")],
-        [str(tmp_path)],
-        [str(STUDY), "--predict", "many"],
-        [str(STUDY), "--at", "5"],
-        [str(STUDY), "--concurrency", "users"],
-        [str(STUDY), "--plot", str(tmp_path / "plot.pdf")],
-        [str(STUDY), "--plot", str(tmp_path / "no" / "plot.svg")],
-        [str(STUDY), "-o", str(tmp_path / "no" / "summary.txt")],
+        ["--predict", "many"],
+        ["--at", "5"],
+        ["--concurrency", "users"],
+        ["--plot", tmp_path / "plot.pdf"],
+        ["--plot", tmp_path / "no" / "plot.svg"],
+        ["-o", tmp_path / "no" / "summary.txt"],
     ):
-        assert main(["usl", *words]) == 2, words
-        assert len(capsys.readouterr().err.splitlines()) == 1, words
+        refused("usl", STUDY, *words)
 
 
 def test_one_column_that_carries_nothing_does_not_hide_the_others(tmp_path: Path) -> None:
