@@ -22,6 +22,7 @@ SECOND = 1_000_000_000
 BOOT = "11111111-2222-3333-4444-555555555555"
 REALTIME = 1_700_000_000 * SECOND
 FIRST = 1_000 * SECOND  # monotonic stamp of tick 0
+MEASURE = FIRST + SECOND // 2  # of the start of `measure`
 
 Rows = list[dict[str, Any]]
 Tables = dict[str, tuple[Rows, dict[str, Any]]]  # rows and metadata by probe
@@ -189,6 +190,18 @@ def read_lines(path: Path) -> Rows:
 def write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
     """Write JSON lines."""
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def write_phases(run: Path, *phases: tuple[str, float, float | None]) -> None:
+    """Write load/phases.jsonl: each phase with its begin and end, in seconds after MEASURE."""
+    lines = []
+    for phase, *ends in phases:
+        for event, after in zip(("begin", "end"), ends, strict=True):
+            if after is not None:
+                at = MEASURE + round(after * SECOND)
+                stamps = {"monotonic_ns": at, "realtime_ns": REALTIME + at - FIRST, "boot_id": BOOT}
+                lines.append({"phase": phase, "event": event, **stamps})
+    write_lines(run / "load" / "phases.jsonl", lines)
 
 
 def change_lines(path: Path, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> Path:
@@ -435,19 +448,8 @@ def _fingerprint(path: Path, host: Host) -> None:
 
 
 def _load(path: Path, host: Host) -> None:
-    begin, end = FIRST + SECOND // 2, FIRST + host.seconds * SECOND + 3 * SECOND // 2
-    stamps = [
-        {
-            "phase": "measure",
-            "event": event,
-            "monotonic_ns": at,
-            "realtime_ns": REALTIME + at - FIRST,
-            "boot_id": BOOT,
-        }
-        for event, at in (("begin", begin), ("end", end))
-    ]
-    write_lines(path / "load" / "phases.jsonl", stamps)
     seconds = host.seconds + 1
+    write_phases(path, ("measure", 0, seconds))
     latency = {
         name: host.latency_ms * n
         for name, n in (

@@ -23,7 +23,7 @@ from loadprint.commands.ab.recorder import has_ended, server_process
 from loadprint.commands.ab.schedule import WindowPlan, plan
 from loadprint.errors import InputError
 from programs import wait_for
-from recordings import write_json
+from recordings import change_json
 
 ROOT = Path(__file__).parents[2]
 BARE = os.environ | {"PYTHONPATH": str(ROOT / "analysis")}
@@ -290,8 +290,7 @@ def test_a_revert_runs_no_program_that_the_run_directory_names(tmp_path: Path, c
     assert "collector" not in json.loads((run / "run.json").read_text(encoding="utf-8"))
     collector.write_text(f"#!/bin/sh\ntouch {marker}\n", encoding="ascii")
     for status in ("failed", "running"):
-        meta = json.loads((run / "run.json").read_text(encoding="utf-8"))
-        write_json(run / "run.json", meta | {"collector": str(collector), "status": status})
+        change_json(run / "run.json", collector=str(collector), status=status)
         done = bare("loadprint", "ab", "revert", str(run))
         assert done.returncode == 0, done.stderr
         assert not marker.exists()

@@ -20,6 +20,7 @@ from loadprint.tables.clocks_line import clocks_text
 from reads import measured
 from recordings import (
     FIRST,
+    MEASURE,
     REALTIME,
     SECOND,
     Host,
@@ -40,7 +41,6 @@ from recordings import (
 BOOT = "99999999-8888-7777-6666-555555555551"
 MILLI = 1_000_000
 AHEAD = 300 * SECOND
-MEASURE = FIRST + SECOND // 2  # start of `measure` on the server's monotonic clock
 
 
 def split(path: Path, host: Host | None = None, **meta: Any) -> Path:

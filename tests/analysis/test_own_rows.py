@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from damage import ask
 from loadprint.printable import UNSAFE
 from reads import quantities
-from recordings import Host, Rows, Tables, change_rows, make_run, metrics
+from recordings import Host, Rows, Tables, change_metadata, change_rows, make_run, metrics
 
 MINE = r"""
 [names]
@@ -233,16 +230,8 @@ def test_a_column_in_another_unit_of_its_kind_is_converted(tmp_path: Path) -> No
     (run / "manifest.json").unlink()
     path = run / "server/disk.parquet"
     change_rows(path, lambda row: row | {"write_ms": row["write_ms"] * 1000})
-    describe(path, write_ms={"unit": "us", "kind": "counter"})
+    change_metadata(path, lambda of: of["columns"].update(write_ms={"unit": "us", "kind": "counter"}))
     assert quantities(run).values["disk.vda.write_ms"].rate == pytest.approx(plain)
-    describe(path, write_ms={"unit": "B", "kind": "counter"})
+    change_metadata(path, lambda of: of["columns"].update(write_ms={"unit": "B", "kind": "counter"}))
     answer = ask("compare", run, run)
     assert "column `write_ms` has the unit `B`, expected `ms`" in answer.line
-
-
-def describe(path: Path, **columns: dict[str, Any]) -> None:
-    """Write the metadata of a table's columns."""
-    table = pq.read_table(path)
-    known = json.loads(table.schema.metadata[b"loadprint"])
-    known["columns"] |= columns
-    pq.write_table(table.replace_schema_metadata({b"loadprint": json.dumps(known).encode()}), path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from recordings import (
     agreed,
     change_column,
     change_json,
+    change_metadata,
     change_rows,
     histogram,
     histograms,
@@ -357,12 +357,8 @@ def test_cpus_that_are_never_online_together_have_the_times_of_each(tmp_path: Pa
 @pytest.mark.parametrize("bits", [None, 0, 2000, 64])
 def test_a_width_that_no_counter_has_is_no_width(tmp_path: Path, bits: int | None) -> None:
     run = make_run(tmp_path / "run")
-    path = run / "server/disk.parquet"
-    table = pq.read_table(path)
-    described = json.loads(table.schema.metadata[b"loadprint"])
-    described["columns"]["writes"] |= {"bits": bits}
-    pq.write_table(table.replace_schema_metadata({b"loadprint": json.dumps(described).encode()}), path)
-    found = measured(agreed(path)).quantities
+    change_metadata(run / "server/disk.parquet", lambda of: of["columns"]["writes"].update(bits=bits))
+    found = quantities(run)
     assert found.values["disk.vda.writes"].rate == pytest.approx(40)
 
 

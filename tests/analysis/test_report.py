@@ -29,7 +29,7 @@ from loadprint.commands.report.sweep_and_ab import collect_sweep
 from loadprint.rendering.report_data import Course, Line, ReportPage
 from loadprint.tables import views
 from profiles import COMMAND, MYSQLD, SEARCH, make_profiled_run
-from recordings import Host, make_execution, write_json, write_manifest
+from recordings import Host, change_json, make_execution, make_matrix, write_manifest
 
 EVIL = "</script><script>alert('x')</script>\"'><img src=x onerror=alert(1)>"
 
@@ -119,8 +119,7 @@ def test_nothing_of_a_recording_can_act_in_the_page(tmp_path: Path) -> None:
     execution = make_execution(
         tmp_path / "x", {"a": hosts, "b": [insert(k) for k in (0, 1, 2)]}, "b", plans, {"title": EVIL}
     )
-    failed = execution / "b2-a-r2" / "run.json"
-    write_json(failed, json.loads(failed.read_text()) | {"status": "failed", "reason": EVIL})
+    change_json(execution / "b2-a-r2/run.json", status="failed", reason=EVIL)
     text = page(report_of(execution))
     assert html.escape(EVIL, quote=False).replace("'", "&#39;").replace('"', "&#34;") in text
     assert "<img" not in text
@@ -227,10 +226,7 @@ def test_a_chart_tells_of_its_window_what_was_counted_wholly_inside(report: Repo
 
 
 def test_missing_repeats_and_probes_are_said(execution: Path) -> None:
-    failed = execution / "b2-oltp-r2" / "run.json"
-    write_json(
-        failed, json.loads(failed.read_text()) | {"status": "failed", "reason": "the server died: signal 9"}
-    )
+    change_json(execution / "b2-oltp-r2/run.json", status="failed", reason="the server died: signal 9")
     report = report_of(execution)
     assert ("energy", "unavailable: no powercap here") in report.probes
     assert len(report.runs_of(0)) == 2
@@ -357,17 +353,9 @@ def test_a_broken_table_of_latencies_is_one_clear_line(
 
 def matrix(tmp_path: Path) -> Path:
     """Two scenarios at 1, 2, 4 and 8 threads, a repeat each."""
-    sides, plans = {}, {}
-    for scenario, factor in (("text", 1), ("ps", 2)):
-        for threads, rate in ((1, 100), (2, 180), (4, 300), (8, 380)):
-            name = f"{scenario}-t{threads}"
-            sides[name] = [replace(oltp(0), events=factor * rate, seconds=8)]
-            plans[name] = {
-                "of": "points",
-                "threads": threads,
-                "cell": {"protocol": scenario, "threads": threads},
-            }
-    return make_execution(tmp_path / "matrix", sides, "text-t1", plans)
+    reached = ((1, 100), (2, 180), (4, 300), (8, 380))
+    rates = {(of, threads): [n * rate] for of, n in (("text", 1), ("ps", 2)) for threads, rate in reached}
+    return make_matrix(tmp_path / "matrix", rates, "protocol", "test", of="points")
 
 
 def test_an_execution_with_a_matrix_is_told_by_pivots_and_fits(tmp_path: Path) -> None:

@@ -16,9 +16,6 @@ from loadprint.reading.recording import open_run
 from loadprint.reading.time_series import Series, Span, phases
 from reads import known, quantities
 from recordings import (
-    BOOT,
-    FIRST,
-    REALTIME,
     SECOND,
     Host,
     Tables,
@@ -29,8 +26,7 @@ from recordings import (
     histograms,
     make_run,
     metrics,
-    read_lines,
-    write_lines,
+    write_phases,
     write_table,
 )
 
@@ -119,14 +115,7 @@ def test_a_probe_that_reads_every_third_tick_has_no_holes(tmp_path: Path) -> Non
 
 def test_phases_share_the_axis(tmp_path: Path) -> None:
     path = make_run(tmp_path / "run", Host(seconds=20))
-    drain = {"phase": "drain", "event": "begin", "monotonic_ns": FIRST + 22 * SECOND}
-    warm = [
-        {"phase": "warmup", "event": event, "monotonic_ns": at}
-        for event, at in (("begin", FIRST - 5 * SECOND), ("end", FIRST))
-    ]
-    stamps = [line | {"realtime_ns": REALTIME, "boot_id": BOOT} for line in (*warm, drain)]
-    lines = path / "load" / "phases.jsonl"
-    write_lines(lines, [*stamps[:2], *read_lines(lines), *stamps[2:]])
+    write_phases(path, ("warmup", -5.5, -0.5), ("measure", 0, 21), ("drain", 21.5, None))
 
     assert phases(open_run(path)) == (
         Span("warmup", -5.5, -0.5),

@@ -18,7 +18,7 @@ import pytest
 from damage import ask, bounded
 from loadprint.reading import bounds
 from profiles import CUT, PARSE, SEND, make_cycles_run, make_profiled_run
-from recordings import Host, Rows, make_run, write_json, write_manifest
+from recordings import Host, Rows, change_json, make_run, write_json, write_manifest
 
 SAMPLES = {SEND: 20, PARSE: 10, CUT: 5}
 SECONDS = 20  # of the window, after its first tick
@@ -146,11 +146,7 @@ def test_a_run_without_the_probe_is_refused(tmp_path: Path) -> None:
 
 def test_hostile_symbols_cannot_end_a_frame_or_colour_a_terminal(tmp_path: Path) -> None:
     run = make_profiled_run(tmp_path / "run", server={CUT: 1})
-    path = run / "server" / "stacks.json"
-    document = json.loads(path.read_text())
-    document["frames"] = [[0, "a;b\n\x1b[31m 7"]]
-    write_json(path, document)
-    write_manifest(run)
+    change_json(run / "server/stacks.json", frames=[[0, "a;b\n\x1b[31m 7"]])
     assert written(run, "folded").decode() == f"a:b \N{REPLACEMENT CHARACTER}[31m 7 {SECONDS}\n"
 
 

@@ -32,7 +32,7 @@ from loadprint.statistics import stats
 from loadprint.statistics.several import rank_correlation
 from published import arm_cells, inserts
 from reads import known
-from recordings import Host, make_execution, make_matrix, write_json, write_manifest
+from recordings import Host, change_json, make_execution, make_matrix
 
 Golden = Callable[[str, str], None]
 SECONDS = 4
@@ -352,9 +352,7 @@ def versions(path: Path, server: str, rates: dict[int, tuple[int, ...]], **campa
     }
     made = make_execution(path, sides, "oltp-t2", plans, {"name": "versions", **campaign})
     for file in made.glob("*/run.json"):
-        meta = json.loads(file.read_text(encoding="utf-8"))
-        write_json(file, meta | {"execution": path.name, "versions": {"server": server}})
-        write_manifest(file.parent)
+        change_json(file, execution=path.name, versions={"server": server})
     return made
 
 

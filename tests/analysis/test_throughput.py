@@ -18,9 +18,8 @@ from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.reading.time_series import Series
 from loadprint.statistics.bootstrap import bootstrap_noise
-from recordings import FIRST, REALTIME, SECOND, Host, change_rows, make_run, write_table
+from recordings import MEASURE, REALTIME, SECOND, Host, change_rows, make_run, write_table
 
-BEGIN = FIRST + SECOND // 2  # of the measure phase, which lasts 61 s
 COUNTS = ("events", "queries", "reads", "writes", "others")
 Row = tuple[float, Any]
 
@@ -32,7 +31,7 @@ def recording(path: Path, rows: Sequence[Row | dict[str, Any]]) -> Path:
     for place, row in enumerate(rows):
         columns = dict(row) if isinstance(row, dict) else {"end": row[0], "events": row[1]}
         end = round(columns.pop("end") * SECOND)
-        stamps = {"monotonic_ns": BEGIN + end, "realtime_ns": REALTIME + end}
+        stamps = {"monotonic_ns": MEASURE + end, "realtime_ns": REALTIME + end}
         table.append({"second": place, "type": "event", **stamps, **columns})
     write_table(made / "load" / "throughput.parquet", table, {"probe": "throughput", "shape": "table"})
     (made / "manifest.json").unlink()

@@ -17,7 +17,7 @@ from loadprint.judging.warm import (
 )
 from loadprint.reading.run_documents import PromisedWarmth
 from reads import measured
-from recordings import BOOT, FIRST, REALTIME, SECOND, Host, Rows, Tables, change_json, make_run, write_lines
+from recordings import Host, Rows, Tables, change_json, make_run, write_phases
 
 MYSQL = {
     "variables": {"innodb_redo_log_capacity": "1000"},
@@ -69,14 +69,7 @@ def test_blocks_that_are_written_again_are_no_redo(tmp_path: Path) -> None:
         "status_begin": {"Innodb_os_log_written": "2700"},
     }
     path = run_with(tmp_path / "run", BEFORE_8_0_30 | status, Host(more=probe))
-    stamps = [("warmup", 0, 10), ("measure", 10, 20)]  # seconds after half a second: ten intervals of redo
-    lines = [
-        {"phase": phase, "event": event, "boot_id": BOOT, "realtime_ns": REALTIME}
-        | {"monotonic_ns": FIRST + SECOND // 2 + at * SECOND}
-        for phase, begin, end in stamps
-        for event, at in (("begin", begin), ("end", end))
-    ]
-    write_lines(path / "load" / "phases.jsonl", lines)
+    write_phases(path, ("warmup", 0, 10), ("measure", 10, 20))  # ten intervals of redo
     (path / "manifest.json").unlink()
     assert redo_capacities_written(measured(path)) == pytest.approx(1000 / 800)
 
@@ -94,14 +87,7 @@ def test_the_warm_up_to_choose_follows_from_the_redo_written(
     tmp_path: Path, promised: float, begin: int | None, output: str
 ) -> None:
     path = run_with(tmp_path / "run", MYSQL)
-    stamps = [("warmup", 0, 10)] * (begin is not None) + [("measure", 10, 20)]
-    lines = [
-        {"phase": phase, "event": event, "boot_id": BOOT, "realtime_ns": REALTIME}
-        | {"monotonic_ns": FIRST + SECOND // 2 + at * SECOND}
-        for phase, start, end in stamps
-        for event, at in (("begin", start), ("end", end))
-    ]
-    write_lines(path / "load" / "phases.jsonl", lines)
+    write_phases(path, *([] if begin is None else [("warmup", begin, 10.0)]), ("measure", 10, 20))
     (path / "manifest.json").unlink()
     assert remedy([measured(path)], PromisedWarmth(redo_capacities_written=promised)) == output
 

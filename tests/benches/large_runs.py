@@ -6,7 +6,6 @@ by the recorder's own writer: `cargo build --release --locked --workspace --exam
 
 from __future__ import annotations
 
-import json
 import math
 import subprocess
 import sys
@@ -162,11 +161,7 @@ def sides(parent: Path, cpus: int, seconds: int, repeats: int) -> Path:
             name = f"b{repeat}-{side}-r{repeat}"
             run = make(execution / name, cpus, seconds, number)
             extend(run, seconds)
-            described = json.loads((run / "run.json").read_text())
-            recordings.write_json(
-                run / "run.json", described | {"side": side, "block": repeat, "repeat": repeat}
-            )
-            recordings.write_manifest(run)
+            recordings.change_json(run / "run.json", side=side, block=repeat, repeat=repeat)
             runs.append({"id": name, "block": repeat, "side": side, "repeat": repeat})
         known: dict[str, Any] = {
             "format_version": 1,
