@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from subprocess import CompletedProcess
 
 import pytest
-import yaml
+from plays import played, task
+from programs import ROOT
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 KEPT = ROOT / "tests" / "recordings" / "v1" / "external"
 
@@ -25,35 +23,21 @@ def execution(tmp_path: Path) -> Path:
     return made
 
 
-def reported(execution: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+def reported(execution: Path, **settings: str) -> CompletedProcess[str]:
     """Run the play as it follows the last run of a campaign."""
     plan = json.loads((execution / "execution.json").read_text(encoding="utf-8"))
     plan["campaign"] |= settings
     wrapper = execution.parent / "loadprint"
     wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -m loadprint "$@"\n', encoding="utf-8")
     wrapper.chmod(0o755)
-    role = {"name": "campaign", "tasks_from": "report.yml"}
-    tasks: list[dict[str, Any]] = [{"name": "Report", "ansible.builtin.import_role": role}]
-    play = {"name": "Report", "hosts": "localhost", "gather_facts": False, "tasks": tasks}
-    (execution.parent / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
-    given = {
-        "ansible_python_interpreter": sys.executable,
-        "campaign_loadprint": str(wrapper),
-        "campaign_plan": {"directory": str(execution), **{k: plan[k] for k in ("campaign", "sides")}},
-        "target_local": True,
-        "target_execution_dir": str(execution),
-    }
-    ours = {"ANSIBLE_CONFIG": str(ROOT / "ansible" / "ansible.cfg"), "PYTHONPATH": str(ROOT / "analysis")}
-    ansible = Path(sys.executable).with_name("ansible-playbook")
-    inventory = str(ROOT / "ansible" / "inventory" / "local.yml")
-    return subprocess.run(
-        [str(ansible), "-i", inventory, "play.yml", "-e", json.dumps(given)],
-        cwd=execution.parent,
-        env={**os.environ, **ours},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
+    return played(
+        execution.parent,
+        task("Report", import_role={"name": "campaign", "tasks_from": "report.yml"}),
+        inventory=str(ROOT / "ansible" / "inventory" / "local.yml"),
+        campaign_loadprint=str(wrapper),
+        campaign_plan={"directory": str(execution), **{k: plan[k] for k in ("campaign", "sides")}},
+        target_local=True,
+        target_execution_dir=str(execution),
     )
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 import yaml
+from plays import played, task
+from programs import ROOT
 
-ROOT = Path(__file__).parents[2]
 messages, progress = (
     SimpleNamespace(**runpy.run_path(str(ROOT / "ansible" / name)))
     for name in ("filter_plugins/messages.py", "callback_plugins/loadprint.py")
@@ -65,54 +66,22 @@ def test_missing_libraries_are_named_with_their_packages() -> None:
     assert messages.missing_libraries("\tlibc.so.6 => /lib/libc.so.6 (0x1)\n") == ""
 
 
-def played(directory: Path, *tasks: dict[str, Any]) -> str:
-    """Run tasks with the project's own output."""
-    play = {"name": "Play", "hosts": "localhost", "gather_facts": False, "tasks": list(tasks)}
-    (directory / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
-    given = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    done = subprocess.run(
-        [
-            Path(sys.executable).with_name("ansible-playbook"),
-            "-i",
-            "localhost,",
-            "play.yml",
-            "-e",
-            json.dumps(given),
-        ],
-        cwd=directory,
-        env=os.environ | {"ANSIBLE_CONFIG": str(ROOT / "ansible" / "ansible.cfg")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+def looped(directory: Path, *items: str, **keywords: Any) -> str:
+    """The output of a task that prints each item, and fails for all but `good`."""
+    each = {"argv": ["sh", "-c", "echo {{ item }} >&2; [ {{ item }} = good ]"]}
+    done = played(directory, {**task("Try each", command=each), "loop": list(items), **keywords})
     assert done.returncode == 2, done.stdout
     return done.stdout
 
 
 def test_the_item_of_a_loop_that_failed_has_its_own_message(tmp_path: Path) -> None:
-    said = played(
-        tmp_path,
-        {
-            "name": "Try each",
-            "ansible.builtin.command": {"argv": ["sh", "-c", "echo {{ item }} >&2; [ {{ item }} = good ]"]},
-            "loop": ["good", "the-cause"],
-        },
-    )
+    said = looped(tmp_path, "good", "the-cause")
     assert "Try each: the-cause" in said
     assert "One or more items failed" not in said
 
 
 def test_the_item_of_a_loop_with_a_secret_stays_hidden(tmp_path: Path) -> None:
-    said = played(
-        tmp_path,
-        {
-            "name": "Try each",
-            "ansible.builtin.command": {"argv": ["sh", "-c", "echo {{ item }} >&2; exit 1"]},
-            "loop": ["a-secret"],
-            "no_log": True,
-        },
-    )
+    said = looped(tmp_path, "a-secret", no_log=True)
     assert "a-secret" not in said
     assert "its output is hidden" in said
 

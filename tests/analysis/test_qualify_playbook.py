@@ -6,42 +6,27 @@ tests/e2e runs characterize.yml, the play between them.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
+from subprocess import CompletedProcess
 from xml.etree import ElementTree
 
 import pytest
 import yaml
+from plays import played, task
 from qualifying import at, execution
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 SPEC = {"rows": {"operations": "3 %"}, "concurrencies": 1, "sustained": {"at_least": "30s", "burst": "10s"}}
 
 
-def judged(directory: Path, candidate: Path, **settings: object) -> subprocess.CompletedProcess[str]:
+def judged(directory: Path, candidate: Path, **settings: object) -> CompletedProcess[str]:
     """Run the role's two parts from `directory`, with `candidate` as what the campaign made."""
-    tasks: list[dict[str, Any]] = [
-        {"name": "Check", "ansible.builtin.import_role": {"name": "qualify"}},
-        {"name": "Run", "ansible.builtin.set_fact": {"campaign_plan": {"directory": str(candidate)}}},
-        {"name": "Judge", "ansible.builtin.import_role": {"name": "qualify", "tasks_from": "judge.yml"}},
-    ]
-    play = {"name": "Judge", "hosts": "localhost", "gather_facts": False, "tasks": tasks}
-    (directory / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
-    given = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, **settings}
-    ansible = Path(sys.executable).with_name("ansible-playbook")
-    ours = {"ANSIBLE_CONFIG": str(ROOT / "ansible" / "ansible.cfg"), "PYTHONPATH": str(ROOT / "analysis")}
-    return subprocess.run(
-        [str(ansible), "-i", "localhost,", "play.yml", "-e", json.dumps(given)],
-        cwd=directory,
-        env={**os.environ, **ours, "PWD": str(directory)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
+    return played(
+        directory,
+        task("Check", import_role={"name": "qualify"}),
+        task("Run", set_fact={"campaign_plan": {"directory": str(candidate)}}),
+        task("Judge", import_role={"name": "qualify", "tasks_from": "judge.yml"}),
+        **settings,
     )
 
 

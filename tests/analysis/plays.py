@@ -1,0 +1,30 @@
+"""Plays on this machine: tasks, such as a part of one of the project's roles."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import yaml
+from programs import ROOT, environment, finished
+
+
+def played(
+    directory: Path, *tasks: dict[str, Any], inventory: str = "localhost,", **variables: Any
+) -> CompletedProcess[str]:
+    """Run tasks from a directory, with the project's own output and this checkout's package."""
+    play = {"name": "Play", "hosts": "localhost", "gather_facts": False, "tasks": list(tasks)}
+    (directory / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    ansible = Path(sys.executable).with_name("ansible-playbook")
+    here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, **variables}
+    ours = {"PYTHONPATH": str(ROOT / "analysis"), "PWD": str(directory)}
+    words = [ansible, "-i", inventory, "play.yml", "-e", json.dumps(here)]
+    return finished(words, cwd=directory, env=environment() | ours)
+
+
+def task(name: str, **module: Any) -> dict[str, Any]:
+    """A task with one of Ansible's own modules."""
+    return {"name": name, **{f"ansible.builtin.{key}": value for key, value in module.items()}}
