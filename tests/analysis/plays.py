@@ -21,7 +21,7 @@ def played(
     ansible = Path(sys.executable).with_name("ansible-playbook")
     here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, **variables}
     ours = {"PYTHONPATH": str(ROOT / "analysis"), "PWD": str(directory)}
-    words = [ansible, "-i", inventory, "play.yml", "-e", json.dumps(here)]
+    words: list[str | Path] = [ansible, "-i", inventory, "play.yml", "-e", json.dumps(here)]
     return finished(words, cwd=directory, env=environment() | ours)
 
 

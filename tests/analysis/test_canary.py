@@ -12,9 +12,9 @@ import pytest
 from damage import ask
 from loadprint.judging import canary
 from loadprint.reading.recording import open_run
+from programs import COLLECT
 from recordings import make_run, write_manifest
 
-RECORDER = Path(__file__).parents[2] / "target" / "release" / "loadprint-collect"
 SECOND = 1_000_000_000
 
 
@@ -199,7 +199,7 @@ def test_a_neighbour_on_the_cpu_is_found(tmp_path: Path) -> None:
     [made] = runs(tmp_path, ({"cpu": 1}, {"cpu": 1}))
     out = made / "server" / "canary.jsonl"
     out.unlink()
-    work = [str(RECORDER), "canary", "--cpus", cpu, "--out", str(out), "--label"]
+    work = [str(COLLECT), "canary", "--cpus", cpu, "--out", str(out), "--label"]
     subprocess.run([*work, "before"], check=True, capture_output=True)
     busy = [
         subprocess.Popen(["taskset", "--cpu-list", cpu, "sh", "-c", "while :; do :; done"]) for _ in range(4)

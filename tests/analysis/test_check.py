@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,9 @@ from loadprint.judging.effective import Server
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.documents import Scalar
 from loadprint.reading.run_documents import Fingerprint, LoadResult, ServerRecord
+from programs import COLLECT, ROOT, printed
 from recordings import Host, change_json, make_execution, make_run, write_json
 
-ROOT = Path(__file__).parents[2]
-COLLECTOR = ROOT / "target" / "release" / "loadprint-collect"
 FAKE = ROOT / "tests" / "fixtures" / "host" / "t0"
 GIB = 1 << 30
 
@@ -199,14 +197,14 @@ def test_a_malformed_fact_is_refused_or_unknown(tmp_path: Path) -> None:
 
 def test_this_host_is_read_through_the_recorder(tmp_path: Path) -> None:
     """Runs the recorder with a data directory in memory."""
-    answer = ask("check", "--collector", COLLECTOR, "--data-dir", "/dev/shm", "--format", "json")
+    answer = ask("check", "--collector", COLLECT, "--data-dir", "/dev/shm", "--format", "json")
     assert answer.status == 1
     [one] = [finding for finding in answer.document["findings"] if finding["id"] == "file_system"]
     assert (one["severity"], one["evidence"]) == ("error", "/dev/shm is on tmpfs, memory")
     variables = tmp_path / "variables.json"
     write_json(variables, {"version": "8.4.0", **VARIABLES, "general_log": "ON"})
     sets = ["--cpuset", "server=0", "--cpuset", "load=0"]
-    answer = ask("check", "--collector", COLLECTOR, *sets, "--server-json", variables)
+    answer = ask("check", "--collector", COLLECT, *sets, "--server-json", variables)
     assert answer.status == 1
     assert "error    shared_cores: " in answer.out
     assert "error    query_logs: " in answer.out
@@ -216,8 +214,7 @@ def test_this_host_is_read_through_the_recorder(tmp_path: Path) -> None:
 def test_a_fingerprint_of_another_host(tmp_path: Path) -> None:
     """The fake host, as its recorder would print it."""
     roots = [f"--proc-root={FAKE / 'proc'}", f"--sys-root={FAKE / 'sys'}"]
-    done = subprocess.run([COLLECTOR, "fingerprint", *roots], capture_output=True, text=True, check=True)
-    (tmp_path / "fake.json").write_text(done.stdout)
+    (tmp_path / "fake.json").write_text(printed(COLLECT, "fingerprint", *roots))
     sets = ["--cpuset", "server=0-1", "--cpuset", "load=2-3"]
     answer = ask("check", "--fingerprint", tmp_path / "fake.json", *sets, "--format", "json")
     findings = answer.document

@@ -331,7 +331,9 @@ def test_two_values_of_one_series_at_one_time_are_refused(
 
 
 def test_one_of_several_hosts_must_be_selected(tmp_path: Path) -> None:
-    path = saved(tmp_path / "saved.json", *((cpu(instance=of), {1: 1, 2: 2}) for of in ("db1", "db2")))
+    path = saved(
+        tmp_path / "saved.json", *((cpu(instance=of), {1.0: 1.0, 2.0: 2.0}) for of in ("db1", "db2"))
+    )
     for options, said in (
         ([], '(instance "db1", "db2"); select one, as --instance db1'),
         (["--instance", "db3"], "available: db1, db2"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,10 @@ from loadprint.importing import sar, sar_tables
 from loadprint.importing.writer import write_run
 from loadprint.reading.columns import CPU_FIELDS
 from loadprint.tables.rows import COARSE
+from programs import COLLECT, ROOT, printed
 from reads import quantities
 
-ROOT = Path(__file__).parents[2]
 SADC = "/usr/lib/sysstat/sadc"
-RECORDER = ROOT / "target" / "release" / "loadprint-collect"
 # recorded with sysstat 12.6.1: three records, a comment, a restart, five records
 RESTART = ROOT / "tests" / "fixtures" / "sysstat" / "restart.json"
 STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -38,9 +36,8 @@ NAMES = {
 }
 
 
-def run(*words: str) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, check=True, env={"LC_ALL": "C"})
-    return done.stdout
+def run(*words: object) -> str:
+    return printed(*words, env={"LC_ALL": "C"})
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +46,7 @@ def sa(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sa")
     for attempt in range(ATTEMPTS):
         path = folder / f"today{attempt}.sa"
-        run(SADC, "-S", "XALL", "1", "7", str(path))
+        run(SADC, "-S", "XALL", "1", "7", path)
         if punctual(path):
             return path
     raise AssertionError(f"in {ATTEMPTS} attempts sadc never recorded six seconds of one second each")
@@ -107,7 +104,7 @@ def test_means_are_those_of_sar(sa: Path, tmp_path: Path) -> None:
         for line in run("sar", "-u", "ALL", "-f", str(sa)).splitlines()
         if "%usr" in line or "Average" in line
     ]
-    printed = dict(zip(header[header.index("%usr") :], map(float, average[2:]), strict=True))
+    averages = dict(zip(header[header.index("%usr") :], map(float, average[2:]), strict=True))
     cpus = len(set(duckdb.execute(f"SELECT DISTINCT cpu FROM '{made}/server/cpu.parquet'").fetchall())) - 1
     # sar's average is Δ of a state over Δ of all: an interval weighs what the states of its CPUs, one by one,
     # grew by; sadf prints the line of all CPUs before those
@@ -131,18 +128,14 @@ def test_means_are_those_of_sar(sa: Path, tmp_path: Path) -> None:
         mean = sum(share * weight for share, weight in zip(shares, grown, strict=True)) / sum(grown)
         # two decimals of every interval, and of the printed average
         assert mean == pytest.approx(
-            sum(printed[name] for name in names), abs=2 * ROUNDING * len(names) + 1e-6
+            sum(averages[name] for name in names), abs=2 * ROUNDING * len(names) + 1e-6
         )
 
 
 @pytest.mark.live
 def test_a_recording_and_its_witness_lie_side_by_side(tmp_path: Path) -> None:
     """Both read the same counters: ordered by their sums none decreases, in any order of the reads."""
-    subprocess.run(
-        [RECORDER, "record", "--with-sysstat", "--duration", "6s", "--out", tmp_path / "run"],
-        check=True,
-        capture_output=True,
-    )
+    printed(COLLECT, "record", "--with-sysstat", "--duration", "6s", "--out", tmp_path / "run")
     witness = tmp_path / "run" / "server" / "sysstat.sa"
     shown = [counters for _, counters in raw(witness, "-u", "ALL")]
     table, columns = f"'{tmp_path}/run/server/cpu.parquet'", ", ".join(NAMES.values())
@@ -270,7 +263,7 @@ def test_the_short_form_of_sar_and_old_forms_of_interrupts() -> None:
     assert sorted(sar_tables.tables(offline)["cpu"]) == [("0",), ("all",)]
 
 
-def printed(folder: Path, *intervals: dict[str, Any], **stamps: Any) -> Path:
+def sadf_of(folder: Path, *intervals: dict[str, Any], **stamps: Any) -> Path:
     """Output of sadf with an interval of a second for each of these; `stamps` are added to all times."""
     every = [
         {"timestamp": {"date": "2026-01-01", "time": f"00:00:{at:02}", "interval": 1, **stamps}, **interval}
@@ -303,7 +296,7 @@ def test_names_of_older_and_newer_versions(tmp_path: Path) -> None:
         "await": 0.2,
     }
     interval = {"cpu-load-all": [CPU], "disk": [disk], "network": {"net-etcp": {"retrseg": 7.0}}}
-    run_dir, _ = imported(printed(tmp_path, interval, interval))
+    run_dir, _ = imported(sadf_of(tmp_path, interval, interval))
     assert series(run_dir, "cpu", '"user"', "cpu = 'all'") == [0, 50, 100]
     assert series(run_dir, "disk", "read_sectors", "device = 'vda'") == [0, 200, 400]
     assert series(run_dir, "disk", "write_sectors", "device = 'vda'") == [0, 400, 800]
@@ -316,7 +309,7 @@ def test_names_of_older_and_newer_versions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("length", [184467440737095516, -1, "1", None, [1]])
 def test_an_impossible_interval_is_left_out(length: Any, tmp_path: Path) -> None:
-    path = printed(tmp_path, *[{"cpu-load": [CPU]}] * 4)
+    path = sadf_of(tmp_path, *[{"cpu-load": [CPU]}] * 4)
     document = json.loads(path.read_text())
     document["sysstat"]["hosts"][0]["statistics"][0]["timestamp"]["interval"] = length
     path.write_text(json.dumps(document))
@@ -334,7 +327,7 @@ def test_an_odd_value_is_left_out(value: Any, tmp_path: Path) -> None:
     odd["network"] = {"net-tcp": {"iseg": value}}
     plain: dict[str, Any] = {"cpu-load": [CPU], "process-and-context-switch": {"proc": 1.0, "cswch": 5.0}}
     plain["network"] = {"net-tcp": {"iseg": 8.0}}
-    run_dir, notes = imported(printed(tmp_path, plain, odd, plain))
+    run_dir, notes = imported(sadf_of(tmp_path, plain, odd, plain))
     if value is not None:
         assert "are not in the means: `usr` 1x, `proc` 1x, `iseg` 1x" in notes
     assert series(run_dir, "cpu", "ctxt", "cpu = 'all'") == [0, 5, 10, 15]
@@ -347,7 +340,7 @@ def test_an_odd_value_is_left_out(value: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("places", [{0}, {0, 1}, {2}, {3}, {0, 3}])
 def test_the_mean_is_that_of_the_other_intervals(places: set[int], tmp_path: Path) -> None:
     each = [{"cpu-load": [{**CPU, "usr": 104.53 if place in places else 50.0}]} for place in range(4)]
-    run_dir, _ = imported(printed(tmp_path, *each))
+    run_dir, _ = imported(sadf_of(tmp_path, *each))
     assert quantities(run_dir).values["cpu.host.user"].rate == pytest.approx(0.5)
 
 
@@ -369,7 +362,7 @@ ZERO = {name: 0.0 if isinstance(value, float) else value for name, value in CPU.
 def test_a_file_without_an_imported_report_is_refused(
     interval: dict[str, Any], odd: str, tmp_path: Path
 ) -> None:
-    path = printed(tmp_path, *[interval] * 3)
+    path = sadf_of(tmp_path, *[interval] * 3)
     answer = refused("import", "sar", path, "--out", tmp_path / "run")
     why = (
         f"contains 4 points in time, but no value of the reports that are imported{odd}; print all reports: "
@@ -381,7 +374,7 @@ def test_a_file_without_an_imported_report_is_refused(
 @pytest.mark.parametrize("states", [ZERO, {**CPU, "idle": 80.0}])
 def test_impossible_states_of_all_cpus_are_no_reading(states: dict[str, Any], tmp_path: Path) -> None:
     plain = {"cpu-load": [CPU], "process-and-context-switch": {"cswch": 5.0}}
-    run_dir, notes = imported(printed(tmp_path, plain, plain | {"cpu-load": [states]}, plain))
+    run_dir, notes = imported(sadf_of(tmp_path, plain, plain | {"cpu-load": [states]}, plain))
     assert series(run_dir, "cpu", '"user"', "cpu = 'all' AND \"user\" IS NOT NULL") == [0, 50, 150]
     assert series(run_dir, "cpu", "ctxt", "cpu = 'all'") == [0, 5, 10, 15]
     assert "`cpu all` 1x" in notes
@@ -396,7 +389,7 @@ def test_two_devices_of_one_name_are_no_reading(name: str, tmp_path: Path) -> No
         "disk": [disk, disk, {**disk, "disk-device": name, "rkB": 99.0}],
         "interrupts": [line, {**line, "intr": "7" if name == "vda" else "8", "value": 44.0}],
     }
-    run_dir, notes = imported(printed(tmp_path, plain, plain | twice, plain))
+    run_dir, notes = imported(sadf_of(tmp_path, plain, plain | twice, plain))
     known = [0, 10, 30] if name == "vda" else [0, 10, 20, 30]
     assert series(run_dir, "disk", "read_sectors", "device = 'vda' AND read_sectors IS NOT NULL") == known
     differing = "differ under one name, are not in the means: `intr 7` 1x, `disk-device vda` 1x"
@@ -405,7 +398,7 @@ def test_two_devices_of_one_name_are_no_reading(name: str, tmp_path: Path) -> No
 
 
 def test_a_gap_parts_the_file(tmp_path: Path) -> None:
-    path = printed(tmp_path, *[{"cpu-load": [CPU]}] * 6)
+    path = sadf_of(tmp_path, *[{"cpu-load": [CPU]}] * 6)
     document = json.loads(path.read_text())
     document["sysstat"]["hosts"][0]["statistics"][1]["timestamp"] |= {"interval": None}
     for place, each in enumerate(document["sysstat"]["hosts"][0]["statistics"]):
@@ -442,7 +435,7 @@ def test_a_refusal_has_its_cause(text: str, wanted: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("stamps", [{"tz": "CET"}, {"utc": 0}])
 def test_times_of_another_zone_are_refused(stamps: dict[str, Any], tmp_path: Path) -> None:
-    path = printed(tmp_path, {"cpu-load": [CPU]}, **stamps)
+    path = sadf_of(tmp_path, {"cpu-load": [CPU]}, **stamps)
     answer = refused("import", "sar", path, "--out", tmp_path / "run")
     assert f"its times are in {stamps.get('tz', 'local time')}, not in UTC" in answer
     assert "without -T and -t" in answer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,8 +13,8 @@ from loadprint.errors import InputError
 from loadprint.importing.imported import LAYOUTS, Imported, ImportedTable
 from loadprint.importing.writer import write_run
 from loadprint.reading.declared import DECLARED
+from programs import COLLECT, printed
 
-RECORDER = Path(__file__).parents[2] / "target" / "release" / "loadprint-collect"
 BEGIN = 1_700_000_000_000_000_000
 
 
@@ -86,10 +85,8 @@ def test_the_files_have_the_documented_format(tmp_path: Path) -> None:
 
 
 def test_the_declared_tables_are_the_recorders(tmp_path: Path) -> None:
-    printed = subprocess.run(
-        [RECORDER, "probes", "--format", "json"], cwd=tmp_path, check=True, capture_output=True
-    )
-    probes = {probe["name"]: probe for probe in json.loads(printed.stdout)}
+    listed = json.loads(printed(COLLECT, "probes", "--format", "json", cwd=tmp_path))
+    probes = {probe["name"]: probe for probe in listed}
     assert list(probes) == list(DECLARED)
     for name, table in DECLARED.items():
         assert (probes[name]["shape"], probes[name]["entity"]) == (table.shape, list(table.entity)), name

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from damage import ask
 from loadprint.commands.inspect.inspect_run import inspect
+from programs import COLLECT
 from recordings import make_run
-
-RECORDER = Path(__file__).parents[2] / "target" / "release" / "loadprint-collect"
 
 
 def test_a_whole_run(tmp_path: Path) -> None:
@@ -45,7 +44,7 @@ def test_an_endpoint_that_was_down_is_reported(tmp_path: Path) -> None:
             "--scrape",
             f"node={url}",
         ]
-        subprocess.run([RECORDER, "record", "--out", tmp_path / "run", *asked], check=True, timeout=600)
+        subprocess.run([COLLECT, "record", "--out", tmp_path / "run", *asked], check=True, timeout=600)
     probe = next(each for each in inspect(tmp_path / "run").roles[0].probes if each.name == "scrape")
     assert (probe.failed, probe.ticks > 0) == (0, True)
     counts = re.fullmatch(r"node down in (\d+) of (\d+) scrapes \((.*refused.*)\)", probe.reason)

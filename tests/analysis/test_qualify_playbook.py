@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.slow
 SPEC = {"rows": {"operations": "3 %"}, "concurrencies": 1, "sustained": {"at_least": "30s", "burst": "10s"}}
 
 
-def judged(directory: Path, candidate: Path, **settings: object) -> CompletedProcess[str]:
+def judged(directory: Path, candidate: Path, **settings: Any) -> CompletedProcess[str]:
     """Run the role's two parts from `directory`, with `candidate` as what the campaign made."""
     return played(
         directory,
