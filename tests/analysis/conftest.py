@@ -12,11 +12,12 @@ import pytest
 from every_table import complete_run
 from recordings import Host, make_execution
 
+Golden = Callable[[str, str], None]
 GOLDEN = Path(__file__).parent.parent / "golden" / "compare"
 
 
 @pytest.fixture
-def golden() -> Callable[[str, str], None]:
+def golden() -> Golden:
     """Compare text with a golden file; LOADPRINT_BLESS=1 rewrites it.
 
     A new row changes only the outputs that show it: the number of those that are left out is not compared.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run, open_run
 from loadprint.reading.run_documents import LoadResult, RunMeta, ServerRecord
 from loadprint.tables.table import Table
+from recordings import Host, make_execution
 
 T = TypeVar("T")
 
@@ -48,6 +49,11 @@ def table_of(*operands: Path | str, reference: str | None = None) -> Table:
     sides, declared = resolve([str(operand) for operand in operands])
     names = [side.name for side in sides]
     return compare(sides, reference or (declared if declared in names else None))
+
+
+def compared(path: Path, **sides: Sequence[Host]) -> Table:
+    """Make an execution of these sides, and compare them with the first one."""
+    return table_of(make_execution(path, sides, next(iter(sides))))
 
 
 def known(value: T | None) -> T:

@@ -528,7 +528,7 @@ def make_matrix(
 
 def make_execution(
     path: Path,
-    sides: Mapping[str, list[Host]],
+    sides: Mapping[str, Sequence[Host]],
     reference: str,
     plans: Mapping[str, Mapping[str, Any]] | None = None,
     campaign: Mapping[str, Any] | None = None,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Golden
 from damage import ask, refused
 from loadprint.commands.check.check_report import RULES, judge
 from loadprint.commands.check.subject import Subject
@@ -129,7 +130,7 @@ MISTAKES: list[tuple[str, Subject]] = [
 ]
 
 
-def test_one_mistake_is_one_finding(golden: Callable[[str, str], None]) -> None:
+def test_one_mistake_is_one_finding(golden: Golden) -> None:
     """The golden file has evidence and fix of each mistake, with the names of this host."""
     lines = []
     for rule, mistaken in MISTAKES:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from conftest import Golden
 from loadprint.commands.operands import resolve
 from loadprint.judging.comparability import Comparability, judge, settings
 from loadprint.judging.effective import Server, effective
@@ -17,7 +17,6 @@ from loadprint.reading.queries import Store
 from loadprint.reading.run_documents import ServerRecord
 from recordings import Host, change_json, make_execution, make_run, write_manifest
 
-Golden = Callable[[str, str], None]
 DURABLE = {
     "innodb_flush_log_at_trx_commit": "1",
     "log_bin": "ON",

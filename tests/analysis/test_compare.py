@@ -7,31 +7,26 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import insert, oltp
+from conftest import Golden, insert, oltp
 from loadprint.commands.registry import COMMANDS
 from loadprint.judging.findings import Verdict
 from loadprint.rendering import render_csv, render_json, render_markdown, render_text
 from loadprint.tables import views
 from loadprint.tables.table import Row, Table, Versus
-from reads import known, table_of
-from recordings import Host, change_json, change_metadata, change_rows, make_execution, make_run
-
-Golden = Callable[[str, str], None]
+from reads import compared, known, table_of
+from recordings import Host, change_json, change_metadata, change_rows, make_run
 
 
 def row(table: Table, key: str) -> Row:
-    actual = known(table.row(key))
-    return actual
+    return known(table.row(key))
 
 
 def versus(table: Table, key: str) -> Versus:
-    actual = next(v for v in row(table, key).versus if v is not None)
-    return actual
+    return next(v for v in row(table, key).versus if v is not None)
 
 
 def verdict(table: Table, key: str) -> Verdict:
@@ -71,17 +66,15 @@ def test_json(execution: Path, golden: Golden) -> None:
 
 
 def test_one_repeat_has_no_interval_and_no_verdict(tmp_path: Path, golden: Golden) -> None:
-    execution = make_execution(tmp_path / "x", {"oltp": [oltp(), oltp(1)], "insert": [insert()]}, "oltp")
-    table = table_of(execution)
-    compared = [v for group in table.groups for r in group.rows for v in r.versus if v]
-    assert all(v.low is None and v.mark == "" for v in compared)
+    table = compared(tmp_path / "x", oltp=[oltp(), oltp(1)], insert=[insert()])
+    ratios = [v for group in table.groups for r in group.rows for v in r.versus if v]
+    assert all(v.low is None and v.mark == "" for v in ratios)
     golden("few_repeats.txt", render_text.render(views.first(table), reasons=True))
 
 
 def test_the_same_operation_carries_verdicts_and_ratios(tmp_path: Path, golden: Golden) -> None:
     slower = [replace(oltp(k), events=80 + k, server_ticks={"utime": 14 + k, "stime": 3}) for k in (0, 1, 2)]
-    execution = make_execution(tmp_path / "x", {"old": [oltp(k) for k in (0, 1, 2)], "new": slower}, "old")
-    table = table_of(execution)
+    table = compared(tmp_path / "x", old=[oltp(k) for k in (0, 1, 2)], new=slower)
     assert versus(table, "operations").mark == "worse"
     assert versus(table, "server_cpu_per_operation").mark == "worse"
     assert versus(table, "disk_vda_reads").mark == "~"
@@ -91,7 +84,7 @@ def test_the_same_operation_carries_verdicts_and_ratios(tmp_path: Path, golden: 
 
 def test_three_sides_take_a_table_each(tmp_path: Path, golden: Golden) -> None:
     sides = {name: [oltp(k + n) for k in (0, 1, 2)] for n, name in enumerate(("base", "first", "second"))}
-    table = table_of(make_execution(tmp_path / "x", sides, "base"))
+    table = compared(tmp_path / "x", **sides)
     text = render_text.render(views.shown(table, only_costs=True))
     assert max(map(len, text.splitlines())) <= render_text.WIDTH
     golden("three_sides.txt", text)
@@ -138,11 +131,8 @@ def test_a_missing_probe_says_why(execution: Path) -> None:
 
 def test_a_client_bound_side_is_warned_of_and_has_no_verdict(tmp_path: Path) -> None:
     busy = {"0": dict(oltp().cpus["0"]), "1": {"user": 80, "system": 5, "idle": 15}}
-    sides = {
-        "a": [oltp(k) for k in (0, 1, 2)],
-        "b": [replace(oltp(k), events=50 + k, cpus=busy) for k in (0, 1, 2)],
-    }
-    table = table_of(make_execution(tmp_path / "x", sides, "a"))
+    slower = [replace(oltp(k), events=50 + k, cpus=busy) for k in (0, 1, 2)]
+    table = compared(tmp_path / "x", a=[oltp(k) for k in (0, 1, 2)], b=slower)
     bound = verdict(table, "client-bound")
     assert bound.answer == "yes"
     assert "a no: busiest thread 33 %" in bound.text
@@ -157,16 +147,11 @@ def test_a_side_that_drifts_never_settled_and_inserts_are_exempt(tmp_path: Path)
     def falling(second: int) -> int:
         return 200 - 4 * second + second % 3
 
-    sides = {"a": [oltp(k) for k in (0, 1, 2)], "b": [replace(oltp(k), series=falling) for k in (0, 1, 2)]}
-    table = table_of(make_execution(tmp_path / "x", sides, "a"))
-    assert any(text.startswith("b never settled") for text in table.warnings)
-    inserts = {
-        "a": [insert(k) for k in (0, 1, 2)],
-        "b": [replace(insert(k), series=falling) for k in (0, 1, 2)],
-    }
-    assert not any(
-        "settled" in text for text in table_of(make_execution(tmp_path / "y", inserts, "a")).warnings
-    )
+    for make, warned in ((oltp, True), (insert, False)):
+        steady = [make(k) for k in (0, 1, 2)]
+        drifting = [replace(each, series=falling) for each in steady]
+        table = compared(tmp_path / make.__name__, a=steady, b=drifting)
+        assert any(text.startswith("b never settled") for text in table.warnings) == warned
 
 
 def test_settings_that_differ_are_told_material_or_harmless(tmp_path: Path) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import Golden
 from loadprint.commands.operands import resolve
 from loadprint.commands.report.collect import collect
 from loadprint.comparison.compare_sides import compare
@@ -36,8 +36,8 @@ from profiles import (
     make_profiled_run,
     profiled_execution,
 )
-from reads import known, quantities, table_of
-from recordings import Host, change_column, change_rows, make_execution
+from reads import compared, known, quantities, table_of
+from recordings import Host, change_column, change_rows
 
 
 def tree_of(*stacks: str) -> CallTree:
@@ -304,11 +304,10 @@ def test_the_sentence_adds_up_to_the_difference(tmp_path: Path) -> None:
 def test_without_an_interval_the_sentence_needs_repeats_that_do_not_overlap(tmp_path: Path) -> None:
     table = table_of(profiled_execution(tmp_path / "execution", scale=100, repeats=1))
     assert "by single values" in difference(table)
-    same = table_of(make_execution(tmp_path / "same", {"a": [Host()], "b": [Host()]}, "a"))
-    assert difference(same) == ""
+    assert difference(compared(tmp_path / "same", a=[Host()], b=[Host()])) == ""
 
 
-def test_text(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
+def test_text(tmp_path: Path, golden: Golden) -> None:
     table = table_of(profiled_execution(tmp_path / "execution", scale=10))
     kept = [group for group in table.groups if group.key.startswith("cputime_")]
     assert len(kept) == 3
@@ -316,8 +315,7 @@ def test_text(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
 
 
 def test_without_samples_the_row_has_the_reason(tmp_path: Path) -> None:
-    plain = make_execution(tmp_path / "execution", {"a": [Host()], "b": [Host()]}, "a")
-    table = table_of(plain)
+    table = compared(tmp_path / "execution", a=[Host()], b=[Host()])
     assert not [group for group in views.usual(table).groups if group.key.startswith("cputime_")]
     (row,) = ledger(table).rows
     assert row.cells[0].value is None

@@ -9,6 +9,7 @@ from typing import Any
 
 import pint
 import pytest
+from conftest import Golden
 from damage import ask
 from declarations import declared
 from loadprint.__main__ import main
@@ -33,9 +34,7 @@ def values_of(*runs: Path) -> list[dict[str, Any]]:
     ]
 
 
-def test_the_values_of_kept_recordings_and_of_a_run_with_every_table(
-    complete: Path, golden: Callable[[str, str], None]
-) -> None:
+def test_the_values_of_kept_recordings_and_of_a_run_with_every_table(complete: Path, golden: Golden) -> None:
     """In base units. Between different operations there are also costs per statement, commit and CPU-second.
 
     The values were those of an independent computation from the columns of the files when they were written.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Golden
 from loadprint.commands.qualify import qualify_text
 from loadprint.commands.qualify.measure import Reader
 from loadprint.commands.qualify.qualification import qualify
@@ -16,8 +16,6 @@ from loadprint.errors import InputError
 from qualifying import Base, asked, at, changed, execution, waiting
 from recordings import Host, write_manifest
 from test_canary import line as canary_line
-
-Golden = Callable[[str, str], None]
 
 
 @pytest.fixture(scope="module")

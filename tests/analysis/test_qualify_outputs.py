@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
+from conftest import Golden
 from damage import ask, refused
 from loadprint.__main__ import main
 from loadprint.commands.qualify import junit, qualify_text, spec
@@ -18,8 +18,6 @@ from loadprint.commands.qualify.measure import Reader
 from loadprint.commands.qualify.qualification import qualify
 from loadprint.commands.qualify.qualify_report import Qualification
 from qualifying import Base, asked, at, changed, execution, waiting
-
-Golden = Callable[[str, str], None]
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,7 @@ from loadprint.tables.groups import cpu_metrics
 from loadprint.tables.marks import MAX_HEADLINES, marked_rows
 from loadprint.tables.rows import COARSE, Column, RowBuilder, evaluate
 from loadprint.tables.table import Row, Versus
-from reads import known, repeat_of, row_of, table_of
-from recordings import make_execution
+from reads import compared, known, repeat_of, row_of, table_of
 
 PLAIN = row_of("row")
 
@@ -202,8 +201,7 @@ def test_quantiles_are_those_of_each_repeat(tmp_path: Path) -> None:
     """p99 of repeats 30, 33 and 60 ms: their mean and the t interval of their logs, nothing pooled."""
     old = [replace(oltp(), latency_ms=ms) for ms in (10.0, 10.5, 11.0)]
     new = [replace(oltp(), latency_ms=ms) for ms in (10.0, 11.0, 20.0)]
-    execution = make_execution(tmp_path / "x", {"old": old, "new": new}, "old")
-    row = known(table_of(execution).row("latency_p99"))
+    row = known(compared(tmp_path / "x", old=old, new=new).row("latency_p99"))
     assert row.cells[1].repeats == pytest.approx((0.030, 0.033, 0.060))
     assert row.cells[1].value == pytest.approx(0.041)
     expected = stats.ratio([30.0, 33.0, 60.0], [30.0, 31.5, 33.0], paired=True)
@@ -295,7 +293,7 @@ def test_eight_headlines_at_most_are_declared(tmp_path: Path) -> None:
     disks = dict.fromkeys(("vda", "vdb"), base.disks["vda"])
     two = [replace(oltp(k), disks=disks) for k in (0, 1, 2)]
     inserts = [replace(insert(k), disks=disks) for k in (0, 1, 2)]
-    table = table_of(make_execution(tmp_path / "x", {"a": two, "b": two, "c": inserts}, "a"))
+    table = compared(tmp_path / "x", a=two, b=two, c=inserts)
     headlines = [row.key for group in table.groups for row in group.rows if row.headline]
     assert 4 <= len(headlines) <= MAX_HEADLINES
     assert {"operations", "statements", "disk_vda_await", "server_cpu_per_operation"} <= set(headlines)

@@ -13,7 +13,7 @@ from loadprint.rendering import layout
 from loadprint.sentences.exercises import SUBJECTS
 from loadprint.sentences.rules import RULES
 from loadprint.tables.table import Sentence, Table
-from reads import known, table_of
+from reads import compared, known, table_of
 from recordings import SECOND, Host, Tables, counters, histogram, histograms, make_execution, metrics
 
 CALM = {"user": 12, "system": 3, "softirq": 1, "idle": 84}
@@ -221,8 +221,7 @@ def test_no_rule_rests_on_iowait(tmp_path: Path) -> None:
     assert not [key for key in named if "iowait" in key]
 
     waiting = Case(cpu={"user": 4, "system": 1, "iowait": 90, "idle": 5}).host()
-    execution = make_execution(tmp_path / "x", {"a": [waiting], "b": [waiting]}, "a")
-    assert table_of(execution).sentences == ()
+    assert compared(tmp_path / "x", a=[waiting], b=[waiting]).sentences == ()
 
 
 def test_values_are_cited_with_their_units(table: Table) -> None:
@@ -248,10 +247,8 @@ def test_the_exercises_needs_intervals_and_no_contradiction(tmp_path: Path) -> N
         return Host(disks={"vda": disk}, nics={"veth0": nic})
 
     def said(name: str, repeats: int, own: dict[str, int], other: dict[str, int]) -> dict[str, Sentence]:
-        hosts = {
-            side: [host(k, **rates) for k in range(repeats)] for side, rates in (("a", own), ("b", other))
-        }
-        sentences = table_of(make_execution(tmp_path / name, hosts, "a")).sentences
+        a, b = ([host(k, **rates) for k in range(repeats)] for rates in (own, other))
+        sentences = compared(tmp_path / name, a=a, b=b).sentences
         return {one.text.partition(" than ")[0]: one for one in sentences if one.id == "exercises"}
 
     few, many = {"writes": 20, "sent": 9000, "received": 9000}, {"writes": 60, "sent": 900, "received": 900}
@@ -286,8 +283,7 @@ def test_the_exercises_needs_intervals_and_no_contradiction(tmp_path: Path) -> N
     ],
 )
 def test_a_row_in_the_other_direction_vetoes(tmp_path: Path, own: Host, other: Host) -> None:
-    sides = {"a": [own] * 3, "b": [other] * 3}
-    sentences = table_of(make_execution(tmp_path / "x", sides, "a")).sentences
+    sentences = compared(tmp_path / "x", a=[own] * 3, b=[other] * 3).sentences
     assert {one.about for one in sentences if one.id == "exercises"} <= {"engine"}
 
 
@@ -309,12 +305,11 @@ def far(**changed: Any) -> Host:
     ],
 )
 def test_a_comparison_of_doubtful_sides_says_so(tmp_path: Path, changed: dict[str, Any], doubt: str) -> None:
-    def compared(name: str, host: Host) -> list[Sentence]:
-        sides = {"a": [Host()] * 3, "b": [host] * 3}
-        every = table_of(make_execution(tmp_path / name, sides, "a")).sentences
+    def said(name: str, host: Host) -> list[Sentence]:
+        every = compared(tmp_path / name, a=[Host()] * 3, b=[host] * 3).sentences
         return [one for one in every if one.id in {"costs", "exercises", "time-difference"}]
 
-    sound, doubtful = compared("sound", far()), compared("doubtful", far(**changed))
+    sound, doubtful = said("sound", far()), said("doubtful", far(**changed))
     assert len(sound) > 1
     assert len(doubtful) > 1
     assert not [one for one in sound if "(" in one.brief]
@@ -323,8 +318,7 @@ def test_a_comparison_of_doubtful_sides_says_so(tmp_path: Path, changed: dict[st
 
 def test_a_comparison_of_different_operations_is_never_the_first(tmp_path: Path) -> None:
     def briefs(name: str, other: Host) -> list[str]:
-        sides = {"a": [Host(commits=1000)] * 3, "b": [other] * 3}
-        every = table_of(make_execution(tmp_path / name, sides, "a")).sentences
+        every = compared(tmp_path / name, a=[Host(commits=1000)] * 3, b=[other] * 3).sentences
         return [one.brief for one in every if one.shown]
 
     unlike: dict[str, Any] = {"operation": "insert", "commits": 10}
@@ -339,8 +333,8 @@ def test_a_comparison_of_different_operations_is_never_the_first(tmp_path: Path)
 
 def test_costs_by_single_values_only_where_repeats_lie_apart(tmp_path: Path) -> None:
     def said(name: str, own: list[int]) -> list[str]:
-        hosts = {"a": [Host(switches=1000)] * 2, "b": [Host(switches=n) for n in own]}
-        table = table_of(make_execution(tmp_path / name, hosts, "a"))
+        others = [Host(switches=n) for n in own]
+        table = compared(tmp_path / name, a=[Host(switches=1000)] * 2, b=others)
         return [one.text for one in table.sentences if one.id == "costs"]
 
     (text,) = said("apart", [1600, 3000])

@@ -22,8 +22,8 @@ from loadprint.statistics.bootstrap import bootstrap_noise
 from loadprint.statistics.trend import mser5, trend
 from loadprint.tables.table import Table
 from numpy.typing import NDArray
-from reads import known, table_of
-from recordings import Host, make_execution
+from reads import compared, known
+from recordings import Host
 
 X, Y = [12.1, 12.9, 12.4, 13.3], [10.0, 10.9, 10.2, 10.4]
 
@@ -335,15 +335,14 @@ def test_what_a_number_of_repeats_would_tell() -> None:
     assert enough < seen <= known(stats.detectable_difference(X, NEAR, len(X) + more - 1, paired=False))
 
 
-def compared(path: Path, a: list[int], b: list[int]) -> Table:
+def reaching(path: Path, a: list[int], b: list[int]) -> Table:
     """Two sides whose repeats reach the given operations a second."""
-    sides = {name: [Host(events=events) for events in reached] for name, reached in (("a", a), ("b", b))}
-    return table_of(make_execution(path, sides, "a"))
+    return compared(path, a=[Host(events=each) for each in a], b=[Host(events=each) for each in b])
 
 
 def test_an_undecided_ratio_says_how_many_more_repeats(tmp_path: Path) -> None:
     a, b = [100, 104, 97], [103, 101, 106]
-    table = compared(tmp_path / "x", a, b)
+    table = reaching(tmp_path / "x", a, b)
     (plan,) = table.plans
     assert plan.row == "operations"
     assert plan.more == stats.repeats_to_decide(b, a, paired=True)
@@ -355,7 +354,7 @@ def test_an_undecided_ratio_says_how_many_more_repeats(tmp_path: Path) -> None:
 
 def test_one_repeat_can_only_hope(tmp_path: Path) -> None:
     """By what the seconds show two more repeats are the least: runs differ by more than that."""
-    table = compared(tmp_path / "x", [100], [103])
+    table = reaching(tmp_path / "x", [100], [103])
     (plan,) = table.plans
     assert (plan.more, plan.basis) == (2, "within runs")
     assert any("at best" in line for line in table.method)
@@ -363,7 +362,7 @@ def test_one_repeat_can_only_hope(tmp_path: Path) -> None:
 
 
 def test_a_series_too_short_has_neither_noise_nor_drift(tmp_path: Path) -> None:
-    sides = {name: [Host(seconds=5, events=100 + k) for k in (0, 1, 2)] for name in ("a", "b")}
-    table = table_of(make_execution(tmp_path / "x", sides, "a"))
+    short = [Host(seconds=5, events=100 + k) for k in (0, 1, 2)]
+    table = compared(tmp_path / "x", a=short, b=short)
     assert [(head.noise, head.drift) for head in table.sides] == [(None, None)] * 2
     assert not {"noise", "drift"} & dict(table.facts).keys()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from conftest import Golden
 from damage import ask, refused
 from loadprint.commands.study import computed, study_file, study_page, study_text
 from loadprint.commands.study.observations import Absent, Observations
@@ -390,9 +391,7 @@ def written(page: Path, study: str, execution: Path) -> str:
     return page.read_text(encoding="utf-8")
 
 
-def test_a_page_of_a_kept_execution_of_the_real_tools(
-    tmp_path: Path, golden: Callable[[str, str], None]
-) -> None:
+def test_a_page_of_a_kept_execution_of_the_real_tools(tmp_path: Path, golden: Golden) -> None:
     golden("study.md", written(tmp_path / "hammerdb-blog.md", "hammerdb-blog", RECORDINGS / "external"))
     figure = (tmp_path / "hammerdb-blog-1.svg").read_text(encoding="utf-8")
     assert "iowait" in figure

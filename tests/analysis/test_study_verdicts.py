@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from conftest import Golden
 from damage import ask
 from loadprint.commands.study import study_page, study_text
 from loadprint.commands.study.observations import Observations
@@ -136,7 +136,7 @@ CASES: dict[str, tuple[Sides, str, str]] = {
 }
 
 
-def test_verdicts(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
+def test_verdicts(tmp_path: Path, golden: Golden) -> None:
     """The golden file has each claim as text, and its row and its reasons as on a page."""
     shown = []
     for number, (name, (sides, rule, claim)) in enumerate(CASES.items()):

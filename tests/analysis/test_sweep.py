@@ -10,14 +10,13 @@ import io
 import json
 import random
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import scipy.stats
-from conftest import oltp
+from conftest import Golden, oltp
 from damage import ask
 from loadprint.commands.operands import resolve
 from loadprint.commands.sweep import cells
@@ -34,7 +33,6 @@ from published import arm_cells, inserts
 from reads import known
 from recordings import Host, change_json, make_execution, make_matrix
 
-Golden = Callable[[str, str], None]
 SECONDS = 4
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import Golden
 from damage import refused
 from loadprint.commands.usl import points
 from loadprint.commands.usl.curves import usl
@@ -19,7 +20,6 @@ from loadprint.commands.usl.usl_text import RENDERERS, WIDTH
 from loadprint.errors import InputError
 from recordings import SECOND, Host, Rows, make_execution
 
-Golden = Callable[[str, str], None]
 PUBLISHED = Path(__file__).parents[2] / "docs" / "published"
 STUDY = PUBLISHED / "go_vs_sysbench_qps.csv"
 THREADS = (1, 2, 4, 8, 16, 32)

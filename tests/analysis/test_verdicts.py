@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from conftest import Golden
 from loadprint.judging import client
 from loadprint.judging.comparability import Comparability
 from loadprint.judging.findings import Verdict
@@ -203,7 +204,7 @@ CASES: dict[str, Runs] = {
 }
 
 
-def test_verdicts(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
+def test_verdicts(tmp_path: Path, golden: Golden) -> None:
     """The golden file has the lines of each case above a table, and the warning of a client-bound side."""
     lines = []
     for number, (name, made) in enumerate(CASES.items()):

@@ -25,10 +25,15 @@ from loadprint.rendering.layout import Layout
 from loadprint.tables import views, warnings
 from loadprint.tables.rows import NO_DEVICE
 from loadprint.tables.table import Table
-from reads import known, repeat_of, table_of
+from reads import compared, known, repeat_of, table_of
 from recordings import Host, change_column, change_json, change_rows, make_execution, make_run, write_manifest
 
 LABEL = 32
+
+
+def alike(path: Path, host: Host) -> Table:
+    """Two equal sides."""
+    return compared(path, a=[host], b=[host])
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +43,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
         name: [complete_host(events=events + k, switches=switches + k) for k in range(3)]
         for name, events, switches in (("old", 100, 1500), ("new", 120, 1800))
     }
-    return table_of(make_execution(tmp_path_factory.mktemp("x") / "x", sides, "old"))
+    return compared(tmp_path_factory.mktemp("x") / "x", **sides)
 
 
 def test_every_row_says_its_formula_and_fits(table: Table, execution: Path) -> None:
@@ -75,8 +80,7 @@ def test_footnotes_are_numbered_as_they_are_met_and_all_are_used(table: Table) -
 def test_a_group_of_nothing_but_zeros_is_named_and_not_shown(tmp_path: Path) -> None:
     idle = {"vda": {"writes": 40, "write_sectors": 80}, "vdb": {}}
     quiet: dict[str, dict[str, int]] = {"veth0": {}, "lo": {}}
-    paths = [make_run(tmp_path / name, Host(disks=idle, nics=quiet)) for name in ("a", "b")]
-    table = table_of(*paths)
+    table = alike(tmp_path / "x", Host(disks=idle, nics=quiet))
     assert not any(group.key.startswith("nic_") for group in table.groups)
     text = "\n".join(views.usual(table).method)
     assert "more rows with --all" in text
@@ -85,16 +89,14 @@ def test_a_group_of_nothing_but_zeros_is_named_and_not_shown(tmp_path: Path) -> 
 def test_of_an_nvme_namespace_with_multipath_only_its_paths_are_shown(tmp_path: Path) -> None:
     host = oltp()
     disks = dict.fromkeys(("vda", "nvme0n1", "nvme0c0n1", "nvme1n1"), host.disks["vda"])
-    paths = [make_run(tmp_path / name, replace(host, disks=disks)) for name in ("a", "b")]
-    table = table_of(*paths)
+    table = alike(tmp_path / "x", replace(host, disks=disks))
     shown = {group.title for group in table.groups if group.key.startswith("disk_")}
     assert shown == {"Disk vda (data, redo)", "Disk nvme0c0n1", "Disk nvme1n1"}
 
 
 def test_an_interface_that_one_side_did_not_use_has_no_ratio(tmp_path: Path) -> None:
     near = replace(oltp(), nics={"veth0": {}, "lo": {"rx_bytes": 50_000, "tx_bytes": 50_000}})
-    paths = [make_run(tmp_path / "far", oltp()), make_run(tmp_path / "near", near)]
-    table = table_of(*paths)
+    table = compared(tmp_path / "x", far=[oltp()], near=[near])
     sent = known(table.row("nic_veth0_tx"))
     assert [cell.value for cell in sent.cells] == [1_024_000, 0]
     versus = known(sent.versus[1])
@@ -119,8 +121,7 @@ def test_the_command_shows_the_view_that_is_asked_for(tmp_path: Path) -> None:
 
 def test_what_is_noted_of_every_value_stands_once_at_the_head(tmp_path: Path) -> None:
     bound = replace(oltp(), cpus={"0": dict(oltp().cpus["0"]), "1": {"user": 80, "system": 5, "idle": 15}})
-    paths = [make_run(tmp_path / "free", oltp()), make_run(tmp_path / "bound", bound)]
-    table = views.usual(table_of(*paths))
+    table = views.usual(compared(tmp_path / "x", free=[oltp()], bound=[bound]))
     notes = [note for note in known(table.row("operations")).cells[1].notes if "client-bound" in note]
     assert notes != []  # in the value, and so in the files that machines read
     lifted = layout.with_common_notes_at_heads(table)
@@ -133,7 +134,7 @@ def test_statements_that_a_generator_does_not_count_are_the_servers_on_all_sides
     grown = {"Questions": 21 * 500 + 1, "Com_commit": 21 * 50}
     counted = replace(oltp(), grown=grown)
     silent = replace(counted, operation="new order", result={"queries": None, "commits": None})
-    table = table_of(make_run(tmp_path / "a", counted), make_run(tmp_path / "b", silent))
+    table = compared(tmp_path / "x", a=[counted], b=[silent])
     titles = [group.title for group in table.groups]
     assert "Cost per client statement (the server's Questions)" in titles
     assert "Cost per commit (the server's Com_commit)" in titles
@@ -234,8 +235,8 @@ def test_the_first_screen_has_the_interface_of_the_load(tmp_path: Path) -> None:
         "lo": {"veth0": {"rx_bytes": 500, "tx_bytes": 400}, "lo": some},
     }
     for name, nics in cases.items():
-        paths = [make_run(tmp_path / f"{name}{k}", replace(oltp(), nics=nics)) for k in (0, 1)]
-        rows = [row.key for row in views.first(table_of(*paths)).rows if row.key.startswith("nic_")]
+        table = alike(tmp_path / name, replace(oltp(), nics=nics))
+        rows = [row.key for row in views.first(table).rows if row.key.startswith("nic_")]
         assert rows == [f"nic_{name}_{way}" for way in ("rx", "tx")]
 
 
@@ -244,7 +245,7 @@ def test_a_vlan_has_its_rows_and_the_busiest_interface_comes_first(tmp_path: Pat
     nics = {
         name: {"rx_bytes": rate, "tx_bytes": 0} for name, rate in (("ens6", 500_000), ("bond0.42", 10**6))
     }
-    table = table_of(*(make_run(tmp_path / name, replace(oltp(), nics=nics)) for name in "ab"))
+    table = alike(tmp_path / "x", replace(oltp(), nics=nics))
     titles = [group.title for group in table.groups if group.title.startswith("Network ")]
     assert titles == ["Network bond0.42", "Network ens6"]
     [row] = [row for row in table.rows if row.key == "nic_bond0.42_rx"]
@@ -255,7 +256,7 @@ def test_the_first_screen_has_the_rows_of_one_disk_even_if_it_was_idle(tmp_path:
     """Nothing of another disk fills the n/a of the one with the data."""
     busy = oltp().disks["vda"]
     disks = {"vda": {"reads": 0}, "sda": busy}
-    rows = views.first(table_of(*(make_run(tmp_path / k, replace(oltp(), disks=disks)) for k in "ab"))).rows
+    rows = views.first(alike(tmp_path / "x", replace(oltp(), disks=disks))).rows
     assert [row.key for row in rows if row.key.startswith("disk_")] == [
         "disk_vda_read_kb",
         "disk_vda_write_kb",
