@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Golden
 from loadprint.metrics.ledger_rows import BETWEEN, NOT_SUMMED, WAITING, name_of
 from loadprint.metrics.quantities import Quantities
-from loadprint.tables.table import Group, Row, Sentence
-from reads import known, quantities, table_of
+from loadprint.tables.table import Group, Row
+from reads import compared, known, quantities
 from recordings import (
     SECOND,
     Host,
@@ -22,7 +23,6 @@ from recordings import (
     counters,
     histogram,
     histograms,
-    make_execution,
     make_run,
     metrics,
 )
@@ -62,7 +62,11 @@ REQUESTS = {
     ("write_fua", "device"): 0.2,
     ("flush", "device"): 0.04,
 }
-LATENCY = {"count": 2100, "latency_ms": {"mean": 35.0}}
+
+
+def lasting(mean_ms: float, **more: float) -> dict[str, Any]:
+    """Transactions of a result with this mean latency."""
+    return {"all": {"count": 2100, "latency_ms": {"mean": mean_ms}, **more}}
 
 
 def states(
@@ -111,7 +115,7 @@ def states(
 
 
 def host(threads: Mapping[str, float] = STATES, load: Mapping[str, float] = LOAD, /, **result: Any) -> Host:
-    return Host(more=states(threads, load), result={"transactions": {"all": LATENCY}} | result)
+    return Host(more=states(threads, load), result={"transactions": lasting(35.0)} | result)
 
 
 def ledger(path: Path, made: Host | None = None) -> Quantities:
@@ -120,12 +124,19 @@ def ledger(path: Path, made: Host | None = None) -> Quantities:
 
 
 def table(path: Path, **sides: Host) -> list[Group]:
-    make_execution(path, {name: [made] for name, made in sides.items()}, next(iter(sides)))
-    return [group for group in table_of(path).groups if group.key.startswith("time_")]
+    whole = compared(path, **{name: [made] for name, made in sides.items()})
+    return [group for group in whole.groups if group.key.startswith("time_")]
 
 
 def values(rows: tuple[Row, ...], column: int = 0) -> dict[str, float | None]:
     return {name_of(row.key): row.cells[column].value for row in rows}
+
+
+def closes(rows: tuple[Row, ...]) -> None:
+    """The rows add up to the latency, without their parts."""
+    summed = (row for row in rows if not row.part and name_of(row.key) not in NOT_SUMMED)
+    total, *parts = (row.cells[0].value or 0.0 for row in summed)
+    assert sum(parts) == pytest.approx(total)
 
 
 def notes(rows: tuple[Row, ...], name: str, column: int = 0) -> str:
@@ -147,7 +158,7 @@ def with_requests(threads: Mapping[str, float] = STATES, *, device: str = "vda")
         tcp = [row | {"retransmits": 0, "opened": 0} for row in trips]
         return states(threads)(ticks) | {"ebpf_block": histograms(block), "ebpf_tcp": histograms([tcp])}
 
-    return Host(more=rows, result={"transactions": {"all": LATENCY}})
+    return replace(host(), more=rows)
 
 
 def with_row_locks(waits: float | None) -> Host:
@@ -157,7 +168,7 @@ def with_row_locks(waits: float | None) -> Host:
         time = metrics(ticks, {"Innodb_row_lock_time": round(1000 * (waits or 0.0))})
         return states(STATES)(ticks) | ({"mysql": time} if waits is not None else {})
 
-    return Host(more=rows, result={"transactions": {"all": LATENCY}})
+    return replace(host(), more=rows)
 
 
 def test_both_sums_close(tmp_path: Path) -> None:
@@ -203,7 +214,7 @@ def test_the_rows_add_up_to_the_latency_of_each_unit_of_work(tmp_path: Path) -> 
     assert by_operation["unexplained"] == pytest.approx(1e-3)
 
 
-HALVED = host(transactions={"all": LATENCY | {"latency_ms": {"mean": 17.5}}})
+HALVED = host(transactions=lasting(17.5))
 
 
 @pytest.mark.parametrize(
@@ -266,7 +277,7 @@ def test_time_that_is_not_recorded_is_not_marked_where_a_sum_shows_it(tmp_path: 
 
 
 def test_an_open_loop_has_a_backlog(tmp_path: Path) -> None:
-    found = ledger(tmp_path / "run", host(transactions={"all": LATE | {"wait_ms_mean": 10.0}}, rate=100.0))
+    found = ledger(tmp_path / "run", host(transactions=lasting(45.0, wait_ms_mean=10.0), rate=100.0))
     assert found.values["ledger.latency"].rate == pytest.approx(4.5)
     assert found.values["ledger.backlog"].rate == pytest.approx(1.0)
     assert found.values["ledger.client_unexplained"].rate == pytest.approx(0.0, abs=1e-9)
@@ -276,7 +287,6 @@ def without(name: str) -> Host:
     return replace(host(), more=lambda ticks: {n: of for n, of in states(STATES)(ticks).items() if n != name})
 
 
-LATE = {"count": 2100, "latency_ms": {"mean": 45.0}}
 CLOSURES = ("client_cpu", "waiting", "client_unexplained", "unexplained")
 NO_WAIT = "the generator does not report how long its operations waited for a connection"
 NO_MEAN = "the generator did not report the mean latency of its transactions"
@@ -300,7 +310,7 @@ BETWEEN_ENDS, OF_SERVER = ("network", "unexplained"), ("user", "server", "unexpl
         (FEW, BETWEEN_ENDS, "fewer than 30 exchanges", "client_unexplained"),
         (ONE_END, BETWEEN_ENDS, "the load is on another host", "client_unexplained"),
         (host(transactions={}), ("latency", "client_unexplained"), NO_MEAN, "unexplained"),
-        (host(transactions={"all": LATE}, rate=100.0), ("backlog", "client_unexplained"), NO_WAIT, "server"),
+        (host(transactions=lasting(45.0), rate=100.0), ("backlog", "client_unexplained"), NO_WAIT, "server"),
         (host(threads=None), ("not_recorded",), NO_NUMBER, "unexplained"),
         (host(), ("disk_read_queue",), "probe ebpf_block was not recorded", "server"),
         (host(), ("round_trip",), "probe ebpf_tcp was not recorded", "server"),
@@ -320,10 +330,10 @@ def test_what_is_missing_has_its_reason_and_the_rest_stays(
 
 
 def test_without_a_ledger_the_reason_is_in_its_row_and_in_the_header(tmp_path: Path) -> None:
-    (group, *_) = table(tmp_path / "pool", one=POOL, two=POOL)
+    whole = compared(tmp_path / "pool", one=[POOL], two=[POOL])
+    (group,) = (group for group in whole.groups if group.key == "time_statement")
     assert "pool-of-threads" in notes(group.rows, "run_queue")
-    (text,) = (text for label, text in table_of(tmp_path / "pool").facts if label == "no ledger")
-    assert text.startswith("of time: the server has a thread pool")
+    assert dict(whole.facts)["no ledger"].startswith("of time: the server has a thread pool")
     (group,) = table(tmp_path / "none", one=host({}, {}), two=host({}, {}))
     (row,) = group.rows
     assert row.view == "all"
@@ -345,9 +355,7 @@ def test_row_locks_of_the_whole_server_are_not_in_the_sum(tmp_path: Path, waits:
     part = group.rows[group.rows.index(row) + 1]
     assert (part.label, part.part) == ("all row lock waits", True)
     assert part.cells[0].value == (waits and pytest.approx(waits / 2000))
-    summed = (row for row in group.rows if not row.part and name_of(row.key) not in NOT_SUMMED)
-    total, *parts = (row.cells[0].value or 0.0 for row in summed)
-    assert sum(parts) == pytest.approx(total)
+    closes(group.rows)
 
 
 def test_small_rows_are_in_the_full_view_only(tmp_path: Path) -> None:
@@ -392,9 +400,7 @@ def test_requests_and_round_trips_are_parts_and_not_in_the_sum(tmp_path: Path) -
             "all TCP round trips": trip,
         }
     )
-    whole = (row for row in first.rows if not row.part and name_of(row.key) not in NOT_SUMMED)
-    total, *rows = (row.cells[0].value or 0.0 for row in whole)
-    assert sum(rows) == pytest.approx(total)
+    closes(first.rows)
     labels = [row.label for row in first.rows]
     assert labels.index("all disk reads, queue") == labels.index("data read") + 1
     assert labels.index("all disk writes, queue") == labels.index("binary log, write and flush") + 1
@@ -421,72 +427,41 @@ def slower() -> Host:
     """A host whose operations take 38 ms, with all of this time explained."""
     changed = {"run queue": 0.7, "flush redo log": 0.34, "client": 1.06}
     more = states({**STATES, **changed}, {**LOAD, "client": 3.4}, network_ns=(NETWORK + 0.06) * OF_EXCHANGE)
-    return replace(
-        host(transactions={"all": LATENCY | {"latency_ms": {"mean": 38.0}}}),
-        more=more,
-    )
-
-
-@pytest.mark.parametrize(("repeats", "way"), [(3, ""), (1, ", by single values")])
-def test_the_sentence_adds_up_to_the_difference(tmp_path: Path, repeats: int, way: str) -> None:
-    sides = {"one": [host()] * repeats, "two": [slower()] * repeats}
-    make_execution(tmp_path / "execution", sides, "one")
-    compared = table_of(tmp_path / "execution")
-    sentence = next(one for one in compared.sentences if one.id == "time-difference")
-    assert sentence.text == (
-        f"two against one: +150 µs of latency per client statement{way}: run queue +100, "
-        "network +30, redo log write and flush +20, unexplained at the client 0, "
-        "unexplained between the ends 0."
-    )
-    assert [key.partition("_per_")[0] for key in sentence.rows] == [
-        "time_latency",
-        "time_run_queue",
-        "time_network",
-        "time_redo",
-    ]
+    return replace(host(transactions=lasting(38.0)), more=more)
 
 
 def longer(latency_ms: float, queue: float) -> Host:
     """A host with longer operations, of which only `queue` threads more wait for a CPU of the server."""
     changed = {"run queue": 0.5 + queue, "client": 1.3 - queue}
-    return replace(
-        host(transactions={"all": LATENCY | {"latency_ms": {"mean": latency_ms}}}),
-        more=states({**STATES, **changed}, {**LOAD, "client": 3.1 + queue}),
-    )
+    more = states({**STATES, **changed}, {**LOAD, "client": 3.1 + queue})
+    return replace(host(transactions=lasting(latency_ms)), more=more)
 
 
-def sentence_on(path: Path, *sides: Host) -> Sentence | None:
-    make_execution(path, {"one": [sides[0]] * 3, "two": [sides[1]] * 3}, "one")
-    return next((one for one in table_of(path).sentences if one.id == "time-difference"), None)
-
-
-def test_of_a_ledger_that_does_not_close_only_this_is_reported(tmp_path: Path) -> None:
-    # 100 of 500 µs are explained
-    said = known(sentence_on(tmp_path / "x", host(), longer(45.0, queue=0.2)))
-    assert said.brief == "the ledger of two does not close: 18 % unexplained (latency per client statement)"
-    assert said.text == "the ledger of two does not close: 18 % unexplained [latency per client statement]."
-    assert [name_of(key) for key in said.rows] == ["latency", "client_unexplained"]
-
-
-def test_the_largest_term_comes_first_also_if_it_is_unexplained(tmp_path: Path) -> None:
+# two sides, and their repeats
+DIFFERENCES: dict[str, tuple[Host, Host, int]] = {
+    "the terms add up to the difference": (host(), slower(), 3),
+    "by single values": (host(), slower(), 1),
+    "of a ledger that does not close only this is reported": (host(), longer(45.0, queue=0.2), 3),
     # 80 of 90 µs are 4 % of the latency: the ledger closes
-    said = known(sentence_on(tmp_path / "x", host(), longer(36.8, queue=0.02)))
-    assert said.brief == (
-        "two against one: +90.0 µs of latency per client statement: "
-        "unexplained at the client +80.0, run queue +10.0, …"
-    )
+    "the largest term comes first also if it is unexplained": (host(), longer(36.8, queue=0.02), 3),
+    "none without the terms of the client": (
+        host(STATES, {}),
+        host(STATES, {}, transactions=lasting(45.0)),
+        3,
+    ),
+    "none without a difference in latency": (host(), host({**STATES, "run queue": 0.6, "client": 1.2}), 3),
+}
 
 
-def test_without_the_terms_of_the_client_there_is_no_sentence(tmp_path: Path) -> None:
-    pair = [replace(each, more=states(STATES, {})) for each in (host(), longer(45.0, queue=0.2))]
-    assert sentence_on(tmp_path / "x", *pair) is None
-
-
-def test_without_a_difference_in_latency_there_is_no_sentence(tmp_path: Path) -> None:
-    sides = {"one": [host()] * 3, "two": [host({**STATES, "run queue": 0.6, "client": 1.2})] * 3}
-    make_execution(tmp_path / "execution", sides, "one")
-    compared = table_of(tmp_path / "execution")
-    assert not [one for one in compared.sentences if one.id == "time-difference"]
+def test_sentences_on_the_difference(tmp_path: Path, golden: Golden) -> None:
+    """The golden file has the sentence of each pair of sides, in both forms, and its rows."""
+    lines = []
+    for number, (name, (one, two, repeats)) in enumerate(DIFFERENCES.items()):
+        table = compared(tmp_path / str(number), one=[one] * repeats, two=[two] * repeats)
+        said = [each for each in table.sentences if each.id == "time-difference"]
+        shown = [(each.text, each.brief, " ".join(map(name_of, each.rows))) for each in said]
+        lines += [f"# {name}", *(f"  {text}" for each in shown for text in each)]
+    golden("time_sentences.txt", "\n".join(lines) + "\n")
 
 
 def on_kernel(path: Path, *, irq_time: str | None, steal: int, stolen: float) -> Quantities:
@@ -542,9 +517,8 @@ TYPES = {
 
 def group(path: Path, *results: dict[str, Any]) -> Group | None:
     """The group of two sides, each with one result."""
-    sides = {name: [Host(result=result)] for name, result in zip(("one", "two"), results, strict=True)}
-    make_execution(path, sides, "one")
-    groups = table_of(path).groups
+    one, two = ([Host(result=result)] for result in results)
+    groups = compared(path, one=one, two=two).groups
     return next((group for group in groups if group.key == "connection_time"), None)
 
 
