@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Golden
 from damage import ask
 from loadprint.judging import canary
 from loadprint.reading.recording import open_run
@@ -93,64 +94,41 @@ def test_a_part_that_does_not_repeat_itself_is_held_to_what_it_can(tmp_path: Pat
     assert not few["r5", "fsync"].disturbed
 
 
-def test_compare_says_it_at_the_head_and_at_the_side(tmp_path: Path) -> None:
-    same = {"cpu": 1000.0, "syscall": 500.0, "fsync": 100.0}
-    made = runs(tmp_path, (same, same), (same, {**same, "cpu": 1500.0}))
-    text = " ".join(ask("compare", *made, "--all").out.split())
-    assert "disturbed 1 of 2 runs: r1 cpu 1.50 × slower after the run (limit 1.03 ×)" in text
-    assert "¹ disturbed, and kept: the canary of r1 cpu 1.50 × slower after the run (limit 1.03 ×)" in text
-    steady = "syscall 1.00 × slower (limit 1.03 ×); fsync 1.00 × slower (no limit"
-    assert f"cpu 1.50 × slower (limit 1.03 ×); {steady}" in text
-    assert "r1¹" in text
-    sides = json.loads(ask("compare", *made, "--format", "json").out)["sides"]
-    assert [shift["disturbed"] for shift in sides[1]["canary"]] == [True, False, False]
-    assert len(sides[1]["repeats"]) == 1, "a disturbed repeat is kept"
-
-
 SAME = dict.fromkeys(canary.PARTS, 1000.0)
+CALM = {"cpu": 1000.0, "syscall": 500.0}
+BUSY = CALM | {"cpu": 1500.0}
+# canaries before and after each run, and how many runs had none
+CASES: dict[str, tuple[list[tuple[dict[str, float], dict[str, float]]], int]] = {
+    "one of two runs is disturbed, and kept": ([(SAME, SAME), (SAME, SAME | {"cpu": 1500.0})], 0),
+    # the fifth pair at rest is the one before the last run
+    "checked in every run and part": ([(SAME, SAME)] * 6, 0),
+    "most runs had none": ([(SAME, SAME | {"fsync": 10_000.0})], 3),
+    "a part that ended or has no limit": ([({"cpu": 1.0, "syscall": 1.0}, {"cpu": 1.0}), (SAME, SAME)], 0),
+    "disturbed, and one run had none": ([(SAME, SAME | {"cpu": 1500.0})], 1),
+}
 
 
-@pytest.mark.parametrize(
-    ("pairs", "without", "trust", "reason"),
-    [
-        # the fifth pair at rest is the one before the last run
-        ([(SAME, SAME)] * 6, 0, "disturbed no", "disturbed no: by the fixed work before and after 6 runs"),
-        (
-            [(SAME, SAME | {"fsync": 10_000.0})],
-            3,
-            "disturbed not checked (3 of 4 runs)",
-            "inconclusive: 3 of 4 runs had no canary; memory, fsync had no limit (too few canaries at rest) "
-            "in 1 run",
-        ),
-        (
-            [({"cpu": 1.0, "syscall": 1.0}, {"cpu": 1.0}), (SAME, SAME)],
-            0,
-            "disturbed not checked (memory, syscall, fsync)",
-            "inconclusive: memory, fsync had no limit (too few canaries at rest) in 1 run; memory, syscall, "
-            "fsync did not run before and after 1 run",
-        ),
-        (
-            [(SAME, SAME | {"cpu": 1500.0})],
-            1,
-            "disturbed 1 of 2",
-            "1 of 2 runs: r0 cpu 1.50 × slower after the run (limit 1.03 ×); 1 of 2 runs had no canary",
-        ),
-    ],
-)
-def test_undisturbed_is_only_what_was_checked_in_every_run_and_part(
-    tmp_path: Path,
-    pairs: list[tuple[dict[str, float], dict[str, float]]],
-    without: int,
-    trust: str,
-    reason: str,
-) -> None:
-    made = [
-        *runs(tmp_path / "with", *pairs),
-        *(make_run(tmp_path / "without" / f"n{number}") for number in range(without)),
-    ]
-    text = " ".join(ask("compare", *made, "--verbose").out.split())
-    assert trust in text
-    assert reason in text
+def test_compare_says_what_was_checked_and_what_is_disturbed(tmp_path: Path, golden: Golden) -> None:
+    """The golden file has the verdict of each case, the largest shifts, and what is noted of each side."""
+    lines = []
+    for number, (name, (pairs, without)) in enumerate(CASES.items()):
+        made = runs(tmp_path / str(number), *pairs)
+        made += [make_run(tmp_path / str(number) / f"n{each}") for each in range(without)]
+        lines += [f"# {name}", *(f"  {line}" for line in lines_of(*made))]
+    golden("canary.txt", "\n".join(lines) + "\n")
+
+
+def lines_of(*made: Path) -> list[str]:
+    """What the table tells of the canaries of these runs."""
+    table = ask("compare", *made, "--all", "--format", "json").document
+    (verdict,) = (each for each in table["verdicts"] if each["key"] == "disturbed")
+    lines = [f"{verdict['answer']} ({verdict['short']}): {verdict['text']}"]
+    lines += [f"{label}: {text}" for label, text in table["facts"] if label == "canary"]
+    for side in table["sides"]:
+        disturbed = [shift["part"] for shift in side["canary"] if shift["disturbed"]]
+        notes = [table["footnotes"][note - 1] for note in side["notes"]]
+        lines.append("; ".join([f"{side['name']}: {len(side['repeats'])} repeat", *disturbed, *notes]))
+    return lines
 
 
 def test_a_shift_and_its_limit_never_print_alike(tmp_path: Path) -> None:
@@ -164,23 +142,18 @@ def test_a_shift_and_its_limit_never_print_alike(tmp_path: Path) -> None:
     assert "syscall 1.031 × slower (limit 1.030 ×)" in canary.largest({made[0]: result})
 
 
-def test_runs_of_two_executions_that_share_their_id_are_told_apart(tmp_path: Path) -> None:
+def test_runs_of_two_executions_that_share_their_id_are_told_apart(tmp_path: Path, golden: Golden) -> None:
     """All executions have a b1-….-r1: a disturbance of one does not affect the other."""
-    same = {"cpu": 1000.0, "syscall": 500.0}
-    [quiet] = runs(tmp_path / "old", (same, same))
-    [shaken] = runs(tmp_path / "new", (same, {**same, "cpu": 1500.0}))
-    text = " ".join(ask("compare", quiet, shaken, "--all").out.split())
-    assert "disturbed 1 of 2 runs: r0#2 r0 cpu 1.50 × slower after the run (limit 1.03 ×)" in text
-    assert "largest changes from before to after a run, 2 runs" in text
-    first, second = json.loads(ask("compare", quiet, shaken, "--format", "json").out)["sides"]
-    assert [shift["disturbed"] for shift in first["canary"]] == [False, False]
-    assert (first["notes"], len(second["notes"])) == ([], 1)
-    text = " ".join(ask("compare", shaken, shaken, quiet, "--verbose").out.split())
-    assert (
-        "disturbed 1 of 2 runs: r0#1 r0 cpu 1.50 × slower after the run (limit 1.03 ×); memory, fsync did"
-        in text
-    )
-    assert "largest changes from before to after a run, 2 runs" in text
+    [quiet] = runs(tmp_path / "old", (CALM, CALM))
+    [shaken] = runs(tmp_path / "new", (CALM, BUSY))
+    lines = [
+        "# of two executions",
+        *lines_of(quiet, shaken),
+        "# one of them twice",
+        *lines_of(shaken, shaken, quiet),
+    ]
+    golden("canary_ids.txt", "\n".join(lines) + "\n")
+    assert "r0#2¹" in ask("compare", quiet, shaken, "--all").out
 
 
 def test_what_is_left_of_an_earlier_attempt_or_cut_off_does_no_harm(tmp_path: Path) -> None:
