@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,33 +105,33 @@ def test_a_server_that_does_not_tell_breaks_no_promise(tmp_path: Path) -> None:
     assert broken_promise([run], 0.3) == ""
 
 
-NO_FIGURE = PromisedWarmth.model_validate({"promise": "none"})
-WRITES = Host(result={"writes": 1000})
+WRITES, GROWING = Host(result={"writes": 1000}), Host(workload="arm_insert")
+ENOUGH = {**MYSQL, "status_warmup": {"Innodb_redo_log_current_lsn": "3000"}}
+END = {"Innodb_buffer_pool_pages_free": "12", "Innodb_buffer_pool_pages_total": "120"}
 
 
-def test_outside_of_a_campaign_the_full_rule_holds_for_what_writes(tmp_path: Path) -> None:
-    assert "0.25 redo capacities and had 0 checkpoint cycles" in cold(
-        "a", [measured(run_with(tmp_path / "w", MYSQL, WRITES))], PromisedWarmth()
-    )
-    assert cold("a", [measured(run_with(tmp_path / "r", MYSQL))], PromisedWarmth()) == ""
-    enough = {**MYSQL, "status_warmup": {"Innodb_redo_log_current_lsn": "3000"}}
-    assert cold("a", [measured(run_with(tmp_path / "e", enough, WRITES))], PromisedWarmth()) == ""
-
-
-def test_a_campaign_promises_less_and_is_held_to_it(tmp_path: Path) -> None:
-    runs = [measured(run_with(tmp_path / "run", MYSQL, WRITES))]
-    assert cold("a", runs, PromisedWarmth(redo_capacities_written=0.2)) == ""
-    assert "promises 0.3" in cold("a", runs, PromisedWarmth(redo_capacities_written=0.3))
-    assert "25 % of the buffer pool was free" in cold("a", runs, PromisedWarmth(free_buffer_pages=0.1))
-
-
-def test_a_pool_that_is_filled_within_the_window_is_not_warm(tmp_path: Path) -> None:
-    end = {"Innodb_buffer_pool_pages_free": "12", "Innodb_buffer_pool_pages_total": "120"}
-    filled = {**MYSQL, "status_end": end}
-    runs = [measured(run_with(tmp_path / "run", filled))]
-    assert "filled 15 % of its buffer pool" in cold("a", runs, NO_FIGURE)
-    growing = [measured(run_with(tmp_path / "grow", filled, Host(workload="arm_insert")))]
-    assert cold("a", growing, NO_FIGURE) == ""
+@pytest.mark.parametrize(
+    ("server", "host", "promise", "said"),
+    [
+        # outside of a campaign the full rule holds for what writes
+        (MYSQL, WRITES, {}, "0.25 redo capacities and had 0 checkpoint cycles"),
+        (MYSQL, None, {}, ""),
+        (ENOUGH, WRITES, {}, ""),
+        # a campaign promises less and is held to it
+        (MYSQL, WRITES, {"promise": "scaled down", "redo_capacities_written": 0.2}, ""),
+        (MYSQL, WRITES, {"redo_capacities_written": 0.3}, "promises 0.3"),
+        (MYSQL, WRITES, {"promise": "", "free_buffer_pages": 0.1}, "25 % of the buffer pool was free"),
+        # a pool that is filled within the window is not warm
+        (MYSQL | {"status_end": END}, None, {"promise": "none"}, "filled 15 % of its buffer pool"),
+        (MYSQL | {"status_end": END}, GROWING, {"promise": "none"}, ""),
+    ],
+)
+def test_what_was_promised_and_is_not_so_is_cold(
+    tmp_path: Path, server: dict[str, Any], host: Host | None, promise: dict[str, Any], said: str
+) -> None:
+    promised = PromisedWarmth.model_validate(promise)
+    found = cold("a", [measured(run_with(tmp_path / "run", server, host))], promised)
+    assert said in found if said else found == ""
 
 
 @pytest.mark.parametrize(("early", "output"), [(50, True), (11, False)])
@@ -150,7 +151,7 @@ def test_misses_must_be_level_over_the_window(tmp_path: Path, early: int, output
         return {"mysql": (rows, {"shape": "metrics"})}
 
     runs = [measured(run_with(tmp_path / "run", {}, Host(more=probe)))]
-    said = cold("a", runs, NO_FIGURE)
+    said = cold("a", runs, PromisedWarmth.model_validate({"promise": "none"}))
     assert ("missed 5.0 % of its page requests" in said) == output
 
 
