@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import shutil
 import sys
@@ -39,6 +40,9 @@ WRITES = {
 SENT = {"quantity": "nic.*.tx_bytes", "value": 10_240_000, "tool": "iperf3 3.12", "date": "2026-11-20"}
 OTHER_HOST = {**SENT, "quantity": "nic.veth0.rx_bytes", "host": "elsewhere"}
 MEMORY = {"quantity": "memory.read_bytes", "value": 2e10, "tool": "stream 5.10", "date": "2026-11-20"}
+
+SWITCHES = {"quantity": "host.ctxt", "value": 1, "tool": "perf", "date": "2026-11-20"}
+SPOILED = ({"row": "no"}, {"values": [1, "2"]}, {"label": 3}, {"latency_s": [1]}, {"depth": "four"})
 
 
 @pytest.fixture
@@ -115,24 +119,18 @@ def test_a_list_given_by_hand_stands_in_for_the_file(execution: Path) -> None:
         ({"ceilings": [{**SENT, "tool": ""}]}, "tool`: String should have at least 1 character"),
         ({"ceilings": [{**SENT, "host": 4}]}, "host` is 4, not text"),
         ({"ceilings": [SENT, SENT]}, "`nic.*.tx_bytes` occurs twice"),
+        *(({"ceilings": [{**SENT, "value": value}]}, "not a number") for value in (math.inf, math.nan)),
+        ('{"ceilings": [{"value": 1e999}]}', "too large"),
+        *(({"ceilings": [SWITCHES | spoiled]}, "`ceilings[0].") for spoiled in SPOILED),
     ],
 )
-def test_a_spoiled_file_says_which_entry(tmp_path: Path, document: dict[str, Any], what: str) -> None:
+def test_a_spoiled_file_says_which_entry(tmp_path: Path, document: dict[str, Any] | str, what: str) -> None:
     path = tmp_path / "ceilings.json"
-    write_json(path, document)
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
     with pytest.raises(InputError) as caught:
         read(path)
     assert what in str(caught.value)
     assert "ceilings.json" in str(caught.value)
-
-
-@pytest.mark.parametrize("value", ["Infinity", "1e999", "NaN"])
-def test_a_value_that_is_not_finite_is_refused(tmp_path: Path, value: str) -> None:
-    path = tmp_path / "ceilings.json"
-    text = json.dumps({"ceilings": [{**SENT, "value": "HERE"}]})
-    path.write_text(text.replace('"HERE"', value))
-    with pytest.raises(InputError, match=r"ceilings\.json: .*(not a number|too large)"):
-        read(path)
 
 
 ROOT = Path(__file__).parents[2]
@@ -306,10 +304,7 @@ def test_compare_expects_no_row_of_a_measurement_without_one(outputs: Path) -> N
 
 
 def test_a_file_written_by_hand_is_shown_too(tmp_path: Path) -> None:
-    document = {
-        "ceilings": [{"quantity": "nic.*.tx_bytes", "value": 5e8, "tool": "iperf3", "date": "2026-11-20"}]
-    }
-    (tmp_path / "ceilings.json").write_text(json.dumps(document))
+    write_json(tmp_path / "ceilings.json", {"ceilings": [SENT]})
     assert "nic.*.tx_bytes" in ask("ceilings", tmp_path).out
 
 
@@ -345,16 +340,6 @@ def test_a_claim_is_read_in_its_unit(claim: dict[str, object], value: float) -> 
 def test_an_unusable_claim_is_refused(claim: dict[str, object]) -> None:
     with pytest.raises(InputError, match=r"ceilings_claimed\."):
         claims.read(claim)
-
-
-@pytest.mark.parametrize(
-    "spoiled", [{"row": "no"}, {"values": [1, "2"]}, {"label": 3}, {"latency_s": [1]}, {"depth": "four"}]
-)
-def test_a_spoiled_addition_is_refused(tmp_path: Path, spoiled: dict[str, Any]) -> None:
-    entry = {"quantity": "host.ctxt", "value": 1, "tool": "perf", "date": "2026-11-20"}
-    (tmp_path / "ceilings.json").write_text(json.dumps({"ceilings": [{**entry, **spoiled}]}))
-    with pytest.raises(InputError, match=r"ceilings\[0\]"):
-        read(tmp_path / "ceilings.json")
 
 
 def test_steps_without_their_tool_are_left_out_and_one_cpu_is_measured_once() -> None:
