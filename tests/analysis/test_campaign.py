@@ -230,30 +230,6 @@ def test_a_matrix_is_one_side_per_combination(tmp_path: Path) -> None:
 def test_columns_are_named_by_a_pattern_and_never_twice(tmp_path: Path) -> None:
     named = MATRIX.replace("  point:\n", '  point:\n    name: "{protocol}-t{threads}"\n')
     assert list(load(written(tmp_path, named, "ps-t4")).columns)[-1] == "ps-t4"
-    path = written(tmp_path, named.replace("-t{threads}", ""), "ps")
-    with pytest.raises(DocumentError, match='two columns have the name "text"') as error:
-        load(path)
-    assert str(error.value).startswith(f"{path}:{line_of(path, '    name: ')}: ")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        ("threads: [1, 4]", "threads: [1, many]", "sides.point.matrix.threads: "),
-        ("threads: [1, 4]", "threads: []", "sides.point.matrix.threads: "),
-        ("      threads: [1, 4]\n", "", 'sides.point: key "threads" is missing'),
-        ("options: {tables: 2}", "generator: command", "generator and workload `command` need each other"),
-        ("options: {tables: 2}", "generator: sysbnech", "sides.point.generator: Input should be 'native'"),
-        ("options: {tables: 2}", "server: {option: {}}", 'unknown key "option" in sides.point.server'),
-    ],
-)
-def test_a_mistake_in_a_side_is_placed(tmp_path: Path, old: str, new: str, says: str) -> None:
-    assert old in MATRIX
-    path = written(tmp_path, MATRIX.replace(old, new), "point-text-t1")
-    with pytest.raises(DocumentError) as error:
-        load(path)
-    assert says in str(error.value)
-    assert str(error.value).startswith(f"{path}:")
 
 
 def test_a_side_changes_the_server_and_keeps_the_rest(tmp_path: Path) -> None:
@@ -294,20 +270,41 @@ def test_variables_size_a_campaign_and_a_scale_changes_them(tmp_path: Path) -> N
     assert load(path, ["sides.other.threads=7"], scales=["more"]).columns["other"].threads == 7
 
 
-def test_mistakes_in_scales_and_variables_are_placed(tmp_path: Path) -> None:
-    path = written(tmp_path, SIZED, "point-text-t1", SCALED)
+def test_a_scale_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match='no scale "huge"; available: large'):
-        load(path, scales=["huge"])
-    path = written(tmp_path, SIZED, "point-text-t1", SCALED.replace("measure: 1m", "mesure: 1m"))
-    with pytest.raises(DocumentError, match='unknown key "mesure" in phases') as error:
-        load(path)  # although it is not chosen
-    assert str(error.value).startswith(f"{path}:{line_of(path, 'mesure')}: ")
-    path = written(tmp_path, SIZED.replace("users", "user"), "point-text-t1", SCALED)
-    with pytest.raises(
-        DocumentError, match=r"'user' is undefined .*variables are warehouses, users"
-    ) as error:
+        load(written(tmp_path, SIZED, "point-text-t1", SCALED), scales=["huge"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "at", "says"),
+    [
+        ('[1, "{{ users }}"]', "[1, many]", "threads:", "sides.point.matrix.threads: "),
+        ('[1, "{{ users }}"]', "[]", "threads:", "sides.point.matrix.threads: "),
+        ('      threads: [1, "{{ users }}"]\n', "", "point:", 'sides.point: key "threads" is missing'),
+        ("options: {tables: 2}", "generator: command", "command", "`command` need each other"),
+        ("options: {tables: 2}", "generator: sysbnech", "sysbnech", "generator: Input should be 'native'"),
+        ("options: {tables: 2}", "server: {option: {}}", "{option:", '"option" in sides.point.server'),
+        (
+            "  point:\n",
+            '  point:\n    name: "{protocol}"\n',
+            "{protocol}",
+            'two columns have the name "text"',
+        ),
+        # although it is not chosen
+        ("measure: 1m", "mesure: 1m", "mesure", 'unknown key "mesure" in phases'),
+        ("{{ users }}", "{{ user }}", "threads:", "'user' is undefined"),
+        ("{{ users }}", "{{ user }}", "threads:", "variables are warehouses, users"),
+    ],
+)
+def test_a_mistake_in_sides_and_scales_is_placed(
+    tmp_path: Path, old: str, new: str, at: str, says: str
+) -> None:
+    assert (SIZED + SCALED).count(old) == 1
+    path = written(tmp_path, SIZED.replace(old, new), "point-text-t1", SCALED.replace(old, new))
+    with pytest.raises(DocumentError) as error:
         load(path)
-    assert str(error.value).startswith(f"{path}:{line_of(path, 'threads:')}: ")
+    assert says in str(error.value)
+    assert str(error.value).startswith(f"{path}:{line_of(path, at)}: ")
 
 
 EQUAL = "mode: equal-load\nequal_load: {fractions: [0.5, 0.9]}\n"
