@@ -10,12 +10,14 @@ import numpy as np
 from loadprint.catalogue.formula import Formula
 from loadprint.catalogue.metric import Metric
 from loadprint.commands.operands import resolve
+from loadprint.commands.report.collect import collect
 from loadprint.comparison.compare_sides import compare
 from loadprint.metrics.gather import Measured, gather
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run, open_run
 from loadprint.reading.run_documents import LoadResult, RunMeta, ServerRecord
+from loadprint.rendering.report_data import ReportPage
 from loadprint.tables.table import Table
 from recordings import Host, make_execution
 
@@ -49,6 +51,11 @@ def table_of(*operands: Path | str, reference: str | None = None) -> Table:
     sides, declared = resolve([str(operand) for operand in operands])
     names = [side.name for side in sides]
     return compare(sides, reference or (declared if declared in names else None))
+
+
+def report_of(*operands: Path | str) -> ReportPage:
+    """What a report of some sides contains, before it is a page."""
+    return collect(*resolve([str(operand) for operand in operands], minimum=1))
 
 
 def compared(path: Path, **sides: Sequence[Host]) -> Table:

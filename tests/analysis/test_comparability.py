@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from conftest import Golden
 from loadprint.commands.operands import resolve
@@ -62,9 +63,22 @@ def test_a_redo_log_that_was_switched_off_is_none() -> None:
     assert effective(Server.of(record))[0].value == "no redo log, binlog synced"
 
 
-def compared(*words: Path | str) -> Comparability:
+Judge = TypeVar("Judge")
+
+
+def read(judge: Callable[[Any, Any], Judge], *words: Path | str) -> Judge:
+    """What a function says about the sides of some operands, and what was measured of their runs."""
     sides, _ = resolve([str(word) for word in words])
     return judge(sides, [[gather(run, Store(), brief=True) for run in side.runs] for side in sides])
+
+
+def compared(*words: Path | str) -> Comparability:
+    return read(judge, *words)
+
+
+def kinds(*words: Path | str) -> dict[str, str]:
+    """What a difference in each fact means, by its name."""
+    return {each.name: each.kind for each in read(settings, *words)}
 
 
 def server_of(run: Path, version: str | None = None, **variables: str) -> Path:
@@ -186,9 +200,7 @@ def test_a_fact_of_every_host_that_was_not_recorded_is_unknown(tmp_path: Path) -
     result = compared(*runs)
     assert ([each.name for each in result.material], result.unknown) == (["cpus.model"], ())
     fingerprint_of(runs[1], cpus={"model": "implementer 0x41, part 0xd40"})
-    sides, _ = resolve([str(run) for run in runs])
-    listed = settings(sides, [[gather(run, Store(), brief=True) for run in side.runs] for side in sides])
-    assert {each.name: each.kind for each in listed}["cpus.cores"] == "unknown"
+    assert kinds(*runs)["cpus.cores"] == "unknown"
 
 
 def without(run: Path, *names: str) -> Path:
@@ -283,7 +295,5 @@ def test_every_fact_is_listed_with_what_a_difference_in_it_means(tmp_path: Path)
     a, b = pair(tmp_path, **DURABLE)
     server_of(b, sync_binlog="0", port="3307")
     server_of(a, port="3306")
-    sides, _ = resolve([str(a), str(b)])
-    listed = settings(sides, [[gather(run, Store(), brief=True) for run in side.runs] for side in sides])
-    kinds = {each.name: each.kind for each in listed}
-    assert (kinds["commit"], kinds["port"], kinds["data files"]) == ("material", "harmless", "same")
+    found = kinds(a, b)
+    assert (found["commit"], found["port"], found["data files"]) == ("material", "harmless", "same")

@@ -8,9 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Golden
-from loadprint.commands.operands import resolve
-from loadprint.commands.report.collect import collect
-from loadprint.comparison.compare_sides import compare
 from loadprint.metrics import cpu_groups
 from loadprint.metrics.cpu_groups import function_name, group_nodes
 from loadprint.metrics.profile import sampled, share
@@ -36,7 +33,7 @@ from profiles import (
     make_profiled_run,
     profiled_execution,
 )
-from reads import compared, known, quantities, table_of
+from reads import compared, known, quantities, report_of, table_of
 from recordings import Host, change_column, change_rows
 
 
@@ -337,8 +334,7 @@ def test_samples_without_a_tick_of_cpu_time_are_more_than_it(tmp_path: Path) -> 
         make_profiled_run(tmp_path / "idle", idle, server=OLTP),
         make_profiled_run(tmp_path / "busy", server=OLTP),
     ]
-    sides, _ = resolve([str(run) for run in runs])
-    table = compare(sides, None)
+    table = table_of(*runs)
     assert ledger(table).rows[-1].cells[0].value == 0.0
     assert not_sampled(table).cells[0].value == pytest.approx(-100 / 99 / 2000)
-    assert collect(sides, None).flames is not None
+    assert report_of(*runs).flames is not None

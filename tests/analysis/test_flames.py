@@ -11,20 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 from damage import ask
-from loadprint.commands.operands import resolve
-from loadprint.commands.report.collect import collect
 from loadprint.commands.report.flames import ratios_of
 from loadprint.commands.report.page import page
 from loadprint.rendering.report_data import Flames
 from profiles import OLTP, make_profiled_run, profiled_execution
+from reads import known, report_of
 from recordings import Host, make_execution, write_manifest
 
 
-def flames_of(path: Path) -> Flames:
-    sides, reference = resolve([str(path)])
-    flames = collect(sides, reference).flames
-    assert flames is not None
-    return flames
+def flames_of(path: Path | str) -> Flames:
+    return known(report_of(path).flames)
 
 
 def test_paths_have_the_time_of_the_ledger(tmp_path: Path) -> None:
@@ -42,8 +38,7 @@ def test_paths_have_the_time_of_the_ledger(tmp_path: Path) -> None:
     # 20 of 100 samples
     assert flames.times[send][0] == pytest.approx(0.2 * root[0], rel=1e-3)
     assert flames.ratios[0][send] is None
-    ratio = flames.ratios[1][send]
-    assert ratio is not None
+    ratio = known(flames.ratios[1][send])
     assert ratio[3]
     assert ratio[0] == pytest.approx(flames.times[send][1] / flames.times[send][0], rel=1e-3)
 
@@ -64,10 +59,7 @@ def test_a_path_of_one_side_only_differs_if_it_has_enough_samples() -> None:
 def test_a_page_contains_the_graph_only_with_samples(tmp_path: Path) -> None:
     with_samples = profiled_execution(tmp_path / "with")
     without = make_execution(tmp_path / "without", {"a": [Host()], "b": [Host()]}, "a")
-    texts = []
-    for path in (with_samples, without):
-        sides, reference = resolve([str(path)])
-        texts.append(page(collect(sides, reference)))
+    texts = [page(report_of(path)) for path in (with_samples, without)]
     assert "flamegraph" in texts[0]
     assert "insert against oltp" in texts[0]
     assert "flamegraph" not in texts[1]
@@ -96,15 +88,12 @@ def test_a_report_needs_no_table_but_that_of_ticks(tmp_path: Path) -> None:
 
 
 def test_one_side_has_a_graph_without_ratios(tmp_path: Path) -> None:
-    sides, reference = resolve([f"{profiled_execution(tmp_path / 'execution')}:insert"], minimum=1)
-    flames = collect(sides, reference).flames
-    assert flames is not None
+    flames = flames_of(f"{profiled_execution(tmp_path / 'execution')}:insert")
     assert set(flames.ratios[0]) == {None}
 
 
 def data_of(text: str) -> dict[str, Any]:
-    found = re.search(r'id="report-data">(.*?)</script>', text, re.DOTALL)
-    assert found is not None
+    found = known(re.search(r'id="report-data">(.*?)</script>', text, re.DOTALL))
     value = json.loads(found[1])
     assert isinstance(value, dict)
     return value

@@ -16,6 +16,7 @@ from loadprint.errors import InputError
 from loadprint.reading.latencies import LatencyHistogram, added, read
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run, open_run
+from reads import known
 from recordings import Host, change_column, change_rows, make_run, write_latencies
 
 MS = 1_000_000
@@ -31,8 +32,7 @@ def histogram(run: Path, *segments: tuple[float, float]) -> LatencyHistogram | N
 
 
 def begin_of(run: Run) -> int:
-    measure = run.phase("measure")
-    assert measure is not None
+    measure = known(run.phase("measure"))
     return measure.begin_ns
 
 
@@ -52,8 +52,7 @@ def test_figures_are_those_of_hdrhistogram(tmp_path: Path) -> None:
     values = np.random.default_rng(3).lognormal(math.log(3 * MS), 0.8, 10_000).astype(int)
     values[:3] = 0, 1, 2047
     made = make_run(tmp_path / "run", Host(seconds=4))
-    actual = histogram(write_latencies(made, "event", values.reshape(4, -1).tolist()))
-    assert actual is not None
+    actual = known(histogram(write_latencies(made, "event", values.reshape(4, -1).tolist())))
     assert actual.total == 10_000
     assert actual.mean == pytest.approx(values.mean() / 1e9, rel=5e-4)
     assert actual.minimum == 0

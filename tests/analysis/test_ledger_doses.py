@@ -18,7 +18,7 @@ from loadprint.metrics.cpu_time_rows import ALL, ALL_TRUNCATED, NOT_SAMPLED, Cpu
 from loadprint.metrics.ledger_rows import ledger_metrics, name_of
 from loadprint.tables.cpu_time import OTHERS
 from profiles import OLTP, make_profiled_run
-from reads import table_of
+from reads import known, table_of
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs/time-ledger.md"
@@ -86,8 +86,7 @@ def test_the_document_has_the_table() -> None:
     if os.environ.get("LOADPRINT_BLESS"):
         text = MARKED.sub(lambda _: table, text)
         DOCUMENT.write_text(text, encoding="utf-8")
-    written = MARKED.search(text)
-    assert written is not None
+    written = known(MARKED.search(text))
     assert written[0].splitlines() == table.splitlines(), "rewrite with LOADPRINT_BLESS=1"
 
 

@@ -13,19 +13,15 @@ import numpy as np
 import pytest
 from conftest import insert, oltp
 from damage import ask
-from loadprint.commands.operands import resolve
-from loadprint.commands.report.collect import collect
 from loadprint.commands.usl.fit import fit
 from loadprint.commands.usl.usl_cells import panel
-from loadprint.comparison import compare_sides
 from loadprint.errors import InputError
 from loadprint.plotting import ratio_plot, report_plot, scaling_plot, style
 from loadprint.rendering.report_data import Course, Distribution, Line, MarkedSpan, Panel, ReportPage, SideOf
 from loadprint.tables.table import Table
 from numpy.typing import NDArray
 from PIL import Image
-from reads import known
-from recordings import make_execution
+from reads import compared, known, report_of
 
 KEPT = Path(__file__).parents[1] / "recordings" / "v1"
 STUDY = Path(__file__).parents[2] / "docs" / "published" / "go_vs_sysbench_qps.csv"
@@ -82,8 +78,7 @@ def test_a_measured_optimum_is_drawn_and_no_other(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     hosts = {"oltp": [oltp(k) for k in range(3)], "insert": [insert(k) for k in range(3)]}
-    path = make_execution(tmp_path_factory.mktemp("table") / "x", hosts, "oltp")
-    return compare_sides.compare(*resolve([str(path)]))
+    return compared(tmp_path_factory.mktemp("table") / "x", **hosts)
 
 
 def test_ratios_are_the_tables(table: Table) -> None:
@@ -99,7 +94,7 @@ def test_ratios_are_the_tables(table: Table) -> None:
 
 def whole(table: Table) -> ReportPage:
     """A report of kept runs with one of every kind of chart, holes in its lines, and a spike."""
-    kept = collect(*resolve([str(KEPT / name) for name in ("oltp", "insert")]))
+    kept = report_of(KEPT / "oltp", KEPT / "insert")
     holed = [
         replace(course, lines=tuple(replace(line, values=_holed(line)) for line in course.lines))
         for course in kept.courses

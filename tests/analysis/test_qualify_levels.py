@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from loadprint.commands.qualify.levels import changes, exhaustion, levels
 from numpy.typing import NDArray
+from reads import known
 
 Floats = NDArray[np.float64]
 TRIALS = 200
@@ -68,12 +69,10 @@ def test_an_hour_is_looked_at_in_means() -> None:
 
 def test_burst_and_sustained_levels() -> None:
     series = np.concatenate((np.full(90, 900.0), np.full(210, 500.0)))
-    result = levels(series, 30)
-    assert result is not None
+    result = known(levels(series, 30))
     assert (result.burst, result.burst_s) == (900.0, 30)
     assert (result.sustained, result.sustained_from) == (500.0, 90)
-    steady = levels(np.arange(40.0), 30)
-    assert steady is not None
+    steady = known(levels(np.arange(40.0), 30))
     assert (steady.sustained_from, steady.sustained, steady.steps) == (20, 29.5, ())
     assert levels(np.ones(9), 30) is None
     assert changes(np.ones(100)) == []

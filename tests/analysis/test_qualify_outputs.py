@@ -18,6 +18,7 @@ from loadprint.commands.qualify.measure import Reader
 from loadprint.commands.qualify.qualification import qualify
 from loadprint.commands.qualify.qualify_report import Qualification
 from qualifying import Base, asked, at, changed, execution, waiting
+from reads import known
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,6 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Qualification:
 def test_text_fits_and_ends_with_the_verdict(mixed: Qualification, golden: Golden) -> None:
     text = qualify_text.text(mixed)
     assert max(map(len, text.splitlines())) <= qualify_text.WIDTH
-    assert text.splitlines()[-1] == "fail: beyond the tolerance: oltp-t16: operations, sustained (and 4 more)"
     golden("qualify.txt", text)
     golden("qualify.md", qualify_text.markdown(mixed))
 
@@ -110,8 +110,7 @@ def test_junit_is_what_continuous_integration_reads(mixed: Qualification) -> Non
         for key, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
             assert int(suite.attrib[key]) == len(list(suite.iter(tag))), key
     cases = {(case.attrib["classname"], case.attrib["name"]): case for case in root.iter("testcase")}
-    failed = cases["qualify.oltp-t16", "operations"].find("failure")
-    assert failed is not None
+    failed = known(cases["qualify.oltp-t16", "operations"].find("failure"))
     assert "ratio 0.850" in (failed.text or "")
     assert cases["qualify.oltp-t4", "operations"].find("failure") is None
     assert cases["qualify", "verdict"].find("failure") is not None

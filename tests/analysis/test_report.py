@@ -21,14 +21,13 @@ from loadprint.__main__ import main
 from loadprint.commands.ab import BASELINE, TREATMENT, AbWindow, Result
 from loadprint.commands.ab.analysis import analyse
 from loadprint.commands.ab.gates import Limits
-from loadprint.commands.operands import resolve
 from loadprint.commands.report import pack, page_charts, table_section
-from loadprint.commands.report.collect import collect
 from loadprint.commands.report.page import page
 from loadprint.commands.report.sweep_and_ab import collect_sweep
 from loadprint.rendering.report_data import Course, Line, ReportPage
 from loadprint.tables import views
 from profiles import COMMAND, MYSQLD, SEARCH, make_profiled_run
+from reads import known, report_of
 from recordings import Host, change_json, make_execution, make_matrix, write_manifest
 
 EVIL = "</script><script>alert('x')</script>\"'><img src=x onerror=alert(1)>"
@@ -60,11 +59,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> ReportPage:
     """The report of three repeats of two workloads."""
     sides = {"oltp": [oltp(k) for k in (0, 1, 2)], "insert": [insert(k) for k in (0, 2, 1)]}
     return report_of(make_execution(tmp_path_factory.mktemp("x") / "execution", sides, "oltp"))
-
-
-def report_of(*words: Path | str) -> ReportPage:
-    sides, declared = resolve([str(word) for word in words], minimum=1)
-    return collect(sides, declared)
 
 
 def test_every_section_is_there_and_in_order(report: ReportPage) -> None:
@@ -141,16 +135,11 @@ def test_one_run_alone_has_values_and_nothing_that_takes_two(execution: Path, tm
     assert "the reference" not in text
 
     report = report_of(run)
-    table = report.table
-    assert table is not None
+    table = known(report.table)
     assert [verdict.key for verdict in table.verdicts] == ["client-bound", "pinned", "overhead", "disturbed"]
     assert {"Throughput over threads", "A/B blocks"}.isdisjoint(dict(report.absent))
-    operations = table.row("operations")
-    beside = report_of(execution).table
-    assert operations is not None
-    assert beside is not None
-    both = beside.row("operations")
-    assert both is not None
+    operations = known(table.row("operations"))
+    both = known(known(report_of(execution).table).row("operations"))
     assert operations.cells[0].repeats[0] == both.cells[0].repeats[0]
     assert table_section.tabled(table)["compared"] == []
     assert [run.id for run in report.runs] == ["b1-oltp-r1"]
@@ -160,17 +149,18 @@ def test_one_side_of_an_execution_has_all_its_repeats(execution: Path) -> None:
     report = report_of(f"{execution}:oltp")
     assert [side.name for side in report.sides] == ["oltp"]
     assert len(report.runs_of(0)) == 3
-    assert report.table is not None
-    assert all(versus is None for group in report.table.groups for row in group.rows for versus in row.versus)
+    assert all(
+        versus is None for group in known(report.table).groups for row in group.rows for versus in row.versus
+    )
     assert "facts differ." not in page(report)
 
 
 def test_the_page_opens_with_the_rows_of_the_first_screen(report: ReportPage) -> None:
-    assert report.table is not None
-    tabled = table_section.tabled(report.table)
+    table = known(report.table)
+    tabled = table_section.tabled(table)
     rows = [row for group in tabled["groups"] for row in group["rows"]]
     opened = [row["anchor"] for row in rows if row["kind"] == "first"]
-    assert opened == [table_section.anchor(row.key) for row in views.first(report.table).rows]
+    assert opened == [table_section.anchor(row.key) for row in views.first(table).rows]
     assert len(opened) == tabled["counts"][0]
     kinds = [(row["label"], row["kind"]) for row in rows]
     assert ("NOPM", "further") in kinds
@@ -178,11 +168,8 @@ def test_the_page_opens_with_the_rows_of_the_first_screen(report: ReportPage) ->
 
 
 def test_charts_and_table_count_in_the_same_units(report: ReportPage) -> None:
-    table = report.table
-    assert table is not None
-    row = table.row("disk_vda_write_kb")
+    row = known(known(report.table).row("disk_vda_write_kb"))
     course = next(course for course in report.courses if course.title == "Written")
-    assert row is not None
     assert (course.shown, course.factor) == (row.shown, row.factor)
     assert {course.shown for course in report.courses}.isdisjoint({"MB", "MB/s", "GB"})
     assert page(report).count("kB is 1,024 B") == 1
@@ -211,10 +198,8 @@ def test_a_stack_is_the_mean_of_a_sides_repeats(execution: Path) -> None:
 
 
 def test_a_chart_tells_of_its_window_what_was_counted_wholly_inside(report: ReportPage) -> None:
-    window = report.runs[0].window
-    assert window is not None
-    assert window.end_s is not None
-    seconds = window.begin_s + np.array([-0.1, 0.9, 1.9, window.end_s - window.begin_s - 0.3])
+    window = known(report.runs[0].window)
+    seconds = window.begin_s + np.array([-0.1, 0.9, 1.9, known(window.end_s) - window.begin_s - 0.3])
     values = np.array([9_000.0, 2.0, 4.0, 0.0])
     counted = Course("k", "s", "t", "/s", 1.0, (Line(0, seconds, values, half=np.full(4, 0.5)),))
     assert page_charts.of_course(counted, report) == [(0, "3 (2 – 4)")]
@@ -241,8 +226,7 @@ def test_a_section_without_data_is_listed_with_its_reason(report: ReportPage) ->
 
 
 def test_sentences_link_to_their_rows(report: ReportPage) -> None:
-    table = report.table
-    assert table is not None
+    table = known(report.table)
     said = table_section.findings(table)
     assert said
     anchors = {row["anchor"] for group in table_section.tabled(table)["groups"] for row in group["rows"]}
@@ -253,16 +237,14 @@ def test_sentences_link_to_their_rows(report: ReportPage) -> None:
 
 
 def test_bars_show_ratios_on_one_axis(report: ReportPage) -> None:
-    table = report.table
-    assert table is not None
+    table = known(report.table)
     written = table_section.tabled(table)
     rows = {row["anchor"]: row for group in written["groups"] for row in group["rows"]}
     bar = rows["row-statements"]["versus"][0]["bar"]
-    statements = table.row("statements")
-    assert statements is not None
-    versus = next(one for one in statements.versus if one)
-    assert versus.centre is not None
-    assert bar["centre"] == pytest.approx(50 * np.log(versus.centre) / np.log(written["scale"]), abs=0.01)
+    versus = next(one for one in known(table.row("statements")).versus if one)
+    assert bar["centre"] == pytest.approx(
+        50 * np.log(known(versus.centre)) / np.log(written["scale"]), abs=0.01
+    )
     assert bar["low"] <= bar["centre"] <= bar["high"]
 
 
@@ -277,8 +259,7 @@ def test_a_short_last_interval_leaves_no_hole_in_any_line() -> None:
     ticks = np.arange(-7.63, 21.0, dtype=np.float64)
     lines = tuple(Line(0, seconds, np.ones(len(seconds))) for seconds in (whole, cut, ticks, 2 * ticks))
     course = Course("k", "s", "t", "/s", 1.0, lines)
-    grid = pack.grid_of([course])
-    assert grid is not None
+    grid = known(pack.grid_of([course]))
     assert grid.step == 1.0
     for line in lines[:3]:
         cells = np.flatnonzero(np.isfinite(pack.placed(line, grid)))
@@ -292,8 +273,7 @@ def test_spikes_and_holes_survive_thinning() -> None:
     values[7_777], values[13_001] = 900.0, 3.0
     values[15_000:16_000] = np.nan
     lines = (Line(0, np.arange(20_000.0), values),)
-    grid = pack.grid_of([Course("k", "s", "t", "/s", 1.0, lines)])
-    assert grid is not None
+    grid = known(pack.grid_of([Course("k", "s", "t", "/s", 1.0, lines)]))
     assert grid.keep > 1
     assert len(grid.times) <= pack.MOST
     (got,) = pack.thinned(np.stack([pack.placed(line, grid) for line in lines]), grid)
@@ -310,8 +290,7 @@ def test_a_thinned_stack_keeps_its_parts_together() -> None:
     user, system = np.full(10_000, 0.5), np.full(10_000, 0.1)
     user[5_000], system[5_000] = 0.1, 0.85
     lines = (Line(0, seconds, user, "user"), Line(0, seconds, system, "system"))
-    grid = pack.grid_of([Course("k", "cpu", "t", "cores", 1.0, lines, ("user", "system"))])
-    assert grid is not None
+    grid = known(pack.grid_of([Course("k", "cpu", "t", "cores", 1.0, lines, ("user", "system"))]))
     one, other = pack.thinned(np.stack([pack.placed(line, grid) for line in lines]), grid)
     place = int(np.nanargmax(other))
     assert one[place] + other[place] == pytest.approx(0.95)
@@ -367,11 +346,10 @@ def test_an_execution_with_a_matrix_is_told_by_pivots_and_fits(tmp_path: Path) -
     assert text.n.tolist() == [1, 2, 4, 8]
     assert prepared.x[3] == pytest.approx(760, rel=0.01)
     assert text.curves[0].chief
-    assert report.pivots is not None
     assert "Throughput over threads" not in dict(report.absent)
     read = Reader(out.read_text())
     assert {"table", "scaling", "settings"} <= set(read.ids())
-    assert report.pivots.pivots[0].title in out.read_text()
+    assert known(report.pivots).pivots[0].title in out.read_text()
 
 
 def test_an_experiment_is_told_by_its_sentence_and_its_windows(report: ReportPage) -> None:
@@ -407,9 +385,7 @@ def test_a_sum_of_rows_is_shown_where_these_rows_are_not(tmp_path: Path) -> None
     small = {f"{COMMAND};{MYSQLD}!{name}": 1 for name in ("row_purge", "mtr_t::commit()")}
     busy = Host(server_ticks={"utime": 68, "stime": 34})
     runs = [make_profiled_run(tmp_path / name, busy, server={SEARCH: 100} | small) for name in ("a", "b")]
-    sides, _ = resolve([str(run) for run in runs])
-    table = collect(sides, None).table
-    assert table is not None
+    table = known(report_of(*runs).table)
     text = table_section.tabled(table)
     groups = [group for group in text["groups"] if "Where" in group["title"]]
     kinds = {row["label"]: row["kind"] for group in groups for row in group["rows"]}

@@ -93,8 +93,7 @@ ACL_USER_OBJ, ACL_USER, ACL_GROUP_OBJ, ACL_MASK, ACL_OTHER = (1, 2, 4, 16, 32)  
 @as_root
 def test_a_group_is_not_trusted_whoever_its_members_are(place: Path) -> None:
     """An account can join any group later; an access control list sets the bits of the group."""
-    account = next((user for user in pwd.getpwall() if user.pw_uid and user.pw_uid == user.pw_gid), None)
-    assert account is not None
+    account = next(user for user in pwd.getpwall() if user.pw_uid and user.pw_uid == user.pw_gid)
     os.chown(place, account.pw_uid, account.pw_gid)
     require_trusted(place / "file", owners={account.pw_uid})
     place.chmod(0o775)

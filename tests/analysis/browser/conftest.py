@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import insert, oltp
-from loadprint.commands.operands import resolve
-from loadprint.commands.report.collect import collect
 from loadprint.commands.report.page import page as written
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 from profiles import INSERT, OLTP, Samples, profiled, write_stacks
+from reads import report_of
 from recordings import Host, Rows, make_execution, write_latencies
 
 from browser.pages import DESKTOP, HOSTILE, TIMEOUT_MS
@@ -76,9 +75,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         values = np.random.default_rng(1).lognormal(math.log(typical), 0.2, (40, 50)).astype(int)
         write_latencies(run, "oltp_read_write" if is_oltp else "arm_commit", values.tolist())
         write_stacks(run, {"server": OLTP if is_oltp else INSERT})
-    result, declared = resolve([str(execution)])
     path = folder / "report.html"
-    path.write_text(written(collect(result, declared)), encoding="utf-8")
+    path.write_text(written(report_of(execution)), encoding="utf-8")
     return path
 
 

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loadprint.commands.operands import resolve
-from loadprint.commands.report.collect import collect
 from loadprint.commands.report.page import page as written
 from playwright.sync_api import BrowserContext, Page, expect
+from reads import report_of
 
 from browser.pages import DESKTOP, SECTIONS, area, chart, eventually, every_chart_is_drawn, painted, shot
 
@@ -100,9 +99,8 @@ def test_the_page_of_one_run_draws_all_its_charts(
     context: BrowserContext, file: Path, tmp_path: Path
 ) -> None:
     run = file.parent / "execution" / "b1-oltp-r1"
-    sides, _ = resolve([str(run)], minimum=1)
     path = tmp_path / "run.html"
-    path.write_text(written(collect(sides, None)), encoding="utf-8")
+    path.write_text(written(report_of(run)), encoding="utf-8")
     page = context.new_page()
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
