@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,16 @@ def finished(command: Sequence[str | Path], **options: Any) -> subprocess.Comple
         check=False,
         **{"env": environment(), **options},
     )
+
+
+SUCCEEDED, FAILED, ANY = (0,), range(1, 256), range(256)  # exit statuses
+
+
+def ended(command: Sequence[str | Path], statuses: Container[int] = SUCCEEDED, **options: Any) -> str:
+    """Run a command to its end, which must have one of these exit statuses; gives all that it prints."""
+    done = finished(command, **options)
+    assert done.returncode in statuses, done.stdout
+    return done.stdout
 
 
 def started(command: Sequence[str | Path], log: Path, **options: Any) -> subprocess.Popen[str]:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Container
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import yaml
-from programs import ROOT, environment, finished
+from programs import ROOT, SUCCEEDED, ended, environment
 
 
 def played(
-    directory: Path, *tasks: dict[str, Any], inventory: str = "localhost,", **variables: Any
-) -> CompletedProcess[str]:
-    """Run tasks from a directory, with the project's own output and this checkout's package."""
+    directory: Path,
+    *tasks: dict[str, Any],
+    inventory: str = "localhost,",
+    statuses: Container[int] = SUCCEEDED,
+    **variables: Any,
+) -> str:
+    """Run tasks from a directory with this checkout's package; gives what the project prints of them."""
     play = {"name": "Play", "hosts": "localhost", "gather_facts": False, "tasks": list(tasks)}
     (directory / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
     ansible = Path(sys.executable).with_name("ansible-playbook")
     here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, **variables}
     ours = {"PYTHONPATH": str(ROOT / "analysis"), "PWD": str(directory)}
     words: list[str | Path] = [ansible, "-i", inventory, "play.yml", "-e", json.dumps(here)]
-    return finished(words, cwd=directory, env=environment() | ours)
+    return ended(words, statuses, cwd=directory, env=environment() | ours)
 
 
 def task(name: str, **module: Any) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 from plays import played, task
@@ -23,7 +22,7 @@ def execution(tmp_path: Path) -> Path:
     return made
 
 
-def reported(execution: Path, **settings: str) -> CompletedProcess[str]:
+def reported(execution: Path, status: int = 0, **settings: str) -> str:
     """Run the play as it follows the last run of a campaign."""
     plan = json.loads((execution / "execution.json").read_text(encoding="utf-8"))
     plan["campaign"] |= settings
@@ -38,43 +37,42 @@ def reported(execution: Path, **settings: str) -> CompletedProcess[str]:
         campaign_plan={"directory": str(execution), **{k: plan[k] for k in ("campaign", "sides")}},
         target_local=True,
         target_execution_dir=str(execution),
+        statuses=(status,),
     )
 
 
+def the_line(output: str, said: str) -> str:
+    """The only line of an output that says something."""
+    lines = [line for line in output.splitlines() if said in line]
+    assert len(lines) == 1, output
+    return lines[0]
+
+
 def test_table_and_page_end_a_campaign(execution: Path) -> None:
-    done = reported(execution)
-    assert done.returncode == 0, done.stdout
-    assert "TPROC-C" in done.stdout
+    assert "TPROC-C" in reported(execution)
     assert (execution / "report.html").is_file()
 
 
 def test_the_table_is_printed_without_the_page(execution: Path) -> None:
     (execution / "report.html").mkdir()
-    done = reported(execution)
-    assert done.returncode == 2, done.stdout
-    assert "TPROC-C" in done.stdout
-    (line,) = [line for line in done.stdout.splitlines() if "loadprint report failed: " in line] or [
-        done.stdout
-    ]
+    output = reported(execution, 2)
+    assert "TPROC-C" in output
+    line = the_line(output, "loadprint report failed: ")
     assert "report.html" in line
 
 
 def test_the_page_is_written_without_a_table(execution: Path) -> None:
-    done = reported(execution, mode="equal-load")  # whose pivot tables need a matrix
-    assert done.returncode == 2, done.stdout
-    (line,) = [line for line in done.stdout.splitlines() if "loadprint sweep failed: " in line] or [
-        done.stdout
-    ]
+    output = reported(execution, 2, mode="equal-load")  # whose pivot tables need a matrix
+    line = the_line(output, "loadprint sweep failed: ")
     assert "matrix" in line
-    assert "TPROC-C" in done.stdout  # of compare
+    assert "TPROC-C" in output  # of compare
     assert (execution / "report.html").is_file()
 
 
 def test_a_side_without_a_complete_run_is_one_reason(execution: Path) -> None:
     (execution / "b1-oltp-r1" / "run.json").write_text("{", encoding="utf-8")
-    done = reported(execution)
-    assert done.returncode == 2, done.stdout
-    (line,) = [line for line in done.stdout.splitlines() if "runs are not complete" in line] or [done.stdout]
+    output = reported(execution, 2)
+    line = the_line(output, "runs are not complete")
     assert "1 of 2 runs are not complete (b1-oltp-r1); the same command runs them again" in line
     assert "failed: " not in line
-    assert "Traceback" not in done.stdout
+    assert "Traceback" not in output

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 from xml.etree import ElementTree
 
@@ -20,13 +19,14 @@ pytestmark = pytest.mark.slow
 SPEC = {"rows": {"operations": "3 %"}, "concurrencies": 1, "sustained": {"at_least": "30s", "burst": "10s"}}
 
 
-def judged(directory: Path, candidate: Path, **settings: Any) -> CompletedProcess[str]:
+def judged(directory: Path, candidate: Path, status: int = 0, **settings: Any) -> str:
     """Run the role's two parts from `directory`, with `candidate` as what the campaign made."""
     return played(
         directory,
         task("Check", import_role={"name": "qualify"}),
         task("Run", set_fact={"campaign_plan": {"directory": str(candidate)}}),
         task("Judge", import_role={"name": "qualify", "tasks_from": "judge.yml"}),
+        statuses=(status,),
         **settings,
     )
 
@@ -43,19 +43,16 @@ def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("events", "status", "says"), [(1000, 0, "pass"), (900, 1, "fail")])
 def test_the_verdict_is_the_playbooks_end(baseline: Path, events: int, status: int, says: str) -> None:
     candidate = execution(baseline / f"new{events}", {"oltp": at(events, "db2")})
-    done = judged(baseline, candidate, qualify_baseline="latest", qualify_spec="spec.yml")
     # ansible-playbook has one number for a task that failed
-    assert done.returncode == (2 if status else 0), done.stdout
-    assert f"\n{says}: " in done.stdout
+    given = {"qualify_baseline": "latest", "qualify_spec": "spec.yml"}
+    assert f"\n{says}: " in judged(baseline, candidate, 2 if status else 0, **given)
     assert json.loads((candidate / "qualify.json").read_text(encoding="utf-8"))["status"] == status
     suites = ElementTree.parse(candidate / "qualify.xml").getroot()
     assert (suites.find(".//failure") is not None) == (status == 1)
 
 
 def test_without_a_baseline_it_is_one(baseline: Path) -> None:
-    done = judged(baseline, baseline / "old")
-    assert done.returncode == 0, done.stdout
-    assert f"qualify_baseline={baseline / 'old'}" in done.stdout
+    assert f"qualify_baseline={baseline / 'old'}" in judged(baseline, baseline / "old")
     assert not (baseline / "old" / "qualify.json").exists()
 
 
@@ -70,6 +67,4 @@ def test_what_cannot_be_used_is_said_before_anything_runs(
     baseline: Path, settings: dict[str, str], says: str
 ) -> None:
     (baseline / "wrong.yml").write_text("tolerances: {}\n", encoding="utf-8")
-    done = judged(baseline, baseline / "nothing", **settings)
-    assert done.returncode == 2, done.stdout
-    assert says in done.stdout.strip().splitlines()[-1]
+    assert says in judged(baseline, baseline / "nothing", 2, **settings).strip().splitlines()[-1]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import yaml
 from ports import free_port
-from programs import LOADPRINT, ROOT, finished, in_measure_phase, printed, read, started
+from programs import LOADPRINT, ROOT, SUCCEEDED, ended, in_measure_phase, printed, read, started
 
 # The same in all campaigns of this process: an execution that resumes has its ports as before.
 SERVER_PORT = free_port()
@@ -50,9 +50,9 @@ def start(name: str, runs: Path, *settings: str) -> subprocess.Popen[str]:
     return started(_here(name, runs, settings), runs / "output")
 
 
-def run(name: str, runs: Path, *settings: str) -> subprocess.CompletedProcess[str]:
-    """Run a campaign on this host to its end."""
-    return finished(_here(name, runs, settings))
+def run(name: str, runs: Path, *settings: str, statuses: Container[int] = SUCCEEDED) -> str:
+    """Run a campaign on this host to its end; gives its output."""
+    return ended(_here(name, runs, settings), statuses)
 
 
 def running(runs: Path, name: str) -> int | None:

@@ -14,13 +14,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from programs import ROOT, commanded, environment, finished, playbook, started, wait_for
+from programs import ROOT, SUCCEEDED, commanded, ended, environment, finished, playbook, started, wait_for
 from programs import printed as run
 
 from . import campaigns
@@ -287,9 +287,9 @@ class Bench:
         self.process = started(command, self.place / "output", env=self.environment())
         return self.process
 
-    def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
-        return finished(command, env=self.environment())
+    def run(self, command: Sequence[str], statuses: Container[int] = SUCCEEDED) -> str:
+        """Run a command to its end; gives its output."""
+        return ended(command, statuses, env=self.environment())
 
     def output(self) -> str:
         """Give the output of the command that was started last."""

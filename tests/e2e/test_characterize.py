@@ -23,9 +23,8 @@ SOURCE = os.environ.get("LOADPRINT_TEST_SERVER_SOURCE", "rootfs")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Machine]:
     runs = tmp_path_factory.mktemp("runs")
     before = look()
-    done = campaigns.run("tiny", runs, f"mysql_source={SOURCE}")
-    assert done.returncode == 0, done.stdout
-    return runs, done.stdout, before
+    output = campaigns.run("tiny", runs, f"mysql_source={SOURCE}")
+    return runs, output, before
 
 
 def test_nothing_is_left(finished: tuple[Path, str, Machine]) -> None:

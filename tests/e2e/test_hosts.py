@@ -172,6 +172,5 @@ def test_a_run_fails_whose_host_sends_more_than_its_files(pair: Bench) -> None:
 
 def test_a_host_without_lists_of_packages_installs_the_distributions_server(pair: Bench) -> None:
     with packages(pair.server):
-        done = pair.run(pair.campaign(pair.written(), "mysql_source=package"))
-    assert done.returncode == 0, done.stdout
-    assert "server: mariadb 10.11" in done.stdout, done.stdout
+        output = pair.run(pair.campaign(pair.written(), "mysql_source=package"))
+    assert "server: mariadb 10.11" in output, output

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ports import free_port
-from programs import finished, playbook, read, started, wait_for
+from programs import ended, playbook, read, started, wait_for
 
 from . import campaigns
 from .machine import look, settled
@@ -45,9 +45,7 @@ def measured(place: Path, name: str) -> tuple[int, int]:
 
 def test_four_instances_run_two_at_a_time_and_are_judged(tmp_path: Path) -> None:
     before = look()
-    qualification = finished(command(tmp_path))
-    output = qualification.stdout
-    assert qualification.returncode == 2, output
+    output = ended(command(tmp_path), (2,))
     assert settled(before) == []
     order = output.partition("one after the other: ")[2].partition("; progress")[0]
     waves = [wave.split(" with ") for wave in " ".join(order.split()).split(", ")]
@@ -64,11 +62,9 @@ def test_four_instances_run_two_at_a_time_and_are_judged(tmp_path: Path) -> None
 
 
 def test_instances_that_fail_are_named_with_their_reason(tmp_path: Path) -> None:
-    qualification = finished(command(tmp_path, server_packages=["no-such-server"]))
-    assert qualification.returncode == 2
-    last = qualification.stdout.splitlines()[-1]
+    output = ended(command(tmp_path, server_packages=["no-such-server"]), (2,))
     for name in NAMES:
-        assert f"the distribution of {name} has none of no-such-server" in last, qualification.stdout
+        assert f"the distribution of {name} has none of no-such-server" in output.splitlines()[-1], output
     assert not (tmp_path / "runs/qualify.json").exists()
 
 

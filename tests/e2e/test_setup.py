@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from programs import ROOT, finished, printed
+from programs import ROOT, ended, printed
 
 IMPORTED = "import loadprint; print(loadprint.__file__)"
 
@@ -34,8 +34,7 @@ def checkout(place: Path) -> Path:
 
 
 def set_up(place: Path, programs: Path) -> None:
-    done = finished([place / "setup"], env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"})
-    assert done.returncode == 0, done.stdout
+    ended([place / "setup"], env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"})
 
 
 def imported(place: Path) -> Path:
