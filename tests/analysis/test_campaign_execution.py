@@ -286,9 +286,3 @@ def test_one_server_for_all_sides_is_the_campaigns() -> None:
     campaign = load(QUICK)
     assert of_sides(campaign, {}, None) == {MAIN: {"source": "auto"}}
     assert [each["name"] for each in plan(campaign, "a" * 64).document["prepared"]] == ["oltp", "insert"]
-
-
-@pytest.mark.parametrize("override", ["source=tarball", "tarball=/x.tar.gz"])
-def test_a_tarball_and_its_path_need_each_other(override: str) -> None:
-    with pytest.raises(DocumentError, match="need each other"):
-        load(QUICK, [f"sides.oltp.server.{override}"])
