@@ -295,6 +295,11 @@ def metrics(ticks: range, values: Mapping[str, int | Callable[[int], int]]) -> t
     return rows, {"shape": "metrics"}
 
 
+def of_mysql(values: Mapping[str, int | Callable[[int], int]]) -> Callable[[range], Tables]:
+    """The table of the MySQL probe for `Host.more`; values as of `metrics`."""
+    return lambda ticks: {"mysql": metrics(ticks, values)}
+
+
 def histogram(ticks: range, buckets: Iterable[int], sum_ns: float, *, born: int = 0, **entity: str) -> Rows:
     """Rows of one entity, whose cumulative buckets grow by these counts from tick to tick, from `born` on."""
     return [

@@ -9,7 +9,7 @@ import pytest
 from damage import ask
 from loadprint.printable import UNSAFE
 from reads import quantities
-from recordings import Host, Rows, Tables, change_metadata, change_rows, make_run, metrics
+from recordings import Host, Rows, Tables, change_metadata, change_rows, make_run, metrics, of_mysql
 
 MINE = r"""
 [names]
@@ -129,25 +129,15 @@ def test_own_rows_are_in_the_table_the_page_and_the_table_of_one_run(run: Path) 
 
 def test_an_alternative_is_for_what_is_not_recorded_and_not_for_what_fell(tmp_path: Path) -> None:
     """Rows_read of MariaDB is not used for an Innodb_rows_read that fell by half."""
-
-    def server(ticks: range) -> Tables:
-        return {
-            "mysql": metrics(
-                ticks, {"Innodb_rows_read": lambda t: 900_000 * t if t < 9 else 450_000 * t, "Rows_read": 7}
-            )
-        }
-
-    found = quantities(make_run(tmp_path / "run", Host(seconds=20, more=server)))
+    fell = of_mysql({"Innodb_rows_read": lambda t: 900_000 * t if t < 9 else 450_000 * t, "Rows_read": 7})
+    found = quantities(make_run(tmp_path / "run", Host(seconds=20, more=fell)))
     assert found.get("mysql.rows_read") is None
     assert "it fell from 7,200,000 to 4,050,000" in found.why("mysql.rows_read")
 
 
 def test_what_is_subtracted_does_not_limit_the_resolution(tmp_path: Path) -> None:
     """Of 300 questions a second, the recorder's one or two of the whole window are."""
-
-    def probe(ticks: range) -> Tables:
-        return {"mysql": metrics(ticks, {"loadprint.queries": lambda tick: int(tick > 9)})}
-
+    probe = of_mysql({"loadprint.queries": lambda tick: int(tick > 9)})
     run = make_run(tmp_path / "run", Host(seconds=20, more=probe, grown={"Questions": 300 * 21 + 1}))
     cells = ask("compare", run, run, "--all", "--format", "json").cells
     assert cells["mysql", "questions"][0]["value"] == pytest.approx(300, rel=0.01)

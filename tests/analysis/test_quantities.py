@@ -31,6 +31,7 @@ from recordings import (
     histograms,
     make_run,
     metrics,
+    of_mysql,
 )
 
 SWITCHES = "threads.server.voluntary_ctxt_switches"
@@ -154,9 +155,7 @@ def test_histograms_without_values_and_of_entities_that_appear_in_the_window(tmp
 
 
 def test_statements_and_bytes_of_the_probe_are_not_the_loads(tmp_path: Path) -> None:
-    def probe(ticks: range) -> Tables:
-        return {"mysql": metrics(ticks, {"loadprint.queries": 3, "loadprint.bytes_sent": 700})}
-
+    probe = of_mysql({"loadprint.queries": 3, "loadprint.bytes_sent": 700})
     # the generator's window has 21 seconds: 300 questions and 9000 bytes a second, one question its own
     grown = {"Questions": 300 * 21 + 1, "Bytes_sent": 9000 * 21, "Bytes_received": 40 * 21}
     found = quantities(make_run(tmp_path / "run", Host(seconds=20, more=probe, grown=grown)))

@@ -25,7 +25,7 @@ from recordings import (
     histogram,
     histograms,
     make_run,
-    metrics,
+    of_mysql,
     write_phases,
     write_table,
 )
@@ -137,16 +137,13 @@ def test_another_hosts_series_are_joined_by_the_real_time_clock(tmp_path: Path) 
 
 
 def test_the_servers_own_counters(tmp_path: Path) -> None:
-    def mysql(ticks: range) -> Tables:
-        values: dict[str, int | Callable[[int], int]] = {
-            "Innodb_buffer_pool_pages_flushed": 250,
-            "Innodb_redo_log_current_lsn": lambda tick: 7 + 10_000 * tick,
-            "Innodb_redo_log_checkpoint_lsn": lambda tick: 7,
-            "Threads_running": lambda tick: 4,
-        }
-        return {"mysql": metrics(ticks, values)}
-
-    run = make_run(tmp_path / "run", Host(seconds=20, more=mysql))
+    values: dict[str, int | Callable[[int], int]] = {
+        "Innodb_buffer_pool_pages_flushed": 250,
+        "Innodb_redo_log_current_lsn": lambda tick: 7 + 10_000 * tick,
+        "Innodb_redo_log_checkpoint_lsn": lambda tick: 7,
+        "Threads_running": lambda tick: 4,
+    }
+    run = make_run(tmp_path / "run", Host(seconds=20, more=of_mysql(values)))
     series = _series(run)
 
     assert np.allclose(series["mysql.pages_flushed"].values, 250)

@@ -12,7 +12,7 @@ import pytest
 from loadprint.reading.time_series import Series
 from loadprint.series import spikes
 from reads import quantities
-from recordings import Host, Tables, make_run, metrics
+from recordings import Host, make_run, of_mysql
 
 CAPACITY = 100_000_000.0
 
@@ -149,10 +149,7 @@ def test_a_recording_with_a_spike_and_one_without_the_probe(tmp_path: Path) -> N
         "Innodb_redo_log_capacity_resized": lambda tick: 100,
     }
 
-    def mysql(ticks: range) -> Tables:
-        return {"mysql": metrics(ticks, values)}
-
-    host = Host(seconds=40, more=mysql, series=lambda second: 20 if 18 <= second < 24 else 100)
+    host = Host(seconds=40, more=of_mysql(values), series=lambda second: 20 if 18 <= second < 24 else 100)
     with_spike = quantities(make_run(tmp_path / "spike", host))
     without = quantities(make_run(tmp_path / "plain", Host(seconds=40)))
 
@@ -164,10 +161,7 @@ def test_a_recording_with_a_spike_and_one_without_the_probe(tmp_path: Path) -> N
 
 def test_where_the_redo_capacity_is_a_setting_spikes_are_looked_for_too(tmp_path: Path) -> None:
     """MariaDB, and MySQL before 8.0.30, have no status counter of it."""
-
-    def probe(ticks: range) -> Tables:
-        return {"mysql": metrics(ticks, {"Innodb_checkpoint_age": lambda tick: 300})}
-
+    probe = of_mysql({"Innodb_checkpoint_age": lambda tick: 300})
     variables = {"innodb_log_file_size": "1000", "innodb_log_files_in_group": "2"}
     series = quantities(make_run(tmp_path / "run", Host(variables=variables, more=probe))).series
     assert set(series[spikes.CAPACITY].values) == {2000.0}

@@ -14,7 +14,7 @@ from loadprint.commands.study.study import judge
 from loadprint.commands.study.study_file import Claim
 from loadprint.configuration.checkout import CHECKOUT
 from published import arm_cells
-from recordings import Host, make_execution, metrics
+from recordings import Host, make_execution, of_mysql
 
 PAGES = set((CHECKOUT / "docs" / "studies").glob("*.md")) - {CHECKOUT / "docs" / "studies" / "README.md"}
 LABELS = {"parent": "parent correlator", "ctx20": "20 context values"}
@@ -189,7 +189,7 @@ def test_a_query_cache_without_hits_is_one_whose_counter_stands_still(
 ) -> None:
     def host(per_second: int, repeat: int) -> Host:
         grow = {"Qcache_hits": per_second, "Qcache_inserts": 100 + repeat, "Qcache_not_cached": 0}
-        return Host(seconds=4, more=lambda ticks: {"mysql": metrics(ticks, grow)})
+        return Host(seconds=4, more=of_mysql(grow))
 
     sides = {
         side: [host(rate, repeat) for repeat in range(3)]

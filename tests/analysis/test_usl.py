@@ -6,8 +6,8 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,12 +18,11 @@ from loadprint.commands.usl.curves import usl
 from loadprint.commands.usl.usl_summary import summarise
 from loadprint.commands.usl.usl_text import RENDERERS, WIDTH
 from loadprint.errors import InputError
-from recordings import SECOND, Host, Rows, make_execution
+from recordings import SECOND, Host, Tables, histogram, histograms, make_matrix
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "published"
 STUDY = PUBLISHED / "go_vs_sysbench_qps.csv"
 THREADS = (1, 2, 4, 8, 16, 32)
-SECONDS = 4
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -180,32 +179,17 @@ def test_one_column_that_carries_nothing_does_not_hide_the_others(tmp_path: Path
         assert form(summary)
 
 
-def scheduler(threads: int, locked: float) -> Callable[[range], dict[str, tuple[Rows, dict[str, Any]]]]:
+def scheduler(threads: int, locked: float) -> Callable[[range], Tables]:
     """A server whose run queue grows with the connections, of which `locked` wait for a lock."""
 
-    def tables(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
-        def state(name: str, seconds: float, buckets: list[int]) -> Rows:
-            return [
-                {
-                    "tick": t,
-                    "role": "server",
-                    "state": name,
-                    "sum_ns": int(seconds * SECOND * t),
-                    "buckets": [count * t for count in buckets],
-                }
-                for t in ticks
-            ]
-
+    def tables(ticks: range) -> Tables:
         late = [100, 0] if threads == 1 else [0, 100]
-        described = {
-            "shape": "histogram",
-            "columns": {
-                "sum_ns": {"unit": "ns"},
-                "buckets": {"unit": "ns", "bounds": [1_000, 10_000 * threads, 20_000 * threads]},
-            },
-        }
-        rows = state("run queue", 0.1 * threads, late) + state("lock", 3 + locked, [0, 10])
-        return {"ebpf_sched": (rows, described)}
+        waits = (("run queue", 0.1 * threads, late), ("lock", 3 + locked, [0, 10]))
+        rows = (
+            histogram(ticks, buckets, seconds * SECOND, role="server", state=state)
+            for state, seconds, buckets in waits
+        )
+        return {"ebpf_sched": histograms(rows, [1_000, 10_000 * threads, 20_000 * threads])}
 
     return tables
 
@@ -222,30 +206,17 @@ def swept(
     recorded: bool = True,
 ) -> Path:
     """Lookups over THREADS by the law with σ = 0.05 and κ = 0.0008; repeats differ by 8 a second."""
-    sides, plans = {}, {}
-    for protocol, rate in ((protocol, RATES[protocol]) for protocol in protocols):
-        for threads in THREADS:
-            x = float(usl(np.array([float(threads)]), (rate, 0.05, 0.0008))[0])
-            name = f"{protocol}-t{threads}"
-            locked = 0.4 * (threads - 1) if locks else 0.0
-            sides[name] = [
-                Host(
-                    seconds=SECONDS,
-                    events=round(x) + 8 * k - 4 * (repeats - 1),
-                    operation="lookup (one SELECT by primary key)",
-                    workload="lookup",
-                    switches=round(x * (2 + threads / 8)),
-                    more=scheduler(threads, locked) if recorded else None,
-                )
-                for k in range(repeats)
-            ]
-            plans[name] = {
-                "of": "lookup",
-                "threads": threads,
-                "workload": "lookup",
-                "cell": {"protocol": protocol, "threads": threads},
-            }
-    return make_execution(path, sides, "text-t1", plans, {"name": "lookup-scaling"})
+    rates, hosts = {}, {}
+    for protocol, threads in product(protocols, THREADS):
+        x = float(usl(np.array([float(threads)]), (RATES[protocol], 0.05, 0.0008))[0])
+        rates[protocol, threads] = [round(x) + 8 * k - 4 * (repeats - 1) for k in range(repeats)]
+        hosts[f"{protocol}-t{threads}"] = Host(
+            operation="lookup (one SELECT by primary key)",
+            workload="lookup",
+            switches=round(x * (2 + threads / 8)),
+            more=scheduler(threads, 0.4 * (threads - 1) if locks else 0.0) if recorded else None,
+        )
+    return make_matrix(path, rates, "protocol", "lookup-scaling", of="lookup", changed=hosts)
 
 
 def test_an_execution_is_fitted_by_column_with_all_its_repeats(tmp_path: Path, golden: Golden) -> None:

@@ -18,7 +18,7 @@ from loadprint.judging.warm import (
 )
 from loadprint.reading.run_documents import PromisedWarmth
 from reads import measured
-from recordings import Host, Rows, Tables, change_json, make_run, write_phases
+from recordings import Host, change_json, make_run, of_mysql, write_phases
 
 MYSQL = {
     "variables": {"innodb_redo_log_capacity": "1000"},
@@ -59,12 +59,7 @@ def test_redo_is_counted_in_capacities(tmp_path: Path, server: Mapping[str, obje
 
 def test_blocks_that_are_written_again_are_no_redo(tmp_path: Path) -> None:
     """Before MySQL 8.0.30 the probe's LSN counts: Innodb_os_log_written is 2 to 2.7 times as much there."""
-
-    def probe(ticks: range) -> Tables:
-        lsn = "innodb_status.log_sequence_number"
-        rows: Rows = [{"metric": lsn, "tick": tick, "value": 7000 + 100 * tick} for tick in ticks]
-        return {"mysql": (rows, {"shape": "metrics"})}
-
+    probe = of_mysql({"innodb_status.log_sequence_number": lambda tick: 7000 + 100 * tick})
     status = {
         "status_warmup": {"Innodb_os_log_written": "0"},
         "status_begin": {"Innodb_os_log_written": "2700"},
@@ -137,19 +132,9 @@ def test_what_was_promised_and_is_not_so_is_cold(
 @pytest.mark.parametrize(("early", "output"), [(50, True), (11, False)])
 def test_misses_must_be_level_over_the_window(tmp_path: Path, early: int, output: bool) -> None:
     """A thousand requests a second; of these 10 miss from the window's middle on, `early` before it."""
-
-    def probe(ticks: range) -> Tables:
-        misses = np.cumsum([early if tick < 10 else 10 for tick in ticks]).tolist()
-        rows: Rows = [
-            {"metric": metric, "tick": tick, "value": value}
-            for metric, values in (
-                ("Innodb_buffer_pool_read_requests", [1000 * tick for tick in ticks]),
-                ("Innodb_buffer_pool_reads", misses),
-            )
-            for tick, value in zip(ticks, values, strict=True)
-        ]
-        return {"mysql": (rows, {"shape": "metrics"})}
-
+    misses = np.cumsum([early] * 10 + [10] * 20).tolist()
+    requests = {"Innodb_buffer_pool_read_requests": 1000, "Innodb_buffer_pool_reads": misses.__getitem__}
+    probe = of_mysql(requests)
     runs = [measured(run_with(tmp_path / "run", {}, Host(more=probe)))]
     said = cold("a", runs, PromisedWarmth.model_validate({"promise": "none"}))
     assert ("missed 5.0 % of its page requests" in said) == output

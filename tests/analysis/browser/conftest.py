@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from loadprint.commands.report.page import page as written
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 from profiles import INSERT, OLTP, Samples, profiled, write_stacks
 from reads import report_of
-from recordings import Host, Rows, make_execution, write_latencies
+from recordings import Host, Tables, histogram, histograms, make_execution, write_latencies
 
 from browser.pages import DESKTOP, HOSTILE, TIMEOUT_MS
 
@@ -38,18 +37,14 @@ BOUNDS = [
 ]
 
 
-def kernel(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
+def kernel(ticks: range) -> Tables:
     """Waits that spread over many buckets, most of them in the middle."""
     counts = {
         "run queue": [100 * (60 < place < 110) + 5 * (30 < place < 150) for place in range(len(BOUNDS) - 1)],
         "lock": [20 * (100 < place < 160) for place in range(len(BOUNDS) - 1)],
     }
-    rows = [
-        {"tick": t, "role": "server", "state": state, "sum_ns": 10**8 * t, "buckets": [n * t for n in own]}
-        for state, own in counts.items()
-        for t in ticks
-    ]
-    return {"ebpf_sched": (rows, {"shape": "histogram", "columns": {"buckets": {"bounds": BOUNDS}}})}
+    rows = (histogram(ticks, own, 10**8, role="server", state=state) for state, own in counts.items())
+    return {"ebpf_sched": histograms(rows, BOUNDS)}
 
 
 def recorded(host: Host, samples: Samples) -> Host:
