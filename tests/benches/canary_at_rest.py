@@ -9,21 +9,19 @@ how many pairs would have been called disturbed at 3 %. The first pair is not co
 from __future__ import annotations
 
 import argparse
-import subprocess
 from statistics import median
 from typing import Any
 
 from loadprint.judging.canary import LIMIT, MEDIANS, PARTS, CanaryLine, slice_time
 from processes import described
-from programs import COLLECT
+from programs import COLLECT, printed
 
 
 def once(arguments: argparse.Namespace) -> dict[str, Any]:
     """Run one canary."""
     words = [COLLECT, "canary", "--format", "json", "--data-dir", arguments.data_dir]
     words += ["--cpus", arguments.cpus] if arguments.cpus else []
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    line = CanaryLine.model_validate_json(done.stdout)
+    line = CanaryLine.model_validate_json(printed(*words))
     return {part.name: slice_time(part) for part in line.parts}
 
 

@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 
 from fake_host import FakeHost
-from processes import RELEASE, Scraper, cost_per_sample, described, open_files, running, start
-from programs import COLLECT, ROOT, wait_for
+from processes import RELEASE, Scraper, cost_per_sample, described, open_files, recorder, running, start
+from programs import ROOT
 from recorder_cost import EXPORTER_PORT, NODE_EXPORTER
 
 HOSTS = [(2, 1, 30), (32, 8, 200), (256, 64, 2000)]
@@ -43,16 +43,14 @@ def exporter(host: FakeHost) -> list[object]:
 def measure(host: FakeHost, samples: int, directory: Path) -> dict[str, tuple[float, float]]:
     """Microseconds of CPU per sample, and peak memory in MB, of all at once."""
     run = directory / "run"
-    words = [COLLECT, "record", "--out", run, "--duration", f"{samples + 8}s"]
-    words += ["--proc-root", host.proc, "--sys-root", host.sys, "--pid-file", run.with_suffix(".pid")]
+    roots = ["--proc-root", host.proc, "--sys-root", host.sys]
     ended = threading.Event()
 
     def live() -> None:
         while not ended.wait(1):
             host.advance()
 
-    with running({"recorder": start(words)}) as processes:
-        wait_for("the recorder", run.with_suffix(".pid").exists)
+    with running({"recorder": recorder(run, "--duration", f"{samples + 8}s", *roots)}) as processes:
         time.sleep(0.25)
         clock = threading.Thread(target=live)
         clock.start()

@@ -22,8 +22,8 @@ import tempfile
 from pathlib import Path
 
 from load_generator import ratio
-from processes import described, oltp, pin, running, start, targets, with_server
-from programs import COLLECT, ROOT, wait_for
+from processes import described, oltp, pin, recorder, running, targets, with_server
+from programs import ROOT, printed
 
 TREATMENTS: dict[str, list[str] | None] = {
     "off": None,
@@ -41,9 +41,7 @@ def throughput(treatment: str, given: argparse.Namespace, directory: Path) -> fl
     processes: dict[str, subprocess.Popen[bytes]] = {}
     if options is not None:
         run = Path(tempfile.mkdtemp(dir=directory)) / "run"
-        words = [COLLECT, "record", "--out", run, "--pid-file", run.with_suffix(".pid"), *targets(), *options]
-        processes["recorder"] = start(words)
-        wait_for("the recorder", run.with_suffix(".pid").exists)
+        processes["recorder"] = recorder(run, *targets(), *options)
     with running(processes):
         return load("run", f"--threads={given.threads}", f"--time={given.seconds}")
 
@@ -53,7 +51,7 @@ def load(verb: str, *options: str) -> float:
     words = oltp(verb, "--mysql-host=127.0.0.1", f"--mysql-port={PORT}", *options)
     if verb == "run":
         words += ["--report-interval=0", "--format=json"]
-    output = subprocess.run(words, check=True, capture_output=True).stdout
+    output = printed(*words)
     if verb != "run":
         return math.nan
     result = json.loads(output)

@@ -24,7 +24,6 @@ import math
 import re
 import shutil
 import statistics
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -32,8 +31,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from processes import cost_per_sample, described, running, saturated, start, targets, with_server
-from programs import COLLECT, ROOT, wait_for
+from processes import cost_per_sample, described, recorder, running, saturated, targets, with_server
+from programs import COLLECT, ROOT, printed
 
 BPF_STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
 # The least work of a recorder: /proc/pressure, four small files, and the cost of every tick.
@@ -46,8 +45,9 @@ MORE_FILES = {"profile": ("stacks.json",)}
 def probes() -> list[dict[str, Any]]:
     """Every probe that runs here."""
     named = ["--with", ON_REQUEST]
-    words = [str(COLLECT), "probes", "--format", "json", *targets(), *named]
-    listed: list[dict[str, Any]] = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+    listed: list[dict[str, Any]] = json.loads(
+        printed(COLLECT, "probes", "--format", "json", *targets(), *named)
+    )
     return [probe for probe in listed if probe["status"] == "running"]
 
 
@@ -56,10 +56,8 @@ def recorders(names: list[str], samples: int, directory: Path) -> dict[str, floa
     whole = samples + len(names) + 10
     with running({}) as processes:
         for name in names:
-            run = directory / name
-            words = [COLLECT, "record", "--out", run, "--probes", name, "--duration", f"{whole}s", *targets()]
-            processes[name] = start([*words, "--pid-file", run.with_suffix(".pid")])
-            wait_for("the recorder", run.with_suffix(".pid").exists)
+            options = ("--probes", name, "--duration", f"{whole}s", *targets())
+            processes[name] = recorder(directory / name, *options)
             time.sleep(1 / len(names))
         time.sleep(3)
         return {name: us for name, (us, _) in cost_per_sample(processes, samples).items()}
@@ -67,8 +65,7 @@ def recorders(names: list[str], samples: int, directory: Path) -> dict[str, floa
 
 def programs(pid: int) -> dict[str, tuple[int, int]]:
     """Time (ns) and calls of every eBPF program of a process."""
-    words = ["bpftool", "prog", "show", "-j"]
-    listed = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+    listed = json.loads(printed("bpftool", "prog", "show", "-j"))
     descriptors = [file.read_text() for file in Path(f"/proc/{pid}/fdinfo").iterdir()]
     own = {int(number) for text in descriptors for number in re.findall(r"^prog_id:\s*(\d+)$", text, re.M)}
     return {
@@ -88,15 +85,13 @@ def statistics_of_programs() -> Iterator[None]:
 
 
 def events(
-    commands: list[list[object]], seconds: float, directory: Path
+    builds: list[Path], seconds: float, directory: Path, *options: str
 ) -> list[dict[str, tuple[float, float]]]:
     """Calls a second and ns a call of every program of recorders that start in this order."""
     with running({}) as processes, statistics_of_programs():
-        for number, words in enumerate(commands):
+        for number, build in enumerate(builds):
             run = Path(tempfile.mkdtemp(dir=directory)) / "run"
-            pid_file = run.with_suffix(".pid")
-            processes[str(number)] = start([*words, "--out", run, "--pid-file", pid_file, *targets()])
-            wait_for("the recorder", pid_file.exists)
+            processes[str(number)] = recorder(run, *options, *targets(), program=build)
         before = [programs(process.pid) for process in processes.values()]
         time.sleep(seconds)
         after = [programs(process.pid) for process in processes.values()]
@@ -111,7 +106,7 @@ def events(
 
 def print_comparison(against: Path, rounds: int, seconds: float, directory: Path) -> None:
     """Print ns per call of the programs of two builds of the recorder."""
-    these, those = [COLLECT, "record"], [against, "record"]
+    these, those = COLLECT, against
     alone: dict[str, list[tuple[float, float]]] = {}
     at_once: dict[str, list[float]] = {}
     for _ in range(rounds):
@@ -173,7 +168,7 @@ def main() -> None:
             print_recorders(given.samples, Path(directory))
         print("\n| eBPF program | calls a second | ns a call | % of a CPU |")
         print("|---|---|---|---|")
-        (measured,) = events([[COLLECT, "record", "--with", ON_REQUEST]], given.samples, Path(directory))
+        (measured,) = events([COLLECT], given.samples, Path(directory), "--with", ON_REQUEST)
         for name, (calls, ns) in sorted(measured.items()):
             print(f"| {name} | {calls:,.0f} | {ns:.0f} | {calls * ns / 1e7:.2f} |")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from programs import ROOT
+from programs import COLLECT, ROOT, printed, wait_for
 
 RELEASE = ROOT / "target/release"
 SADC = Path("/usr/lib/sysstat/sadc")
@@ -29,6 +29,14 @@ def start(command: str | Iterable[object], **options: object) -> subprocess.Pope
     words = command.split() if isinstance(command, str) else [str(word) for word in command]
     environment = {**os.environ, "S_TIME_FORMAT": "ISO", **{k: str(v) for k, v in options.items()}}
     return subprocess.Popen(words, stdin=QUIET, stdout=QUIET, stderr=QUIET, env=environment)
+
+
+def recorder(run: Path, *options: object, program: Path = COLLECT) -> subprocess.Popen[bytes]:
+    """Start a recorder that writes into the directory `run`, and wait until it has begun."""
+    pid_file = run.with_suffix(".pid")
+    process = start([program, "record", "--out", run, "--pid-file", pid_file, *options])
+    wait_for("the recorder", pid_file.exists)
+    return process
 
 
 def described(text: str | None) -> argparse.ArgumentParser:
@@ -69,7 +77,7 @@ def oltp(verb: str, *options: str) -> list[str]:
 @contextmanager
 def saturated(threads: int) -> Iterator[None]:
     """OLTP read-write at saturation, for as long as it lasts."""
-    subprocess.run(oltp("prepare"), check=True, capture_output=True)
+    printed(*oltp("prepare"))
     with running({"load": start(oltp("run", f"--threads={threads}", "--time=0", "--events=0"))}):
         time.sleep(3)
         yield
@@ -167,8 +175,6 @@ class Scraper(threading.Thread):
     def __init__(self, url: str, interval_s: float = 1) -> None:
         super().__init__(daemon=True)
         self.url, self.interval_s = url, interval_s
-        self.bytes = 0
-        self.scrapes = 0
         self._ended = threading.Event()
 
     def run(self) -> None:
@@ -176,8 +182,7 @@ class Scraper(threading.Thread):
         while not self._ended.wait(self.interval_s):
             try:
                 with urllib.request.urlopen(self.url, timeout=10) as answer:
-                    self.bytes = len(answer.read())
-                self.scrapes += 1
+                    answer.read()
             except OSError:
                 continue
 

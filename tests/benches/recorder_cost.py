@@ -25,8 +25,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from processes import RELEASE, SADC, Scraper, accepts, cost_per_sample, described, open_files, running, start
-from programs import COLLECT, ROOT, wait_for
+from processes import (
+    RELEASE,
+    SADC,
+    Scraper,
+    accepts,
+    cost_per_sample,
+    described,
+    open_files,
+    recorder,
+    running,
+    start,
+)
+from programs import COLLECT, ROOT, printed, wait_for
 
 NODE_EXPORTER = shutil.which("prometheus-node-exporter") or shutil.which("node_exporter")
 EXPORTER_PORT = 19_100
@@ -68,13 +79,9 @@ class Round:
 
         def begin() -> None:
             run = self.directory / name.replace(" ", "-")
-            times = (
-                f"--interval {self.given.interval_ms}ms --duration {self.whole * self.given.interval_ms}ms"
-            )
-            pid_file = run.with_suffix(".pid")
-            words = [COLLECT, "record", "--out", run, *times.split(), "--pid-file", pid_file, *options]
-            self.processes[name] = start([*words, "--process", f"server={os.getpid()}"])
-            wait_for("the recorder", pid_file.exists)
+            interval = self.given.interval_ms
+            times = ("--interval", f"{interval}ms", "--duration", f"{self.whole * interval}ms")
+            self.processes[name] = recorder(run, *times, *options, "--process", f"server={os.getpid()}")
 
         return begin
 
@@ -132,8 +139,7 @@ def sizes(samples: int) -> tuple[float, float]:
     with tempfile.TemporaryDirectory(dir=ROOT / "target") as directory:
         run, other = Path(directory) / "run", Path(directory) / "other.sa"
         sadc = start([SADC, "-S", "XALL", "1", samples, other])
-        record = [COLLECT, "record", "--out", run, "--duration", f"{samples - 1}s", "--without", "ebpf"]
-        subprocess.run(list(map(str, record)), check=True, capture_output=True)
+        printed(COLLECT, "record", "--out", run, "--duration", f"{samples - 1}s", "--without", "ebpf")
         sadc.wait()
         whole = sum(path.stat().st_size for path in run.rglob("*") if path.is_file())
         return whole / samples, other.stat().st_size / samples
