@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -52,17 +49,11 @@ def test_markdown(execution: Path, golden: Golden) -> None:
 
 
 def test_csv(execution: Path, golden: Golden) -> None:
-    text = render_csv.render(views.all_of(table_of(execution)))
-    golden("three_repeats.csv", text)
-    rows = {(r["metric"], r["side"]): r for r in csv.DictReader(io.StringIO(text))}
-    assert float(rows["disk_vda_write_kb", "oltp"]["value"]) == pytest.approx(1600 * 512)
-    assert float(rows["latency_mean", "oltp"]["value"]) == pytest.approx(0.010)
+    golden("three_repeats.csv", render_csv.render(views.all_of(table_of(execution))))
 
 
 def test_json(execution: Path, golden: Golden) -> None:
-    text = render_json.render(views.shown(table_of(execution), only_costs=True))
-    assert json.loads(text)["reference"] == "oltp"
-    golden("costs.json", text)
+    golden("costs.json", render_json.render(views.shown(table_of(execution), only_costs=True)))
 
 
 def test_one_repeat_has_no_interval_and_no_verdict(tmp_path: Path, golden: Golden) -> None:

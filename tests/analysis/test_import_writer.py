@@ -12,8 +12,6 @@ from loadprint.commands.inspect.inspect_run import inspect
 from loadprint.errors import InputError
 from loadprint.importing.imported import LAYOUTS, Imported, ImportedTable
 from loadprint.importing.writer import write_run
-from loadprint.reading.declared import DECLARED
-from programs import COLLECT, printed
 
 BEGIN = 1_700_000_000_000_000_000
 
@@ -82,17 +80,6 @@ def test_the_files_have_the_documented_format(tmp_path: Path) -> None:
     fingerprint = json.loads((run / "server" / "fingerprint.json").read_text())
     assert fingerprint["host"] == "db9"
     assert fingerprint["kernel"] is None
-
-
-def test_the_declared_tables_are_the_recorders(tmp_path: Path) -> None:
-    listed = json.loads(printed(COLLECT, "probes", "--format", "json", cwd=tmp_path))
-    probes = {probe["name"]: probe for probe in listed}
-    assert list(probes) == list(DECLARED)
-    for name, table in DECLARED.items():
-        assert (probes[name]["shape"], probes[name]["entity"]) == (table.shape, list(table.entity)), name
-        meanings = probes[name].get("columns") or probes[name]["metrics"]
-        columns = {column: (output["unit"], output["kind"]) for column, output in meanings.items()}
-        assert list(columns.items()) == list(table.columns.items()), name
 
 
 def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
