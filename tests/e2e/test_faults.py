@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
-from programs import FAILED, wait_for
+from programs import wait_for
 
 from . import campaigns
 from .machine import look, settled
@@ -68,10 +67,3 @@ def has_complete(runs: Path, count: int) -> bool:
 
 def manifest(runs: Path, run: str) -> Path:
     return next(runs.glob(f"*/2*/{run}/manifest.json"))
-
-
-def test_a_port_that_is_taken_is_named(runs: Path) -> None:
-    with socket.create_server(("127.0.0.1", campaigns.SERVER_PORT)):
-        output = campaigns.run("faults", runs, statuses=FAILED)
-    assert str(campaigns.SERVER_PORT) in output
-    assert "server_port" in output
