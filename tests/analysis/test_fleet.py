@@ -58,6 +58,12 @@ def opened(url: str) -> ir.Table:
     return dataset.on_duckdb(dataset.open_dataset(url))
 
 
+def of_runs(tmp_path: Path, *runs: Path) -> str:
+    """A data set of some runs."""
+    export.export(runs, str(tmp_path / "fleet"))
+    return str(tmp_path / "fleet")
+
+
 def by_group(result: Fleet, key: str) -> dict[str, fleet_table.FleetLevel]:
     place = [metric.key for metric in result.metrics].index(key)
     return {group.name: group.levels[place] for group in result.groups}
@@ -185,9 +191,7 @@ def test_a_run_whose_counters_were_reset_does_not_count(tmp_path: Path) -> None:
     change_column(
         broken / "server/disk.parquet", "reads", lambda row: 0 if row["tick"] == 12 else row["reads"]
     )
-    url = str(tmp_path / "fleet")
-    export.export([whole, broken], url)
-    result = fleet(opened(url), Query())
+    result = fleet(opened(of_runs(tmp_path, whole, broken)), Query())
     assert [group.runs for group in result.groups] == [1]
     assert result.left_out == (("a counter was reset or wrapped", 1),)
 
@@ -196,17 +200,14 @@ def test_an_instance_that_stands_out_is_named(tmp_path: Path) -> None:
     made = [
         on(tmp_path / f"e{k}" / "r", f"m{k}", "small", events=100 + k % 4 - 40 * (k == 7)) for k in range(9)
     ]
-    url = str(tmp_path / "fleet")
-    export.export(made, url)
-    output = ask("fleet", url).out
+    output = ask("fleet", of_runs(tmp_path, *made)).out
     assert "m7 is an outlier in small · oltp_read_write · oltp: operations 0.6" in output
     assert "m3 is an outlier" not in output
 
 
 def test_operations_that_differ_are_not_averaged(tmp_path: Path) -> None:
     made = [on(tmp_path / name / "r", "m", "small", operation=name) for name in ("lookup", "new order")]
-    url = str(tmp_path / "fleet")
-    export.export(made, url)
+    url = of_runs(tmp_path, *made)
     with pytest.raises(InputError, match=r"mixes operations \(lookup, new order\)"):
         fleet(opened(url), Query(by=("instance_type",)))
     assert len(fleet(opened(url), Query(by=("instance_type", "operation"))).groups) == 2

@@ -23,10 +23,10 @@ from loadprint.configuration import document
 from loadprint.configuration.document import DocumentError, compose
 from loadprint.printable import printable
 from loadprint.reading import bounds
+from programs import ROOT, ended
 from recordings import change_json, make_run, write_json, write_latencies, write_manifest
 from spoiling import ALIASES, OWNED
 
-ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "tests/recordings/v1"
 RESTART = ROOT / "tests/fixtures/sysstat/restart.json"
 QUICK = ROOT / "ansible/campaigns/quick.yml"
@@ -298,14 +298,8 @@ def test_a_terminated_command_leaves_no_directory(tmp_path: Path, number: signal
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     words = (str(int(number)), "compare", *[str(RESTART)] * 2)
-    ended = subprocess.run(
-        [sys.executable, "-c", TERMINATED, *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "TMPDIR": str(temporary)},
-    )
-    assert (ended.returncode, ended.stderr) == (128 + number, "")
+    command = [sys.executable, "-c", TERMINATED, *words]
+    assert ended(command, (128 + number,), env={**os.environ, "TMPDIR": str(temporary)}) == ""
     assert list(temporary.iterdir()) == []
 
 

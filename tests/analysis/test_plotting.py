@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import warnings
 import xml.etree.ElementTree as ET
@@ -21,6 +20,7 @@ from loadprint.rendering.report_data import Course, Distribution, Line, MarkedSp
 from loadprint.tables.table import Table
 from numpy.typing import NDArray
 from PIL import Image
+from programs import printed
 from reads import compared, known, report_of
 
 KEPT = Path(__file__).parents[1] / "recordings" / "v1"
@@ -62,10 +62,7 @@ def test_the_matplotlibrc_of_the_working_directory_is_not_used(tmp_path: Path) -
     (tmp_path / "matplotlibrc").write_text("axes.facecolor: red\n", encoding="ascii")
     words = "from loadprint.plotting import style; context = style.styled(); context.__enter__()"
     words += "; import matplotlib; print(matplotlib.rcParams['axes.facecolor'])"
-    done = subprocess.run(
-        [sys.executable, "-c", words], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "white\n"
+    assert printed(sys.executable, "-c", words, cwd=tmp_path) == "white\n"
 
 
 def test_a_measured_optimum_is_drawn_and_no_other(tmp_path: Path) -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from damage import refused
 from loadprint.errors import InputError
 from loadprint.importing.printed_number import parse
 from loadprint.importing.printed_table import AGREES, DIFFERS, PrintedTable, read
 from loadprint.importing.printed_text import RENDERERS, WIDTH
+from programs import printed
 from reads import known
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "published"
@@ -171,10 +172,7 @@ def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_command_needs_no_out_and_makes_no_run(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "loadprint", "import", "table", str(BLOG), "--format", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert json.loads(done.stdout)["judged"] == 13
+    words = [sys.executable, "-m", "loadprint", "import", "table", BLOG, "--format", "json"]
+    assert json.loads(printed(*words, cwd=tmp_path))["judged"] == 13
     assert list(tmp_path.iterdir()) == []
-    missing = subprocess.run([*command[:5], "nowhere.csv"], capture_output=True, text=True, check=False)
-    assert missing.returncode == 2
-    assert missing.stderr.count("\n") == 1
+    refused("import", "table", tmp_path / "nowhere.csv")

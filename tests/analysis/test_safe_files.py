@@ -25,9 +25,9 @@ from loadprint.importing.writer import write_run
 from loadprint.plotting import report_plot, style
 from loadprint.rendering.report_data import ReportPage
 from loadprint.safe_files import Unsafe, replace, require_trusted
+from programs import ROOT, printed
 
 NOBODY = 65534
-ROOT = Path(__file__).parents[2]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user")
 
 
@@ -238,19 +238,14 @@ def test_a_private_output_stays_private(place: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
-def test_output_is_written_to_a_file_that_the_shell_opened(place: Path, name: str) -> None:
+def test_output_is_written_to_links_of_the_system(place: Path, name: str) -> None:
+    """To a file that the shell opened, and to a pipe."""
     words = f"from pathlib import Path; from loadprint import options; options.write('text', Path('{name}'))"
     with (place / "file").open("wb") as opened:
         subprocess.run([sys.executable, "-c", words], stdout=opened, check=True)
     assert (place / "file").read_bytes() == b"text"
     assert Path("/dev/stdout").is_symlink()
-
-
-@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
-def test_output_is_written_to_links_of_the_system(name: str) -> None:
-    words = f"from pathlib import Path; from loadprint import options; options.write('text', Path('{name}'))"
-    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
-    assert done.stdout == "text"
+    assert printed(sys.executable, "-c", words) == "text"
 
 
 @as_root
