@@ -9,7 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import qualifying
 from every_table import complete_run
+from loadprint.commands.qualify.measure import Reader
+from qualifying import Base, at
 from recordings import Host, make_execution
 
 Golden = Callable[[str, str], None]
@@ -63,6 +66,12 @@ def insert(k: int = 0) -> Host:
 def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with every table and figure; not to be changed."""
     return complete_run(tmp_path_factory.mktemp("complete") / "run")
+
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
+    """The baseline of `qualify`: 1000 events a second, read once for all tests."""
+    return Base(qualifying.execution(tmp_path_factory.mktemp("base") / "old", {"oltp": at(1000)}), Reader())
 
 
 @pytest.fixture

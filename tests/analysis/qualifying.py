@@ -67,7 +67,7 @@ def waiting(events: int, host: str, ms: float, rate: float) -> Host:
 
 @dataclass(frozen=True)
 class Base:
-    """A baseline of 1000 events a second, read once for all tests."""
+    """A baseline and the reader of its runs, which reads each once."""
 
     path: Path
     reader: Reader

@@ -18,11 +18,6 @@ from recordings import Host, write_manifest
 from test_canary import line as canary_line
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
-    return Base(execution(tmp_path_factory.mktemp("base") / "old", {"oltp": at(1000)}), Reader())
-
-
 def shown(name: str, report: Qualification) -> str:
     """The text of a report without paths and method; its verdict is the exit status too."""
     assert report.status == ("pass", "fail", "inconclusive").index(report.verdict)

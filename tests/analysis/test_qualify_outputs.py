@@ -14,16 +14,10 @@ from conftest import Golden
 from damage import ask, refused
 from loadprint.__main__ import main
 from loadprint.commands.qualify import junit, qualify_text, spec
-from loadprint.commands.qualify.measure import Reader
 from loadprint.commands.qualify.qualification import qualify
 from loadprint.commands.qualify.qualify_report import Qualification
 from qualifying import Base, asked, at, changed, execution, waiting
 from reads import known
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
-    return Base(execution(tmp_path_factory.mktemp("base") / "old", {"oltp": at(1000)}), Reader())
 
 
 @pytest.fixture(scope="module")
