@@ -10,6 +10,7 @@ import pytest
 from conftest import Golden
 from damage import ask, refused
 from loadprint.commands.study import computed, study_file, study_page, study_text
+from loadprint.commands.study.claim_verdicts import Judged
 from loadprint.commands.study.observations import Absent, Observations
 from loadprint.commands.study.study import StudyReport, judge
 from loadprint.errors import InputError
@@ -33,6 +34,12 @@ def study_of(tmp_path: Path, claim: str, figures: str = "") -> str:
         f"{head}claims: [{{id: a, text: t, place: p, published: '1', {claim}}}]\n", encoding="utf-8"
     )
     return str(path)
+
+
+def judged(study: str, execution: Path) -> Judged:
+    """How the only claim of a study is judged."""
+    (finding,) = judge(study, [execution]).findings
+    return finding.judged
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +90,12 @@ def test_texts_of_a_study_are_one_line_each(tmp_path: Path) -> None:
 
 
 def test_the_published_table_supports_its_own_claims(report: StudyReport) -> None:
-    judged = answers(report)
-    assert judged.pop("prefer-context-tables") == "differs"
-    for claim in ("twelve-connections", "decrease-above"):
-        assert judged.pop(claim) == "inconclusive"
-    for claim in ("best-connections", "ten-to-fourteen", "shape", "prefer-context"):
-        assert judged.pop(claim) == "not comparable", "sides are missing"
-    assert set(judged.values()) == {"holds"}, judged
+    expected = {"prefer-context-tables": "differs"}
+    expected |= dict.fromkeys(("twelve-connections", "decrease-above"), "inconclusive")
+    missing = ("best-connections", "ten-to-fourteen", "shape", "prefer-context")
+    expected |= dict.fromkeys(missing, "not comparable")
+    found = answers(report)
+    assert found == dict.fromkeys(found, "holds") | expected
 
 
 def test_a_table_upside_down_contradicts_them(tmp_path: Path) -> None:
@@ -129,8 +135,7 @@ def test_a_table_upside_down_contradicts_them(tmp_path: Path) -> None:
 )
 def test_kinds_of_judgement(small: Path, tmp_path: Path, rule: str, answer: str) -> None:
     study = study_of(tmp_path, f"campaign: insert-scaling, judge: {{row: operations, {rule}}}")
-    (finding,) = judge(study, [small]).findings
-    assert finding.judged.answer == answer, finding.judged
+    assert judged(study, small).answer == answer
 
 
 @pytest.mark.parametrize(
@@ -148,16 +153,14 @@ def test_kinds_of_judgement(small: Path, tmp_path: Path, rule: str, answer: str)
 def test_an_ab_experiment_is_judged(tmp_path: Path, rule: str, answer: str) -> None:
     """The kept experiment on a live server: an index was hidden at a fixed arrival rate."""
     study = study_of(tmp_path, f"experiment: hidden-index, judge: {{{rule}}}")
-    (finding,) = judge(study, [RECORDINGS / "hidden-index"]).findings
-    assert finding.judged.answer == answer, finding.judged
+    assert judged(study, RECORDINGS / "hidden-index").answer == answer
 
 
 def test_a_case_in_which_it_is_not_so_does_not_refute_a_possibility(tmp_path: Path) -> None:
     for change, answer in (("rises", "holds"), ("falls", "inconclusive")):
         rule = f"judge: {{kind: effect, quantity: cpu, change: {change}}}"
         study = study_of(tmp_path, f"experiment: hidden-index, possible: true, {rule}")
-        (finding,) = judge(study, [RECORDINGS / "hidden-index"]).findings
-        assert finding.judged.answer == answer, finding.judged
+        assert judged(study, RECORDINGS / "hidden-index").answer == answer
 
 
 @pytest.mark.parametrize(
@@ -221,8 +224,7 @@ def test_the_best_number_of_connections_by_cores(
     """Two connections are best, for a server on one core of a host with two."""
     sides = "kind: maximum, row: operations, sides: [simple-t1, simple-t2, simple-t4]"
     study = study_of(tmp_path, f"campaign: insert-scaling, judge: {{{sides}, {rule}}}")
-    (finding,) = judge(study, [on_one_core]).findings
-    verdict = finding.judged.verdicts[0]
+    verdict = judged(study, on_one_core).verdicts[0]
     assert answer in (verdict.answer, verdict.reason)
 
 
