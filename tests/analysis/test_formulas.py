@@ -12,7 +12,6 @@ import pytest
 from conftest import Golden
 from damage import ask
 from declarations import declared
-from loadprint.__main__ import main
 from loadprint.catalogue.dimensions import flaw
 from loadprint.catalogue.files import catalogue
 from loadprint.catalogue.formula import Constant, Figure, Formula, Name, Node, Operation
@@ -168,7 +167,7 @@ def test_rows_of_counters_that_wrap_or_restart(tmp_path: Path) -> None:
 
 
 def test_the_page_prints_formulas_with_their_unit(tmp_path: Path) -> None:
-    assert main(["report", str(KEPT / "oltp"), "-o", str(tmp_path / "page.html")]) == 0
+    assert ask("report", KEPT / "oltp", "-o", tmp_path / "page.html").status == 0
     page = (tmp_path / "page.html").read_text()
     assert 'data-tip="disk.vda.write_sectors, in B/s' in page
     assert 'data-tip="disk.vda.writes' in page

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from damage import ask
-from loadprint.__main__ import main
 from loadprint.errors import InputError
 from loadprint.judging import client, separation
 from loadprint.metrics.gather import Measured
@@ -272,7 +271,7 @@ def test_every_command_accepts_such_runs(tmp_path: Path) -> None:
         ("fleet", tmp_path / "exported"),
         ("sweep", path),
     ):
-        assert main([str(word) for word in words]) == 0, words
+        assert ask(*words).status == 0, words
     text = " ".join(ask("compare", path, "--verbose").out.split())
     assert "comparable yes" in text
     assert "load1 within 0.2 ms of db1, drift under 19 ppm; aligned" in text

@@ -263,9 +263,17 @@ def test_the_short_form_of_sar_and_old_forms_of_interrupts() -> None:
 
 
 def sadf_of(folder: Path, *intervals: dict[str, Any], **stamps: Any) -> Path:
-    """Output of sadf with an interval of a second for each of these; `stamps` are added to all times."""
+    """Output of sadf with an interval of a second for each of these; `stamps` are added to all times.
+
+    An interval may have keys of its own time, `timestamp`.
+    """
     every = [
-        {"timestamp": {"date": "2026-01-01", "time": f"00:00:{at:02}", "interval": 1, **stamps}, **interval}
+        interval
+        | {
+            "timestamp": {"date": "2026-01-01", "time": f"00:00:{at:02}", "interval": 1}
+            | stamps
+            | interval.get("timestamp", {})
+        }
         for at, interval in enumerate(intervals, 1)
     ]
     path = folder / "sadf.json"
@@ -308,11 +316,8 @@ def test_names_of_older_and_newer_versions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("length", [184467440737095516, -1, "1", None, [1]])
 def test_an_impossible_interval_is_left_out(length: Any, tmp_path: Path) -> None:
-    path = sadf_of(tmp_path, *[{"cpu-load": [CPU]}] * 4)
-    document = json.loads(path.read_text())
-    document["sysstat"]["hosts"][0]["statistics"][0]["timestamp"]["interval"] = length
-    path.write_text(json.dumps(document))
-    run_dir, notes = imported(path)
+    odd, plain = {"cpu-load": [CPU], "timestamp": {"interval": length}}, {"cpu-load": [CPU]}
+    run_dir, notes = imported(sadf_of(tmp_path, odd, *[plain] * 3))
     assert f"1 interval left out: its length is {json.dumps(length)} s" in notes
     assert series(run_dir, "cpu", '"user"', "cpu = 'all'") == [0, 50, 100, 150]
 
@@ -397,14 +402,8 @@ def test_two_devices_of_one_name_are_no_reading(name: str, tmp_path: Path) -> No
 
 
 def test_a_gap_parts_the_file(tmp_path: Path) -> None:
-    path = sadf_of(tmp_path, *[{"cpu-load": [CPU]}] * 6)
-    document = json.loads(path.read_text())
-    document["sysstat"]["hosts"][0]["statistics"][1]["timestamp"] |= {"interval": None}
-    for place, each in enumerate(document["sysstat"]["hosts"][0]["statistics"]):
-        each["timestamp"]["time"] = f"00:0{place}:00"
-        each["timestamp"]["interval"] = 60 if each["timestamp"]["interval"] else None
-    path.write_text(json.dumps(document))
-    run_dir, notes = imported(path)
+    times = [{"time": f"00:0{minute}:00", "interval": None if minute == 1 else 60} for minute in range(6)]
+    run_dir, notes = imported(sadf_of(tmp_path, *({"cpu-load": [CPU], "timestamp": at} for at in times)))
     assert "2 stretches between restarts and gaps" in notes
     assert ask("inspect", run_dir, "--format", "json").status == 0
     assert series(run_dir, "cpu", '"user"', "cpu = 'all'") == [0, 3000, 3000, 6000, 9000, 12000, 15000]

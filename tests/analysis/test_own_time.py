@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from loadprint.__main__ import main
+from damage import ask
 from reads import quantities
 from recordings import agreed
 
@@ -83,7 +83,7 @@ def test_a_host_that_gets_a_cpu_has_the_shares_of_the_time_of_its_cpus(tmp_path:
 
     saved, out = tmp_path / "saved.json", tmp_path / "run"
     saved.write_text(json.dumps([series(cpu, mode) for cpu in range(3) for mode in ("user", "idle")]))
-    assert main(["import", "prometheus", str(saved), "--out", str(out)]) == 0
+    assert ask("import", "prometheus", saved, "--out", out).status == 0
     found, after = quantities(out), 300 - added_at
     cpus, used = 2 + after / 300, 2 * 0.1 * added_at + 3 * 0.9 * after
     assert found.values["cpu.host.cores"].rate == pytest.approx(cpus)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from damage import ask
-from loadprint.__main__ import main
 from loadprint.judging import steady
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
@@ -145,7 +144,7 @@ def test_every_command_takes_odd_values(tmp_path: Path, name: str) -> None:
             answer = ask(*words)
             assert (answer.status, answer.line) == (0, "")
             assert "nan" not in answer.out.lower().replace("nanosecond", "")
-        assert main(["report", str(good), str(odd), "-o", str(tmp_path / "page.html")]) == 0
+        assert ask("report", good, odd, "-o", tmp_path / "page.html").status == 0
 
 
 def test_odd_values_give_a_reason_for_the_missing_spread(tmp_path: Path) -> None:
