@@ -27,6 +27,13 @@ def wait_for(what: str, condition: Callable[[], Any], seconds: float = 900) -> A
     return result
 
 
+def wait_while(process: subprocess.Popen[Any], what: str, condition: Callable[[], Any], log: Path) -> Any:
+    """As `wait_for`, while a process runs: its end fails with its log."""
+    result = wait_for(what, lambda: condition() or process.poll() is not None)
+    assert process.poll() is None, log.read_text(encoding="utf-8")
+    return result
+
+
 def environment() -> dict[str, str]:
     """Give the environment of playbooks: the configuration of this checkout, and lines of 100 columns."""
     return os.environ | {"ANSIBLE_CONFIG": str(ROOT / "ansible/ansible.cfg"), "COLUMNS": "100"}
@@ -121,8 +128,7 @@ def recording(out: Path, *options: object, prefix: Sequence[object] = (), **vari
     with log.open("w") as output:
         recorder = subprocess.Popen(list(map(str, words)), stderr=output, env=os.environ | variables)
     try:
-        wait_for("the recorder", lambda: pid_file.exists() or recorder.poll() is not None)
-        assert recorder.poll() is None, log.read_text(encoding="utf-8")
+        wait_while(recorder, "the recorder", pid_file.exists, log)
         yield
     finally:
         recorder.terminate()

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 from typing import Any
 
 import pytest
-from programs import SUCCEEDED, running, wait_for
+from programs import SUCCEEDED, running, wait_while
 
 from . import campaigns
 from .hosts import Bench, Host
@@ -55,8 +55,7 @@ def server(pair: Bench) -> Iterator[int]:
     words = ["/usr/sbin/mysqld", "--no-defaults", *(f"--{name}={value}" for name, value in options.items())]
     log = pair.place / "server.log"
     with running([*db.inside(), "sh", "-c", SERVE, "sh", ROOT_OF_SERVER, *words], log) as process:
-        wait_for("the server", lambda: f"port: {PORT}" in log.read_text() or process.poll() is not None)
-        assert process.poll() is None, log.read_text()
+        wait_while(process, "the server", lambda: f"port: {PORT}" in log.read_text(), log)
         yield process.pid
 
 

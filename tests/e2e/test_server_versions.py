@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from loadprint.commands.check.check_report import RULES
 from ports import free_port
-from programs import LOADPRINT, printed, read, wait_for
+from programs import LOADPRINT, printed, read, wait_while
 from programs import running as started
 
 from . import campaigns, tarballs
@@ -177,11 +177,7 @@ def running() -> Iterator[tuple[Path, OwnServer]]:
             "loose-auto-generate-certs": "OFF",
         }
         with started([*common, *(f"--{name}={value}" for name, value in options.items())], log) as server:
-            wait_for(
-                "the server",
-                lambda: "ready for connections" in log.read_text() or server.poll() is not None,
-            )
-            assert server.poll() is None, log.read_text()
+            wait_while(server, "the server", lambda: "ready for connections" in log.read_text(), log)
             yield place, OwnServer(server.pid, socket, log)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
-from programs import LOAD, TIMEOUT_S, in_measure_phase, printed, recording, wait_for
+from programs import LOAD, TIMEOUT_S, in_measure_phase, printed, recording, wait_for, wait_while
 
 SERVER, SHARE = "/usr/sbin/mariadbd", Path("/usr/share/mysql")
 TABLES = ("system_tables", "performance_tables", "system_tables_data")
@@ -70,11 +70,8 @@ class Server:
             words = [*self.common, *options, *self.options]
             process = subprocess.Popen(words, stdout=log, stderr=log)
         self.process = process
-        wait_for(
-            "the server",
-            lambda: (self.pid_file.exists() and self.socket.exists()) or process.poll() is not None,
-        )
-        assert process.poll() is None, (self.home / "log").read_text(encoding="utf-8")
+        made = (self.pid_file, self.socket)
+        wait_while(process, "the server", lambda: all(path.exists() for path in made), self.home / "log")
 
     def kill(self) -> None:
         """End it at once."""
