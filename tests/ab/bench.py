@@ -17,6 +17,7 @@ from programs import COLLECT, LOAD, ROOT, TIMEOUT_S, printed, read, running, wai
 
 # This checkout's package, whichever is installed.
 ANALYSIS = {**os.environ, "PYTHONPATH": str(ROOT / "analysis")}
+NOBODY = 65534
 LONG_S = 600.0  # a window that a test always ends before its time
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .bench import Bench, Server, production
+from .bench import NOBODY, Bench, Server, production
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +31,21 @@ def bench(tmp_path: Path, server: Server) -> Iterator[Bench]:
     made = Bench(tmp_path, server)
     yield made
     made.clean_up()
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory of another user, which all can enter, unlike tmp_path."""
+    directory = Path(tempfile.mkdtemp(prefix="loadprint-test-"))
+    directory.chmod(0o755)
+    os.chown(directory, NOBODY, NOBODY)
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def shared(place: Path) -> Path:
+    """A directory of root in which everyone can make entries, as /tmp."""
+    os.chown(place, 0, 0)
+    place.chmod(0o1777)
+    return place

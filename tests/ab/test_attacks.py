@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from loadprint.commands.ab import start
 from loadprint.errors import InputError
 
-from .bench import Bench, revert
+from .bench import NOBODY, Bench, revert
 
-NOBODY = 65534
 # Makes and removes a run directory of its own again and again: absent for as long as root checks it.
 RACE = """
 import sys, time
@@ -30,24 +26,6 @@ while True:
     kept.rename(run)
     time.sleep(0.0005)
 """
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A directory of another user, which all can enter, unlike tmp_path."""
-    directory = Path(tempfile.mkdtemp(prefix="loadprint-test-"))
-    directory.chmod(0o755)
-    os.chown(directory, NOBODY, NOBODY)
-    yield directory
-    shutil.rmtree(directory)
-
-
-@pytest.fixture
-def shared(place: Path) -> Path:
-    """A directory of root in which everyone can make entries, as /tmp."""
-    os.chown(place, 0, 0)
-    place.chmod(0o1777)
-    return place
 
 
 def plant(run: Path, marker: Path, owner: int) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import programs
@@ -14,9 +12,7 @@ import pytest
 import yaml
 from programs import ROOT, finished, playbook, started, wait_for
 
-from .bench import LONG_S, Bench
-
-NOBODY = 65534
+from .bench import LONG_S, NOBODY, Bench
 
 
 def command(bench: Bench, **settings: object) -> list[str]:
@@ -80,14 +76,6 @@ def test_a_killed_playbook_leaves_a_reverted_server(bench: Bench) -> None:
     assert bench.meta()["reason"].endswith("reverted and verified")
     left = bench.directory / "temporary"
     wait_for("nothing of it left", lambda: not list(left.glob("*loadprint-ab")))
-
-
-@pytest.fixture
-def shared() -> Iterator[Path]:
-    """A directory that all users can write, as /tmp."""
-    with tempfile.TemporaryDirectory(prefix="loadprint-test-") as name:
-        Path(name).chmod(0o1777)
-        yield Path(name)
 
 
 def plant(directory: Path, marker: Path) -> None:
