@@ -62,6 +62,11 @@ def insert(k: int = 0) -> Host:
     )
 
 
+def workloads() -> dict[str, list[Host]]:
+    """Sides of three repeats of both."""
+    return {"oltp": [oltp(k) for k in (0, 1, 2)], "insert": [insert(k) for k in (0, 2, 1)]}
+
+
 @pytest.fixture(scope="session")
 def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with every table and figure; not to be changed."""
@@ -77,5 +82,4 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
 @pytest.fixture
 def execution(tmp_path: Path) -> Path:
     """Three repeats of `oltp` and `insert`, paired in blocks."""
-    sides = {"oltp": [oltp(k) for k in (0, 1, 2)], "insert": [insert(k) for k in (0, 2, 1)]}
-    return make_execution(tmp_path / "execution", sides, "oltp")
+    return make_execution(tmp_path / "execution", workloads(), "oltp")

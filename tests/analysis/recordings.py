@@ -516,6 +516,7 @@ def make_matrix(
     of: str = "oltp",
     base: Host | None = None,
     changed: Mapping[str, Host] | None = None,
+    seconds: int = 4,
 ) -> Path:
     """Write an execution whose sides are values of `column` by connections.
 
@@ -525,7 +526,7 @@ def make_matrix(
     for (value, threads), own in rates.items():
         side = f"{value}-t{threads}"
         host = (changed or {}).get(side, base or Host())
-        sides[side] = [replace(host, seconds=4, events=rate) for rate in own]
+        sides[side] = [replace(host, seconds=seconds, events=rate) for rate in own]
         cell = {column: value, "threads": threads}
         plans[side] = {"of": of, "threads": threads, "workload": host.workload, "cell": cell}
     return make_execution(path, sides, next(iter(sides)), plans, {"name": campaign})

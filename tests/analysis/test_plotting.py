@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import insert, oltp
+from conftest import workloads
 from damage import ask
 from loadprint.commands.usl.fit import fit
 from loadprint.commands.usl.usl_cells import panel
@@ -74,8 +74,7 @@ def test_a_measured_optimum_is_drawn_and_no_other(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
-    hosts = {"oltp": [oltp(k) for k in range(3)], "insert": [insert(k) for k in range(3)]}
-    return compared(tmp_path_factory.mktemp("table") / "x", **hosts)
+    return compared(tmp_path_factory.mktemp("table") / "x", **workloads())
 
 
 def test_ratios_are_the_tables(table: Table) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from loadprint.commands.qualify import non_inferiority, spec
-from loadprint.commands.qualify.non_inferiority import PartyLevel, RowJudgement
+from loadprint.commands.qualify.non_inferiority import RowJudgement
 from loadprint.errors import InputError
 from numpy.typing import NDArray
+from reads import known
 from scipy.stats import nct, t
 
 TRIALS = 4000
@@ -21,11 +22,6 @@ TOLERANCE = 0.03
 def runs(random: np.random.Generator, level: float, shape: tuple[int, ...], cv: float) -> NDArray[np.float64]:
     drawn: NDArray[np.float64] = level * np.exp(random.normal(0.0, cv, shape))
     return drawn
-
-
-def known(level: PartyLevel | None) -> PartyLevel:
-    assert level is not None
-    return level
 
 
 def judged(

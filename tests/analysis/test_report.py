@@ -16,7 +16,7 @@ from typing import Any
 import loadprint.commands.report as package
 import numpy as np
 import pytest
-from conftest import insert, oltp
+from conftest import insert, oltp, workloads
 from damage import ask, refused
 from loadprint.commands.ab import BASELINE, TREATMENT, AbWindow, Result
 from loadprint.commands.ab.analysis import analyse
@@ -57,8 +57,7 @@ class Reader(HTMLParser):
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> ReportPage:
     """The report of three repeats of two workloads."""
-    sides = {"oltp": [oltp(k) for k in (0, 1, 2)], "insert": [insert(k) for k in (0, 2, 1)]}
-    return report_of(make_execution(tmp_path_factory.mktemp("x") / "execution", sides, "oltp"))
+    return report_of(make_execution(tmp_path_factory.mktemp("x") / "execution", workloads(), "oltp"))
 
 
 def test_every_section_is_there_and_in_order(report: ReportPage) -> None:

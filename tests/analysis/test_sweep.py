@@ -280,14 +280,10 @@ def test_a_change_of_sign_that_may_be_chance_is_inconclusive(
 
 
 def test_a_side_that_never_settled_is_on_no_side_of_a_crossover(tmp_path: Path) -> None:
-    rates = {("old", 2): 1000, ("old", 32): 1000, ("new", 2): 900, ("new", 32): 1100}
-    plans, sides = {}, {}
-    for (source, threads), rate in rates.items():
-        name = f"{source}-t{threads}"
-        plans[name] = {"of": "oltp", "threads": threads, "cell": {"source": source, "threads": threads}}
-        sides[name] = [Host(events=rate + k) for k in range(3)]
-    sides["new-t2"] = [replace(each, series=lambda second: 500 + 40 * second) for each in sides["new-t2"]]
-    path = make_execution(tmp_path / "x", sides, "old-t2", plans, {"name": "versions"})
+    levels = {("old", 2): 1000, ("old", 32): 1000, ("new", 2): 900, ("new", 32): 1100}
+    rates = {side: [level + k for k in range(3)] for side, level in levels.items()}
+    rising = {"new-t2": Host(series=lambda second: 500 + 40 * second)}
+    path = make_matrix(tmp_path / "x", rates, "source", "versions", changed=rising, seconds=20)
     result, text = crossover(path)
     assert (result.verdict, [at.sign for at in result.at]) == ("inconclusive", [0, 1])
     assert text.startswith("Crossover inconclusive, new-t2 never settled at 2: ")

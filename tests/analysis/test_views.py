@@ -146,9 +146,7 @@ def test_statements_that_a_generator_does_not_count_are_the_servers_on_all_sides
     assert bought.cells[1].value == pytest.approx(500 / 0.12)
 
 
-def test_a_run_on_two_sides_is_warned_of(tmp_path: Path) -> None:
-    made = {"oltp": [oltp(k) for k in (0, 1, 2)], "insert": [insert(k) for k in (0, 1, 2)]}
-    execution = make_execution(tmp_path / "x", made, "oltp")
+def test_a_run_on_two_sides_is_warned_of(execution: Path) -> None:
     said = "contain the same run"
     assert not [text for text in table_of(execution).warnings if said in text]
     [warning] = [text for text in table_of(f"{execution}:oltp", f"{execution}:oltp").warnings if said in text]
