@@ -297,17 +297,3 @@ def test_the_unit_of_a_row_is_that_of_its_formula(row: Metric) -> None:
 )
 def test_a_unit_that_fits_or_is_not_known_is_accepted(text: str, shown: str) -> None:
     assert flaw(Metric("a", "a", shown, Formula.parse(text))) == ""
-
-
-@pytest.mark.parametrize(
-    ("text", "unit"),
-    [
-        ("disk.vda.read_ms / disk.vda.writes", "byte"),
-        ("disk.vda.read_sectors", "byte"),
-        ("disk.vda.reads", "byte"),
-    ],
-)
-def test_a_wrong_unit_is_noticed(text: str, unit: str) -> None:
-    assert unit_of_tree(Formula.parse(text).tree).dimensionality != REGISTRY.Unit(unit).dimensionality
-    with pytest.raises(AssertionError, match=r"in disk\.vda\.reads"):
-        unit_of_tree(Formula.parse("disk.vda.reads + disk.vda.read_ms").tree)
