@@ -1,11 +1,13 @@
-"""Plays on this machine: tasks, such as a part of one of the project's roles."""
+"""Plays on this machine: tasks, such as a part of one of the project's roles, and plugins."""
 
 from __future__ import annotations
 
 import json
+import runpy
 import sys
 from collections.abc import Container
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import yaml
@@ -27,6 +29,11 @@ def played(
     ours = {"PYTHONPATH": str(ROOT / "analysis"), "PWD": str(directory)}
     words: list[str | Path] = [ansible, "-i", inventory, "play.yml", "-e", json.dumps(here)]
     return ended(words, statuses, cwd=directory, env=environment() | ours)
+
+
+def plugin(name: str) -> SimpleNamespace:
+    """The names of a plugin of the playbooks, by its path below ansible/."""
+    return SimpleNamespace(**runpy.run_path(str(ROOT / "ansible" / name)))
 
 
 def task(name: str, **module: Any) -> dict[str, Any]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import runpy
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from plays import plugin
 
-ANSIBLE = Path(__file__).parents[2] / "ansible"
-placement = SimpleNamespace(**runpy.run_path(str(ANSIBLE / "filter_plugins/placement.py")))
+placement = plugin("filter_plugins/placement.py")
 
 
 def rows(*cpus: tuple[int, int, int]) -> list[dict[str, Any]]:

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
-from plays import played, task
+from plays import played, plugin, task
 from programs import ROOT
 
-messages, progress = (
-    SimpleNamespace(**runpy.run_path(str(ROOT / "ansible" / name)))
-    for name in ("filter_plugins/messages.py", "callback_plugins/loadprint.py")
-)
+messages, progress = plugin("filter_plugins/messages.py"), plugin("callback_plugins/loadprint.py")
 ROLES = sorted((ROOT / "ansible/roles").iterdir())
 
 # MySQL 5.7.22 with an option that it does not know, and MySQL 5.7.22 on data of 8.0.12, abridged.

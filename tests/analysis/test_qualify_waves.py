@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
+from plays import plugin
 
-FILE = Path(__file__).parents[2] / "ansible" / "filter_plugins" / "instances.py"
-_spec = importlib.util.spec_from_file_location("instances", FILE)
-assert _spec is not None
-assert _spec.loader is not None
-instances = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(instances)
+instances = plugin("filter_plugins/instances.py")
 
 OWN = [(name, name) for name in ("old1", "old2", "old3", "new1", "new2", "new3")]
 # two load hosts for four instances
