@@ -2,31 +2,16 @@
 //! affinities, also beyond the 1024 CPUs of glibc's cpu_set_t.
 
 use std::fmt;
+use std::fs;
 use std::io;
 
-use thiserror::Error;
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::ensure;
 
 /// CPUs that a mask can hold.
 const CAPACITY: usize = loadprint_cpulist::MAX_CPUS as usize;
 const ONLINE: &str = "/sys/devices/system/cpu/online";
-
-/// Why a CPU list cannot be used.
-#[derive(Debug, Error)]
-pub enum CpuListError {
-    /// Not in the list format.
-    #[error("CPU list `{0}` is not like 0-3,8")]
-    Notation(String),
-    /// Contains CPUs that are not online.
-    #[error("CPU list {requested}: this host has no CPU {missing} (online: {online})")]
-    Missing {
-        requested: String,
-        missing: String,
-        online: String,
-    },
-    /// The list of online CPUs cannot be read.
-    #[error("{ONLINE}: {0}")]
-    Online(io::Error),
-}
 
 /// A set of CPUs, as a mask in the kernel's layout.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,27 +27,21 @@ impl CpuSet {
     };
 
     /// Parses a list and checks that all its CPUs are online.
-    pub fn parse_online(text: &str) -> Result<Self, CpuListError> {
-        let requested = Self::parse(text)?;
-        let online = Self::parse(
-            std::fs::read_to_string(ONLINE)
-                .map_err(CpuListError::Online)?
-                .trim(),
-        )?;
+    pub fn parse_online(text: &str) -> Result<Self> {
+        let online = fs::read_to_string(ONLINE).context(ONLINE)?;
+        let (requested, online) = (Self::parse(text)?, Self::parse(online.trim())?);
         let missing = requested.without(&online);
-        if missing.is_empty() {
-            return Ok(requested);
-        }
-        Err(CpuListError::Missing {
-            requested: text.to_owned(),
-            missing: missing.to_string(),
-            online: online.to_string(),
-        })
+        ensure!(
+            missing.is_empty(),
+            "CPU list {text}: this host has no CPU {missing} (online: {online})"
+        );
+        Ok(requested)
     }
 
     /// Parses a list such as `0-3,8`; an empty one is an error.
-    pub fn parse(text: &str) -> Result<Self, CpuListError> {
-        let cpus = loadprint_cpulist::parse(text).ok_or_else(|| CpuListError::Notation(text.to_owned()))?;
+    pub fn parse(text: &str) -> Result<Self> {
+        let cpus =
+            loadprint_cpulist::parse(text).with_context(|| format!("CPU list `{text}` is not like 0-3,8"))?;
         let mut set = Self::EMPTY;
         for cpu in cpus {
             set.words[cpu as usize / 64] |= 1 << (cpu % 64);

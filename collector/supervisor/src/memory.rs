@@ -14,8 +14,10 @@ use std::io::BufReader;
 use std::time::Duration;
 use std::time::Instant;
 
+use anyhow::Result;
+use anyhow::anyhow;
+use anyhow::ensure;
 use serde::Serialize;
-use thiserror::Error;
 
 use crate::cpus::CpuSet;
 use crate::state::Shared;
@@ -27,51 +29,30 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 /// A reading that took a second is repeated after 500 s.
 const SHARE: u32 = 500;
 
-/// Why a list of memory nodes cannot be used.
-#[derive(Debug, Error)]
-pub enum NodeListError {
-    /// Not in the list format.
-    #[error("memory node list `{0}` is not like 0-1,3")]
-    Notation(String),
-    /// Contains nodes that do not exist or have no memory.
-    #[error(
-        "memory nodes {requested}: this host has no node {missing} with memory (nodes with memory: {present})"
-    )]
-    Missing {
-        requested: String,
-        missing: String,
-        present: String,
-    },
-    /// The kernel has no NUMA, or hides it.
-    #[error("memory nodes {0}: this kernel has no NUMA ({NODES}: {1}); omit --memory-nodes")]
-    NoNuma(String, io::Error),
-}
-
 /// A set of memory nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeSet(CpuSet);
 
 impl NodeSet {
     /// Parses a list and checks that all its nodes have memory.
-    pub fn parse_present(text: &str) -> Result<Self, NodeListError> {
-        match fs::read_to_string(NODES) {
-            Ok(present) => Self::parse_among(text, present.trim()),
-            Err(error) => Err(NodeListError::NoNuma(text.to_owned(), error)),
-        }
+    pub fn parse_present(text: &str) -> Result<Self> {
+        let present = fs::read_to_string(NODES).map_err(|error| {
+            anyhow!("memory nodes {text}: this kernel has no NUMA ({NODES}: {error}); omit --memory-nodes")
+        })?;
+        Self::parse_among(text, present.trim())
     }
 
-    fn parse_among(text: &str, present: &str) -> Result<Self, NodeListError> {
-        let parse = |text: &str| CpuSet::parse(text).map_err(|_| NodeListError::Notation(text.to_owned()));
+    fn parse_among(text: &str, present: &str) -> Result<Self> {
+        let parse = |text: &str| {
+            CpuSet::parse(text).map_err(|_| anyhow!("memory node list `{text}` is not like 0-1,3"))
+        };
         let (requested, present) = (parse(text)?, parse(present)?);
         let missing = requested.without(&present);
-        if missing.is_empty() {
-            return Ok(Self(requested));
-        }
-        Err(NodeListError::Missing {
-            requested: text.to_owned(),
-            missing: missing.to_string(),
-            present: present.to_string(),
-        })
+        ensure!(
+            missing.is_empty(),
+            "memory nodes {text}: this host has no node {missing} with memory (nodes with memory: {present})"
+        );
+        Ok(Self(requested))
     }
 
     /// Binds the memory that the calling thread will allocate, and that of its children. The kernel silently
@@ -244,16 +225,16 @@ mod tests {
 
     #[test]
     fn the_error_names_the_missing_node() {
-        let error = NodeSet::parse_among("0-2", "0,2").unwrap_err().to_string();
+        let among = |text| NodeSet::parse_among(text, "0,2").map_err(|error| error.to_string());
         assert_eq!(
-            error,
+            among("0-2").unwrap_err(),
             "memory nodes 0-2: this host has no node 1 with memory (nodes with memory: 0,2)"
         );
-        assert_eq!(NodeSet::parse_among("0,2", "0-2").unwrap().to_string(), "0,2");
-        assert!(matches!(
-            NodeSet::parse_among("first", "0"),
-            Err(NodeListError::Notation(_))
-        ));
+        assert_eq!(among("0,2").unwrap().to_string(), "0,2");
+        assert_eq!(
+            among("first").unwrap_err(),
+            "memory node list `first` is not like 0-1,3"
+        );
     }
 
     #[test]
