@@ -22,10 +22,8 @@ use serde_json::json;
 
 use crate::groups::Group;
 use crate::interrupts;
-use crate::interrupts::Moved;
 use crate::mounts;
 use crate::netns;
-use crate::netns::NetNs;
 use crate::procfs;
 use crate::state_dir::OwnedResources;
 use crate::state_dir::StateDir;
@@ -38,7 +36,8 @@ pub fn remove_by_state(dir: &StateDir, kept: &[&Path]) -> Result<Value> {
         return Ok(Value::Null);
     };
     resources.owned.retain(|path| !kept.contains(&path.as_path()));
-    let left = remove_resources(&resources);
+    let mut left = end_group(&resources);
+    left.extend(remove_resources(&resources));
     if !left.is_empty() {
         bail!(
             "cannot remove resources of an earlier supervisor at {}: {}",
@@ -52,48 +51,45 @@ pub fn remove_by_state(dir: &StateDir, kept: &[&Path]) -> Result<Value> {
     Ok(json!({"pid": resources.pid, "interfaces": resources.interfaces, "owned": resources.owned}))
 }
 
-/// Removes all resources of a killed supervisor, including its processes.
+/// Ends the processes of a killed supervisor.
+fn end_group(resources: &OwnedResources) -> Vec<String> {
+    if !is_of_this_boot(resources) {
+        return Vec::new();
+    }
+    match Group::open(&resources.group) {
+        Ok(group) => group.and_then(|group| group.end(|| ())).into_iter().collect(),
+        Err(error) => vec![format!("{error:#}")],
+    }
+}
+
+/// After a reboot, groups, interrupts and interface names may belong to others.
+fn is_of_this_boot(resources: &OwnedResources) -> bool {
+    procfs::boot_id().is_ok_and(|boot| boot == resources.boot_id)
+}
+
+/// Removes all resources of a supervisor whose processes have ended.
 pub fn remove_resources(resources: &OwnedResources) -> Vec<String> {
     let mut left = Vec::new();
-    // After a reboot, pids, start times and interface names may belong to others.
-    if procfs::boot_id().is_ok_and(|boot| boot == resources.boot_id) {
-        match Group::open(&resources.group) {
-            Ok(group) => left.extend(group.and_then(|group| group.end(|| ()))),
-            Err(error) => left.push(format!("{error:#}")),
-        }
+    if is_of_this_boot(resources) {
         left.extend(failures(resources.interfaces.iter(), |name| {
             netns::remove_interface(name)
         }));
-        left.extend(restore_interrupts(&resources.interrupts));
+        left.extend(failures(resources.interrupts.iter(), |each| {
+            interrupts::restore(Path::new(interrupts::PROC), each)
+        }));
     }
-    left.extend(unmount_all(&resources.mounts));
-    left.extend(remove_owned(&resources.owned));
-    left
-}
-
-/// Removes the veth pairs and closes the namespaces.
-pub fn remove_namespaces(namespaces: Vec<NetNs>) -> Vec<String> {
-    failures(namespaces.iter(), NetNs::remove)
-}
-
-/// Gives the interrupts the affinities that they had.
-pub fn restore_interrupts(moved: &[Moved]) -> Vec<String> {
-    failures(moved.iter(), |each| {
-        interrupts::restore(Path::new(interrupts::PROC), each)
-    })
-}
-
-/// Unmounts in reverse order; ignores paths that are not mounted in this namespace.
-pub fn unmount_all(mounts: &[PathBuf]) -> Vec<String> {
+    // Ignores paths that are not mounted in this namespace.
     let undo = |path: &PathBuf| match mounts::below(path)?.contains(path) {
         true => mounts::undo(path),
         false => Ok(()),
     };
-    failures(mounts.iter().rev(), undo)
+    left.extend(failures(resources.mounts.iter().rev(), undo));
+    left.extend(remove_owned(&resources.owned));
+    left
 }
 
-/// Removes owned paths, the newest first. Call it after all mounts are undone.
-pub fn remove_owned(paths: &[PathBuf]) -> Vec<String> {
+/// Removes owned paths, the newest first, after all mounts are undone.
+fn remove_owned(paths: &[PathBuf]) -> Vec<String> {
     failures(paths.iter().rev(), |path| remove_path(path))
 }
 

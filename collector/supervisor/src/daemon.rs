@@ -38,13 +38,13 @@ use crate::launch;
 use crate::launch::Options;
 use crate::launch::report_ready;
 use crate::log;
-use crate::netns::NetNs;
 use crate::procfs;
 use crate::protocol::Reply;
 use crate::state::Process;
 use crate::state::ProcessState;
 use crate::state::Reason;
 use crate::state::Shared;
+use crate::state_dir::OwnedResources;
 use crate::state_dir::StateDir;
 use crate::status;
 use crate::stop;
@@ -111,14 +111,18 @@ impl<'a> Daemon<'a> {
         }
         pipe::register(SIGCHLD, wake.try_clone()?).context("signal")?;
         let controller = options.controller_pid.map(launch::open_controller).transpose()?;
-        let boot_id = procfs::boot_id().context("/proc/sys/kernel/random/boot_id")?;
+        let resources = OwnedResources {
+            boot_id: procfs::boot_id().context("/proc/sys/kernel/random/boot_id")?,
+            group: group.path().to_owned(),
+            pid: std::process::id(),
+            ..OwnedResources::default()
+        };
         Ok(Self {
             main: MainThread {
-                shared: Arc::new(Shared::new(options.lease, wake)),
+                shared: Arc::new(Shared::new(options.lease, wake, resources)),
                 dir,
                 group,
                 started: 0,
-                boot_id,
                 namespaces_created: 0,
             },
             controller,
@@ -261,15 +265,11 @@ impl<'a> Daemon<'a> {
     fn remove_all(&self) -> Vec<String> {
         let mut left: Vec<String> = self.main.group.end(|| self.reap()).into_iter().collect();
         let mut state = self.main.shared.lock();
-        let namespaces: Vec<NetNs> = state.namespaces.drain(..).collect();
-        let mounts = std::mem::take(&mut state.mounts);
-        let interrupts = std::mem::take(&mut state.interrupts);
-        let owned = std::mem::take(&mut state.owned);
+        let resources = std::mem::take(&mut state.resources);
+        let namespaces = std::mem::take(&mut state.namespaces);
         drop(state);
-        left.extend(cleanup::restore_interrupts(&interrupts));
-        left.extend(cleanup::remove_namespaces(namespaces));
-        left.extend(cleanup::unmount_all(&mounts));
-        left.extend(cleanup::remove_owned(&owned));
+        left.extend(cleanup::remove_resources(&resources));
+        drop(namespaces);
         left
     }
 

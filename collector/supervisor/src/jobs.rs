@@ -36,7 +36,6 @@ use crate::state::Process;
 use crate::state::ProcessState;
 use crate::state::Shared;
 use crate::state::State;
-use crate::state_dir::OwnedResources;
 use crate::state_dir::StateDir;
 
 /// Performs one request and returns its reply.
@@ -221,24 +220,19 @@ fn mount(main: &mut MainThread<'_>, request: Mount) -> Result<Value> {
     };
     log::line(&format!("mounted {}", destination.display()));
     let reply = json!({"mounted": destination});
-    main.shared.lock().mounts.push(destination);
+    main.shared.lock().resources.mounts.push(destination);
     main.write_resources()?;
     Ok(reply)
 }
 
 fn unmount(main: &mut MainThread<'_>, destination: &Path) -> Result<Value> {
-    let position = main
-        .shared
-        .lock()
-        .mounts
-        .iter()
-        .rposition(|mount| mount == destination);
-    let Some(position) = position else {
+    let mounts = main.shared.lock().resources.mounts.clone();
+    let Some(position) = mounts.iter().rposition(|mount| mount == destination) else {
         bail!("{} was not mounted by this supervisor", destination.display());
     };
     mounts::undo(destination)?;
     log::line(&format!("unmounted {}", destination.display()));
-    main.shared.lock().mounts.remove(position);
+    main.shared.lock().resources.mounts.remove(position);
     main.write_resources()?;
     Ok(json!({"unmounted": destination}))
 }
@@ -266,7 +260,10 @@ fn netns(main: &mut MainThread<'_>, name: &str, host: &str, peer: &str) -> Resul
         "netns": name, "host_interface": interface, "peer_interface": PEER_INTERFACE,
         "host_address": host, "peer_address": peer,
     });
-    main.shared.lock().namespaces.push(netns);
+    let mut state = main.shared.lock();
+    state.resources.interfaces.push(interface);
+    state.namespaces.push(netns);
+    drop(state);
     main.write_resources()?;
     Ok(reply)
 }
@@ -276,9 +273,10 @@ fn irqs(main: &mut MainThread<'_>, cpus: &str, devices: &[String]) -> Result<Val
     let found = interrupts::find(Path::new(interrupts::PROC), Path::new(interrupts::SYS), devices)?;
     // state.json contains them before they move: unlike other resources they do not disappear with the daemon.
     let mut state = main.shared.lock();
+    let moved = &mut state.resources.interrupts;
     for each in &found {
-        if !state.interrupts.iter().any(|earlier| earlier.irq == each.irq) {
-            state.interrupts.push(each.clone());
+        if !moved.iter().any(|earlier| earlier.irq == each.irq) {
+            moved.push(each.clone());
         }
     }
     drop(state);
@@ -289,13 +287,13 @@ fn irqs(main: &mut MainThread<'_>, cpus: &str, devices: &[String]) -> Result<Val
 }
 
 fn own(main: &mut MainThread<'_>, path: PathBuf) -> Result<Value> {
-    let mounts = main.shared.lock().mounts.clone();
+    let mounts = main.shared.lock().resources.mounts.clone();
     cleanup::check_owned(&path, &mounts)?;
     let path = cleanup::resolve(&path);
     let reply = json!({"owned": path});
     let mut state = main.shared.lock();
-    if !state.owned.contains(&path) {
-        state.owned.push(path);
+    if !state.resources.owned.contains(&path) {
+        state.resources.owned.push(path);
     }
     drop(state);
     main.write_resources()?;
@@ -318,7 +316,6 @@ fn check_name(name: &str) -> Result<()> {
 pub struct MainThread<'a> {
     pub shared: Arc<Shared>,
     pub dir: &'a StateDir,
-    pub boot_id: String,
     /// The group of all processes.
     pub group: &'a Group,
     /// How many processes it has started.
@@ -330,21 +327,7 @@ impl MainThread<'_> {
     /// Writes the resources that the next `start` must remove if this supervisor and its guard are
     /// killed.
     pub fn write_resources(&self) -> Result<()> {
-        let state = self.shared.lock();
-        let resources = OwnedResources {
-            boot_id: self.boot_id.clone(),
-            group: self.group.path().to_owned(),
-            pid: std::process::id(),
-            mounts: state.mounts.clone(),
-            interfaces: state
-                .namespaces
-                .iter()
-                .map(|netns| netns.host_interface.clone())
-                .collect(),
-            interrupts: state.interrupts.clone(),
-            owned: state.owned.clone(),
-        };
-        drop(state);
+        let resources = self.shared.lock().resources.clone();
         self.dir.write_json("state.json", &resources)
     }
 }

@@ -108,7 +108,7 @@ impl NetNs {
         };
         netns
             .configure(host, peer)
-            .inspect_err(|_| drop(netns.remove()))?;
+            .inspect_err(|_| drop(remove_interface(host_interface)))?;
         Ok(netns)
     }
 
@@ -124,14 +124,10 @@ impl NetNs {
         }
         ip(inside, &["link", "set", "lo", "up"])
     }
-
-    /// Removes the pair at once; the kernel removes it some time after the last process has exited.
-    pub fn remove(&self) -> Result<()> {
-        remove_interface(&self.host_interface)
-    }
 }
 
-/// Removes a veth pair by the name of its interface on the host; it need not exist.
+/// Removes a veth pair at once, by the name of its interface on the host; it need not exist. The kernel removes it
+/// some time after the last process has exited.
 pub fn remove_interface(name: &str) -> Result<()> {
     let exists = || fs::symlink_metadata(format!("/sys/class/net/{name}")).is_ok();
     if !exists() {

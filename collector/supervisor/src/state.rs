@@ -5,7 +5,6 @@
 use std::collections::VecDeque;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::Condvar;
 use std::sync::Mutex;
@@ -28,7 +27,6 @@ use serde_json::json;
 
 use crate::cpus::CpuSet;
 use crate::groups::Group;
-use crate::interrupts::Moved;
 use crate::memory::Schedule;
 use crate::netns::NetNs;
 use crate::output::Output;
@@ -36,6 +34,7 @@ use crate::placement::Placement;
 use crate::protocol::Reply;
 use crate::protocol::Request;
 use crate::signals;
+use crate::state_dir::OwnedResources;
 
 /// Why a supervisor ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -90,9 +89,7 @@ pub struct State {
     /// In start order.
     pub processes: Vec<Process>,
     pub namespaces: Vec<NetNs>,
-    pub mounts: Vec<PathBuf>,
-    pub interrupts: Vec<Moved>,
-    pub owned: Vec<PathBuf>,
+    pub resources: OwnedResources,
     pub ending: Option<Reason>,
     pub ended: bool,
     /// Resources that could not be removed.
@@ -118,7 +115,7 @@ pub struct Shared {
 
 impl Shared {
     /// The state of a new supervisor.
-    pub fn new(lease: Duration, wake: UnixStream) -> Self {
+    pub fn new(lease: Duration, wake: UnixStream, resources: OwnedResources) -> Self {
         let state = State {
             started: SystemTime::now(),
             lease,
@@ -127,9 +124,7 @@ impl Shared {
             note: Map::new(),
             processes: Vec::new(),
             namespaces: Vec::new(),
-            mounts: Vec::new(),
-            interrupts: Vec::new(),
-            owned: Vec::new(),
+            resources,
             ending: None,
             ended: false,
             left: Vec::new(),

@@ -43,7 +43,7 @@ pub fn document(state: &mut State, dir: &Path) -> Value {
         "note": state.note,
         "processes": processes,
         "netns": namespaces,
-        "mounts": state.mounts,
-        "owned": state.owned,
+        "mounts": state.resources.mounts,
+        "owned": state.resources.owned,
     })
 }
