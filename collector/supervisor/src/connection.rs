@@ -118,11 +118,7 @@ fn answer(shared: &Arc<Shared>, request: Request, stream: &UnixStream, dir: &Pat
             let number = shared.lock().find(&name)?.number;
             watch::read_last(shared, number);
             stop::stop(shared, number);
-            shared
-                .lock()
-                .get(number)
-                .map(|process| process.report())
-                .context("another process has its name by now")
+            shared.lock().report(number)
         }
         request => {
             if let Some(reason) = shared.lock().ending {
@@ -133,13 +129,10 @@ fn answer(shared: &Arc<Shared>, request: Request, stream: &UnixStream, dir: &Pat
             }
             let (reply, answer) = sync_channel(1);
             shared.push_job(Job { request, reply });
-            match answer
-                .recv()
+            let reply = answer.recv();
+            reply
                 .context("the supervisor ended before it handled this request")?
-            {
-                Reply::Ok(value) => Ok(value),
-                Reply::Error(message) => bail!(message),
-            }
+                .into_result()
         }
     }
 }
@@ -151,10 +144,7 @@ fn wait(shared: &Shared, name: &str, slice: Duration, stream: &UnixStream) -> Re
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if !state.is_running(number) || left.is_zero() || hung_up(stream) {
-            return state
-                .get(number)
-                .map(|process| process.report())
-                .context("another process has its name by now");
+            return state.report(number);
         }
         state = shared.wait_change(state, left.min(HANGUP_CHECK));
     }

@@ -3,7 +3,6 @@
 //! disappears with the daemon.
 
 use std::fs;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -74,11 +73,8 @@ fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
     let netns = {
         let state = main.shared.lock();
         refuse_running(&state, &request.name)?;
-        request
-            .netns
-            .as_deref()
-            .map(|name| find_netns(&state, name))
-            .transpose()?
+        let find = |name: &String| anyhow::Ok(Arc::clone(&state.find_netns(name)?.descriptor));
+        request.netns.as_ref().map(find).transpose()?
     };
     let cpus = request.cpus.as_deref().map(CpuSet::parse_online).transpose()?;
     let memory_nodes = request
@@ -188,20 +184,6 @@ fn refuse_running(state: &State, name: &str) -> Result<()> {
     }
 }
 
-fn find_netns(state: &State, name: &str) -> Result<Arc<OwnedFd>> {
-    if let Some(netns) = state.namespaces.iter().find(|netns| netns.name == name) {
-        return Ok(Arc::clone(&netns.descriptor));
-    }
-    let names: Vec<&str> = state.namespaces.iter().map(|netns| netns.name.as_str()).collect();
-    match names.as_slice() {
-        [] => bail!("no network namespace `{name}`: this supervisor has none; create it with `netns`"),
-        _ => bail!(
-            "no network namespace `{name}`; this supervisor has: {}",
-            names.join(", ")
-        ),
-    }
-}
-
 fn mount(main: &mut MainThread<'_>, request: Mount) -> Result<Value> {
     let destination = match (request.bind.as_deref(), request.proc, request.dev) {
         (Some([source, destination]), ..) => {
@@ -239,13 +221,7 @@ fn unmount(main: &mut MainThread<'_>, destination: &Path) -> Result<Value> {
 
 fn netns(main: &mut MainThread<'_>, name: &str, host: &str, peer: &str) -> Result<Value> {
     check_name(name)?;
-    if main
-        .shared
-        .lock()
-        .namespaces
-        .iter()
-        .any(|netns| netns.name == name)
-    {
+    if main.shared.lock().find_netns(name).is_ok() {
         bail!("network namespace `{name}` already exists; choose another name");
     }
     // Interface names are unique on the host, unlike the namespaces of several supervisors, and

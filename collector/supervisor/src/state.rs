@@ -15,8 +15,8 @@ use std::time::Duration;
 use std::time::Instant;
 use std::time::SystemTime;
 
+use anyhow::Context;
 use anyhow::Result;
-use anyhow::bail;
 use rustix::process::Pid;
 use rustix::process::Signal;
 use rustix::process::kill_process;
@@ -188,23 +188,32 @@ impl Shared {
 impl State {
     /// The newest process of this name.
     pub fn find(&self, name: &str) -> Result<&Process> {
-        if let Some(process) = self.processes.iter().rev().find(|process| process.name == name) {
-            return Ok(process);
-        }
-        let names: Vec<&str> = self
-            .processes
-            .iter()
-            .map(|process| process.name.as_str())
-            .collect();
-        match names.as_slice() {
-            [] => bail!("no process `{name}`: this supervisor has none; start it with `run`"),
-            _ => bail!("no process `{name}`; this supervisor has: {}", names.join(", ")),
-        }
+        let found = self.processes.iter().rev().find(|process| process.name == name);
+        let names = self.processes.iter().map(|process| process.name.as_str());
+        found.with_context(|| unknown(&format!("process `{name}`"), names, "start it with `run`"))
+    }
+
+    /// The network namespace of this name.
+    pub fn find_netns(&self, name: &str) -> Result<&NetNs> {
+        let found = self.namespaces.iter().find(|netns| netns.name == name);
+        let names = self.namespaces.iter().map(|netns| netns.name.as_str());
+        let what = format!("network namespace `{name}`");
+        found.with_context(|| unknown(&what, names, "create it with `netns`"))
     }
 
     /// The process with this number.
     pub fn get(&self, number: u64) -> Option<&Process> {
         self.processes.iter().find(|process| process.number == number)
+    }
+
+    /// The reply to `wait` and `stop`.
+    pub fn report(&self, number: u64) -> Result<Value> {
+        let process = self.get(number).context("another process has its name by now")?;
+        let mut report = json!({"name": process.name, "pid": process.pid});
+        process.state.describe(&mut report);
+        report["stderr_tail"] = json!(process.stderr.tail());
+        report["placement"] = json!(process.placement);
+        Ok(report)
     }
 
     /// Where the process with this number ran, if it is watched.
@@ -231,6 +240,15 @@ impl State {
     }
 }
 
+/// That there is no `what`, with the names that there are, or how to get one.
+fn unknown<'a>(what: &str, names: impl Iterator<Item = &'a str>, fix: &str) -> String {
+    let names: Vec<&str> = names.collect();
+    match names.as_slice() {
+        [] => format!("no {what}: this supervisor has none; {fix}"),
+        _ => format!("no {what}; this supervisor has: {}", names.join(", ")),
+    }
+}
+
 impl Process {
     /// Sends it a signal, unless it has exited. The caller has the lock, under which it is reaped: no other
     /// process has its pid.
@@ -245,15 +263,6 @@ impl Process {
     /// When its memory is read; `None`: never.
     pub fn schedule(&self) -> Option<&Schedule> {
         self.placement.as_ref()?.schedule.as_ref()
-    }
-
-    /// The reply to `wait` and `stop`.
-    pub fn report(&self) -> Value {
-        let mut report = json!({"name": self.name, "pid": self.pid});
-        self.state.describe(&mut report);
-        report["stderr_tail"] = json!(self.stderr.tail());
-        report["placement"] = json!(self.placement);
-        report
     }
 }
 
