@@ -7,6 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::path::PathBuf;
 
+use loadprint_cpulist::mountinfo;
+use loadprint_cpulist::mountinfo::Mount;
 use loadprint_probes::Host;
 use rustix::fs::major;
 use rustix::fs::minor;
@@ -61,7 +63,7 @@ fn role(host: &Host, name: &str, path: &Path) -> Value {
         "path": path,
         "filesystem": mount.map(|mount| &mount.filesystem),
         "device": mount.map(|mount| &mount.source),
-        "options": mount.map(|mount| &mount.options),
+        "options": mount.map(|mount| format!("{},{}", mount.options, mount.super_options)),
         "disks": location.as_ref().map(|location| location.disks(host)),
     })
 }
@@ -88,13 +90,10 @@ impl Location {
         })?;
         let device = fs::metadata(&existing).ok()?.dev();
         let mut number = format!("{}:{}", major(device), minor(device));
-        let mounts = fs::read_to_string(host.proc("self/mountinfo")).unwrap_or_default();
-        let mount = mounts
-            .lines()
-            .filter_map(Mount::parse)
-            .filter(|mount| existing.starts_with(&mount.point));
+        let mounts = fs::read(host.proc("self/mountinfo")).unwrap_or_default();
+        let mount = mountinfo::parse(&mounts).filter(|mount| existing.starts_with(&mount.point));
         // The last of several mounts on one mount point hides the others.
-        let mount = mount.max_by_key(|mount| mount.point.components().count());
+        let mount = mount.max_by_key(|mount| Path::new(&mount.point).components().count());
         // btrfs and others have file system numbers that are not of a device: use the mount's
         // source.
         if !host.sys(&format!("dev/block/{number}")).exists()
@@ -164,55 +163,11 @@ fn follow(device: &Path, depth: usize, disks: &mut BTreeSet<String>) {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-struct Mount {
-    point: PathBuf,
-    filesystem: String,
-    source: String,
-    /// Of the mount and of the file system, in the format of mount(8).
-    options: String,
-}
-
-impl Mount {
-    /// Parses a line of `/proc/PID/mountinfo` (proc_pid_mountinfo(5)).
-    ///
-    /// ```text
-    /// 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
-    /// ```
-    fn parse(line: &str) -> Option<Self> {
-        let (mount, device) = line.split_once(" - ")?;
-        let mut mount = mount.split(' ').skip(4);
-        let point = PathBuf::from(mount.next()?.replace("\\040", " "));
-        let mut device = device.split(' ');
-        let (filesystem, source) = (device.next()?.to_owned(), device.next()?.to_owned());
-        let options = [mount.next(), device.next()];
-        Some(Self {
-            point,
-            filesystem,
-            source,
-            options: options.into_iter().flatten().collect::<Vec<_>>().join(","),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-
-    #[test]
-    fn parses_the_example_of_the_manual_page() {
-        let line = r"36 35 98:0 /mnt1 /my\040disk rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
-        let mount = Mount::parse(line).unwrap();
-        assert_eq!(
-            (mount.point.as_path(), mount.filesystem.as_str()),
-            (Path::new("/my disk"), "ext3")
-        );
-        assert_eq!(mount.source, "/dev/root");
-        assert_eq!(mount.options, "rw,noatime,rw,errors=continue");
-        assert_eq!(Mount::parse("nonsense"), None);
-    }
 
     #[test]
     fn a_namespace_with_multipath_resolves_to_its_paths() {

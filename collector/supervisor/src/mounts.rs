@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use loadprint_cpulist::mountinfo;
 use rustix::mount::MountFlags;
 use rustix::mount::MountPropagationFlags;
 use rustix::mount::UnmountFlags;
@@ -97,24 +98,9 @@ pub fn undo(destination: &Path) -> Result<()> {
 
 /// Mount points at or below a path, in the caller's mount namespace.
 pub fn below(path: &Path) -> Result<Vec<PathBuf>> {
-    let text = fs::read_to_string("/proc/self/mountinfo").context("/proc/self/mountinfo")?;
-    Ok(mount_points(&text)
-        .filter(|point| point.starts_with(path))
-        .collect())
-}
-
-/// Field 5 of proc_pid_mountinfo(5), where blanks and backslashes are octal escapes.
-fn mount_points(text: &str) -> impl Iterator<Item = PathBuf> {
-    text.lines()
-        .filter_map(|line| line.split(' ').nth(4))
-        .map(|field| {
-            let plain = field
-                .replace("\\040", " ")
-                .replace("\\011", "\t")
-                .replace("\\012", "\n")
-                .replace("\\134", "\\");
-            PathBuf::from(plain)
-        })
+    let text = fs::read("/proc/self/mountinfo").context("/proc/self/mountinfo")?;
+    let points = mountinfo::parse(&text).map(|mount| PathBuf::from(mount.point));
+    Ok(points.filter(|point| point.starts_with(path)).collect())
 }
 
 fn existing(path: &Path) -> Result<fs::Metadata> {
@@ -126,19 +112,5 @@ fn directory(path: &Path) -> Result<()> {
         Ok(())
     } else {
         bail!("mount point {} is not a directory", path.display())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mount_points_with_blanks() {
-        let text = "36 35 98:0 /mnt1 /mnt/my\\040disk rw,noatime master:1 - ext3 /dev/root rw\n";
-        assert_eq!(
-            mount_points(text).collect::<Vec<_>>(),
-            [PathBuf::from("/mnt/my disk")]
-        );
     }
 }

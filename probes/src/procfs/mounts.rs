@@ -1,5 +1,7 @@
 //! Finds the control groups of a process (`/proc/self/mountinfo`, `/proc/PID/cgroup`).
 
+use loadprint_cpulist::mountinfo;
+
 use super::fields::Cursor;
 use super::fields::each_line;
 
@@ -16,33 +18,21 @@ pub struct Mount {
 
 /// Finds the control group hierarchies in `mountinfo` (proc_pid_mountinfo(5)).
 ///
-/// ```text
-/// 32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu,cpuacct
-/// 41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
-/// ```
-///
 /// Lines that are not of this format are left out.
 pub fn parse_mounts(file: &[u8]) -> Vec<Mount> {
-    let mut mounts = vec![];
-    each_line(file, |cursor| mounts.extend(mount(cursor)));
-    mounts
-}
-
-fn mount(cursor: &mut Cursor<'_>) -> Option<Mount> {
-    for _ in 0..3 {
-        cursor.word()?;
-    }
-    let (root, point) = (unescape(cursor.word()?), unescape(cursor.word()?));
-    // Optional fields come before the dash.
-    while cursor.word()? != b"-" {}
-    let kind = cursor.word()?;
-    cursor.word()?;
-    let options = cursor.word().unwrap_or_default();
-    (kind == b"cgroup" || kind == b"cgroup2").then(|| Mount {
-        root,
-        point,
-        controllers: (kind == b"cgroup").then(|| names(options)),
-    })
+    let hierarchy = |mount: mountinfo::Mount| {
+        let controllers = match mount.filesystem.as_str() {
+            "cgroup" => Some(names(mount.super_options.as_bytes())),
+            "cgroup2" => None,
+            _ => return None,
+        };
+        Some(Mount {
+            root: mount.root,
+            point: mount.point,
+            controllers,
+        })
+    };
+    mountinfo::parse(file).filter_map(hierarchy).collect()
 }
 
 /// The words of a list.
@@ -108,19 +98,6 @@ pub fn hierarchy<'a>(
     Some((mount, &member.path))
 }
 
-/// Decodes the octal escapes of blanks and backslashes in paths.
-fn unescape(word: &[u8]) -> String {
-    let mut text = Vec::with_capacity(word.len());
-    let mut rest = word;
-    while let Some((&byte, after)) = rest.split_first() {
-        let digits = after.get(..3).filter(|_| byte == b'\\');
-        let octal = digits.and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 8).ok());
-        text.push(octal.unwrap_or(byte));
-        rest = if octal.is_some() { &after[3..] } else { after };
-    }
-    String::from_utf8_lossy(&text).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,7 +115,6 @@ mod tests {
         let group = |controller| hierarchy(controller, &mounts, &memberships);
         assert_eq!(group("cpu"), Some((&mounts[0], "/docker/ab/x")));
         assert_eq!(group("memory"), Some((&mounts[1], "/a:b")));
-        assert!(parse_mounts(b"1 2 3:4 / /x rw").is_empty());
         assert!(parse_memberships(b"0:/x\n").is_empty());
     }
 }
