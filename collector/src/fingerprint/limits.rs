@@ -5,6 +5,7 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use loadprint_probes::Host;
+use loadprint_probes::procfs::mounts::parse_memberships;
 use serde_json::Value;
 use serde_json::json;
 
@@ -43,21 +44,17 @@ const UNLIMITED: i64 = 1 << 62;
 
 /// The directories of a controller's groups, innermost first, of cgroup v2 and v1.
 fn folders(host: &Host, groups: &str, controller: &str) -> Vec<PathBuf> {
-    let parts = |line: &str| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        Some((parts.next()?.to_owned(), parts.next()?.to_owned()))
-    };
     let mut folders = vec![];
-    for (controllers, path) in groups.lines().filter_map(parts) {
-        let root = if controllers.is_empty() {
+    for group in parse_memberships(groups.as_bytes()) {
+        let root = if group.controllers.is_empty() {
             host.sys("fs/cgroup")
-        } else if controllers.split(',').any(|name| name == controller) {
-            host.sys(&format!("fs/cgroup/{controllers}"))
+        } else if group.controllers.iter().any(|name| name == controller) {
+            host.sys(&format!("fs/cgroup/{}", group.controllers.join(",")))
         } else {
             continue;
         };
         // Joining an absolute path would replace the root.
-        let innermost = Path::new(path.trim_start_matches('/'));
+        let innermost = Path::new(group.path.trim_start_matches('/'));
         folders.extend(innermost.ancestors().map(|group| root.join(group)));
     }
     folders

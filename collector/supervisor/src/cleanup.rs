@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use loadprint_recording::clock;
 use rustix::fs::CWD;
 use rustix::fs::Mode;
 use rustix::fs::OFlags;
@@ -24,7 +25,6 @@ use crate::groups::Group;
 use crate::interrupts;
 use crate::mounts;
 use crate::netns;
-use crate::procfs;
 use crate::state_dir::OwnedResources;
 use crate::state_dir::StateDir;
 
@@ -64,7 +64,7 @@ fn end_group(resources: &OwnedResources) -> Vec<String> {
 
 /// After a reboot, groups, interrupts and interface names may belong to others.
 fn is_of_this_boot(resources: &OwnedResources) -> bool {
-    procfs::boot_id().is_ok_and(|boot| boot == resources.boot_id)
+    clock::boot_id().is_ok_and(|boot| boot == resources.boot_id)
 }
 
 /// Removes all resources of a supervisor whose processes have ended.

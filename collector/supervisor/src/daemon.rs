@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use anyhow::Result;
+use loadprint_recording::clock;
 use rustix::event::PollFd;
 use rustix::event::PollFlags;
 use rustix::event::Timespec;
@@ -38,7 +39,6 @@ use crate::launch;
 use crate::launch::Options;
 use crate::launch::report_ready;
 use crate::log;
-use crate::procfs;
 use crate::protocol::Reply;
 use crate::state::Process;
 use crate::state::ProcessState;
@@ -112,7 +112,7 @@ impl<'a> Daemon<'a> {
         pipe::register(SIGCHLD, wake.try_clone()?).context("signal")?;
         let controller = options.controller_pid.map(launch::open_controller).transpose()?;
         let resources = OwnedResources {
-            boot_id: procfs::boot_id().context("/proc/sys/kernel/random/boot_id")?,
+            boot_id: clock::boot_id()?,
             group: group.path().to_owned(),
             pid: std::process::id(),
             ..OwnedResources::default()

@@ -1,7 +1,6 @@
 //! Reads processes from /proc: identities that are safe against pid reuse. Needs the /proc of the host's pid
 //! namespace.
 
-use std::fs;
 use std::fs::File;
 use std::io::Read;
 
@@ -63,13 +62,6 @@ fn parse_stat(text: &str) -> Option<Stat> {
         start_time,
         processor,
     })
-}
-
-/// The kernel's ID of this boot; pids and start times are only valid within one boot.
-pub fn boot_id() -> std::io::Result<String> {
-    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?
-        .trim()
-        .to_owned())
 }
 
 #[cfg(test)]
