@@ -4,12 +4,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use loadprint_probes::mysql::account::Account;
-use loadprint_probes::mysql::account::OptionFile;
+use loadprint_probes::mysql::account::AccountOptions;
 use loadprint_probes::mysql::account::SslMode;
-use loadprint_probes::mysql::account::Tls;
 use loadprint_probes::mysql::account::TlsOptions;
-use loadprint_probes::mysql::account::read_private;
 use loadprint_probes::mysql::server::Server;
 
 /// The default account; docs/mysql-probe.md lists its grants.
@@ -87,49 +84,31 @@ impl MysqlOptions {
             }
             return Ok(None);
         }
-        let file = match &self.mysql_defaults_file {
-            Some(path) => {
-                let groups = ["client", "loadprint-collect"];
-                Some(OptionFile::read(path, "--mysql-defaults-file", &groups)?)
-            }
-            None => None,
+        let options = AccountOptions {
+            host: self.mysql_host.as_deref(),
+            socket: self.mysql_socket.as_deref(),
+            user: self.mysql_user.as_deref(),
+            password_file: self.mysql_password_file.as_deref(),
+            option_file: (
+                self.mysql_defaults_file.as_deref(),
+                "--mysql-defaults-file",
+                &["client", "loadprint-collect"],
+            ),
+            tls: TlsOptions {
+                mode: self.mysql_ssl,
+                ca: self.mysql_ssl_ca.clone(),
+                cert: self.mysql_ssl_cert.clone(),
+                key: self.mysql_ssl_key.clone(),
+                cipher: self.mysql_ssl_cipher.clone(),
+                public_key: self.mysql_server_public_key_path.clone(),
+                get_public_key: self.mysql_get_server_public_key,
+            },
+            default_user: USER,
+            default_mode: SslMode::Preferred,
         };
-        let from_file = |name: &str| file.as_ref().and_then(|file| file.get(name)).map(str::to_owned);
-        let password = match &self.mysql_password_file {
-            Some(path) => {
-                let text = read_private(path, "--mysql-password-file")?;
-                Some(text.trim_end_matches(['\r', '\n']).to_owned())
-            }
-            None => from_file("password"),
-        };
-        // The values of an option file apply unless the command line overrides them.
-        let (host, socket) = (self.mysql_host.as_deref(), self.mysql_socket.as_deref());
-        let (host, socket) = file.clone().unwrap_or_default().address(host, socket);
-        let port = file.as_ref().map(OptionFile::port).transpose()?.flatten();
-        let user = self.mysql_user.clone().or_else(|| from_file("user"));
-        Ok(Some(Server::new(Account {
-            host,
-            port: self.mysql_port.or(port),
-            socket,
-            user: user.or_else(|| file.is_none().then(|| USER.to_owned())),
-            password,
-            tls: self.tls(file.as_ref())?,
-            option_file: file,
-            monitor: self.mysql_monitor,
-        })))
-    }
-
-    fn tls(&self, file: Option<&OptionFile>) -> anyhow::Result<Tls> {
-        let options = TlsOptions {
-            mode: self.mysql_ssl,
-            ca: self.mysql_ssl_ca.clone(),
-            cert: self.mysql_ssl_cert.clone(),
-            key: self.mysql_ssl_key.clone(),
-            cipher: self.mysql_ssl_cipher.clone(),
-            public_key: self.mysql_server_public_key_path.clone(),
-            get_public_key: self.mysql_get_server_public_key,
-        };
-        Ok(options.resolve(file, SslMode::Preferred)?)
+        let mut account = options.resolve()?;
+        account.port = self.mysql_port.or(account.port);
+        Ok(Some(Server::new(account, self.mysql_monitor)))
     }
 }
 

@@ -37,6 +37,15 @@ pub fn attach_thread() {
     });
 }
 
+/// A text for the library.
+///
+/// # Errors
+/// When it contains a zero byte.
+pub fn c_text(text: &str) -> Result<CString, Refusal> {
+    let zero = |_| Refusal("an option of the connection contains a zero byte".to_owned());
+    CString::new(text).map_err(zero)
+}
+
 /// Sets an option that takes a string; the library copies it.
 ///
 /// # Errors
@@ -45,8 +54,7 @@ pub fn attach_thread() {
 /// # Safety
 /// `mysql` must come from mysql_init and must not be connected yet.
 pub unsafe fn set_text(mysql: *mut sys::MYSQL, option: sys::mysql_option, text: &str) -> Result<(), Refusal> {
-    let zero = |_| Refusal("an option of the connection contains a zero byte".to_owned());
-    let text = CString::new(text).map_err(zero)?;
+    let text = c_text(text)?;
     // SAFETY: the caller's promise.
     unsafe { sys::mysql_options(mysql, option, text.as_ptr().cast()) };
     Ok(())

@@ -2,7 +2,6 @@
 //! timeout.
 
 use std::ffi::CStr;
-use std::ffi::CString;
 use std::ffi::c_char;
 use std::ffi::c_uint;
 use std::ffi::c_ulong;
@@ -10,12 +9,11 @@ use std::ptr;
 use std::slice;
 use std::str::FromStr;
 
-use loadprint_mysqlclient::Destination;
 use loadprint_mysqlclient::NoDestination;
 use loadprint_mysqlclient::attach_thread;
-use loadprint_mysqlclient::set_text;
 use loadprint_mysqlclient::set_value;
 use mysqlclient_sys as sys;
+use mysqlclient_sys::mysql_option as option;
 
 use super::account::Account;
 use super::wire::Sizes;
@@ -169,20 +167,11 @@ impl Client {
     /// When the server does not answer or refuses.
     pub fn connect(account: &Account) -> Result<Self, Failure> {
         attach_thread();
-        let text = |value: Option<&str>| -> Result<Option<CString>, Failure> {
-            let cut = |_| Failure::local("a --mysql option contains a zero byte");
-            value.map(CString::new).transpose().map_err(cut)
-        };
         let (host, password) = (account.host.as_deref(), account.password.as_deref());
         let destination = account
             .tls
             .destination(host, account.port.unwrap_or(3306), password)
             .map_err(|reason| Failure::without_destination(&reason))?;
-        let host = text(destination.host.as_deref())?;
-        let user = text(account.user.as_deref())?;
-        let password = text(account.password.as_deref())?;
-        let socket = text(account.socket.as_deref())?;
-        let pointer = |value: &Option<CString>| value.as_ref().map_or(ptr::null(), |text| text.as_ptr());
         // SAFETY: the library is initialised; for null it allocates the handle, which `client`
         // frees.
         let mysql = unsafe { sys::mysql_init(ptr::null_mut()) };
@@ -194,43 +183,19 @@ impl Client {
         if client.mysql.is_null() {
             return Err(Failure::local("mysql_init: out of memory"));
         }
-        client.set_options(account, &destination)?;
-        // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that
-        // outlives the call.
+        let address = (account.port.unwrap_or(0), account.socket.as_deref());
+        // SAFETY: the handle is fresh; the options take unsigned ints and an unsigned long.
         unsafe {
-            let connected = sys::mysql_real_connect(
-                client.mysql,
-                pointer(&host),
-                pointer(&user),
-                pointer(&password),
-                ptr::null(),
-                account.port.map_or(0, c_uint::from),
-                pointer(&socket),
-                0,
-            );
-            if connected.is_null() {
-                return Err(Failure::of(client.mysql));
+            set_value(mysql, option::MYSQL_OPT_CONNECT_TIMEOUT, CONNECT_SECONDS);
+            set_value(mysql, option::MYSQL_OPT_READ_TIMEOUT, READ_SECONDS);
+            set_value(mysql, option::MYSQL_OPT_WRITE_TIMEOUT, READ_SECONDS);
+            set_value(mysql, option::MYSQL_OPT_MAX_ALLOWED_PACKET, PACKET_BYTES);
+            match account.log_in(mysql, &destination, address, None, 0) {
+                Ok(true) => Ok(client),
+                Ok(false) => Err(Failure::of(mysql)),
+                Err(refusal) => Err(Failure::local(&refusal.to_string())),
             }
         }
-        Ok(client)
-    }
-
-    fn set_options(&self, account: &Account, destination: &Destination) -> Result<(), Failure> {
-        use sys::mysql_option as option;
-        // SAFETY: the handle is not connected yet; these options take a string, unsigned ints and an
-        // unsigned long.
-        let set = unsafe {
-            set_value(self.mysql, option::MYSQL_OPT_CONNECT_TIMEOUT, CONNECT_SECONDS);
-            set_value(self.mysql, option::MYSQL_OPT_READ_TIMEOUT, READ_SECONDS);
-            set_value(self.mysql, option::MYSQL_OPT_WRITE_TIMEOUT, READ_SECONDS);
-            set_value(self.mysql, option::MYSQL_OPT_MAX_ALLOWED_PACKET, PACKET_BYTES);
-            let of_file = account.option_file.as_ref();
-            of_file
-                .map_or(Ok(()), |file| file.set(self.mysql))
-                .and_then(|()| set_text(self.mysql, option::MYSQL_SET_CHARSET_NAME, "utf8mb4"))
-                .and_then(|()| account.tls.set(self.mysql, destination))
-        };
-        set.map_err(|refusal| Failure::local(&refusal.to_string()))
     }
 
     /// True if a statement has failed because the connection was lost.

@@ -27,6 +27,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 #[derive(Debug)]
 pub struct Server {
     account: Account,
+    /// Enable the InnoDB counters that are read, and disable them at the end.
+    pub(super) monitor: bool,
     link: Mutex<Link>,
     /// The result of the login at the start.
     login: OnceLock<Result<(), QueryError>>,
@@ -82,7 +84,7 @@ pub struct Link {
 impl Server {
     /// A server without a connection.
     #[must_use]
-    pub fn new(account: Account) -> &'static Self {
+    pub fn new(account: Account, monitor: bool) -> &'static Self {
         let link = Link {
             client: None,
             retry: None,
@@ -90,6 +92,7 @@ impl Server {
         };
         Box::leak(Box::new(Self {
             account,
+            monitor,
             link: Mutex::new(link),
             login: OnceLock::new(),
         }))

@@ -145,7 +145,7 @@ impl Status {
                 login: link.recorder_counts.connections,
                 ..Self::new(self.server)
             };
-            if self.server.account().monitor {
+            if self.server.monitor {
                 let Self {
                     monitor, enabling, ..
                 } = self;

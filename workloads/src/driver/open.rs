@@ -1,14 +1,11 @@
 //! Opens a connection of libmysqlclient: sets its options and selects how it waits.
 
-use std::ffi::CString;
 use std::ffi::c_int;
 use std::ffi::c_uint;
 use std::ffi::c_ulong;
-use std::ffi::c_void;
 use std::ptr;
 
-use loadprint_mysqlclient::Destination;
-use loadprint_mysqlclient::Refusal;
+use loadprint_mysqlclient::set_value;
 use mysqlclient_sys as sys;
 
 use super::connect::Account;
@@ -51,48 +48,28 @@ pub fn open(
 ) -> Result<*mut sys::MYSQL, Failure> {
     let account = &driver.account;
     let endpoint = account.endpoint(number);
-    let text = |value: &Option<String>| -> Result<Option<CString>, Failure> {
-        let cut = |_| client_failure("a connection option contains a zero byte");
-        value.as_deref().map(CString::new).transpose().map_err(cut)
-    };
-    let destination = account
+    let login = &account.login;
+    let destination = login
         .tls
-        .destination(Some(&endpoint.host), endpoint.port, account.password.as_deref())
+        .destination(Some(&endpoint.host), endpoint.port, login.password.as_deref())
         .map_err(|reason| Failure {
             errno: reason.number(),
             ..client_failure(&reason.to_string())
         })?;
-    let host = text(&destination.host)?;
-    let user = text(&account.user)?;
-    let password = text(&account.password)?;
-    let socket = text(&endpoint.socket)?;
-    let database = text(&account.database.clone().filter(|_| with_database))?;
-    let pointer = |value: &Option<CString>| value.as_ref().map_or(ptr::null(), |text| text.as_ptr());
     // SAFETY: the library is initialised; null asks it to allocate the handle.
     let mysql = unsafe { sys::mysql_init(ptr::null_mut()) };
     if mysql.is_null() {
         return Err(client_failure("mysql_init: out of memory"));
     }
     watched.set_handle(mysql);
+    let address = (endpoint.port, endpoint.socket.as_deref());
+    let database = account.database.as_deref().filter(|_| with_database);
     // SAFETY: the handle is fresh and not connected.
-    let set = unsafe { set_options(mysql, account, &destination, endpoint.is_local()) };
-    // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that outlives
-    // the call.
-    let connected = set.is_ok()
-        && !unsafe {
-            sys::mysql_real_connect(
-                mysql,
-                pointer(&host),
-                pointer(&user),
-                pointer(&password),
-                pointer(&database),
-                c_uint::from(endpoint.port),
-                pointer(&socket),
-                CLIENT_MULTI_STATEMENTS,
-            )
-        }
-        .is_null();
-    if connected {
+    let connected = unsafe {
+        set_options(mysql, account, endpoint.is_local());
+        login.log_in(mysql, &destination, address, database, CLIENT_MULTI_STATEMENTS)
+    };
+    if matches!(connected, Ok(true)) {
         if driver.read_timeout.is_none() && !endpoint.is_local() {
             // SAFETY: the handle is connected.
             keep_alive(unsafe { (*mysql).net.fd });
@@ -106,7 +83,9 @@ pub fn open(
         sys::mysql_close(mysql);
         failure
     };
-    Err(set.err().unwrap_or(failure))
+    Err(connected
+        .err()
+        .map_or(failure, |refusal| client_failure(&refusal.to_string())))
 }
 
 /// Detects a dead host where statements have no time limit. The library has set SO_KEEPALIVE.
@@ -129,34 +108,19 @@ fn keep_alive(socket: c_int) {
 
 /// # Safety
 /// `mysql` must come from mysql_init and not be connected yet.
-unsafe fn set_options(
-    mysql: *mut sys::MYSQL,
-    account: &Account,
-    destination: &Destination,
-    polled: bool,
-) -> Result<(), Failure> {
+unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account, polled: bool) {
     use sys::mysql_option as option;
-    let refused = |refusal: Refusal| client_failure(&refusal.to_string());
+    let seconds: c_uint = account.answer_seconds + CONNECT_MARGIN;
     // SAFETY: the handle is not connected yet. Each option takes a pointer to the type given here (C
-    // API reference, mysql_options) and copies the value.
+    // API reference, mysql_options) and copies the value; compression takes none.
     unsafe {
-        if let Some(file) = &account.option_file {
-            file.set(mysql).map_err(refused)?;
-        }
-        let seconds: c_uint = account.answer_seconds + CONNECT_MARGIN;
-        let timeout = ptr::from_ref(&seconds).cast::<c_void>();
-        sys::mysql_options(mysql, option::MYSQL_OPT_CONNECT_TIMEOUT, timeout);
-        let packet = ptr::from_ref(&MAX_PACKET).cast::<c_void>();
-        sys::mysql_options(mysql, option::MYSQL_OPT_MAX_ALLOWED_PACKET, packet);
+        set_value(mysql, option::MYSQL_OPT_CONNECT_TIMEOUT, seconds);
+        set_value(mysql, option::MYSQL_OPT_MAX_ALLOWED_PACKET, MAX_PACKET);
         if polled {
-            let timeout = ptr::from_ref(&POLLED_SECONDS).cast::<c_void>();
-            sys::mysql_options(mysql, option::MYSQL_OPT_READ_TIMEOUT, timeout);
+            set_value(mysql, option::MYSQL_OPT_READ_TIMEOUT, POLLED_SECONDS);
         }
-        account.tls.set(mysql, destination).map_err(refused)?;
         if account.compression {
             sys::mysql_options(mysql, option::MYSQL_OPT_COMPRESS, ptr::null());
         }
-        sys::mysql_options(mysql, option::MYSQL_SET_CHARSET_NAME, c"utf8mb4".as_ptr().cast());
     }
-    Ok(())
 }

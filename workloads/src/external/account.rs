@@ -48,14 +48,14 @@ pub fn resolve(account: &Account) -> Result<ResolvedAccount> {
             account.describe()
         );
     };
-    let password = account.password.clone();
+    let password = account.login.password.clone();
     let password = password.or_else(|| env::var("MYSQL_PWD").ok());
     Ok(ResolvedAccount {
         endpoint: endpoint.clone(),
-        user: account.user.clone().unwrap_or_else(|| "sbtest".to_owned()),
+        user: account.login.user.clone().unwrap_or_else(|| "sbtest".to_owned()),
         password: password.unwrap_or_default(),
         database: account.database.clone().unwrap_or_default(),
-        tls: account.tls.clone(),
+        tls: account.login.tls.clone(),
     })
 }
 

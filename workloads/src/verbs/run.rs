@@ -211,7 +211,7 @@ impl NativeRun<'_> {
                 "seed": self.seed,
                 "server": account.describe(),
                 "servers": account.addresses(),
-                "tls": {"mode": account.tls.mode.word(), "cipher": observer.server.cipher()},
+                "tls": {"mode": account.login.tls.mode.word(), "cipher": observer.server.cipher()},
                 "compression": account.compression,
                 "protocol": self.driver.mode.protocol.name(),
                 "status": if reason.is_none() { "complete" } else { "failed" },
