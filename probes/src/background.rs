@@ -4,14 +4,10 @@
 //! tick, a later tick returns its rows with the timestamps of the read. If a read never finishes,
 //! only its own rows are missing: no second read is started.
 
-use std::io;
-use std::sync::mpsc::Receiver;
-use std::sync::mpsc::SyncSender;
 use std::sync::mpsc::TryRecvError;
-use std::sync::mpsc::sync_channel;
-use std::thread;
 use std::time::Duration;
 
+use crate::lookup::Lookup;
 use crate::prelude::*;
 use loadprint_recording::clock::monotonic_ns;
 
@@ -23,20 +19,13 @@ struct Reading {
     finished_ns: i64,
 }
 
-type Work = Box<dyn FnOnce() + Send>;
-
 /// A probe that reads on a separate thread.
 pub struct Background {
     name: &'static str,
-    /// The work of the thread, until the thread starts.
-    work: Option<Work>,
-    requests: SyncSender<Rows>,
-    readings: Receiver<Reading>,
+    reads: Lookup<Rows, Reading>,
     /// The rows for the next read; `None` while the thread fills them.
     spare: Option<Rows>,
     ready: Option<Reading>,
-    /// Why the thread did not start.
-    start_error: Option<io::Error>,
     requested_ns: i64,
     read_ns: Option<(i64, i64)>,
     schema: Option<Schema>,
@@ -58,33 +47,22 @@ impl Background {
         name: &'static str,
         mut read: impl FnMut(&mut Rows) -> Result<(), ProbeError> + Send + 'static,
     ) -> Self {
-        let (requests, received) = sync_channel::<Rows>(1);
-        let (finished, readings) = sync_channel(1);
-        let work = move || {
-            while let Ok(mut rows) = received.recv() {
-                rows.clear();
-                let started_ns = monotonic_ns();
-                let result = read(&mut rows);
-                let finished_ns = monotonic_ns();
-                let reading = Reading {
-                    rows,
-                    result,
-                    started_ns,
-                    finished_ns,
-                };
-                if finished.send(reading).is_err() {
-                    break;
-                }
+        let reading = move |mut rows: Rows| {
+            rows.clear();
+            let started_ns = monotonic_ns();
+            let result = read(&mut rows);
+            Reading {
+                rows,
+                result,
+                started_ns,
+                finished_ns: monotonic_ns(),
             }
         };
         Self {
             name,
-            work: Some(Box::new(work)),
-            requests,
-            readings,
+            reads: Lookup::named(&format!("read-{name}"), reading),
             spare: Some(Rows::default()),
             ready: None,
-            start_error: None,
             requested_ns: 0,
             read_ns: None,
             schema: None,
@@ -105,17 +83,6 @@ impl Background {
         self.end = Some(Box::new(end));
         self
     }
-
-    /// Starts the thread at the first call.
-    fn start(&mut self) {
-        if let Some(work) = self.work.take() {
-            // The thread is not joined: a read that hangs must not keep the recorder from exiting.
-            let started = thread::Builder::new()
-                .name(format!("read-{}", self.name))
-                .spawn(work);
-            self.start_error = started.err();
-        }
-    }
 }
 
 impl Drop for Background {
@@ -132,14 +99,11 @@ impl Probe for Background {
     }
 
     fn begin(&mut self) {
-        self.start();
         if let Some(rows) = self.spare.take() {
             self.requested_ns = monotonic_ns();
             // The thread exits only when this probe is dropped, or after a panic, which `sample`
             // reports.
-            if let Err(back) = self.requests.send(rows) {
-                self.spare = Some(back.0);
-            }
+            self.spare = self.reads.send(rows);
         }
     }
 
@@ -149,14 +113,14 @@ impl Probe for Background {
 
     fn wait(&mut self, timeout: Duration) {
         if self.is_pending() && self.ready.is_none() {
-            self.ready = self.readings.recv_timeout(timeout).ok();
+            self.ready = self.reads.answers.recv_timeout(timeout).ok();
         }
     }
 
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         let reading = match self.ready.take() {
             Some(reading) => reading,
-            None => match self.readings.try_recv() {
+            None => match self.reads.answers.try_recv() {
                 Ok(reading) => reading,
                 Err(TryRecvError::Empty) => {
                     let seconds = (monotonic_ns() - self.requested_ns) as f64 / 1e9;
@@ -164,7 +128,7 @@ impl Probe for Background {
                     return Err(ProbeError::Pending(waiting));
                 }
                 Err(TryRecvError::Disconnected) => {
-                    let reason = match &self.start_error {
+                    let reason = match &self.reads.start_error {
                         Some(error) => {
                             format!("{}: {error}; raise the limit of processes (ulimit -u)", self.name)
                         }
@@ -187,6 +151,8 @@ impl Probe for Background {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::sync_channel;
+
     use super::*;
 
     #[test]

@@ -1,6 +1,7 @@
-//! Answers questions about watched processes on a separate thread: a process can block the readers of
-//! its files in `/proc` for good, by a mapping of its memory or in execve(2).
+//! Answers questions on a separate thread, which a source can block for good: a watched process blocks the
+//! readers of its files in `/proc` by a mapping of its memory or in execve(2).
 
+use std::io;
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::SyncSender;
 use std::sync::mpsc::sync_channel;
@@ -15,13 +16,20 @@ const LIMIT: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub struct Lookup<Q, A> {
     questions: SyncSender<Q>,
-    answers: Receiver<A>,
+    pub(crate) answers: Receiver<A>,
     is_busy: bool,
+    /// Why the thread did not start. Without it there are no answers.
+    pub(crate) start_error: Option<io::Error>,
 }
 
 impl<Q: Send + 'static, A: Send + 'static> Lookup<Q, A> {
     /// Starts the thread.
-    pub fn new(mut answer: impl FnMut(Q) -> A + Send + 'static) -> Self {
+    pub fn new(answer: impl FnMut(Q) -> A + Send + 'static) -> Self {
+        Self::named("lookup", answer)
+    }
+
+    /// Starts the thread with a name.
+    pub(crate) fn named(name: &str, mut answer: impl FnMut(Q) -> A + Send + 'static) -> Self {
         let (questions, asked) = sync_channel(1);
         let (answered, answers) = sync_channel(1);
         let work = move || {
@@ -31,14 +39,19 @@ impl<Q: Send + 'static, A: Send + 'static> Lookup<Q, A> {
                 }
             }
         };
-        // It is not joined: a read that hangs must not keep the recorder from exiting. Without it there
-        // are no answers.
-        drop(thread::Builder::new().name("lookup".to_owned()).spawn(work));
+        // It is not joined: a read that hangs must not keep the recorder from exiting.
+        let started = thread::Builder::new().name(name.to_owned()).spawn(work);
         Self {
             questions,
             answers,
             is_busy: false,
+            start_error: started.err(),
         }
+    }
+
+    /// Sends a question; returns it if the thread has ended.
+    pub(crate) fn send(&self, question: Q) -> Option<Q> {
+        self.questions.send(question).err().map(|unsent| unsent.0)
     }
 
     /// The answer, or `None` if it takes too long. A later call then returns it in place of the answer
@@ -46,7 +59,7 @@ impl<Q: Send + 'static, A: Send + 'static> Lookup<Q, A> {
     pub fn ask(&mut self, question: Q) -> Option<A> {
         let limit = if self.is_busy { Duration::ZERO } else { LIMIT };
         if !self.is_busy {
-            self.is_busy = self.questions.send(question).is_ok();
+            self.is_busy = self.send(question).is_none();
         }
         let answer = self.answers.recv_timeout(limit).ok();
         self.is_busy &= answer.is_none();
