@@ -38,7 +38,7 @@ pub fn seeds(parser: &Parser) -> Vec<Vec<u8>> {
 /// A mutation of a text. Positions are fractions of its length, so that they stay valid when the
 /// length changes.
 #[derive(Clone, Debug)]
-enum Mutation {
+pub enum Mutation {
     /// Another text of the corpus.
     Restart(Index),
     /// Some bytes are replaced.
@@ -61,7 +61,7 @@ const NUMBERS: [&str; 8] = [
 ];
 const PIECES: [&[u8]; 8] = [b"\0", b"\n\n", b":", b" ", b"\t", b"\xff\xfe", b"()", b"\\777"];
 
-fn mutation() -> impl Strategy<Value = Mutation> {
+pub fn mutation() -> impl Strategy<Value = Mutation> {
     let place = any::<Index>;
     let bytes = prop_oneof![
         select(&PIECES[..]).prop_map(<[u8]>::to_vec),
@@ -78,7 +78,7 @@ fn mutation() -> impl Strategy<Value = Mutation> {
     ]
 }
 
-fn apply(text: &mut Vec<u8>, mutation: &Mutation, seeds: &[Vec<u8>]) {
+pub fn apply(text: &mut Vec<u8>, mutation: &Mutation, seeds: &[Vec<u8>]) {
     let length = text.len() + 1;
     match mutation {
         Mutation::Restart(seed) => text.clone_from(seed.get(seeds)),
