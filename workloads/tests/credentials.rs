@@ -10,6 +10,8 @@
 mod common;
 #[path = "common/fake_login.rs"]
 mod fake_login;
+#[path = "common/packets.rs"]
+mod packets;
 
 use std::fs;
 use std::path::PathBuf;

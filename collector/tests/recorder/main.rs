@@ -19,5 +19,7 @@ mod fingerprint;
 #[path = "../common/hang.rs"]
 mod hang;
 mod other_users;
+#[path = "../../../workloads/tests/common/packets.rs"]
+mod packets;
 mod record;
 mod unprivileged;

@@ -13,6 +13,9 @@ mod fuzz;
 mod golden;
 mod mysql_client;
 mod odd_cells;
+#[cfg(feature = "mysql")]
+#[path = "../../../workloads/tests/common/packets.rs"]
+mod packets;
 #[path = "../common/parsers.rs"]
 mod parsers;
 mod reference;

@@ -4,66 +4,46 @@
 
 use std::cell::Cell;
 use std::io;
-use std::io::Read;
 use std::io::Write;
 use std::net::TcpListener;
 use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
+use crate::fuzz::apply;
+use crate::fuzz::mutation;
+use crate::packets::framed;
+use crate::packets::greeting;
+use crate::packets::receive;
 use loadprint_probes::mysql::account::Account;
 use loadprint_probes::mysql::client::Client;
 use proptest::collection::vec;
-use proptest::prelude::Strategy;
-use proptest::prelude::any;
-use proptest::sample::Index;
 use proptest::test_runner::Config;
 use proptest::test_runner::TestRunner;
 
 /// The size of the response, four times the limit: a client without a limit would read all of it.
 const ENDLESS_BYTES: usize = 256 << 20;
 
-fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
-    let length = (payload.len() as u32).to_le_bytes();
-    [&length[..3], &[sequence], payload].concat()
-}
-
-fn receive(stream: &mut TcpStream) -> io::Result<()> {
-    let mut header = [0; 4];
-    stream.read_exact(&mut header)?;
-    let length = u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize;
-    stream.read_exact(&mut vec![0; length])
-}
-
-/// The server's side of a login: handshake version 10 with long passwords, protocol 4.1, transactions,
-/// plugins; no capability that changes the format of rows.
-fn greeting() -> Vec<u8> {
-    let mut greeting = b"\x0a9.0.0\0\x01\0\0\0abcdefgh\0\x01\xa2\xff\x02\0\x08\0\x15".to_vec();
-    greeting.extend_from_slice(&[0; 10]);
-    greeting.extend_from_slice(b"ijklmnopqrst\0caching_sha2_password\0");
-    packet(0, &greeting)
-}
-
 fn accepted() -> Vec<u8> {
-    packet(2, &[0, 0, 0, 2, 0, 0, 0])
+    framed(2, &[0, 0, 0, 2, 0, 0, 0])
 }
 
 /// The description of a result with one column.
 fn columns() -> Vec<u8> {
     let column = b"\x03def\0\0\0\x01c\0\x0c\xff\0\xff\xff\0\0\xfd\0\0\0\0\0";
-    [packet(1, &[1]), packet(2, column), packet(3, b"\xfe\0\0\x02\0")].concat()
+    [framed(1, &[1]), framed(2, column), framed(3, b"\xfe\0\0\x02\0")].concat()
 }
 
 /// Accepts any login and answers the first statement with rows until the connection is closed.
 fn serve(mut stream: TcpStream) -> io::Result<()> {
-    stream.write_all(&greeting())?;
+    stream.write_all(&greeting(false))?;
     receive(&mut stream)?;
     stream.write_all(&accepted())?;
     receive(&mut stream)?;
     stream.write_all(&columns())?;
     let row = [&[0xfc, 0xff, 0xff][..], &[b'x'; 0xffff]].concat();
     let round: Vec<u8> = (0..=255_u8)
-        .flat_map(|step| packet(step.wrapping_add(4), &row))
+        .flat_map(|step| framed(step.wrapping_add(4), &row))
         .collect();
     for _ in 0..ENDLESS_BYTES / round.len() {
         stream.write_all(&round)?;
@@ -92,52 +72,24 @@ fn serve_damaged(mut stream: TcpStream, answers: &[Vec<u8>; 3]) -> io::Result<()
     Ok(())
 }
 
-/// Some bytes of the answers are replaced, inserted, removed or repeated.
-#[derive(Clone, Debug)]
-struct Damage {
-    answer: usize,
-    at: Index,
-    until: Index,
-    bytes: Vec<u8>,
-}
-
-fn damage() -> impl Strategy<Value = Damage> {
-    (0..3usize, any::<Index>(), any::<Index>(), vec(any::<u8>(), 0..6)).prop_map(
-        |(answer, at, until, bytes)| Damage {
-            answer,
-            at,
-            until,
-            bytes,
-        },
-    )
-}
-
 /// A login and a statement end, with rows or an error, with any bytes that a server sends.
 #[test]
 fn damaged_answers_are_errors() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let rows: Vec<u8> = (4..10).flat_map(|step| packet(step, b"\x03abc")).collect();
-    let whole = [columns(), rows, packet(10, b"\xfe\0\0\x02\0")].concat();
+    let rows: Vec<u8> = (4..10).flat_map(|step| framed(step, b"\x03abc")).collect();
+    let whole = [columns(), rows, framed(10, b"\xfe\0\0\x02\0")].concat();
     let config = Config {
         failure_persistence: None,
         ..Config::default()
     };
     let with_rows = Cell::new(0);
     let mut runner = TestRunner::new(config);
-    let result = runner.run(&vec(damage(), 0..4), |damages| {
-        let mut answers = [greeting(), accepted(), whole.clone()];
-        for Damage {
-            answer,
-            at,
-            until,
-            bytes,
-        } in damages
-        {
-            let text = &mut answers[answer];
-            let place = at.index(text.len() + 1);
-            let end = (place + until.index(8)).min(text.len());
-            text.splice(place..end, bytes);
+    let result = runner.run(&vec((0..3usize, mutation()), 0..4), |damages| {
+        let mut answers = [greeting(false), accepted(), whole.clone()];
+        let seeds = answers.to_vec();
+        for (answer, mutation) in &damages {
+            apply(&mut answers[*answer], mutation, &seeds);
         }
         let seen = thread::scope(|scope| {
             scope.spawn(|| serve_damaged(listener.accept()?.0, &answers));

@@ -21,8 +21,11 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 
-/// The challenge of the handshake.
-const SCRAMBLE: &[u8; 20] = b"abcdefghijklmnopqrst";
+use crate::packets::SCRAMBLE;
+use crate::packets::framed;
+use crate::packets::greeting;
+use crate::packets::receive;
+
 /// A file that only root can read, which the server requests in [`Trap::LocalFile`].
 const WANTED: &[u8] = b"/etc/shadow";
 
@@ -205,34 +208,8 @@ impl Drop for Encrypted {
     }
 }
 
-fn send(stream: &mut impl Write, sequence: u8, payload: &[u8]) -> io::Result<()> {
-    let length = (payload.len() as u32).to_le_bytes();
-    stream.write_all(&[&length[..3], &[sequence], payload].concat())
-}
-
-/// The sequence number and the payload of a packet.
-fn receive(stream: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
-    let mut header = [0; 4];
-    stream.read_exact(&mut header)?;
-    let mut payload = vec![0; u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize];
-    stream.read_exact(&mut payload)?;
-    Ok((header[3], payload))
-}
-
 fn serve(mut stream: TcpStream, trap: Trap, dir: &Path, received: &Mutex<Vec<Vec<u8>>>) -> io::Result<()> {
-    // Handshake version 10: long passwords, protocol 4.1, transactions, plugins; TLS by the trap.
-    let mut greeting = b"\x0a9.0.0\0\x01\0\0\0".to_vec();
-    greeting.extend_from_slice(&SCRAMBLE[..8]);
-    let flags = if trap == Trap::Tls {
-        b"\x01\xaa"
-    } else {
-        b"\x01\xa2"
-    };
-    greeting.extend_from_slice(&[b"\0", &flags[..], b"\xff\x02\0\x08\0\x15"].concat());
-    greeting.extend_from_slice(&[0; 10]);
-    greeting.extend_from_slice(&SCRAMBLE[8..]);
-    greeting.extend_from_slice(b"\0caching_sha2_password\0");
-    send(&mut stream, 0, &greeting)?;
+    stream.write_all(&greeting(trap == Trap::Tls))?;
     // A request for TLS is the first part of a login, without the user.
     let (_, first) = receive(&mut stream)?;
     if trap == Trap::Tls && first.len() == 32 {
@@ -253,10 +230,10 @@ fn ask(
 ) -> io::Result<()> {
     let switch = |name: &[u8]| [b"\xfe", name, b"\0", &SCRAMBLE[..], b"\0"].concat();
     match trap {
-        Trap::CachingSha2 | Trap::Tls => send(stream, sequence, b"\x01\x04")?,
-        Trap::Sha256 => send(stream, sequence, &switch(b"sha256_password"))?,
-        Trap::Clear => send(stream, sequence, &switch(b"mysql_clear_password"))?,
-        Trap::LocalFile => send(stream, sequence, b"\0\0\0\x02\0\0\0")?,
+        Trap::CachingSha2 | Trap::Tls => stream.write_all(&framed(sequence, b"\x01\x04"))?,
+        Trap::Sha256 => stream.write_all(&framed(sequence, &switch(b"sha256_password")))?,
+        Trap::Clear => stream.write_all(&framed(sequence, &switch(b"mysql_clear_password")))?,
+        Trap::LocalFile => stream.write_all(&framed(sequence, b"\0\0\0\x02\0\0\0"))?,
     }
     loop {
         let (sequence, packet) = receive(stream)?;
@@ -268,7 +245,7 @@ fn ask(
             (Trap::LocalFile, _) if sequence == 0 => [b"\xfb", WANTED].concat(),
             _ => b"\xff\x15\x04#28000that is all".to_vec(),
         };
-        send(stream, sequence.wrapping_add(1), &answer)?;
+        stream.write_all(&framed(sequence.wrapping_add(1), &answer))?;
     }
 }
 

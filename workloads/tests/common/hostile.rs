@@ -15,6 +15,9 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 use std::time::Duration;
 
+use crate::packets::framed;
+use crate::packets::receive;
+
 /// COM_STMT_PREPARE and COM_STMT_EXECUTE.
 pub const PREPARE: u8 = 0x16;
 pub const EXECUTE: u8 = 0x17;
@@ -108,24 +111,14 @@ impl Hostile {
     }
 }
 
-/// A packet with its header.
-fn packet(from: &mut impl Read) -> io::Result<Vec<u8>> {
-    let mut packet = vec![0; 4];
-    from.read_exact(&mut packet)?;
-    let length = u32::from_le_bytes([packet[0], packet[1], packet[2], 0]) as usize;
-    packet.resize(4 + length, 0);
-    from.read_exact(&mut packet[4..])?;
-    Ok(packet)
-}
-
-fn is(packet: &[u8], moment: Moment) -> bool {
+fn is(sequence: u8, payload: &[u8], moment: Moment) -> bool {
     let Moment::Command(number, text) = moment else {
         return false;
     };
     // A command starts a sequence; packets of the login do not.
-    packet[3] == 0
-        && number.is_none_or(|number| packet.get(4) == Some(&number))
-        && (text.is_empty() || packet.windows(text.len()).any(|part| part == text.as_bytes()))
+    sequence == 0
+        && number.is_none_or(|number| payload.first() == Some(&number))
+        && (text.is_empty() || payload.windows(text.len()).any(|part| part == text.as_bytes()))
 }
 
 fn serve(
@@ -140,8 +133,8 @@ fn serve(
         acted.store(true, SeqCst);
         return misbehave(&mut client, act, 0);
     }
-    let greeting = packet(&mut server)?;
-    client.write_all(&greeting)?;
+    let (sequence, greeting) = receive(&mut server)?;
+    client.write_all(&framed(sequence, &greeting))?;
     if matches!(moment, Some(Moment::Greeted)) {
         acted.store(true, SeqCst);
         // The client's answer to the greeting has number 1.
@@ -151,11 +144,11 @@ fn serve(
     let (mut answers, mut to, passed) = (server.try_clone()?, client.try_clone()?, Arc::clone(&allowed));
     thread::spawn(move || pass(&mut answers, &mut to, &passed).ok());
     loop {
-        let command = packet(&mut client);
-        let Ok(command) = command else {
+        let Ok((sequence, payload)) = receive(&mut client) else {
             return server.shutdown(Shutdown::Both);
         };
-        if moment.is_some_and(|moment| is(&command, moment)) {
+        let command = framed(sequence, &payload);
+        if moment.is_some_and(|moment| is(sequence, &payload, moment)) {
             if let Act::Cut(bytes) = act {
                 allowed.store(bytes, SeqCst);
                 server.write_all(&command)?;
@@ -190,11 +183,6 @@ fn pass(from: &mut UnixStream, to: &mut TcpStream, allowed: &AtomicUsize) -> io:
         }
         to.write_all(&buffer[..passed])?;
     }
-}
-
-fn framed(sequence: u8, payload: &[u8]) -> Vec<u8> {
-    let length = (payload.len() as u32).to_le_bytes();
-    [&length[..3], &[sequence], payload].concat()
 }
 
 /// A column of text called c.

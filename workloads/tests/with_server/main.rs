@@ -22,6 +22,9 @@ mod external_hammerdb;
 mod external_sysbench;
 mod hostile;
 mod oltp;
+#[allow(dead_code, reason = "a part of it is for other servers")]
+#[path = "../common/packets.rs"]
+mod packets;
 mod protocols;
 mod statements;
 mod sweep;
