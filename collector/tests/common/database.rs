@@ -21,6 +21,7 @@ use rustix::process::Signal;
 use rustix::process::kill_process;
 use tempfile::TempDir;
 
+use super::mysql_program::mysql_program;
 use super::wait_for;
 
 /// The variable's value; without it the test fails, because it needs a server.
@@ -88,23 +89,7 @@ pub struct Database {
 impl Database {
     /// MySQL, with an empty data directory; `root` has no password.
     pub fn mysql() -> Self {
-        // Run by the loader of its root directory instead of a chroot, so that paths are those of
-        // the host.
-        let root = variable("LOADPRINT_TEST_ROOT");
-        let libraries = format!("{root}/usr/lib/x86_64-linux-gnu:{root}/usr/lib/mysql/private");
-        let loader = format!("{root}/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");
-        let program = format!("{root}/usr/sbin/mysqld");
-        let basedir = format!("--basedir={root}/usr");
-        let words = [
-            "--library-path",
-            &libraries,
-            &program,
-            "--no-defaults",
-            &basedir,
-            "--mysqlx=OFF",
-            "--secure-file-priv=NULL",
-        ];
-        let server = Self::new([loader.as_str()].into_iter().chain(words));
+        let server = Self::new(mysql_program(&variable("LOADPRINT_TEST_ROOT")));
         let mut command = server.mysqld();
         let initialised = command.arg("--initialize-insecure").status().unwrap();
         assert!(initialised.success(), "{}", server.log());
@@ -118,7 +103,9 @@ impl Database {
             Path::new(program).exists(),
             "{program} is missing: ./setup --with-test-tools installs it"
         );
-        let server = Self::new([program, "--no-defaults"].into_iter());
+        let options = "--no-defaults --user=root --skip-log-bin --innodb-buffer-pool-size=32M";
+        let words = [program].into_iter().chain(options.split(' '));
+        let server = Self::new(words.map(str::to_owned).collect());
         fs::create_dir(server.path("data")).unwrap();
         // What mariadb-install-db does, without the client tools that it needs.
         let mut tables = "CREATE DATABASE mysql;\nUSE mysql;\n".to_owned();
@@ -139,10 +126,10 @@ impl Database {
         server
     }
 
-    fn new<'a>(command: impl Iterator<Item = &'a str>) -> Self {
+    fn new(command: Vec<String>) -> Self {
         Self {
             dir: TempDir::new().unwrap(),
-            command: command.map(str::to_owned).collect(),
+            command,
             child: None,
         }
     }
@@ -157,7 +144,6 @@ impl Database {
         command
             .args(&self.command[1..])
             .arg(format!("--datadir={}", self.path("data").display()));
-        command.args(["--user=root", "--skip-log-bin", "--innodb-buffer-pool-size=32M"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         command
     }

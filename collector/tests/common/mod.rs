@@ -8,6 +8,9 @@
 
 #[cfg(feature = "mysql")]
 pub mod database;
+#[cfg(feature = "mysql")]
+#[path = "../../../workloads/tests/common/mysql_program.rs"]
+mod mysql_program;
 
 use std::fs;
 use std::fs::File;

@@ -3,6 +3,7 @@
 
 pub mod hostile;
 pub mod latencies;
+mod mysql_program;
 pub mod mysqld;
 pub mod proxy;
 pub mod running;

@@ -2,7 +2,6 @@
 
 use std::env;
 use std::ffi::CStr;
-use std::ffi::CString;
 use std::ffi::c_ulong;
 use std::path::Path;
 use std::ptr;
@@ -10,6 +9,7 @@ use std::slice;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::SeqCst;
 
+use loadprint_mysqlclient::Account;
 use loadprint_mysqlclient::OptionFile;
 use loadprint_mysqlclient::attach_thread;
 use mysqlclient_sys as sys;
@@ -53,30 +53,22 @@ impl Sql {
 
     /// Connects to the server at a socket.
     pub fn connect(socket: &str, user: &str, password: Option<&str>, database: Option<&str>) -> Self {
-        let text = |text: &str| CString::new(text).unwrap();
-        let (socket, user) = (text(socket), text(user));
-        let (password, database) = (password.map(text), database.map(text));
         attach_thread();
-        let pointer = |text: &Option<CString>| text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
-        // SAFETY: each pointer is null or a zero-terminated string that outlives the calls; the
-        // handle is checked by `Sql::expect`.
+        let account = Account {
+            user: Some(user.to_owned()),
+            password: password.map(str::to_owned),
+            ..Account::default()
+        };
+        let destination = account.tls.destination(None, 0, password).unwrap();
+        // SAFETY: the handle is not connected yet, and is checked by `Sql::expect`.
         unsafe {
             let mysql = sys::mysql_init(ptr::null_mut());
             let sql = Self {
                 mysql,
                 is_shared: false,
             };
-            let connected = sys::mysql_real_connect(
-                mysql,
-                ptr::null(),
-                user.as_ptr(),
-                pointer(&password),
-                pointer(&database),
-                0,
-                socket.as_ptr(),
-                0,
-            );
-            sql.expect(!connected.is_null(), "connect");
+            let connected = account.log_in(mysql, &destination, (0, Some(socket)), database, 0);
+            sql.expect(connected.unwrap(), "connect");
             sql
         }
     }
