@@ -8,14 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::time::Instant;
 
-use crate::common::Recorder;
-use crate::common::assert_manifest;
-use crate::common::collect;
-use crate::common::copy;
-use crate::common::json;
-use crate::common::rows;
-use crate::common::stderr;
 use crate::hang::Hang;
+use crate::prelude::*;
 use loadprint_recording::table::read_meta;
 use rustix::fs::CWD;
 use rustix::fs::FileType;

@@ -8,14 +8,7 @@ use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
 
-use crate::common::PROGRAM;
-use crate::common::Recorder;
-use crate::common::collect;
-use crate::common::names;
-use crate::common::stderr;
-use crate::common::succeed;
-use crate::common::succeeded;
-use crate::common::wait_for;
+use crate::prelude::*;
 use rustix::process::Signal;
 use serde_json::Value;
 use serde_json::json;

@@ -6,11 +6,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::common::collect;
-use crate::common::stderr;
 use crate::fake_login::FakeLogin;
 use crate::fake_login::Trap;
 use crate::fake_login::away_from_loopback;
+use crate::prelude::*;
 use tempfile::tempdir;
 
 const PASSWORD: &str = "not-to-be-seen";

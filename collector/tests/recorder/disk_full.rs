@@ -6,8 +6,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::PROGRAM;
-use crate::common::succeeded;
+use crate::prelude::*;
 use tempfile::tempdir;
 
 #[test]

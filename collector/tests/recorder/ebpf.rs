@@ -9,14 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 use std::time::Instant;
 
-use crate::common::PROGRAM;
-use crate::common::Recorder;
-use crate::common::assert_manifest;
-use crate::common::column;
-use crate::common::copy;
-use crate::common::json;
-use crate::common::rows;
-use crate::common::succeeded;
+use crate::prelude::*;
 use rustix::process::Pid;
 use rustix::process::Signal;
 use rustix::process::getppid;

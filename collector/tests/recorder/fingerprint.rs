@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crate::common::succeed;
+use crate::prelude::*;
 use serde_json::Value;
 use serde_json::json;
 use tempfile::tempdir;

@@ -23,3 +23,8 @@ mod other_users;
 mod packets;
 mod record;
 mod unprivileged;
+
+/// What most tests use.
+mod prelude {
+    pub use crate::common::*;
+}

@@ -9,14 +9,7 @@ use std::os::unix::fs::chown;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use crate::common::Recorder;
-use crate::common::assert_manifest;
-use crate::common::collect;
-use crate::common::column;
-use crate::common::names;
-use crate::common::refused;
-use crate::common::stderr;
-use crate::common::succeed;
+use crate::prelude::*;
 use rustix::process::Signal;
 use tempfile::tempdir;
 

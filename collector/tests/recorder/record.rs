@@ -6,17 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::common::Recorder;
-use crate::common::assert_manifest;
-use crate::common::collect;
-use crate::common::column;
-use crate::common::copy;
-use crate::common::json;
-use crate::common::refused;
-use crate::common::rows;
-use crate::common::stderr;
-use crate::common::succeed;
-use crate::common::wait_for;
+use crate::prelude::*;
 use loadprint_recording::journal::Frame;
 use loadprint_recording::journal::Reader;
 use loadprint_recording::table::read_meta;

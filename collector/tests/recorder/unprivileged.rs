@@ -7,10 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::PROGRAM;
-use crate::common::assert_manifest;
-use crate::common::copy;
-use crate::common::succeeded;
+use crate::prelude::*;
 use serde_json::Value;
 use tempfile::tempdir;
 

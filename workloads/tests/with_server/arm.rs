@@ -5,14 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::common::Bench;
-use crate::common::assert_succeeded;
-use crate::common::growth;
-use crate::common::json;
-use crate::common::number;
-use crate::common::printed_json;
-use crate::common::running::Running;
-use crate::common::sql::Sql;
+use crate::prelude::*;
 
 /// Name, parent, metrics, contexts.
 const SCENARIOS: [(&str, bool, u64, u64); 8] = [

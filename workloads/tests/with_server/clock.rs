@@ -5,13 +5,8 @@ use std::fs;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::common::Bench;
-use crate::common::assert_succeeded;
 use crate::common::json as read_json;
-use crate::common::json_lines;
-use crate::common::only_line;
-use crate::common::running::Running;
-use crate::common::sql::Sql;
+use crate::prelude::*;
 
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]

@@ -11,15 +11,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 
-use crate::common::Bench;
-use crate::common::assert_refused;
-use crate::common::growth;
-use crate::common::json;
-use crate::common::mysqld::Mysqld;
-use crate::common::only_line;
-use crate::common::printed_json;
-use crate::common::running::Running;
-use crate::common::variable;
+use crate::prelude::*;
 
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]

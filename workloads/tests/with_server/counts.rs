@@ -1,8 +1,6 @@
 //! The files of a run directory.
 
-use crate::common::Bench;
-use crate::common::json;
-use crate::common::latencies;
+use crate::prelude::*;
 use serde_json::Value;
 
 #[test]
@@ -40,7 +38,7 @@ fn a_standalone_run_writes_a_complete_directory_and_never_overwrites_it() {
     }
     let again = bench.load(&words);
     assert_eq!(again.status.code(), Some(2));
-    assert!(crate::common::only_line(&again).contains("new directory"));
+    assert!(only_line(&again).contains("new directory"));
 }
 
 #[test]

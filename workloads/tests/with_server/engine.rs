@@ -1,11 +1,7 @@
 //! The engine on a real server: open loop, thousands of connections, budgets, error storms, threads
 //! that hang.
 
-use crate::common::Bench;
-use crate::common::assert_refused;
-use crate::common::json;
-use crate::common::printed_json;
-use crate::common::sql::Sql;
+use crate::prelude::*;
 
 /// A changed variable of the server; its former value is restored on drop.
 struct GlobalVariable<'a> {

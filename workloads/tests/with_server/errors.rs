@@ -5,15 +5,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
-use crate::common::Bench;
-use crate::common::assert_refused;
-use crate::common::generator;
-use crate::common::json;
-use crate::common::only_line;
-use crate::common::printed_json;
 use crate::common::proxy::Proxy;
-use crate::common::running::Running;
-use crate::common::variable;
+use crate::prelude::*;
 
 /// Runs the generator without the test's connection options.
 fn without_account(words: &str) -> Output {

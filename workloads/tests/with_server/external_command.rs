@@ -7,10 +7,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::common::Bench;
-use crate::common::growth;
-use crate::common::json;
-use crate::common::json_lines;
+use crate::prelude::*;
 
 const PREPARED: &str = "oltp_read_write --tables=2 --table-size=2000 --threads=2";
 

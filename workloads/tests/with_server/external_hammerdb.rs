@@ -4,9 +4,7 @@
 
 use std::env;
 
-use crate::common::Bench;
-use crate::common::assert_refused;
-use crate::common::growth;
+use crate::prelude::*;
 
 #[test]
 fn a_missing_hammerdb_is_one_line_with_the_fix() {

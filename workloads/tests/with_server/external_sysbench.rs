@@ -7,15 +7,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::common::Bench;
-use crate::common::assert_refused;
-use crate::common::growth;
-use crate::common::json;
-use crate::common::json_lines;
-use crate::common::latencies;
-use crate::common::only_line;
-use crate::common::signal;
-use crate::common::wait_until;
+use crate::prelude::*;
 
 const SYSBENCH: &str = "--generator=sysbench --tables=2 --table-size=2000 --threads=2 --rand-type=uniform";
 

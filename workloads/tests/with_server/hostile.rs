@@ -7,21 +7,13 @@ use std::process::Child;
 use std::process::Output;
 use std::process::Stdio;
 
-use crate::common::Bench;
-use crate::common::assert_refused;
-use crate::common::generator;
 use crate::common::hostile::Act;
 use crate::common::hostile::EXECUTE;
 use crate::common::hostile::Hostile;
 use crate::common::hostile::Moment;
 use crate::common::hostile::PREPARE;
 use crate::common::hostile::query;
-use crate::common::json;
-use crate::common::only_line;
-use crate::common::signal;
-use crate::common::variable;
-use crate::common::wait_for_end;
-use crate::common::wait_until;
+use crate::prelude::*;
 
 /// Seconds for which the option under test is set. A healthy call takes longer than the first only
 /// where the machine stalls: cases that fail with it run again with the second.

@@ -30,3 +30,11 @@ mod statements;
 mod sweep;
 mod sysbench;
 mod tproc;
+
+/// What most tests use.
+mod prelude {
+    pub use crate::common::mysqld::Mysqld;
+    pub use crate::common::running::Running;
+    pub use crate::common::sql::Sql;
+    pub use crate::common::*;
+}

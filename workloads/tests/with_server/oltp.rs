@@ -1,10 +1,7 @@
 //! The scripts' statement counts against the server's counters, and how preflight and `check` judge
 //! tables.
 
-use crate::common::Bench;
-use crate::common::growth;
-use crate::common::number;
-use crate::common::sql::Sql;
+use crate::prelude::*;
 
 /// Options, statements of one event (reads, writes, others), and what the server counts of it.
 type PerEvent = (&'static str, [u64; 3], &'static [(&'static str, u64)]);

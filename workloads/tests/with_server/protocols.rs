@@ -5,11 +5,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::Bench;
-use crate::common::assert_refused;
-use crate::common::growth;
-use crate::common::json;
-use crate::common::mysqld::Mysqld;
+use crate::prelude::*;
 
 fn point_selects(bench: &Bench, name: &str, options: &str) -> (serde_json::Value, serde_json::Value) {
     let words = "run oltp_point_select --table-size=1000 --threads=2 --warmup-time=0.2 --events=3000";

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::Bench;
-use crate::common::sql::Sql;
+use crate::prelude::*;
 use crate::sysbench::sysbench;
 
 /// The number of times that each command and text was sent.

@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::Bench;
-use crate::common::json;
-use crate::common::printed_json;
+use crate::prelude::*;
 
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]

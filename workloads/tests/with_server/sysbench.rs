@@ -5,8 +5,7 @@ use std::env;
 use std::fs;
 use std::process::Command;
 
-use crate::common::Bench;
-use crate::common::variable;
+use crate::prelude::*;
 
 /// The scripts that use the same tables. Deletes come last.
 const SCRIPTS: [&str; 10] = [

@@ -5,11 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::common::Bench;
-use crate::common::growth;
-use crate::common::number;
-use crate::common::sql::Sql;
-use crate::common::wait_until;
+use crate::prelude::*;
 
 const TYPES: [&str; 5] = ["neword", "payment", "delivery", "slev", "ostat"];
 /// Questions of each type in HammerDB's driver: SET of its inputs, CALL and SELECT of its outputs,

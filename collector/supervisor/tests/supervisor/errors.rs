@@ -1,12 +1,9 @@
 //! Tests the errors: each is one line with the place and the fix, and exit status 2 (checked by
 //! `supervise`).
 
-use crate::common;
 use std::fs;
 
-use crate::common::Supervisor;
-use crate::common::create_dir;
-use crate::common::supervise;
+use crate::prelude::*;
 
 /// Command lines without `--state`, and text in their errors.
 const MISTAKES: &[(&str, &str)] = &[
@@ -101,7 +98,7 @@ fn commands_report_mistakes() {
 
 #[test]
 fn commands_report_a_missing_supervisor() {
-    let scratch = common::scratch();
+    let scratch = scratch();
     let dir = scratch.path().join("state");
     for arguments in [
         &["wait", "x"][..],
@@ -123,7 +120,7 @@ fn commands_report_a_missing_supervisor() {
 
 #[test]
 fn start_reports_mistakes() {
-    let scratch = common::scratch();
+    let scratch = scratch();
     let open = scratch.path().join("open");
     create_dir(&open, 0o755);
     let file = scratch.path().join("file");

@@ -1,6 +1,5 @@
 //! Tests private mounts, network namespaces and CPU sets, and their removal.
 
-use crate::common;
 use std::fs;
 use std::fs::File;
 use std::io::Read;
@@ -11,11 +10,7 @@ use std::os::fd::AsFd;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use crate::common::Network;
-use crate::common::Supervisor;
-use crate::common::has_interface;
-use crate::common::text;
-use crate::common::until;
+use crate::prelude::*;
 use rustix::thread::LinkNameSpaceType;
 use rustix::thread::move_into_link_name_space;
 use serde_json::Value;
@@ -52,7 +47,7 @@ fn mounts_are_private_and_undone_before_owned_paths_are_removed() {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         assert!(!mounts.contains(text(&destination)));
         if is_killed {
-            common::signal(supervisor.pid, rustix::process::Signal::KILL);
+            signal(supervisor.pid, rustix::process::Signal::KILL);
             assert_eq!(supervisor.ended()["left"], serde_json::json!([]));
         } else {
             supervisor.ask("end", &[]).unwrap();

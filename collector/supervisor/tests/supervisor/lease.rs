@@ -1,25 +1,13 @@
 //! Tests the ends of a supervisor: lease, controller, signal, command, and SIGKILL of its processes.
 //! No process of a tree may survive; the guard, the next `start` or `end` cleans up.
 
-use crate::common;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::process::Stdio;
 
-use crate::common::ESCAPE;
-use crate::common::Network;
-use crate::common::Supervisor;
-use crate::common::create_dir;
-use crate::common::has_interface;
-use crate::common::is_alive;
-use crate::common::signal;
-use crate::common::stop;
-use crate::common::supervise;
-use crate::common::text;
-use crate::common::until;
-use crate::common::until_dead;
 use crate::hang::Hang;
+use crate::prelude::*;
 use rustix::process::Signal;
 
 /// Runs a test with a short lease. The test returns `None` if the lease expired during its setup,
@@ -309,7 +297,7 @@ fn a_process_that_blocks_its_readers_delays_nothing() {
 
 #[test]
 fn processes_of_others_are_not_killed() {
-    let bystander = common::scratch();
+    let bystander = scratch();
     let mut other = Command::new("sleep").arg("1000").spawn().unwrap();
     let state_dir = bystander.path().join("state");
     create_dir(&state_dir, 0o700);

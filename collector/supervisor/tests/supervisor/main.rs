@@ -11,3 +11,8 @@ mod lease;
 mod memory;
 mod other_users;
 mod processes;
+
+/// What most tests use.
+mod prelude {
+    pub use crate::common::*;
+}

@@ -1,11 +1,9 @@
 //! Tests the memory nodes of a process and the interrupts of devices, on this machine.
 
-use crate::common;
 use std::fs;
 use std::process::Command;
 
-use crate::common::Supervisor;
-use crate::common::until;
+use crate::prelude::*;
 use rustix::process::Signal;
 use serde_json::Value;
 use serde_json::json;
@@ -118,12 +116,12 @@ fn interrupts_are_moved_and_return_however_the_supervisor_ends() {
         match end {
             "end" => drop(supervisor.ask("end", &[]).unwrap()),
             "controller" => controller.kill().unwrap(),
-            "kill the daemon" => common::signal(supervisor.pid, Signal::KILL),
+            "kill the daemon" => signal(supervisor.pid, Signal::KILL),
             _ => {
-                common::stop(supervisor.guard);
-                common::signal(supervisor.pid, Signal::KILL);
-                common::signal(supervisor.guard, Signal::KILL);
-                common::until_dead(supervisor.guard);
+                stop(supervisor.guard);
+                signal(supervisor.pid, Signal::KILL);
+                signal(supervisor.guard, Signal::KILL);
+                until_dead(supervisor.guard);
                 assert_eq!(moved.is_empty(), affinities() == before);
                 drop(Supervisor::start_in(supervisor.into_scratch(), &[]));
                 assert_eq!(affinities(), before, "after: {end}");

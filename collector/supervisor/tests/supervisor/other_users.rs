@@ -1,7 +1,6 @@
 //! Tests attacks by an unprivileged user: links, directories, FIFOs and files in place of the
 //! supervisor's files.
 
-use crate::common;
 use std::fs;
 use std::fs::Permissions;
 use std::os::unix::fs::MetadataExt;
@@ -12,10 +11,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::common::Supervisor;
-use crate::common::create_dir;
-use crate::common::supervise;
-use crate::common::text;
+use crate::prelude::*;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -52,7 +48,7 @@ struct Shared {
 
 impl Shared {
     fn new() -> Self {
-        let scratch = common::scratch();
+        let scratch = scratch();
         fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).unwrap();
         let dir = scratch.path().join("shared");
         create_dir(&dir, 0o1777);
@@ -238,7 +234,7 @@ fn an_owned_path_is_not_removed_through_an_inserted_link() {
 /// end, also after a kill.
 #[test]
 fn an_owned_state_directory_is_removed_and_can_be_created_again() {
-    let scratch = common::scratch();
+    let scratch = scratch();
     let dir = scratch.path().join("loadprint/execution");
     let start = || supervise("start", &dir, &["--lease", "600s"]).unwrap();
     let parent = dir.parent().unwrap();
@@ -247,15 +243,15 @@ fn an_owned_state_directory_is_removed_and_can_be_created_again() {
     supervise("own", &dir, &[text(&dir)]).unwrap();
     supervise("end", &dir, &[]).unwrap();
     assert!(!parent.exists());
-    assert!(!common::is_alive(common::number(&ready["pid"])));
+    assert!(!is_alive(number(&ready["pid"])));
 
-    let daemon = common::number(&start()["pid"]);
-    let guard = common::parent_of(daemon);
+    let daemon = number(&start()["pid"]);
+    let guard = parent_of(daemon);
     supervise("own", &dir, &[text(&dir)]).unwrap();
-    common::stop(daemon);
+    stop(daemon);
     for pid in [guard, daemon] {
-        common::signal(pid, rustix::process::Signal::KILL);
-        common::until_dead(pid);
+        signal(pid, rustix::process::Signal::KILL);
+        until_dead(pid);
     }
     start();
     supervise("own", &dir, &[text(&dir)]).unwrap();

@@ -1,18 +1,11 @@
 //! Tests start, wait and stop of processes, and the environment of a process.
 
-use crate::common;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
 
-use crate::common::ESCAPE;
-use crate::common::Supervisor;
-use crate::common::is_alive;
-use crate::common::supervise;
-use crate::common::text;
-use crate::common::until;
-use crate::common::until_dead;
+use crate::prelude::*;
 use serde_json::json;
 
 #[test]
@@ -216,11 +209,11 @@ fn a_setuid_process_dies_with_the_daemon_too() {
     let supervisor = Supervisor::start();
     let child = supervisor.run_script("sleeper", &["--user", "65534:65534"], "echo $$; exec sleep 1000");
     supervisor.printed_pid("sleeper");
-    common::stop(supervisor.guard);
-    common::signal(supervisor.pid, rustix::process::Signal::KILL);
+    stop(supervisor.guard);
+    signal(supervisor.pid, rustix::process::Signal::KILL);
     // The guard is stopped, so PDEATHSIG killed the process.
     until_dead(child);
-    common::signal(supervisor.guard, rustix::process::Signal::CONT);
+    signal(supervisor.guard, rustix::process::Signal::CONT);
     assert_eq!(supervisor.ended()["ended"], "killed");
 }
 
@@ -236,7 +229,7 @@ fn two_supervisors_are_independent() {
 
 #[test]
 fn one_of_several_concurrent_starts_succeeds() {
-    let scratch = common::scratch();
+    let scratch = scratch();
     let dir = scratch
         .path()
         .join("a-directory-whose-path-is-too-long-for-a-socket-address".repeat(3));
