@@ -138,6 +138,14 @@ pub struct FingerprintOptions {
     /// Add a CPU set: ROLE=LIST, such as server=0-7; may be repeated.
     #[arg(long = "cpuset", value_name = "ROLE=LIST", value_parser = parse_cpuset)]
     pub cpusets: Vec<(String, CpuSet)>,
+    /// The host's files.
+    #[command(flatten)]
+    pub roots: Roots,
+}
+
+/// Where the files of the host are.
+#[derive(Debug, Args)]
+pub struct Roots {
     /// The root of procfs.
     #[arg(long, value_name = "P", default_value = "/proc")]
     pub proc_root: PathBuf,
@@ -147,6 +155,13 @@ pub struct FingerprintOptions {
     /// The root of /etc/machine-id and of cloud-init's files in /run.
     #[arg(long, value_name = "R", default_value = "/")]
     pub root: PathBuf,
+}
+
+impl Roots {
+    /// The host, by the roots of its procfs and sysfs.
+    pub fn host(&self) -> Host {
+        Host::new(&self.proc_root, &self.sys_root)
+    }
 }
 
 /// Options of `probes`.
@@ -203,15 +218,9 @@ pub struct ProbeOptions {
     /// Endpoints to scrape.
     #[command(flatten)]
     pub scrape: ScrapeOptions,
-    /// The root of procfs.
-    #[arg(long, value_name = "P", default_value = "/proc")]
-    pub proc_root: PathBuf,
-    /// The root of sysfs.
-    #[arg(long, value_name = "S", default_value = "/sys")]
-    pub sys_root: PathBuf,
-    /// The root of /etc/machine-id and of cloud-init's files in /run.
-    #[arg(long, value_name = "R", default_value = "/")]
-    pub root: PathBuf,
+    /// The host's files.
+    #[command(flatten)]
+    pub roots: Roots,
     /// The MySQL server.
     #[cfg(feature = "mysql")]
     #[command(flatten)]
@@ -222,11 +231,6 @@ impl ProbeOptions {
     /// The names on the command line.
     pub fn names(&self) -> impl Iterator<Item = &String> {
         self.only.iter().chain(&self.with).chain(&self.without)
-    }
-
-    /// The host, by the roots of its procfs and sysfs.
-    pub fn host(&self) -> Host {
-        Host::new(&self.proc_root, &self.sys_root)
     }
 
     /// The options of probes that are read every `interval`.

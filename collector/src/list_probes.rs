@@ -24,7 +24,7 @@ pub fn run(options: &ProbesOptions) -> anyhow::Result<()> {
     let selection = &options.probes;
     let probes = open_probes(
         selection,
-        &selection.host(),
+        &selection.roots.host(),
         &selection.options(Duration::from_secs(1), None)?,
     )?;
     match options.format {

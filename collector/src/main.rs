@@ -25,7 +25,6 @@ use clap::error::ErrorKind;
 use cli::Cli;
 use cli::Command;
 use cli::FingerprintOptions;
-use loadprint_probes::Host;
 use loadprint_probes::symbols::helper;
 use loadprint_recording::files;
 
@@ -76,10 +75,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 /// Prints the fingerprint.json of a recording of this host.
 fn print_fingerprint(options: &FingerprintOptions) -> anyhow::Result<()> {
-    let host = Host::new(&options.proc_root, &options.sys_root);
     let facts = fingerprint::read(
-        &host,
-        &options.root,
+        &options.roots.host(),
+        &options.roots.root,
         &options.cpusets,
         options.data_dir.as_deref(),
         None,

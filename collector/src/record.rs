@@ -59,7 +59,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     let probe_options = options
         .probes
         .options(options.interval, options.data_dir.as_deref())?;
-    let host = options.probes.host();
+    let host = options.probes.roots.host();
     refuse_unknown_names(options.probes.names().chain(&options.live_probes))?;
     let live = options
         .live
@@ -158,7 +158,7 @@ fn journal_dir(host: &Host, role_dir: &Path, option: Option<&Path>, data_dir: Op
 fn facts(options: &RecordOptions, host: &Host, probe_options: &Options, journal_dir: &Path) -> Value {
     let mut facts = fingerprint::read(
         host,
-        &options.probes.root,
+        &options.probes.roots.root,
         &probe_options.cpusets,
         options.data_dir.as_deref(),
         Some(journal_dir),
@@ -238,7 +238,7 @@ fn header(options: &RecordOptions, probes: &[OpenedProbe]) -> anyhow::Result<Hea
         format_version: FORMAT_VERSION,
         role: options.role.clone(),
         interval_ns: i64::try_from(options.interval.as_nanos())?,
-        boot_id: clock::boot_id_under(&options.probes.proc_root).or_else(|_| clock::boot_id())?,
+        boot_id: clock::boot_id_under(&options.probes.roots.proc_root).or_else(|_| clock::boot_id())?,
         writer: WRITER.to_owned(),
         started_monotonic_ns: clock::monotonic_ns(),
         started_realtime_ns: clock::realtime_ns(),
