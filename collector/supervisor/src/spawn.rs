@@ -2,6 +2,7 @@
 //! exec, after the process has entered its control group, by system calls only (signal-safety(7)). Each has a step number, by which the parent
 //! reports a failure.
 
+use std::ffi::CStr;
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
@@ -58,27 +59,11 @@ enum Step {
     Descriptors,
 }
 
-/// The data that the child needs after fork, prepared before it: the child must not allocate
-/// memory.
-struct Plan {
-    entrance: OwnedFd,
-    cpus: Option<CpuSet>,
-    memory_nodes: Option<NodeSet>,
-    netns: Option<Arc<OwnedFd>>,
-    chroot: Option<CString>,
-    cwd: CString,
-    account: Option<(u32, u32, Vec<u32>)>,
-    parent: i32,
-}
-
 impl Spawn {
     /// Forks and executes; returns the pid. The calling thread must run as long as the supervisor:
     /// the kernel sends PDEATHSIG when the *thread* that forked exits (PR_SET_PDEATHSIG(2const)).
     pub fn start(self) -> Result<u32> {
         let program = self.argv.first().cloned().unwrap_or_default();
-        let root = self.chroot.clone();
-        let cwd = self.cwd.clone();
-        let cpus = self.cpus;
         let mut command = Command::new(&program);
         command
             .args(self.argv.iter().skip(1))
@@ -88,40 +73,35 @@ impl Spawn {
         if let Some((name, home)) = self.account.as_ref().and_then(|account| account.login.as_ref()) {
             command.env("USER", name).env("LOGNAME", name).env("HOME", home);
         }
-        command.envs(self.env);
         command
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
-            .stdout(self.stdout)
-            .stderr(self.stderr);
-        let plan = Plan {
-            entrance: self.group.entrance().context("cgroup.procs")?,
-            cpus: self.cpus,
-            memory_nodes: self.memory_nodes,
-            netns: self.netns,
-            chroot: self.chroot.as_deref().map(c_path).transpose()?,
-            cwd: c_path(&self.cwd)?,
-            account: self
-                .account
-                .map(|account| (account.uid, account.gid, account.groups)),
-            parent: rustix::process::getpid().as_raw_nonzero().get(),
-        };
+            .stdout(self.stdout.try_clone()?)
+            .stderr(self.stderr.try_clone()?);
+        // The child must not allocate memory.
+        let entrance = self.group.entrance().context("cgroup.procs")?;
+        let (root, cwd) = (
+            self.chroot.as_deref().map(c_path).transpose()?,
+            c_path(&self.cwd)?,
+        );
+        let parent = rustix::process::getpid().as_raw_nonzero().get();
+        let plan = Arc::new(self);
+        let of_child = Arc::clone(&plan);
         // SAFETY: enter() only makes system calls on memory prepared above; it neither allocates
         // nor locks.
         unsafe {
-            command.pre_exec(move || plan.enter());
+            command.pre_exec(move || of_child.enter(&entrance, root.as_deref(), &cwd, parent));
         }
         match command.spawn() {
             // Dropping the Child does not affect the process; the daemon reaps it by waitpid.
             Ok(child) => Ok(child.id()),
-            Err(error) => Err(explain(&error, &program, root.as_deref(), &cwd, cpus.as_ref())),
+            Err(error) => Err(plan.explain(&error, &program)),
         }
     }
-}
 
-impl Plan {
-    fn enter(&self) -> io::Result<()> {
+    fn enter(&self, entrance: &OwnedFd, root: Option<&CStr>, cwd: &CStr, parent: i32) -> io::Result<()> {
         // SAFETY: the literal has one byte.
-        let entered = unsafe { libc::write(self.entrance.as_raw_fd(), c"0".as_ptr().cast(), 1) };
+        let entered = unsafe { libc::write(entrance.as_raw_fd(), c"0".as_ptr().cast(), 1) };
         check(Step::ControlGroup, entered as i32)?;
         // SAFETY: system calls without memory arguments.
         check(Step::Session, unsafe { libc::setsid() })?;
@@ -140,23 +120,23 @@ impl Plan {
         if let Some(nodes) = &self.memory_nodes {
             nodes.bind_self().map_err(|error| at(Step::Memory, &error))?;
         }
-        if let Some(root) = &self.chroot {
+        if let Some(root) = root {
             // SAFETY: root is a terminated string.
             check(Step::Chroot, unsafe { libc::chroot(root.as_ptr()) })?;
             // SAFETY: the literal is a terminated string.
             check(Step::Chroot, unsafe { libc::chdir(c"/".as_ptr()) })?;
         }
         // SAFETY: cwd is a terminated string.
-        check(Step::Directory, unsafe { libc::chdir(self.cwd.as_ptr()) })?;
-        if let Some((uid, gid, groups)) = &self.account {
+        check(Step::Directory, unsafe { libc::chdir(cwd.as_ptr()) })?;
+        if let Some(account) = &self.account {
             // SAFETY: the pointer and length are those of one slice.
             check(Step::Groups, unsafe {
-                libc::setgroups(groups.len(), groups.as_ptr())
+                libc::setgroups(account.groups.len(), account.groups.as_ptr())
             })?;
             // SAFETY: no memory arguments.
-            check(Step::Group, unsafe { libc::setgid(*gid) })?;
+            check(Step::Group, unsafe { libc::setgid(account.gid) })?;
             // SAFETY: no memory arguments.
-            check(Step::User, unsafe { libc::setuid(*uid) })?;
+            check(Step::User, unsafe { libc::setuid(account.uid) })?;
         }
         // After setuid, which clears it. The parent may have exited before it is set, hence the
         // check below. SAFETY: no memory arguments.
@@ -164,7 +144,7 @@ impl Plan {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)
         })?;
         // SAFETY: no memory arguments.
-        if unsafe { libc::getppid() } != self.parent {
+        if unsafe { libc::getppid() } != parent {
             return Err(at(Step::DeathSignal, &io::Error::from_raw_os_error(libc::ESRCH)));
         }
         // Close-on-exec instead of close: std needs its own descriptor to report a failed exec.
@@ -175,6 +155,36 @@ impl Plan {
             return Err(at(Step::Descriptors, &io::Error::last_os_error()));
         }
         Ok(())
+    }
+
+    fn explain(&self, error: &io::Error, program: &str) -> anyhow::Error {
+        let code = error.raw_os_error().unwrap_or(0);
+        let cause = io::Error::from_raw_os_error(code & 0xffff);
+        let root = self.chroot.as_ref();
+        let inside = root
+            .map(|root| format!(" in {}", root.display()))
+            .unwrap_or_default();
+        match code >> 16 {
+            0 if code == libc::ENOENT => anyhow!("program not found{inside}: {program} (or its interpreter)"),
+            0 => anyhow!("cannot execute {program}{inside}: {error}"),
+            step if step == Step::Pin as i32 => {
+                let cpus = self.cpus.map(|cpus| cpus.to_string()).unwrap_or_default();
+                anyhow!(
+                    "cannot pin to CPUs {cpus}: {cause}; check whether a cpuset cgroup forbids some of them"
+                )
+            }
+            step if step == Step::Memory as i32 => anyhow!(
+                "cannot bind to the memory nodes: {cause}; check whether a cpuset cgroup or a container (set_mempolicy \
+             needs CAP_SYS_NICE in Docker) forbids it"
+            ),
+            step if step == Step::Chroot as i32 => anyhow!("cannot chroot{inside}: {cause}"),
+            step if step == Step::Directory as i32 => {
+                anyhow!("working directory {}{inside}: {cause}", self.cwd.display())
+            }
+            step if step == Step::ControlGroup as i32 => anyhow!("cannot enter the control group: {cause}"),
+            step if step == Step::Netns as i32 => anyhow!("cannot enter the network namespace: {cause}"),
+            step => anyhow!("cannot prepare {program} (step {step} before exec): {cause}"),
+        }
     }
 }
 
@@ -195,37 +205,4 @@ fn check(step: Step, result: i32) -> io::Result<()> {
 /// the error number.
 fn at(step: Step, error: &io::Error) -> io::Error {
     io::Error::from_raw_os_error((step as i32) << 16 | error.raw_os_error().unwrap_or(0))
-}
-
-fn explain(
-    error: &io::Error,
-    program: &str,
-    root: Option<&Path>,
-    cwd: &Path,
-    cpus: Option<&CpuSet>,
-) -> anyhow::Error {
-    let code = error.raw_os_error().unwrap_or(0);
-    let cause = io::Error::from_raw_os_error(code & 0xffff);
-    let inside = root
-        .map(|root| format!(" in {}", root.display()))
-        .unwrap_or_default();
-    match code >> 16 {
-        0 if code == libc::ENOENT => anyhow!("program not found{inside}: {program} (or its interpreter)"),
-        0 => anyhow!("cannot execute {program}{inside}: {error}"),
-        step if step == Step::Pin as i32 => {
-            let cpus = cpus.map(CpuSet::to_string).unwrap_or_default();
-            anyhow!("cannot pin to CPUs {cpus}: {cause}; check whether a cpuset cgroup forbids some of them")
-        }
-        step if step == Step::Memory as i32 => anyhow!(
-            "cannot bind to the memory nodes: {cause}; check whether a cpuset cgroup or a container (set_mempolicy \
-             needs CAP_SYS_NICE in Docker) forbids it"
-        ),
-        step if step == Step::Chroot as i32 => anyhow!("cannot chroot{inside}: {cause}"),
-        step if step == Step::Directory as i32 => {
-            anyhow!("working directory {}{inside}: {cause}", cwd.display())
-        }
-        step if step == Step::ControlGroup as i32 => anyhow!("cannot enter the control group: {cause}"),
-        step if step == Step::Netns as i32 => anyhow!("cannot enter the network namespace: {cause}"),
-        step => anyhow!("cannot prepare {program} (step {step} before exec): {cause}"),
-    }
 }
