@@ -14,6 +14,8 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use identity::Identity;
+use loadprint_cpulist::small_files::line;
+use loadprint_cpulist::small_files::names;
 use loadprint_probes::Host;
 use loadprint_probes::options::CpuSet;
 use serde_json::Map;
@@ -138,13 +140,6 @@ pub fn host_name(host: &Host) -> Option<String> {
     line(&host.proc("sys/kernel/hostname"))
 }
 
-/// A file's text, trimmed; `None` if it cannot be read or is empty.
-fn line(path: &Path) -> Option<String> {
-    let text = fs::read(path).ok()?;
-    let text = String::from_utf8_lossy(&text).trim().to_owned();
-    (!text.is_empty()).then_some(text)
-}
-
 /// A file's text as a number.
 fn number(path: &Path) -> Option<i64> {
     line(path)?.parse().ok()
@@ -162,27 +157,8 @@ fn chosen(text: Option<String>) -> Option<String> {
 
 /// The files of a directory with their texts; `None` if the directory does not exist.
 fn folder(path: &Path) -> Option<BTreeMap<String, Option<String>>> {
-    let entries = fs::read_dir(path).ok()?;
-    let file = |entry: fs::DirEntry| {
-        (
-            entry.file_name().to_string_lossy().into_owned(),
-            line(&entry.path()),
-        )
-    };
-    Some(entries.flatten().map(file).collect())
-}
-
-/// The names in a directory, sorted.
-fn names(path: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(path) else {
-        return vec![];
-    };
-    let mut names: Vec<_> = entries
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort();
-    names
+    let file = |name: String| (name.clone(), line(&path.join(name)));
+    path.is_dir().then(|| names(path).into_iter().map(file).collect())
 }
 
 fn sysctl_path(name: &str) -> String {

@@ -4,8 +4,9 @@
 //! sched_getaffinity(2), which omits offline CPUs.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::path::Path;
 
+use loadprint_cpulist::small_files::numbers;
 use serde::Serialize;
 
 use crate::cpus::CpuSet;
@@ -93,7 +94,7 @@ impl Sample {
     pub fn take(pids: &[u32], set: &CpuSet) -> Self {
         let mut sample = Self::default();
         for &pid in pids {
-            for thread in threads_of(pid) {
+            for thread in numbers(Path::new(&format!("/proc/{pid}/task"))) {
                 sample.check(pid, thread, set);
             }
         }
@@ -115,14 +116,4 @@ impl Sample {
             self.outside_allowed += u64::from(!allowed.is_within(set));
         }
     }
-}
-
-fn threads_of(pid: u32) -> Vec<u32> {
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect()
 }

@@ -5,6 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
+use crate::small_files::line;
+use crate::small_files::names;
+use crate::small_files::numbers;
+
 /// An interrupt with a handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interrupt {
@@ -59,17 +63,16 @@ fn controllers(device: &Path) -> Vec<PathBuf> {
             .file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with("nvme-subsys"))
     });
-    let Some(entries) = subsystem.and_then(|path| fs::read_dir(path).ok()) else {
+    let Some(subsystem) = subsystem else {
         return vec![device.to_owned()];
     };
-    entries
-        .flatten()
-        .filter(|entry| {
-            let name = entry.file_name();
-            let number = name.to_string_lossy().strip_prefix("nvme").map(str::to_owned);
+    names(subsystem)
+        .iter()
+        .filter(|name| {
+            let number = name.strip_prefix("nvme");
             number.is_some_and(|number| number.parse::<u32>().is_ok())
         })
-        .filter_map(|entry| fs::canonicalize(entry.path()).ok())
+        .filter_map(|name| fs::canonicalize(subsystem.join(name)).ok())
         .collect()
 }
 
@@ -77,7 +80,7 @@ fn controllers(device: &Path) -> Vec<PathBuf> {
 /// Only a PCI function has the file `irq`, also with 0, so that the search stops below its bridge.
 fn numbers_of(sys: &Path, device: &Path) -> Vec<u32> {
     for path in device.ancestors().take_while(|path| path.starts_with(sys)) {
-        let messages: Vec<u32> = numbered(&path.join("msi_irqs"));
+        let messages: Vec<u32> = numbers(&path.join("msi_irqs"));
         if !messages.is_empty() {
             return messages;
         }
@@ -103,7 +106,7 @@ fn by_name(sys: &Path, device: &Path) -> Vec<u32> {
                     .is_some_and(|rest| rest.starts_with('-'))
         })
     };
-    numbered(&sys.join("kernel/irq"))
+    numbers(&sys.join("kernel/irq"))
         .into_iter()
         .filter(|number| handler(sys, *number).is_some_and(|name| name.split(',').any(is_of_device)))
         .collect()
@@ -112,23 +115,6 @@ fn by_name(sys: &Path, device: &Path) -> Vec<u32> {
 /// The names of an interrupt's handlers; `None` without one: nothing is served then.
 fn handler(sys: &Path, number: u32) -> Option<String> {
     line(&sys.join(format!("kernel/irq/{number}/actions")))
-}
-
-/// The entries of a directory whose names are numbers.
-fn numbered(path: &Path) -> Vec<u32> {
-    let Ok(entries) = fs::read_dir(path) else {
-        return vec![];
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect()
-}
-
-/// The text of a file, trimmed; `None` if it cannot be read or is empty.
-fn line(path: &Path) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! Parses the kernel's CPU lists, such as `0-3,8` (cpuset(7), "List format"), and its list of mounts, and finds the
-//! interrupts of devices.
+//! Parses the kernel's CPU lists, such as `0-3,8` (cpuset(7), "List format"), and its list of mounts, reads small
+//! files of procfs and sysfs, and finds the interrupts of devices.
 
 pub mod interrupts;
 pub mod mountinfo;
+pub mod small_files;
 
 /// The maximum number of CPUs that Linux supports; a larger CPU number is a typing error.
 pub const MAX_CPUS: u32 = 8192;

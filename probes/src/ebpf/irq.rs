@@ -4,7 +4,8 @@
 //! the first devices. Timer and inter-processor interrupts have no handler in the sense of the
 //! tracepoints and are not measured.
 
-use std::fs;
+use loadprint_cpulist::small_files::line;
+use loadprint_cpulist::small_files::numbers;
 
 use super::prelude::*;
 use super::skeletons::irq::IrqSkel;
@@ -67,18 +68,13 @@ fn open(host: &Host, _: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>,
 /// The interrupt lines and the names of their handlers
 /// (Documentation/ABI/testing/sysfs-kernel-irq).
 fn lines(host: &Host) -> Vec<(usize, String)> {
-    let directory = fs::read_dir(host.sys("kernel/irq"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let mut lines: Vec<_> = directory
-        .filter_map(|entry| {
-            let line = entry.file_name().to_str()?.parse().ok()?;
-            let actions = fs::read_to_string(entry.path().join("actions")).ok()?;
-            let name = group_name(&actions);
-            (!name.is_empty()).then(|| (line, name.to_owned()))
-        })
-        .collect();
+    let directory = host.sys("kernel/irq");
+    let named = |number: u32| {
+        let actions = line(&directory.join(format!("{number}/actions")))?;
+        let name = group_name(&actions);
+        (!name.is_empty()).then(|| (number as usize, name.to_owned()))
+    };
+    let mut lines: Vec<_> = numbers(&directory).into_iter().filter_map(named).collect();
     lines.sort();
     lines
 }

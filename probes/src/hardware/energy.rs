@@ -9,7 +9,7 @@ use super::Attribute;
 use super::Sensor;
 use super::numbered;
 use super::sample;
-use super::word;
+use loadprint_cpulist::small_files::line;
 use loadprint_recording::rows::Odd;
 
 use crate::prelude::*;
@@ -63,7 +63,7 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
 /// it.
 fn zones(host: &Host) -> Vec<Sensor<2>> {
     let root = host.sys("class/powercap");
-    let name = |zone: &str| word(&root.join(zone).join("name")).unwrap_or_else(|| zone.to_owned());
+    let name = |zone: &str| line(&root.join(zone).join("name")).unwrap_or_else(|| zone.to_owned());
     let mut zones: Vec<Sensor<2>> = vec![];
     for prefix in CONTROLS {
         for zone in numbered(&root, prefix) {

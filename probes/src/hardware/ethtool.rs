@@ -7,13 +7,14 @@
 //! all network settings until it answers.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::mem;
 use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
 
 use rustix::net;
+
+use loadprint_cpulist::small_files::names;
 
 use crate::prelude::*;
 
@@ -103,14 +104,8 @@ impl Ethtool {
 
 /// The interfaces of devices. If there are none, as in a container, all interfaces except `lo`.
 fn devices(host: &Host) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(host.sys("class/net")) else {
-        return vec![];
-    };
-    let names = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok());
-    let mut all: Vec<_> = names.filter(|name| name != "lo").collect();
-    all.sort();
+    let mut all = names(&host.sys("class/net"));
+    all.retain(|name| name != "lo");
     let is_device = |name: &String| host.sys(&format!("class/net/{name}/device")).exists();
     if all.iter().any(is_device) {
         all.retain(is_device);
@@ -255,6 +250,7 @@ pub fn name(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::process::Command;
     use std::sync::Mutex;
     use std::sync::PoisonError;

@@ -9,10 +9,10 @@ pub mod ethtool;
 pub mod frequency;
 pub mod nvme;
 
-use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
+use loadprint_cpulist::small_files::names;
 use loadprint_recording::rows::Odd;
 
 use crate::prelude::*;
@@ -119,30 +119,19 @@ fn is_gone(error: &ProbeError) -> bool {
 /// The names in a directory that start with `prefix` and a digit, in numeric order; none if the
 /// directory does not exist.
 fn numbered(dir: &Path, prefix: &str) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(dir) else {
-        return vec![];
-    };
     let is_numbered = |name: &String| {
         let rest = name.strip_prefix(prefix);
         rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
-    let names = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<_> = names.filter(is_numbered).collect();
+    let mut names: Vec<_> = names(dir).into_iter().filter(is_numbered).collect();
     names.sort_by_key(|name| (name.len(), name.clone()));
     names
 }
 
-/// The trimmed text of a small file, if it can be read and is not empty.
-fn word(path: &Path) -> Option<String> {
-    let text = fs::read(path).ok()?;
-    let text = String::from_utf8_lossy(text.trim_ascii()).into_owned();
-    (!text.is_empty()).then_some(text)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

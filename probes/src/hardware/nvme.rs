@@ -10,8 +10,8 @@ use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 
 use super::numbered;
-use super::word;
 use crate::prelude::*;
+use loadprint_cpulist::small_files::line;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -50,7 +50,7 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let root = host.sys("class/nvme");
     let (mut watched, mut refused) = (vec![], None);
     for name in numbered(&root, "nvme") {
-        let model = word(&root.join(&name).join("model")).unwrap_or_default();
+        let model = line(&root.join(&name).join("model")).unwrap_or_default();
         let Some(namespace) = amazon_namespace(&model) else {
             continue;
         };
