@@ -3,6 +3,7 @@
 //!
 //! The texts are in `tests/corpus`; the expected numbers were read from them by hand.
 
+use crate::children::Child;
 use crate::common;
 use std::fs;
 use std::path::PathBuf;
@@ -257,39 +258,6 @@ fn received_bytes_can_follow_the_colon_directly() {
     assert!(lines[1].starts_with("eth0.100 rx_bytes=5 rx_packets=1 "));
 }
 
-/// Starts a sleeping child with the given process ID (clone3(2), `set_tid`).
-fn sleep_with_pid(pid: libc::pid_t) {
-    // SAFETY: all zeros are valid arguments and mean a plain fork.
-    let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
-    let wanted = [pid];
-    arguments.exit_signal = libc::SIGCHLD as u64;
-    arguments.set_tid = wanted.as_ptr() as u64;
-    arguments.set_tid_size = 1;
-    let words = [c"/bin/sleep".as_ptr(), c"600".as_ptr(), std::ptr::null()];
-    // SAFETY: the arguments outlive the call; the child calls only execve and _exit, which are safe
-    // after a fork.
-    let child = unsafe {
-        libc::syscall(
-            libc::SYS_clone3,
-            &raw mut arguments,
-            size_of::<libc::clone_args>(),
-        )
-    };
-    if child == 0 {
-        // SAFETY: `words` ends with a null pointer, and so does the environment, which is empty.
-        unsafe {
-            libc::execve(words[0], words.as_ptr(), words[2..].as_ptr());
-            libc::_exit(1);
-        }
-    }
-    assert_eq!(
-        child,
-        libc::c_long::from(pid),
-        "{}",
-        std::io::Error::last_os_error()
-    );
-}
-
 fn field(rows: &[String], role: &str, name: &str) -> Option<u64> {
     let row = rows.iter().find(|row| row.starts_with(role))?;
     let cell = row
@@ -325,30 +293,21 @@ fn reused_pid_has_another_starttime() {
     );
     // Start times are in hundredths of a second: within one of them the two would be equal.
     let deadline = Instant::now() + Duration::from_secs(60);
-    let again = loop {
-        sleep_with_pid(pid.cast_signed());
+    let (second, again) = loop {
+        let second = Child::numbered(pid.cast_signed(), || ());
         let again = field(&tick(), "load/", "starttime").unwrap();
         if again != first_start || Instant::now() > deadline {
-            break again;
+            break (second, again);
         }
-        end(pid);
+        drop(second);
         tick();
     };
     // If a process exits and another one gets its ID between two ticks, the first tick has no row:
     // the open files are those of the old process.
-    end(pid);
-    sleep_with_pid(pid.cast_signed());
+    drop(second);
+    let _third = Child::numbered(pid.cast_signed(), || ());
     let (between, after) = (tick(), tick());
-    end(pid);
     assert!(again > first_start, "{again} after {first_start}");
     assert_eq!(field(&between, "load/", "starttime"), None);
     assert!(field(&after, "load/", "starttime") >= Some(again));
-}
-
-fn end(pid: u32) {
-    // SAFETY: signals and reaps a child of this test.
-    unsafe {
-        libc::kill(pid.cast_signed(), libc::SIGKILL);
-        libc::waitpid(pid.cast_signed(), std::ptr::null_mut(), 0);
-    }
 }

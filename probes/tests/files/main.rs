@@ -6,6 +6,9 @@
     reason = "a failed test stops where it failed"
 )]
 
+#[allow(dead_code, reason = "most of it is for live tests")]
+#[path = "../live/children.rs"]
+mod children;
 #[path = "../common/mod.rs"]
 mod common;
 mod forms;
@@ -18,6 +21,9 @@ mod odd_cells;
 mod packets;
 #[path = "../common/parsers.rs"]
 mod parsers;
+#[allow(dead_code, reason = "most of it is for live tests")]
+#[path = "../live/readings.rs"]
+mod readings;
 mod reference;
 mod registry;
 mod scrape;
