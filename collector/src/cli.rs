@@ -72,7 +72,7 @@ pub enum Command {
     Fingerprint(FingerprintOptions),
     /// Time about a second of fixed work: run before and after a run, it shows whether the
     /// machine's speed changed.
-    Canary(CanaryOptions),
+    Canary(Box<CanaryOptions>),
     /// Read symbols for a recorder, which starts this program.
     #[command(hide = true)]
     Symbols {

@@ -184,7 +184,7 @@ fn warn_of_absent_cpus(host: &Host, cpusets: &[(String, CpuSet)]) {
         return;
     };
     for (role, set) in cpusets {
-        if let Some(cpu) = set.cpus().iter().find(|cpu| !online.contains(**cpu)) {
+        if let Some(cpu) = set.without(&online).cpus().next() {
             eprintln!("loadprint-collect: warning: --cpuset {role}: CPU {cpu} is not online");
         }
     }

@@ -129,10 +129,10 @@ pub fn open_events(
     let online = online_cpus(host)?;
     let mut sums = options.cpusets.clone();
     if sums.is_empty() {
-        sums.push(("all".to_owned(), online.clone()));
+        sums.push(("all".to_owned(), online));
     }
-    let counted = |cpu: &&u32| sums.iter().any(|(_, set)| set.contains(**cpu));
-    let cpus: Vec<u32> = online.cpus().iter().filter(counted).copied().collect();
+    let counted = |cpu: &u32| sums.iter().any(|(_, set)| set.contains(*cpu));
+    let cpus: Vec<u32> = online.cpus().filter(counted).collect();
     let mut counters = vec![];
     let mut refusal = None;
     for (event, config) in events {

@@ -26,11 +26,11 @@ pub fn usable(option: Option<&CpuSet>) -> anyhow::Result<Vec<u32>> {
     };
     for cpu in requested.cpus() {
         anyhow::ensure!(
-            allowed.contains(cpu),
+            allowed.contains(&cpu),
             "--cpus: CPU {cpu} does not exist, or this process may not use it (see taskset -cp $$)"
         );
     }
-    Ok(requested.cpus().to_vec())
+    Ok(requested.cpus().collect())
 }
 
 /// The first CPU of `cpus` on each NUMA node; the first of all if the kernel reports no nodes.

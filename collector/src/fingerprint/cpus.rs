@@ -107,7 +107,7 @@ pub fn governors(host: &Host) -> Option<BTreeSet<String>> {
 fn online(host: &Host) -> Vec<u32> {
     let list = line(&host.sys("devices/system/cpu/online")).unwrap_or_default();
     list.parse::<CpuSet>()
-        .map(|set| set.cpus().to_vec())
+        .map(|set| set.cpus().collect())
         .unwrap_or_default()
 }
 

@@ -83,7 +83,7 @@ pub fn read(
         .collect();
     let sets: Map<String, Value> = cpusets
         .iter()
-        .map(|(role, set)| (role.clone(), json!(set.cpus())))
+        .map(|(role, set)| (role.clone(), set.cpus().collect()))
         .collect();
     let setting = |name: &str| chosen(line(&host.sys(&format!("kernel/mm/transparent_hugepage/{name}"))));
     let identity = identity::read(host, root);

@@ -9,13 +9,12 @@ use std::path::PathBuf;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use loadprint_cpulist::CpuSet;
 use loadprint_cpulist::interrupts::of_device;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::json;
-
-use crate::cpus::CpuSet;
 
 /// The root of procfs.
 pub const PROC: &str = "/proc";
@@ -151,7 +150,7 @@ mod tests {
                 .to_owned()
         };
         let found = found(host.path(), &["vda"]).unwrap();
-        let reply = move_to(&proc, &CpuSet::parse("0-1").unwrap(), &found);
+        let reply = move_to(&proc, &"0-1".parse().unwrap(), &found);
         assert_eq!((now(30), now(31)), ("0-1".to_owned(), "0-1".to_owned()));
         assert_eq!(reply["moved"][1]["cpus"], "2");
         // The device of 31 is removed meanwhile.
@@ -169,7 +168,7 @@ mod tests {
         let found = found(host.path(), &["vda"]).unwrap();
         fs::remove_file(affinity(&proc, 30)).unwrap();
         fs::create_dir(affinity(&proc, 30)).unwrap();
-        let reply = move_to(&proc, &CpuSet::parse("0").unwrap(), &found);
+        let reply = move_to(&proc, &"0".parse().unwrap(), &found);
         assert_eq!(reply["moved"].as_array().unwrap().len(), 1);
         assert_eq!(reply["refused"][0]["irq"], 30);
         assert!(

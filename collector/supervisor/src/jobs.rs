@@ -10,13 +10,14 @@ use std::sync::Arc;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use loadprint_cpulist::CpuSet;
 use rustix::fs::OFlags;
 use serde_json::Value;
 use serde_json::json;
 
 use crate::account::Account;
 use crate::cleanup;
-use crate::cpus::CpuSet;
+use crate::cpus;
 use crate::groups::Group;
 use crate::interrupts;
 use crate::log;
@@ -76,7 +77,7 @@ fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
         let find = |name: &String| anyhow::Ok(Arc::clone(&state.find_netns(name)?.descriptor));
         request.netns.as_ref().map(find).transpose()?
     };
-    let cpus = request.cpus.as_deref().map(CpuSet::parse_online).transpose()?;
+    let cpus = request.cpus.as_deref().map(cpus::parse_online).transpose()?;
     let memory_nodes = request
         .memory_nodes
         .as_deref()
@@ -151,7 +152,7 @@ fn check_root(root: &Path) -> Result<()> {
 /// The placement to watch; without CPUs, those that the process inherits from the supervisor.
 fn watch(cpus: Option<CpuSet>, memory_nodes: Option<NodeSet>) -> Result<Option<Placement>> {
     let cpus = match (cpus, memory_nodes) {
-        (None, Some(_)) => Some(CpuSet::of_thread(0).context("cannot read the supervisor's CPUs")?),
+        (None, Some(_)) => Some(cpus::of_thread(0).context("cannot read the supervisor's CPUs")?),
         _ => cpus,
     };
     Ok(cpus.map(|cpus| Placement::new(cpus, memory_nodes)))
@@ -245,7 +246,7 @@ fn netns(main: &mut MainThread<'_>, name: &str, host: &str, peer: &str) -> Resul
 }
 
 fn irqs(main: &mut MainThread<'_>, cpus: &str, devices: &[String]) -> Result<Value> {
-    let cpus = CpuSet::parse_online(cpus)?;
+    let cpus = cpus::parse_online(cpus)?;
     let found = interrupts::find(Path::new(interrupts::PROC), Path::new(interrupts::SYS), devices)?;
     // state.json contains them before they move: unlike other resources they do not disappear with the daemon.
     let mut state = main.shared.lock();

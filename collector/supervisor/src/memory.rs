@@ -14,12 +14,13 @@ use std::io::BufReader;
 use std::time::Duration;
 use std::time::Instant;
 
+use anyhow::Context;
 use anyhow::Result;
 use anyhow::anyhow;
 use anyhow::ensure;
+use loadprint_cpulist::CpuSet;
 use serde::Serialize;
 
-use crate::cpus::CpuSet;
 use crate::state::Shared;
 
 /// The nodes with memory; absent if the kernel has no NUMA.
@@ -44,7 +45,8 @@ impl NodeSet {
 
     fn parse_among(text: &str, present: &str) -> Result<Self> {
         let parse = |text: &str| {
-            CpuSet::parse(text).map_err(|_| anyhow!("memory node list `{text}` is not like 0-1,3"))
+            let set = text.parse::<CpuSet>().ok();
+            set.with_context(|| format!("memory node list `{text}` is not like 0-1,3"))
         };
         let (requested, present) = (parse(text)?, parse(present)?);
         let missing = requested.without(&present);
@@ -64,8 +66,8 @@ impl NodeSet {
             libc::syscall(
                 libc::SYS_set_mempolicy,
                 libc::MPOL_BIND,
-                self.0.words().as_ptr(),
-                self.0.words().len() * 64,
+                self.0.words.as_ptr(),
+                self.0.words.len() * 64,
             )
         };
         if result < 0 {
@@ -87,7 +89,7 @@ impl NodeSet {
         if result < 0 {
             return Err(io::Error::last_os_error());
         }
-        if mode == libc::MPOL_BIND && bound == *self.0.words() {
+        if mode == libc::MPOL_BIND && bound == self.0.words {
             Ok(())
         } else {
             Err(io::Error::from_raw_os_error(libc::EINVAL))
@@ -122,7 +124,7 @@ impl Schedule {
     pub fn new(bound: Option<&NodeSet>) -> Option<Self> {
         let several = || {
             let present = fs::read_to_string(NODES).ok()?;
-            Some(loadprint_cpulist::parse(present.trim())?.len() > 1)
+            Some(present.trim().parse::<CpuSet>().ok()?.cpus().nth(1).is_some())
         };
         (bound.is_some() || several() == Some(true)).then(|| Self {
             next: Instant::now(),

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use loadprint_cpulist::CpuSet;
 use loadprint_cpulist::small_files::numbers;
 use serde::Serialize;
 
-use crate::cpus::CpuSet;
+use crate::cpus;
 use crate::memory::Memory;
 use crate::memory::NodeSet;
 use crate::memory::Schedule;
@@ -105,7 +106,7 @@ impl Sample {
     fn check(&mut self, pid: u32, thread: u32, set: &CpuSet) {
         let (stat, allowed) = (
             read_stat(&format!("/proc/{pid}/task/{thread}/stat")),
-            CpuSet::of_thread(thread),
+            cpus::of_thread(thread),
         );
         let (Some(stat), Ok(allowed)) = (stat, allowed) else {
             return;

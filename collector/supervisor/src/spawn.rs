@@ -19,9 +19,10 @@ use std::sync::Arc;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::anyhow;
+use loadprint_cpulist::CpuSet;
 
 use crate::account::Account;
-use crate::cpus::CpuSet;
+use crate::cpus;
 use crate::groups::Group;
 use crate::memory::NodeSet;
 
@@ -115,7 +116,7 @@ impl Spawn {
             })?;
         }
         if let Some(cpus) = &self.cpus {
-            cpus.pin_self().map_err(|error| at(Step::Pin, &error))?;
+            cpus::pin_self(cpus).map_err(|error| at(Step::Pin, &error))?;
         }
         if let Some(nodes) = &self.memory_nodes {
             nodes.bind_self().map_err(|error| at(Step::Memory, &error))?;

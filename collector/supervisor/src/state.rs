@@ -17,6 +17,7 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use anyhow::Result;
+use loadprint_cpulist::CpuSet;
 use rustix::process::Pid;
 use rustix::process::Signal;
 use rustix::process::kill_process;
@@ -25,7 +26,6 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::cpus::CpuSet;
 use crate::groups::Group;
 use crate::memory::Schedule;
 use crate::netns::NetNs;

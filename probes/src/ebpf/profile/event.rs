@@ -64,8 +64,7 @@ impl Event {
         let online = online_cpus(host)?;
         online
             .cpus()
-            .iter()
-            .map(|&cpu| {
+            .map(|cpu| {
                 let event = self
                     .open(cpu)
                     .map_err(|error| NotRunning::Unavailable(refused(&error)))?;
