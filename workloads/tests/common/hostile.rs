@@ -38,6 +38,8 @@ pub enum Moment {
     Greeted,
     /// A command of this number (any for None) that contains this text.
     Command(Option<u8>, &'static str),
+    /// When the act itself says so.
+    Later,
 }
 
 /// A text command.
@@ -62,12 +64,25 @@ pub enum Act {
     ManyColumns(u64),
     /// Sends a packet of this content.
     Packet(&'static [u8]),
+    /// Closes the first connection with more than this number of bytes of replies, in the middle of one. The same
+    /// amount of work leads to it on every machine, unlike a time.
+    CloseAfter(usize),
+}
+
+impl Act {
+    fn bytes_of_replies(self) -> usize {
+        match self {
+            Self::CloseAfter(bytes) => bytes,
+            _ => usize::MAX,
+        }
+    }
 }
 
 /// The proxy; its threads end with their connections.
 pub struct Hostile {
     port: u16,
     acted: Arc<AtomicBool>,
+    accepted: Arc<AtomicUsize>,
 }
 
 impl Hostile {
@@ -77,17 +92,24 @@ impl Hostile {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (back, acted) = (back.to_owned(), Arc::new(AtomicBool::new(false)));
-        let flag = Arc::clone(&acted);
+        let (flag, accepted) = (Arc::clone(&acted), Arc::new(AtomicUsize::new(0)));
+        let count = Arc::clone(&accepted);
         thread::spawn(move || {
             for (number, client) in listener.incoming().map_while(Result::ok).enumerate() {
                 let server = UnixStream::connect(&back).unwrap();
                 let moment = (number >= first).then_some(moment);
                 let flag = Arc::clone(&flag);
+                // Before the first byte is forwarded: a client that has a reply is counted.
+                count.fetch_add(1, SeqCst);
                 // An error means that the client or the server has ended.
                 thread::spawn(move || serve(client, server, moment, act, &flag).ok());
             }
         });
-        Self { port, acted }
+        Self {
+            port,
+            acted,
+            accepted,
+        }
     }
 
     /// The address as arguments of the generator; they override earlier ones.
@@ -103,6 +125,11 @@ impl Hostile {
     /// The port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Connections so far, including closed ones.
+    pub fn accepted(&self) -> usize {
+        self.accepted.load(SeqCst)
     }
 
     /// True once the server has misbehaved.
@@ -126,7 +153,7 @@ fn serve(
     mut server: UnixStream,
     moment: Option<Moment>,
     act: Act,
-    acted: &AtomicBool,
+    acted: &Arc<AtomicBool>,
 ) -> io::Result<()> {
     client.set_nodelay(true)?;
     if matches!(moment, Some(Moment::Connected)) {
@@ -142,7 +169,8 @@ fn serve(
     }
     let allowed = Arc::new(AtomicUsize::new(usize::MAX));
     let (mut answers, mut to, passed) = (server.try_clone()?, client.try_clone()?, Arc::clone(&allowed));
-    thread::spawn(move || pass(&mut answers, &mut to, &passed).ok());
+    let (limit, closed) = (act.bytes_of_replies(), Arc::clone(acted));
+    thread::spawn(move || pass(&mut answers, &mut to, &passed, limit, &closed).ok());
     loop {
         let Ok((sequence, payload)) = receive(&mut client) else {
             return server.shutdown(Shutdown::Both);
@@ -164,10 +192,22 @@ fn serve(
 
 /// Forwards the allowed number of bytes of the server's replies; reads the others too, so that the
 /// server does not block.
-fn pass(from: &mut UnixStream, to: &mut TcpStream, allowed: &AtomicUsize) -> io::Result<()> {
-    let mut buffer = [0; 8192];
+fn pass(
+    from: &mut UnixStream,
+    to: &mut TcpStream,
+    allowed: &AtomicUsize,
+    limit: usize,
+    closed: &AtomicBool,
+) -> io::Result<()> {
+    let (mut buffer, mut all) = ([0; 8192], 0);
     loop {
         let length = from.read(&mut buffer)?;
+        all += length;
+        if all > limit && !closed.swap(true, SeqCst) {
+            // These bytes are not forwarded: the client waits for them.
+            to.shutdown(Shutdown::Both)?;
+            return from.shutdown(Shutdown::Both);
+        }
         let left = allowed.load(SeqCst);
         if length == 0 {
             // After Act::Cut the client must see silence, not the end of the connection.
@@ -198,7 +238,7 @@ fn column(sequence: u8, name: &[u8]) -> Vec<u8> {
 /// `sequence` is the number of the packet that the client expects.
 fn misbehave(client: &mut TcpStream, act: Act, sequence: u8) -> io::Result<()> {
     match act {
-        Act::Silence | Act::Cut(_) => {}
+        Act::Silence | Act::Cut(_) | Act::CloseAfter(_) => {}
         Act::Rows => {
             client.write_all(&framed(sequence, &[1]))?;
             client.write_all(&column(2, b"c"))?;

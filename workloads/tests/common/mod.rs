@@ -5,7 +5,6 @@ pub mod hostile;
 pub mod latencies;
 mod mysql_program;
 pub mod mysqld;
-pub mod proxy;
 pub mod running;
 pub mod sql;
 

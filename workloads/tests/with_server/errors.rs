@@ -5,7 +5,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
-use crate::common::proxy::Proxy;
+use crate::common::hostile::Act;
+use crate::common::hostile::Hostile;
+use crate::common::hostile::Moment;
+use crate::hostile::through;
 use crate::prelude::*;
 
 /// Runs the generator without the test's connection options.
@@ -74,14 +77,17 @@ fn an_unknown_database_then_missing_tables() {
 fn a_connection_lost_by_an_ignored_error_is_opened_again() {
     let bench = Bench::new("reconnect");
     bench.succeed("prepare oltp_read_write --table-size=1000");
-    let front = bench.path("front.sock");
     // The connection that reads the counters receives a tenth of it.
-    let proxy = Proxy::cutting_after(&front, &variable("LOADPRINT_TEST_SOCKET"), 1_000_000);
-    let mut command = bench.command("run oltp_read_write --table-size=1000 --threads=1 --events=200 --mysql-ignore-errors=2006,2013 --format=json");
-    command.arg(format!("--mysql-socket={}", front.display()));
+    let act = Act::CloseAfter(1_000_000);
+    let server = Hostile::start(&variable("LOADPRINT_TEST_SOCKET"), 0, Moment::Later, act);
+    let mut command = through(
+        &server,
+        &bench,
+        "run oltp_read_write --table-size=1000 --threads=1 --events=200 --mysql-ignore-errors=2006,2013 --format=json",
+    );
     let result = printed_json(&command.output().unwrap());
     assert_eq!(
-        proxy.accepted(),
+        server.accepted(),
         3,
         "the reader, the thread, and the thread again"
     );

@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
+use std::process::Command;
 use std::process::Output;
 use std::process::Stdio;
 
@@ -20,6 +21,17 @@ use crate::prelude::*;
 const LIMITS: [u64; 2] = [2, 20];
 const PREPARED: &str = "oltp_read_write --table-size=100";
 const RUN: &str = "run oltp_read_write --table-size=100 --threads=2 --time=600 --report-interval=0";
+
+/// The generator with these arguments on this server.
+pub fn through(server: &Hostile, bench: &Bench, words: &str) -> Command {
+    let account = bench.connection().into_iter();
+    let mut command = generator(words);
+    command
+        .args(account.filter(|argument| !argument.starts_with("--mysql-socket=")))
+        .arg(format!("--mysql-db={}", bench.database()))
+        .args(server.address());
+    command
+}
 
 /// A call of the generator, how its server misbehaves, and what the error message must contain.
 /// `LIMIT` in `words` and `parts` stands for the seconds of [`LIMITS`].
@@ -51,11 +63,7 @@ impl Case {
             self.moment,
             self.act,
         );
-        let account = bench.connection().into_iter();
-        let child = generator(&words)
-            .args(account.filter(|argument| !argument.starts_with("--mysql-socket=")))
-            .arg(format!("--mysql-db={}", bench.database()))
-            .args(server.address())
+        let child = through(&server, bench, &words)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -215,20 +223,15 @@ fn a_statement_without_an_answer_is_given_up_and_named() {
     ] {
         cases.push(case(words, 0, query(text), Act::Silence, &format!("`{text}")));
     }
-    all_refused(&bench, cases);
-}
-
-#[test]
-#[ignore = "in full: depends on the machine's speed, devices or kernel"]
-fn threads_that_do_not_become_ready_end_the_run() {
-    let bench = Bench::prepared("hostile_assembly", PREPARED);
+    // Threads that do not become ready end the run.
     let words = format!("{RUN} --mysql-read-timeout=0 --thread-init-timeout=LIMIT");
     let moment = Moment::Command(Some(PREPARE), "SELECT");
     let parts = [
         "0 of 2 threads were connected and prepared",
         "--thread-init-timeout",
     ];
-    all_refused(&bench, vec![Case::new(words, 1, moment, Act::Silence, &parts)]);
+    cases.push(Case::new(words, 1, moment, Act::Silence, &parts));
+    all_refused(&bench, cases);
 }
 
 #[test]
