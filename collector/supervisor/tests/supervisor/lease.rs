@@ -198,31 +198,23 @@ fn hold_one_of_each(supervisor: &Supervisor) -> Held {
     }
 }
 
+/// The guard cleans up after the daemon, which ends in order without its guard.
 #[test]
-fn the_guard_cleans_up_after_the_daemon() {
-    let supervisor = Supervisor::start();
-    let held = hold_one_of_each(&supervisor);
-    signal(supervisor.pid, Signal::KILL);
-    let status = supervisor.ended();
-    assert_eq!(status["ended"], "killed", "{status}");
-    held.assert_gone();
-    assert!(!has_interface(&held.interface));
-    let error = supervisor.ask("status", &[]).unwrap_err();
-    assert!(error.contains("the last one ended: killed"), "{error}");
-    let scratch = supervisor.into_scratch();
-    let next = Supervisor::start_in(scratch, &["--lease", "600s"]);
-    assert!(next.ready["cleaned"].is_null(), "{}", next.ready);
-}
-
-#[test]
-fn the_daemon_ends_in_order_without_its_guard() {
-    let supervisor = Supervisor::start();
-    let held = hold_one_of_each(&supervisor);
-    signal(supervisor.guard, Signal::KILL);
-    let status = supervisor.ended();
-    assert_eq!(status["ended"], "signal", "{status}");
-    held.assert_gone();
-    assert!(!has_interface(&held.interface));
+fn one_of_both_cleans_up_after_the_other() {
+    for ended in ["killed", "signal"] {
+        let supervisor = Supervisor::start();
+        let held = hold_one_of_each(&supervisor);
+        let killed = [supervisor.guard, supervisor.pid][usize::from(ended == "killed")];
+        signal(killed, Signal::KILL);
+        let status = supervisor.ended();
+        assert_eq!(status["ended"], ended, "{status}");
+        held.assert_gone();
+        assert!(!has_interface(&held.interface), "{ended}");
+        let error = supervisor.ask("status", &[]).unwrap_err();
+        assert!(error.contains(&format!("the last one ended: {ended}")), "{error}");
+        let next = Supervisor::start_in(supervisor.into_scratch(), &["--lease", "600s"]);
+        assert!(next.ready["cleaned"].is_null(), "{}", next.ready);
+    }
 }
 
 /// Kills daemon and guard; PDEATHSIG and the kernel do not remove everything.
@@ -239,28 +231,31 @@ fn kill_both(supervisor: &Supervisor, held: &Held) {
 }
 
 #[test]
-fn the_next_start_cleans_up_after_both() {
-    let supervisor = Supervisor::start();
-    let held = hold_one_of_each(&supervisor);
-    kill_both(&supervisor, &held);
-    let next = Supervisor::start_in(supervisor.into_scratch(), &["--lease", "600s"]);
-    let cleaned = &next.ready["cleaned"];
-    assert_eq!(cleaned["interfaces"][0], held.interface.as_str(), "{cleaned}");
-    held.assert_gone();
-    until("the veth is gone", || {
-        (!has_interface(&held.interface)).then_some(())
-    });
-}
-
-#[test]
-fn end_cleans_up_after_both() {
-    let supervisor = Supervisor::start();
-    let held = hold_one_of_each(&supervisor);
-    kill_both(&supervisor, &held);
-    let report = supervisor.ask("end", &[]).unwrap();
-    assert_eq!(report["cleaned"]["pid"], supervisor.pid, "{report}");
-    held.assert_gone();
-    assert!(supervisor.ask("end", &[]).unwrap()["cleaned"].is_null());
+fn the_next_start_or_end_cleans_up_after_both() {
+    for verb in ["start", "end"] {
+        let supervisor = Supervisor::start();
+        let (held, pid) = (hold_one_of_each(&supervisor), supervisor.pid);
+        kill_both(&supervisor, &held);
+        let (supervisor, cleaned) = if verb == "end" {
+            let report = supervisor.ask("end", &[]).unwrap();
+            (supervisor, report["cleaned"].clone())
+        } else {
+            let next = Supervisor::start_in(supervisor.into_scratch(), &["--lease", "600s"]);
+            let cleaned = next.ready["cleaned"].clone();
+            (next, cleaned)
+        };
+        assert_eq!(cleaned["pid"], pid, "{verb}: {cleaned}");
+        assert_eq!(
+            cleaned["interfaces"][0],
+            held.interface.as_str(),
+            "{verb}: {cleaned}"
+        );
+        held.assert_gone();
+        until("the veth is gone", || {
+            (!has_interface(&held.interface)).then_some(())
+        });
+        assert!(supervisor.ask("end", &[]).unwrap()["cleaned"].is_null(), "{verb}");
+    }
 }
 
 /// A process in execve(2) that closes a file of fuse(4) blocks the readers of its files, `stat` among them.
