@@ -207,7 +207,7 @@ def test_this_host_is_read_through_the_recorder(tmp_path: Path) -> None:
     sets = ["--cpuset", "server=0", "--cpuset", "load=0"]
     answer = ask("check", "--collector", COLLECT, *sets, "--server-json", variables)
     assert answer.status == 1
-    assert "error    shared_cores: " in answer.out
+    assert "error    shared_cores: CPU 0 is in both sets" in answer.out
     assert "error    query_logs: " in answer.out
     assert max(map(len, answer.out.splitlines())) <= 100
 
