@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
+use std::time::Instant;
 
 use crate::driver::DbError;
 use crate::driver::StatementId;
 use crate::driver::dry_run::DryRun;
+use crate::driver::dry_run::Log;
 use crate::engine::Interval;
 use crate::engine::Observer;
 use crate::engine::Outcome;
 use crate::engine::Plan;
+use crate::engine::Turn;
 use crate::engine::Undo;
 use crate::engine::client::Client;
 use crate::engine::interrupts::Interrupts;
@@ -19,7 +22,7 @@ use crate::engine::load::Load;
 use crate::engine::load::Session;
 use crate::engine::load::Step;
 use crate::engine::run;
-use crate::engine::schedule;
+use crate::engine::schedule::Arrivals;
 use crate::engine::schedule::Rate;
 use crate::options;
 use crate::options::Values;
@@ -27,12 +30,19 @@ use crate::registry;
 use crate::stats::Counter;
 use crate::stats::Totals;
 use anyhow::Result;
+use signal_hook::consts::SIGUSR1;
+use signal_hook::consts::SIGUSR2;
+
+/// Length of a pause.
+const PAUSE: Duration = Duration::from_millis(30);
 
 /// Records the order of the calls and counts the events of the intervals.
 #[derive(Default)]
 struct Notes {
     calls: Vec<String>,
     events: u64,
+    /// The signals of the run, if it is to be paused twice, with the driver's log.
+    signals: Option<(Interrupts, Log)>,
 }
 
 impl Observer for Notes {
@@ -55,12 +65,35 @@ impl Observer for Notes {
 
     fn phase_starts(&mut self, phase: &str) -> Result<()> {
         self.calls.push(format!("begin {phase}"));
+        if let Some((signals, _)) = &self.signals {
+            signals.received(SIGUSR1);
+        }
         Ok(())
     }
 
     fn interval(&mut self, phase: &str, interval: Interval) -> Result<()> {
         if phase == "measure" {
             self.events += Totals::sum(&interval.totals).get(Counter::Events);
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, turn: Turn) -> Result<()> {
+        self.calls.push(format!("{turn:?}"));
+        let Some((signals, log)) = &self.signals else {
+            return Ok(());
+        };
+        match turn {
+            Turn::Paused(_) => {
+                let statements = log.lock().unwrap().len();
+                std::thread::sleep(PAUSE);
+                assert_eq!(log.lock().unwrap().len(), statements, "no statement in a pause");
+                signals.received(SIGUSR2);
+            }
+            // The end of an interval, then a second pause, while events run.
+            Turn::Resumed if !self.calls.contains(&"Boundary".to_owned()) => signals.received(SIGUSR2),
+            Turn::Resumed => {}
+            Turn::Boundary => signals.received(SIGUSR1),
         }
         Ok(())
     }
@@ -96,19 +129,30 @@ fn plan(threads: usize, events: u64) -> Plan {
 }
 
 fn run_dry(name: &str, given: &[(&str, &str)], seed: u64, plan: &Plan, driver: &DryRun) -> (Outcome, Notes) {
+    run_noting(name, given, seed, plan, driver, Notes::default())
+}
+
+fn run_noting(
+    name: &str,
+    given: &[(&str, &str)],
+    seed: u64,
+    plan: &Plan,
+    driver: &DryRun,
+    mut notes: Notes,
+) -> (Outcome, Notes) {
     let workload = registry::find(name).unwrap();
     let mut tables = workload.descriptor().options.to_vec();
     tables.push(options::COMMON);
     let values = Values::defaults(&tables, given);
     let load = workload.load(&values, plan.threads, seed).unwrap();
-    let mut notes = Notes::default();
+    let interrupts = notes.signals.as_ref().map(|(signals, _)| signals.clone());
     let types = workload.descriptor().types.len();
     let outcome = run(
         load.as_ref(),
         driver,
         types,
         plan,
-        &Interrupts::default(),
+        &interrupts.unwrap_or_default(),
         &mut notes,
     )
     .unwrap();
@@ -165,6 +209,42 @@ fn the_server_is_read_at_rest_around_the_measurement_only() {
     ];
     assert_eq!(notes.calls, expected);
     assert_eq!(outcome.measured.unwrap().totals[0].get(Counter::Events), 10);
+}
+
+#[test]
+fn a_paused_run_sends_nothing_and_leaves_the_pause_out_of_its_clock() {
+    for rate in [None, Some(2000.0)] {
+        let driver = DryRun::default();
+        let plan = Plan {
+            time: Some(Duration::from_millis(200)),
+            events: None,
+            rate: rate.map(|per_second| Rate {
+                per_second,
+                arrivals: Arrivals::Constant,
+                seed: 1,
+            }),
+            ..plan(3, 0)
+        };
+        let notes = Notes {
+            signals: Some((Interrupts::default(), Arc::clone(&driver.log))),
+            ..Notes::default()
+        };
+        let began = Instant::now();
+        let (outcome, notes) = run_noting("oltp_point_select", &[], 1, &plan, &driver, notes);
+        let took = began.elapsed().as_secs_f64();
+        let pauses = ["Paused(0)", "Resumed"];
+        let turns = [&pauses[..], &["Boundary"], &pauses[..]].concat();
+        assert_eq!(notes.calls[2..notes.calls.len() - 2], turns);
+        let measured = outcome.measured.unwrap();
+        assert!(
+            measured.seconds + 2.0 * PAUSE.as_secs_f64() <= took,
+            "{measured:?} {took}"
+        );
+        assert_eq!(notes.events, measured.totals[0].get(Counter::Events));
+        if let Some((arrived, rate)) = measured.arrived.zip(rate) {
+            assert!(arrived.due as f64 <= measured.seconds * rate + 1.0, "{arrived:?}");
+        }
+    }
 }
 
 #[test]
@@ -293,7 +373,7 @@ fn open(per_second: f64, milliseconds: u64) -> Plan {
         events: None,
         rate: Some(Rate {
             per_second,
-            arrivals: schedule::Arrivals::Constant,
+            arrivals: Arrivals::Constant,
             seed: 1,
         }),
         ..plan(2, 0)

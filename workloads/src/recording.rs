@@ -17,6 +17,7 @@ use serde_json::Value as Json;
 use serde_json::json;
 
 use crate::engine::Interval;
+use crate::engine::Turn;
 use crate::series::Series;
 use crate::series::latencies::LatencyTable;
 use crate::series::reported;
@@ -79,6 +80,24 @@ impl Recording {
             _ => files::append(&file)?,
         };
         log.write_all(line.as_bytes())
+            .with_context(|| file.display().to_string())
+    }
+
+    /// Appends a line to `turns.jsonl`: what a signal asked for is done.
+    pub fn write_turn(&self, turn: Turn) -> Result<()> {
+        let in_event = if let Turn::Paused(in_event) = turn {
+            in_event
+        } else {
+            0
+        };
+        let line = json!({
+            "event": turn.name(),
+            "in_event": in_event,
+            "monotonic_ns": clock::monotonic_ns(),
+        });
+        let file = self.load.join("turns.jsonl");
+        files::append(&file)?
+            .write_all(format!("{line}\n").as_bytes())
             .with_context(|| file.display().to_string())
     }
 

@@ -151,11 +151,12 @@ impl<'a> Client<'a> {
         FailurePlace::Event(self.kind, self.failed.clone())
     }
 
-    /// Sleeps until this time of CLOCK_MONOTONIC, as a user who thinks or a schedule of the
-    /// session. Returns false at once when the phase is over; the session then returns
-    /// `Step::Exhausted`.
-    pub fn pause_until(&mut self, moment_ns: i64) -> bool {
-        self.control.sleep_until(moment_ns)
+    /// Sleeps for this time, as a user who thinks. Returns false at once when the phase is over;
+    /// the session then returns `Step::Exhausted`.
+    pub fn think(&mut self, nanoseconds: i64) -> bool {
+        self.control
+            .sleep_until(self.control.now_ns() + nanoseconds)
+            .is_some()
     }
 
     fn count(&mut self, effect: Effect) {
@@ -222,7 +223,11 @@ impl<'a> Client<'a> {
             }
             // An event also waits for its connection after the end of the phase; an abort ends the
             // wait.
-            if !self.control.sleep_until(now_ns + RETRY_NS) {
+            if self
+                .control
+                .sleep_until(self.control.now_ns() + RETRY_NS)
+                .is_none()
+            {
                 if self.control.aborted() {
                     return Ok(());
                 }

@@ -1,6 +1,7 @@
 //! Handles SIGINT and SIGTERM. The first signal ends the current run cleanly and cancels the next
 //! ones; the second one ends the process. The watchdog ends calls that still wait some seconds
-//! after the first signal.
+//! after the first signal. SIGUSR1 pauses the current run between two events; SIGUSR2 resumes it,
+//! or ends the current interval of a run that is not paused.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -10,6 +11,8 @@ use anyhow::Context;
 use anyhow::Result;
 use signal_hook::consts::SIGINT;
 use signal_hook::consts::SIGTERM;
+use signal_hook::consts::SIGUSR1;
+use signal_hook::consts::SIGUSR2;
 use signal_hook::iterator::Signals;
 
 use super::control::Control;
@@ -37,7 +40,7 @@ impl Interrupts {
     /// # Errors
     /// If the handlers cannot be installed.
     pub fn install(watchdog: &Watchdog) -> Result<Self> {
-        let mut signals = Signals::new([SIGINT, SIGTERM]).context("set signal handlers")?;
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1, SIGUSR2]).context("set signal handlers")?;
         let interrupts = Self {
             watchdog: watchdog.clone(),
             ..Self::default()
@@ -54,8 +57,18 @@ impl Interrupts {
         act(&mut lock(&self.state))
     }
 
-    fn received(&self, signal: i32) {
+    pub(crate) fn received(&self, signal: i32) {
         self.with(|state| {
+            if let (SIGUSR1 | SIGUSR2, Some((control, barrier))) = (signal, &state.run) {
+                match signal {
+                    SIGUSR1 => control.ask_pause(),
+                    _ => control.ask_resume(),
+                }
+                barrier.notify();
+            }
+            if matches!(signal, SIGUSR1 | SIGUSR2) {
+                return;
+            }
             if state.signal.is_some() {
                 std::process::exit(128 + signal);
             }

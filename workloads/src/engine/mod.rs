@@ -103,6 +103,28 @@ pub struct Interval {
     pub backlog: Option<Backlog>,
 }
 
+/// What a signal asked for and is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// All threads wait, except this number that did not end their event in time.
+    Paused(usize),
+    /// Threads start events again.
+    Resumed,
+    /// The interval ended.
+    Boundary,
+}
+
+impl Turn {
+    /// Its name in `turns.jsonl`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paused(_) => "paused",
+            Self::Resumed => "resumed",
+            Self::Boundary => "boundary",
+        }
+    }
+}
+
 /// Receives the events of a run.
 pub trait Observer {
     /// Called every second until all threads are connected and prepared.
@@ -117,6 +139,9 @@ pub trait Observer {
     fn phase_starts(&mut self, phase: &str) -> Result<()>;
     /// Called after an interval.
     fn interval(&mut self, phase: &str, interval: Interval) -> Result<()>;
+    /// Called in a phase when no event runs any more, with the number of threads that did not end
+    /// theirs in time, or when the phase goes on, or at an end of the interval that was asked for.
+    fn turn(&mut self, turn: Turn) -> Result<()>;
     /// Called after a phase, as soon as all threads wait again.
     fn phase_ended(&mut self, phase: &str) -> Result<()>;
     /// Called before `measure`, outside its time, while all threads wait.

@@ -12,6 +12,7 @@ use loadprint_recording::clock;
 use super::Interval;
 use super::Observer;
 use super::Run;
+use super::Turn;
 use super::Worker;
 use super::backlog::ArrivalCounts;
 use super::backlog::Backlog;
@@ -24,6 +25,10 @@ use crate::stats::Stats;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two samples of the backlog.
 const BACKLOG_INTERVAL: Duration = Duration::from_millis(100);
+/// Time that threads have to end their event before a pause.
+const PAUSE_LIMIT: Duration = Duration::from_secs(5);
+/// Time between two looks at whether they have.
+const PAUSE_LOOK: Duration = Duration::from_millis(1);
 /// Seconds between two reports about threads that do not return.
 const REMINDER_SECONDS: u64 = 10;
 
@@ -82,8 +87,8 @@ impl Run<'_> {
         events: Option<u64>,
         observer: &mut dyn Observer,
     ) -> Result<PhaseResult> {
-        let drains = self.drains();
-        self.control.start(events.filter(|_| !self.load.drains()));
+        let limit = events.filter(|_| !self.load.drains());
+        self.control.start(limit);
         self.load.begin(events);
         let mut intervals = IntervalCutter::new(self.stats);
         observer.phase_starts(name)?;
@@ -92,7 +97,6 @@ impl Run<'_> {
         if name == "ramp" {
             self.ramp_begin_ns.store(intervals.begin_ns, Relaxed);
         }
-        let limit = events.filter(|_| !self.load.drains());
         let cursor = self.schedule.map(|schedule| schedule.begin(intervals.begin_ns));
         intervals.monitor = cursor.map(|cursor| BacklogMonitor::new(cursor, limit, self.workers));
         self.barrier.release(Order::Run);
@@ -100,6 +104,12 @@ impl Run<'_> {
         let mut due = begin + INTERVAL;
         let mut ended_at: Option<PhaseEnd> = None;
         loop {
+            if ended_at.is_none()
+                && let Some(rested) = self.turn(name, &mut intervals, observer)?
+            {
+                end = end.map(|end| end + rested);
+                due = Instant::now() + INTERVAL;
+            }
             let sample_at = intervals
                 .monitor
                 .as_ref()
@@ -107,6 +117,7 @@ impl Run<'_> {
             let next = due.min(sample_at).min(end.unwrap_or(due));
             match self.barrier.wait_for_threads(Some(next)) {
                 Wake::AllWaiting => break,
+                Wake::Notified if !self.over() => {} // a signal that is handled above
                 Wake::Notified => {
                     self.control.abort();
                     self.load.stop();
@@ -146,27 +157,70 @@ impl Run<'_> {
             intervals.sample_backlog(self.workers);
         }
         observer.interval(name, intervals.take(self.stats))?;
-        let ran_out = ended_at.is_none() && !self.over() && events.is_none();
-        let total_ns = end_ns - intervals.begin_ns;
+        let lasts = time.filter(|_| ended_at.is_none() && !self.over() && events.is_none());
+        let total_ns = end_ns - intervals.begin_ns - intervals.rested_ns;
         Ok(PhaseResult {
             total_ns,
             drain_ns: ended_at
                 .as_ref()
-                .filter(|_| drains)
+                .filter(|_| self.drains())
                 .map_or(0, |phase_end| end_ns - phase_end.since_ns),
             arrived: ended_at
                 .as_ref()
                 .map_or(intervals.arrived(), |phase_end| phase_end.arrived),
-            early_end: match (ended_at.and_then(|phase_end| phase_end.disconnect_reason), time) {
-                (Some(disconnect_reason), _) => Some(disconnect_reason),
-                (None, Some(time)) if ran_out => Some(format!(
-                    "the workload ran out of work after {:.1} s of {} s",
-                    total_ns as f64 / 1e9,
-                    time.as_secs_f64()
-                )),
-                _ => None,
-            },
+            early_end: ended_at
+                .and_then(|phase_end| phase_end.disconnect_reason)
+                .or_else(|| lasts.map(|time| ran_out(total_ns, time))),
         })
+    }
+
+    /// Does what signals ask for, and returns how long the threads rested; `None` if they ask nothing.
+    fn turn(
+        &self,
+        name: &str,
+        intervals: &mut IntervalCutter,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Duration>> {
+        if self.control.pause_asked() {
+            return self.pause(name, intervals, observer).map(Some);
+        }
+        if !self.control.take_boundary() {
+            return Ok(None);
+        }
+        observer.interval(name, intervals.take(self.stats))?;
+        observer.turn(Turn::Boundary)?;
+        Ok(Some(Duration::ZERO))
+    }
+
+    /// Pauses the threads, and returns how long they rested; the interval ends before.
+    fn pause(
+        &self,
+        name: &str,
+        intervals: &mut IntervalCutter,
+        observer: &mut dyn Observer,
+    ) -> Result<Duration> {
+        self.control.pause();
+        let limit = Instant::now() + PAUSE_LIMIT;
+        let in_event = || self.barrier.running().saturating_sub(self.control.parked());
+        while in_event() > 0 && !self.over() && Instant::now() < limit {
+            self.barrier.wait_for_threads(Some(Instant::now() + PAUSE_LOOK));
+        }
+        intervals.sample_backlog(self.workers);
+        observer.interval(name, intervals.take(self.stats))?;
+        let since_ns = clock::monotonic_ns();
+        observer.turn(Turn::Paused(in_event()))?;
+        while self.control.pause_asked() && !self.over() && self.barrier.running() > 0 {
+            self.barrier.wait_for_threads(Some(Instant::now() + INTERVAL));
+        }
+        let rested_ns = clock::monotonic_ns() - since_ns;
+        intervals.rested_ns += rested_ns;
+        self.control.resume(rested_ns);
+        // So that none of them counts as waiting in the next pause.
+        while self.control.parked() > 0 && !self.over() {
+            self.barrier.wait_for_threads(Some(Instant::now() + PAUSE_LOOK));
+        }
+        observer.turn(Turn::Resumed)?;
+        Ok(Duration::from_nanos(rested_ns.unsigned_abs()))
     }
 
     /// Checks for stuck threads, once a second after the end of a phase's time.
@@ -205,6 +259,14 @@ impl Run<'_> {
         self.control.abort();
         self.driver.shut_down_waiting();
     }
+}
+
+fn ran_out(total_ns: i64, time: Duration) -> String {
+    format!(
+        "the workload ran out of work after {:.1} s of {} s",
+        total_ns as f64 / 1e9,
+        time.as_secs_f64()
+    )
 }
 
 /// The time after the end of a phase's time, while threads finish their last event.
@@ -250,6 +312,8 @@ impl PhaseEnd {
 struct IntervalCutter {
     number: u32,
     begin_ns: i64,
+    /// Length of the pauses.
+    rested_ns: i64,
     last_ns: i64,
     last: Snapshot,
     monitor: Option<BacklogMonitor>,
@@ -261,6 +325,7 @@ impl IntervalCutter {
         Self {
             number: 0,
             begin_ns: 0,
+            rested_ns: 0,
             last_ns: 0,
             last: Snapshot::take(stats),
             monitor: None,
@@ -269,7 +334,7 @@ impl IntervalCutter {
     }
 
     fn sample_backlog(&mut self, workers: &[Worker]) {
-        let now_ns = clock::monotonic_ns();
+        let now_ns = clock::monotonic_ns() - self.rested_ns;
         self.backlog = self
             .monitor
             .as_mut()
@@ -286,7 +351,7 @@ impl IntervalCutter {
         let interval = Interval {
             number: self.number,
             from_ns: self.last_ns,
-            to_ns: monotonic_ns - self.begin_ns,
+            to_ns: monotonic_ns - self.begin_ns - self.rested_ns,
             monotonic_ns,
             realtime_ns: clock::realtime_ns(),
             totals: now.since(&self.last),

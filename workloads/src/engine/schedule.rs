@@ -117,8 +117,8 @@ impl Schedule {
         }
     }
 
-    /// Takes the next arrival; returns its time on CLOCK_MONOTONIC, which is in the past if there
-    /// is a backlog.
+    /// Takes the next arrival; returns its time on CLOCK_MONOTONIC without pauses, which is in the
+    /// past if there is a backlog.
     pub fn take(&self) -> i64 {
         let mut state = lock(&self.state);
         state.begin_ns + state.times.next()

@@ -111,7 +111,8 @@ fn run_phases(run: Run<'_>, number: usize) -> Result<(), (FailurePlace, DbError)
         }
         let began = monotonic_ns();
         let ended = run_events(&run, number, &mut client, session.as_mut());
-        worker.ran_ns.store(monotonic_ns() - began, Relaxed);
+        let ran_ns = monotonic_ns() - began - run.control.rested_ns();
+        worker.ran_ns.store(ran_ns, Relaxed);
         if let Err(error) = ended {
             return Err((client.place(), error));
         }
@@ -133,10 +134,9 @@ fn run_events(
         match run.schedule {
             None => client.begin_event(None),
             Some(schedule) => {
-                let due_ns = schedule.take();
-                if !run.control.sleep_until(due_ns) {
+                let Some(due_ns) = run.control.sleep_until(schedule.take()) else {
                     return Ok(());
-                }
+                };
                 client.begin_event(Some(due_ns));
             }
         }
@@ -157,8 +157,8 @@ fn wait_for_ramp(run: &Run<'_>, number: usize) -> bool {
     match run.plan.ramp {
         Some(ramp) if begin_ns > 0 => {
             let part = number as f64 / run.plan.threads as f64;
-            run.control
-                .sleep_until(begin_ns + (ramp.as_nanos() as f64 * part) as i64)
+            let begins = begin_ns + (ramp.as_nanos() as f64 * part) as i64;
+            run.control.sleep_until(begins).is_some()
         }
         _ => true,
     }

@@ -19,6 +19,7 @@ use crate::engine::Observer;
 use crate::engine::Outcome;
 use crate::engine::Plan;
 use crate::engine::ThreadFailure;
+use crate::engine::Turn;
 use crate::engine::interrupts::Interrupts;
 use crate::engine::load::Load;
 use crate::engine::load::Moment;
@@ -334,6 +335,12 @@ impl Observer for RunObserver<'_> {
             recording.keep(&interval)?;
         }
         Ok(())
+    }
+
+    fn turn(&mut self, turn: Turn) -> Result<()> {
+        self.recording
+            .as_mut()
+            .map_or(Ok(()), |recording| recording.write_turn(turn))
     }
 
     fn phase_ended(&mut self, phase: &str) -> Result<()> {

@@ -1,6 +1,11 @@
 //! The engine on a real server: open loop, thousands of connections, budgets, error storms, threads
 //! that hang.
 
+use std::process::Stdio;
+
+use loadprint_recording::clock::monotonic_ns;
+
+use crate::common::latencies::interval_ends;
 use crate::prelude::*;
 
 /// A changed variable of the server; its former value is restored on drop.
@@ -239,4 +244,83 @@ fn the_histogram_and_the_percentile_are_printed_as_sysbench_prints_them() {
         .sum();
     assert_eq!(counts, 500, "{text}");
     assert!(text.contains("         90th percentile:"), "{text}");
+}
+
+#[test]
+fn a_paused_run_has_no_statement_in_flight_and_goes_on() {
+    let bench = Bench::prepared("pause", "oltp_read_write --table-size=1000");
+    let sql = Sql::open(&bench);
+    // Its sessions that run a statement, and those in a transaction.
+    let of_bench = "information_schema.processlist AS p WHERE p.db = database() AND p.id <> connection_id()";
+    let busy = || {
+        let running = sql.number(&format!(
+            "SELECT count(*) FROM {of_bench} AND p.command <> 'Sleep'"
+        ));
+        let open = "AND p.id IN (SELECT trx_mysql_thread_id FROM information_schema.innodb_trx)";
+        running + sql.number(&format!("SELECT count(*) FROM {of_bench} {open}"))
+    };
+    for loop_of in ["", "--rate=200"] {
+        let run = bench.path(&format!("run{loop_of}"));
+        let words = format!(
+            "run oltp_read_write --table-size=1000 --threads=4 --time=3 {loop_of} --out={}",
+            run.display()
+        );
+        let mut command = bench.command(&words);
+        let child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = |name: &str| {
+            let file = run.join("load").join(name);
+            if file.exists() {
+                json_lines(&file)
+            } else {
+                Vec::new()
+            }
+        };
+        let turned = |count: usize| wait_until("a turn", || lines("turns.jsonl").len() >= count);
+        wait_until("measure", || {
+            lines("phases.jsonl")
+                .iter()
+                .any(|line| line["phase"] == "measure")
+        });
+        signal(&child, "USR1");
+        turned(1);
+        for _ in 0..50 {
+            assert_eq!(busy(), 0, "{loop_of}");
+        }
+        let asked_ns = monotonic_ns();
+        signal(&child, "USR2");
+        turned(2);
+        signal(&child, "USR2");
+        turned(3);
+        assert_succeeded(&wait_for_end(child, "the generator"), &words);
+        let turns = lines("turns.jsonl");
+        let events: Vec<_> = turns.iter().map(|turn| turn["event"].as_str().unwrap()).collect();
+        assert_eq!(events, ["paused", "resumed", "boundary"]);
+        assert_eq!(turns[0]["in_event"], 0);
+        let at: Vec<_> = turns
+            .iter()
+            .map(|turn| turn["monotonic_ns"].as_i64().unwrap())
+            .collect();
+        let ends = interval_ends(&run);
+        assert!(
+            !ends.iter().any(|end| (at[0]..at[1]).contains(end)),
+            "{ends:?} {at:?}"
+        );
+        let rested = asked_ns - at[0];
+        let phases = lines("phases.jsonl");
+        let stamp = |event: &str| {
+            let found = phases
+                .iter()
+                .find(|line| line["phase"] == "measure" && line["event"] == event);
+            found.unwrap()["monotonic_ns"].as_i64().unwrap()
+        };
+        let seconds = json(&run.join("load/result.json"))["seconds"].as_f64().unwrap();
+        assert!(
+            seconds + rested as f64 / 1e9 <= (stamp("end") - stamp("begin")) as f64 / 1e9,
+            "{seconds}"
+        );
+    }
 }

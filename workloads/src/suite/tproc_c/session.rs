@@ -1,8 +1,6 @@
 //! The session of one thread: a terminal that draws the type and the inputs of the next transaction,
 //! the same for all modes, waits and runs it.
 
-use loadprint_recording::clock::monotonic_ns;
-
 use super::random;
 use super::random::DISTRICTS;
 use super::transactions::Inputs;
@@ -194,7 +192,7 @@ impl TerminalSession {
         let next = think(&mut self.terminal.rng, mean, self.terminal.strict);
         let wait_ns = ((self.thinking + keying) * 1e9) as i64;
         self.thinking = next;
-        client.pause_until(monotonic_ns() + wait_ns)
+        client.think(wait_ns)
     }
 }
 
