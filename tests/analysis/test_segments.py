@@ -38,6 +38,7 @@ from recordings import (
     read_at,
     write_latencies,
     write_lines,
+    write_manifest,
 )
 
 # ticks at both ends of each segment, of one length
@@ -217,6 +218,32 @@ def test_sides_that_take_turns_have_the_figures_of_their_slices(start: Path) -> 
     assert found.why("load.rows") == "the load generator does not count rows"
     assert found.why("latency.p999").startswith("the run has fewer than 10,000 transactions")
     assert [side.name for side in table_of(f"{start}:b", f"{start}:a").sides] == ["b", "a"]
+
+
+def test_a_short_interval_after_a_slice_leaves_the_slice_whole(start: Path) -> None:
+    """The generator ends one at the edge of a slice, and another when its events have ended."""
+
+    def lasted() -> list[float]:
+        runs = [run for sides in sides_in(open_run(start)).values() for run in sides]
+        return [gather(run, Store()).quantities.values["load.seconds"].rate for run in runs]
+
+    path, before = start / "load/throughput.parquet", lasted()
+    table = pq.read_table(path)
+    first = next(phase for phase in open_run(start).phases if phase.name == "measure").begin_ns
+    ends = {first + (second + 1) * SECOND for second in table.column("second").to_numpy().tolist()}
+    edges = [max(end for end in ends if end <= each["end_ns"]) for each in slices()]
+    write_lines(
+        start / "slices.jsonl",
+        [each | {"end_ns": edge} for each, edge in zip(slices(), edges, strict=True)],
+    )
+    stamps = sorted(ends.union(edge + 100 * MS for edge in edges))
+    rows = table.take([0] * len(stamps)).append_column("monotonic_ns", pa.array(stamps, pa.int64()))
+    field = table.schema.field("second")
+    numbers = pa.array(range(len(stamps)), field.type)
+    rows = rows.set_column(table.column_names.index("second"), field, numbers)
+    pq.write_table(rows.replace_schema_metadata(table.schema.metadata), path)
+    write_manifest(start)
+    assert lasted() == pytest.approx(before)
 
 
 @pytest.mark.parametrize(

@@ -50,11 +50,12 @@ def intervals(run: Run, store: Store) -> Intervals | None:
         rows[name] = np.where((values >= 0) & (values <= LARGEST), values, np.nan)
     begins, ends = interval_times(second, stamps, measure)
     if np.isfinite(ends).all() and (np.diff(ends) >= 0).all():
-        return _joined(begins, ends, rows, counted)
+        # the edges of segments end intervals, of which none is short by being late
+        return _joined(begins, ends, rows, counted, SHORT if run.segments is None else 0.0)
     # without stamps they are seconds; the last can be partial
     for name in counted:
         rows[name][-1] = np.nan
-    return _joined(second, second + 1, rows, counted)
+    return _joined(second, second + 1, rows, counted, SHORT)
 
 
 def _require_in_run(path: Path, rows: Columns, measure: Phase) -> None:
@@ -70,12 +71,12 @@ def _require_in_run(path: Path, rows: Columns, measure: Phase) -> None:
         raise InputError(path, f"the stamp of second {second:.0f} is outside of phase `measure`", FIX)
 
 
-def _joined(begins: Floats, ends: Floats, rows: Columns, counted: Sequence[str]) -> Intervals:
-    """Intervals; one that is too short for a rate is merged into the previous one."""
+def _joined(begins: Floats, ends: Floats, rows: Columns, counted: Sequence[str], short: float) -> Intervals:
+    """Intervals; one of a length below `short` times the usual is merged into the previous one."""
     lengths = ends - begins
     lasting = lengths[lengths > 0]
     usual = float(np.median(lasting)) if len(lasting) else 1.0
-    long_enough = lengths >= SHORT * usual
+    long_enough = (lengths >= short * usual) & (lengths > 0)
     long_enough[0] = True
     first = np.flatnonzero(long_enough)
     last = np.append(first[1:], len(long_enough)) - 1
