@@ -32,7 +32,8 @@ const RECORD_EXAMPLES: &str = "\
 Records until SIGTERM or SIGINT, --duration or --deadline, then writes the tables. After SIGKILL,
 `loadprint-collect finish RUN` writes the tables; only the tick that was being written is lost.
 SIGUSR1 requests one tick of all probes, including those that are otherwise read at the start and
-the end only (mysql_digests): send it where a measurement window begins or ends.
+the end only (mysql_digests): send it where a measurement window begins or ends. With --on-request
+it is taken at once: the journal has grown when it is complete.
 
 Examples:
   loadprint-collect record --out runs/try --duration 60s
@@ -94,6 +95,9 @@ pub struct RecordOptions {
     /// Time between ticks.
     #[arg(long, value_name = "T", default_value = "1s", value_parser = parse_interval)]
     pub interval: Duration,
+    /// Take a tick of all probes at the start, at each SIGUSR1 and at the end, and no other.
+    #[arg(long)]
+    pub on_request: bool,
     /// Stop after this time.
     #[arg(long, value_name = "T", value_parser = humantime::parse_duration)]
     pub duration: Option<Duration>,

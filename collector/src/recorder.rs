@@ -128,14 +128,36 @@ impl Recorder {
         loop {
             // A late wake-up at the end of the recording does not count ticks after the end as missed.
             let now = clock::monotonic_ns();
-            let due = schedule.next(limit.map_or(now, |(time, _)| time.min(now)));
+            let mut due = schedule.next(limit.map_or(now, |(time, _)| time.min(now)));
+            if options.on_request && self.ticks > 0 {
+                due = Stamp {
+                    tick: u32::try_from(self.ticks).unwrap_or(u32::MAX),
+                    intended_ns: i64::MAX,
+                    ..Stamp::default()
+                };
+            }
             let until = limit.map_or(due.intended_ns, |(time, _)| time.min(due.intended_ns));
             // The last tick is not on the schedule.
-            let mut last = |intended_ns| self.tick(Stamp { intended_ns, ..due }, SampleScope::Last);
+            let planned = due;
+            let mut last = |intended_ns| {
+                self.tick(
+                    Stamp {
+                        intended_ns,
+                        ..planned
+                    },
+                    SampleScope::Last,
+                )
+            };
             loop {
                 match signals.wait(until)? {
                     Wakeup::TickDue => break,
-                    Wakeup::SampleAllRequested => scope = SampleScope::All,
+                    Wakeup::SampleAllRequested => {
+                        scope = SampleScope::All;
+                        if options.on_request {
+                            due.intended_ns = clock::monotonic_ns();
+                            break;
+                        }
+                    }
                     Wakeup::StopRequested => {
                         last(clock::monotonic_ns())?;
                         return Ok(Ended::Signal);

@@ -68,6 +68,27 @@ fn sigterm_finishes_the_recording() {
 }
 
 #[test]
+fn ticks_on_request_are_all_that_were_asked_for() {
+    let dir = tempdir().unwrap();
+    let run = dir.path().join("run");
+    let process = std::process::id();
+    let words = format!("--on-request --interval 10ms --process server={process}");
+    let recorder = Recorder::start(&run, &words);
+    for asked in 2..5 {
+        recorder.signal(Signal::USR1);
+        wait_for("the tick", || journal_ticks(&run) >= asked);
+    }
+    recorder.stop();
+    let ticks = run.join("server/ticks.parquet");
+    let meta = read_meta(&ticks).unwrap();
+    assert_eq!(json!([meta["ticks"], meta["missed"]]), json!([5, 0]));
+    let mut of_threads = column(run.join("server/threads.parquet"), "tick");
+    of_threads.sort();
+    of_threads.dedup();
+    assert_eq!(of_threads, ["0", "1", "2", "3", "4"]);
+}
+
+#[test]
 fn the_newest_sample_is_in_the_live_file_until_the_end() {
     let dir = tempdir().unwrap();
     let (run, live) = (dir.path().join("run"), dir.path().join("live.json"));
