@@ -225,8 +225,8 @@ def test_another_speed_of_the_machine_excludes_the_block_in_both_variants_alike(
         assert result.excluded[8] == f"its block contains window {name}"
         assert "1 of 5 blocks are excluded" in result.sentence
         assert [each.blocks for each in result.with_excluded][:3] == [5, 5, 5]
-        assert "With the excluded blocks:" in ab_text.text(result)
-        assert "With the excluded blocks:" in ab_text.markdown(result)
+        assert "With the excluded blocks:" in ab_text.RENDERERS["text"](result)
+        assert "With the excluded blocks:" in ab_text.RENDERERS["markdown"](result)
     shifted = {f"w{w.number}": 1.5e6 for w in plain if w.variant == TREATMENT}
     assert analysed(with_fixed_work(plain, **shifted)).excluded == {}, "an effect of the treatment"
     slow = analysed(with_fixed_work(plain, w6=1.3e6), Limits(fixed_work=0.5))
@@ -238,10 +238,10 @@ def test_without_a_block_left_it_is_inconclusive_and_shows_what_was_excluded() -
     result = analysed(with_fixed_work(plain, w1=2e6, w5=2e6, w9=2e6, w14=2e6))
     assert (result.verdict, result.blocks_used) == ("inconclusive", 0)
     assert result.sentence == "Inconclusive: all blocks are excluded (4 of 4)."
-    text = ab_text.text(result)
+    text = ab_text.RENDERERS["text"](result)
     assert "no usable block" in text
     assert "1.2500" in text.partition("With the excluded blocks:")[2]
-    assert json.loads(ab_text.as_json(result))["effects"][0]["ratio"] is None
+    assert json.loads(ab_text.RENDERERS["json"](result))["effects"][0]["ratio"] is None
     assert analysed([]).sentence == "Inconclusive: no window was completed."
 
 
@@ -274,14 +274,14 @@ def test_distance_of_mixes_leaves_chance_out() -> None:
 
 def test_every_format_has_every_figure() -> None:
     result = analysed(changed(windows([1.0, 0.8, 0.81, 1.0] * 4), 3, connections=99.0))
-    text = ab_text.text(result)
+    text = ab_text.RENDERERS["text"](result)
     assert max(len(line) for line in text.splitlines()) <= 100
     assert "(connections of 3T)" in text
-    whole = json.loads(ab_text.as_json(result))
+    whole = json.loads(ab_text.RENDERERS["json"](result))
     assert whole["effects"][2]["ratio"] == pytest.approx(1.24, abs=0.02)
-    rows = list(csv.DictReader(io.StringIO(ab_text.as_csv(result))))
+    rows = list(csv.DictReader(io.StringIO(ab_text.RENDERERS["csv"](result))))
     assert float(rows[2]["ratio"]) == whole["effects"][2]["ratio"]
-    assert "queries per CPU-second" in ab_text.markdown(result)
+    assert "queries per CPU-second" in ab_text.RENDERERS["markdown"](result)
 
 
 ONE_FACTOR = "kind: one factor, quantity: queries_per_cpu_second, other: hidden-index, bound: 0.1"

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from conftest import insert, oltp
 from damage import ask
-from loadprint.commands.ceilings import ceilings_text, claims
-from loadprint.commands.ceilings.ceilings_text import summarise
+from loadprint.commands.ceilings import claims
+from loadprint.commands.ceilings.ceilings_text import RENDERERS, summarise
 from loadprint.commands.ceilings.gather_outputs import gather, write
 from loadprint.commands.ceilings.outputs import MEASURES
 from loadprint.commands.operands import resolve
@@ -280,18 +280,18 @@ def test_the_table_shows_claims_next_to_measured_values(outputs: Path) -> None:
     write(gather(outputs), place)
     assert place.stat().st_mode & 0o777 == 0o600
     summary = summarise(outputs.parent)
-    text = ceilings_text.text(summary)
-    assert max(map(len, text.splitlines())) <= ceilings_text.WIDTH, text
+    text = RENDERERS["text"](summary)
+    assert max(map(len, text.splitlines())) <= render_text.WIDTH, text
     line = next(line for line in text.splitlines() if line.startswith("random reads"))
     entry = entries(outputs)["read_iops"]
     assert "3,000" in line.split()
     assert f"{100 * entry['value'] / 3000:,.0f}" == line.split()[-1]
-    rows = list(csv.DictReader(io.StringIO(ceilings_text.as_csv(summary))))
+    rows = list(csv.DictReader(io.StringIO(RENDERERS["csv"](summary))))
     assert {row["quantity"] for row in rows} >= {"disk.data.reads", "nic.veth.tx_bytes", "host.ctxt"}
-    document = json.loads(ceilings_text.as_json(summary))
+    document = json.loads(RENDERERS["json"](summary))
     assert len(document["ceilings"]) == len(MEASURES)
     assert all(0 <= entry["spread"] < 1 for entry in document["ceilings"])
-    assert "random reads" in ceilings_text.markdown(summary)
+    assert "random reads" in RENDERERS["markdown"](summary)
 
 
 def test_compare_expects_no_row_of_a_measurement_without_one(outputs: Path) -> None:

@@ -14,7 +14,8 @@ from damage import refused
 from loadprint.errors import InputError
 from loadprint.importing.printed_number import parse
 from loadprint.importing.printed_table import AGREES, DIFFERS, PrintedTable, read
-from loadprint.importing.printed_text import RENDERERS, WIDTH
+from loadprint.importing.printed_text import RENDERERS
+from loadprint.rendering.printout import WIDTH
 from programs import printed
 from reads import known
 

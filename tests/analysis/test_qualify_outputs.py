@@ -16,6 +16,7 @@ from loadprint.__main__ import main
 from loadprint.commands.qualify import junit, qualify_text, spec
 from loadprint.commands.qualify.qualification import qualify
 from loadprint.commands.qualify.qualify_report import Qualification
+from loadprint.rendering.printout import WIDTH
 from qualifying import Base, asked, at, changed, execution, waiting
 from reads import known
 
@@ -46,7 +47,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Qualification:
 
 def test_text_fits_and_ends_with_the_verdict(mixed: Qualification, golden: Golden) -> None:
     text = qualify_text.text(mixed)
-    assert max(map(len, text.splitlines())) <= qualify_text.WIDTH
+    assert max(map(len, text.splitlines())) <= WIDTH
     golden("qualify.txt", text)
     golden("qualify.md", qualify_text.markdown(mixed))
 
@@ -60,7 +61,7 @@ def test_a_long_verdict_is_cut_between_words_and_whole_above(mixed: Qualificatio
 
 def test_csv_and_json_hold_the_same_figures(mixed: Qualification) -> None:
     rows = list(csv.DictReader(io.StringIO(qualify_text.comma_separated(mixed))))
-    result = json.loads(qualify_text.as_json(mixed))
+    result = json.loads(qualify_text.to_json(mixed))
     assert (result["status"], result["verdict"]) == (1, "fail")
     lines = [each for cell in result["cells"] for each in cell["lines"]]
     assert [row["row"] for row in rows] == [each["key"] for each in lines]
@@ -146,7 +147,7 @@ def test_real_recordings_do_not_fail_without_enough_repeats(
     assert main(words) == 2
     text = capsys.readouterr().out
     assert text.splitlines()[-1].startswith(why)
-    assert max(map(len, text.splitlines())) <= qualify_text.WIDTH
+    assert max(map(len, text.splitlines())) <= WIDTH
     assert main([*words, "--format", "json"]) == 2
     ratios = {each["ratio"] for each in json.loads(capsys.readouterr().out)["cells"][0]["lines"]}
     assert ratios == ({1.0} if candidate == "oltp" else {None})  # different operations have no ratio

@@ -16,8 +16,9 @@ from damage import refused
 from loadprint.commands.usl import points
 from loadprint.commands.usl.curves import usl
 from loadprint.commands.usl.usl_summary import summarise
-from loadprint.commands.usl.usl_text import RENDERERS, WIDTH
+from loadprint.commands.usl.usl_text import RENDERERS
 from loadprint.errors import InputError
+from loadprint.rendering.printout import WIDTH
 from recordings import SECOND, Host, Tables, histogram, histograms, make_matrix
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "published"

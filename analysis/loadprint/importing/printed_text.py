@@ -5,11 +5,7 @@ If the sides do not fit in the width, each has its own table with the reference.
 
 from __future__ import annotations
 
-import io
-import json
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 
 from rich.cells import cell_len
 
@@ -18,8 +14,8 @@ from loadprint.importing.printed_number import Interval, Number
 from loadprint.importing.printed_table import Misprint, PrintedRatio, PrintedRow, PrintedTable
 from loadprint.rendering import escape
 from loadprint.rendering.layout import raised
+from loadprint.rendering.printout import WIDTH, as_csv, as_json, grid, pipes, wrapped
 
-WIDTH = 100
 THREE_DIGITS = 100.0
 RAISED = raised(range(10))
 CSV_HEAD = (
@@ -38,20 +34,14 @@ def render_text(table: PrintedTable) -> str:
     lines = [line for part in parts for line in _by_section(table, part)]
     for text in _below(table):
         indent = " " * (len(text) - len(text.lstrip(RAISED)) + 1) if text[0] in RAISED else ""
-        lines += textwrap.wrap(text, WIDTH, subsequent_indent=indent)
+        lines += wrapped(text, rest=indent)
     return "\n".join(lines) + "\n"
 
 
 def _aligned(table: PrintedTable, shown: Sequence[str]) -> list[str]:
     """The heads, and a line for each row: the first column left-aligned, the others right-aligned."""
     rows = [_heads(table, shown), *(_cells(table, row, shown) for row in table.rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
-        padded = [row[0] + gaps[0], *(gap + cell for gap, cell in zip(gaps[1:], row[1:], strict=True))]
-        lines.append("  ".join(padded).rstrip())
-    return lines
+    return list(map(str.rstrip, grid(rows, left=1)))
 
 
 def _by_section(table: PrintedTable, lines: Sequence[str]) -> Iterator[str]:
@@ -67,24 +57,22 @@ def _by_section(table: PrintedTable, lines: Sequence[str]) -> Iterator[str]:
 
 def render_markdown(table: PrintedTable) -> str:
     """Return one Markdown table, with a separate line for each section."""
-    heads = [head or " " for head in _heads(table, table.sides)]
-    lines = [f"# {escape.markdown(table.name)}", "", f"| {' | '.join(map(escape.markdown, heads))} |"]
-    lines.append("|" + "|".join([":--"] + ["--:"] * (len(heads) - 1)) + "|")
+    heads = _heads(table, table.sides)
+    cells = ([cell.strip() for cell in _cells(table, row, table.sides)] for row in table.rows)
+    first, rule, *others = pipes(heads, cells, left=1)
+    lines = [f"# {escape.markdown(table.name)}", "", first, rule]
     section = ""
-    for row in table.rows:
+    for row, line in zip(table.rows, others, strict=True):
         if row.section != section:
             section = row.section
             lines.append(f"| **{escape.markdown(section)}** |" + " |" * (len(heads) - 1))
-        cells = (escape.markdown(cell.strip()) for cell in _cells(table, row, table.sides))
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(line)
     return "\n".join([*lines, "", *(f"{escape.markdown(line)}  " for line in _below(table))]) + "\n"
 
 
 def render_csv(table: PrintedTable) -> str:
     """Return a line for each row and side; absent numbers are empty."""
-    out = io.StringIO()
-    writer = escape.CsvWriter(out)
-    writer.writerow(CSV_HEAD.split())
+    lines: list[Sequence[object]] = [CSV_HEAD.split()]
     for row in table.rows:
         for side, cell, ratio in zip(table.sides, row.cells, row.ratios, strict=True):
             printed = [""] * 4 if cell is None else (cell.text, cell.value, *_ends(cell.span))
@@ -92,13 +80,13 @@ def render_csv(table: PrintedTable) -> str:
             judged = [""] * 2 if ratio is None or row.printed is None else (row.printed.text, row.verdict)
             wrong = [""] * 3 if cell is None else (cell.wrong, *_ends(cell.meant))
             names = (row.section, row.metric, side)
-            writer.writerow((*names, *printed, table.reference, *compared, *judged, *wrong))
-    return out.getvalue()
+            lines.append((*names, *printed, table.reference, *compared, *judged, *wrong))
+    return as_csv(lines)
 
 
 def render_json(table: PrintedTable) -> str:
     """Return one JSON object: the dataclasses of printed_table.py."""
-    return json.dumps({"format_version": 1, **asdict(table)}, indent=1, ensure_ascii=False) + "\n"
+    return as_json(table, format_version=1)
 
 
 def _heads(table: PrintedTable, shown: Sequence[str]) -> list[str]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterable
-from io import StringIO
 
 # spreadsheets read a cell with such a first character as a formula (OWASP, "CSV Injection")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -17,16 +14,6 @@ def markdown(text: str) -> str:
     return re.sub(r"[\\|*~_<]", r"\\\g<0>", text).replace("](", "]\\(")
 
 
-class CsvWriter:
-    """Writes rows as in RFC 4180; an apostrophe precedes a text that a spreadsheet would compute."""
-
-    def __init__(self, out: StringIO) -> None:
-        self._writer = csv.writer(out, lineterminator="\n")
-
-    def writerow(self, cells: Iterable[object]) -> None:
-        """Write one row; numbers, also as text, are written unchanged."""
-        self._writer.writerow([_inert(cell) if isinstance(cell, str) else cell for cell in cells])
-
-
-def _inert(text: str) -> str:
+def inert(text: str) -> str:
+    """Text that no spreadsheet computes: an apostrophe precedes it; a number is unchanged."""
     return f"'{text}" if text.startswith(FORMULA) and not NUMBERS.fullmatch(text) else text

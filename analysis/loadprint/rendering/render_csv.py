@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
-
-from loadprint.rendering import escape
 from loadprint.rendering.footnotes import Footnotes
+from loadprint.rendering.printout import as_csv
 from loadprint.tables.table import Group, Row, Table
 
 
@@ -21,12 +19,7 @@ def render(table: Table) -> str:
         for row in group.rows
         for place in range(len(table.sides))
     ]
-    out = io.StringIO()
-    writer = escape.CsvWriter(out)
-    writer.writerow(lines[0])
-    for line in lines:
-        writer.writerow(line.values())
-    return out.getvalue()
+    return as_csv([lines[0], *(line.values() for line in lines)])
 
 
 def _line(table: Table, group: Group, row: Row, place: int, footnotes: Footnotes) -> dict[str, object]:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import is_dataclass
 from typing import Any
 
 from loadprint.catalogue.metric import Screens
 from loadprint.rendering.footnotes import Footnotes
+from loadprint.rendering.printout import as_json
 from loadprint.tables.table import Cell, Table
 
 
 def render(table: Table) -> str:
     """Return one JSON object; notes are numbers of `footnotes`, from 1."""
     footnotes = Footnotes(table)
-    document: dict[str, Any] = {"format_version": 1}
+    document: dict[str, Any] = {}
     for key, value in vars(table).items():
         document[key] = _plain(value, footnotes)
         if key == "groups":
             document["footnotes"] = footnotes.texts
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return as_json(document, format_version=1)
 
 
 def _plain(value: Any, footnotes: Footnotes) -> Any:

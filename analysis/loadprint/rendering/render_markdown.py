@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from loadprint.rendering import escape, layout
 from loadprint.rendering.layout import Layout
+from loadprint.rendering.printout import pipes
 from loadprint.tables.table import Table
 
 
@@ -17,19 +18,15 @@ def render(table: Table) -> str:
         for label, text in table.facts
     ]
     lines += [f"- **warning** {escape.markdown(text)}" for text in table.warnings]
-    heads = [escape.markdown(head) or " " for head in laid_out.heads(laid_out.sides)]
+    heads = [head or " " for head in laid_out.heads(laid_out.sides)]
     section = ""
     for group in table.groups:
         if group.section != section:
             section = group.section
             lines += ["", f"## {escape.markdown(section)}"]
-        lines += ["", f"### {escape.markdown(group.title)}", "", f"| {' | '.join(heads)} |"]
-        lines.append("|" + "|".join([":--"] + ["--:"] * (len(heads) - 1)) + "|")
-        lines += [
-            "| " + " | ".join(escape.markdown(cell.text.strip()) for cell in line) + " |"
-            for row in group.rows
-            for line in laid_out.lines(row, laid_out.sides)
-        ]
+        cells = (line for row in group.rows for line in laid_out.lines(row, laid_out.sides))
+        texts = ([cell.text.strip() for cell in line] for line in cells)
+        lines += ["", f"### {escape.markdown(group.title)}", "", *pipes(heads, texts, left=1)]
     lines += ["", *(f"- {escape.markdown(sentence)}" for sentence in layout.sentences(table)), ""]
     lines += [f"{number} {escape.markdown(text)}  " for number, text in laid_out.numbered_footnotes()]
     lines += ["", *(escape.markdown(text) + "  " for text in table.method)]

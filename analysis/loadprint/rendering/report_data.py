@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from loadprint.judging.comparability import Setting
 from loadprint.rendering import pivot
+from loadprint.rendering.printout import Block
 from loadprint.tables.table import Table
 
 Floats = NDArray[np.float64]
@@ -150,7 +151,7 @@ class Panel:
     curves: tuple[FittedCurve, ...] = ()
     optimum: float | None = None
     conclusions: tuple[str, ...] = ()
-    blocks: tuple[Any, ...] = ()
+    blocks: tuple[Block, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,106 +2,53 @@
 
 from __future__ import annotations
 
-import io
-import json
-import textwrap
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, astuple, fields
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, fields
 
 from loadprint import numbers
 from loadprint.commands.ab.result import AbWindow, Effect, Result
-from loadprint.rendering import escape
-from loadprint.rendering.grid import grid
+from loadprint.rendering.printout import Block, Printout, as_json, renderers
 
-WIDTH = 100
 HEADS = ("", "", "treatment", "baseline", "ratio", "95 % interval", "p")
 WINDOW_HEADS = (
-    "window",
-    "block",
-    "variant",
-    "from",
-    "to",
-    "queries/s",
-    "CPU %",
-    "q/CPU-s",
-    "host %",
-    "counts",
+    *("window", "block", "variant", "from", "to"),
+    *("queries/s", "CPU %", "q/CPU-s", "host %", "counts"),
 )
 
 
-def text(result: Result) -> str:
-    """Render for a terminal."""
-    lines = [f"{result.name}: {result.title}" if result.title else result.name]
-    lines += [_hanging(f"{label:<10}", fact) for label, fact in result.facts]
-    lines += [_hanging("warning   ", warning) for warning in result.warnings]
-    lines += ["", *grid([HEADS, *(effect_row(effect) for effect in result.effects)], left=2), ""]
-    if result.with_excluded:
-        lines += ["With the excluded blocks:", ""]
-        lines += [*grid([HEADS, *(effect_row(effect) for effect in result.with_excluded)], left=2), ""]
-    if result.windows:
-        lines += [*grid([WINDOW_HEADS, *(window_row(result, w) for w in result.windows)], left=3), ""]
-        lines += [
-            _hanging(f"  {w.name:<4}", result.excluded[w.number])
-            for w in result.windows
-            if w.number in result.excluded
-        ]
-        lines += [""] if result.excluded else []
-    width = max((len(check.name) for check in result.checks), default=0)
-    lines += [_hanging(f"{c.state:<9} {c.name:<{width}}  ", c.text) for c in result.checks]
-    lines += [""] if result.checks else []
-    if result.flips:
-        lines += ["Switched:", *(_hanging("  ", flip) for flip in result.flips), ""]
-    if result.status != "complete":
-        lines.append(_hanging("", f"{result.status}: {result.reason}"))
-    lines.append(_hanging("", result.sentence))
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+def _printout(result: Result) -> Printout:
+    checks = tuple((f"{check.state:<9} {check.name}", check.text) for check in result.checks)
+    blocks = (*effect_blocks(result), *window_block(result), Block(rows=checks))
+    flips = [Block("Switched", notes=result.flips)] if result.flips else []
+    ended = [] if result.status == "complete" else [f"{result.status}: {result.reason}"]
+    title = f"{result.name}: {result.title}" if result.title else result.name
+    return Printout(title, result.facts, result.warnings, (*blocks, *flips), (*ended, result.sentence))
 
 
-def as_json(result: Result) -> str:
-    """Render everything as one JSON object."""
-    return json.dumps(asdict(result), indent=1, ensure_ascii=False) + "\n"
+def _lines(result: Result) -> Iterator[Iterable[object]]:
+    """The effects, one a line, unrounded."""
+    yield (field.name for field in fields(Effect))
+    yield from map(astuple, result.effects)
 
 
-def as_csv(result: Result) -> str:
-    """Render the effects, one a line, unrounded."""
-    out = io.StringIO()
-    writer = escape.CsvWriter(out)
-    writer.writerow(field.name for field in fields(Effect))
-    for effect in result.effects:
-        writer.writerow(astuple(effect))
-    return out.getvalue()
+RENDERERS = renderers(_printout, _lines, as_json)
 
 
-def markdown(result: Result) -> str:
-    """Render the table of effects, the checks and the sentence."""
-    table = _markdown_table(result.effects)
-    if result.with_excluded:
-        table += ["", "With the excluded blocks:", "", *_markdown_table(result.with_excluded)]
-    checks = [f"- {check.state}: {escape.markdown(f'{check.name}: {check.text}')}" for check in result.checks]
-    warnings = [f"- warning: {escape.markdown(warning)}" for warning in result.warnings]
-    sentence = escape.markdown(result.sentence)
-    return (
-        "\n".join([f"## {escape.markdown(result.name)}", "", *table, "", *warnings, *checks, "", sentence])
-        + "\n"
-    )
+def effect_blocks(result: Result) -> list[Block]:
+    """The effects, and those with the excluded blocks if there are some."""
+    tables = (("", result.effects), ("With the excluded blocks:", result.with_excluded))
+    return [Block(title, HEADS, tuple(map(_effect_row, each)), left=2) for title, each in tables if each]
 
 
-def _markdown_table(effects: Sequence[Effect]) -> list[str]:
-    rows = [HEADS, *(effect_row(effect) for effect in effects)]
-    table = ["| " + " | ".join(map(escape.markdown, row)) + " |" for row in rows]
-    table.insert(1, "|---|---|" + "--:|" * (len(HEADS) - 2))
-    return table
+def window_block(result: Result) -> list[Block]:
+    """The windows, and why some are excluded, if they are known."""
+    rows = tuple(_window_row(result, window) for window in result.windows)
+    known = [window for window in result.windows if window.number in result.excluded]
+    excluded = tuple(f"{window.name:<4}{result.excluded[window.number]}" for window in known)
+    return [Block("", WINDOW_HEADS, rows, excluded, left=3)] if rows else []
 
 
-RENDERERS: dict[str, Callable[[Result], str]] = {
-    "text": text,
-    "json": as_json,
-    "csv": as_csv,
-    "markdown": markdown,
-}
-
-
-def effect_row(effect: Effect) -> tuple[str, ...]:
+def _effect_row(effect: Effect) -> tuple[str, ...]:
     """Return the texts of an effect, in the order of HEADS."""
     if effect.ratio is None or effect.treatment is None or effect.baseline is None:
         return (effect.label, effect.unit, "n/a", "n/a", "", effect.note, "")
@@ -125,7 +72,7 @@ def _ratio(value: float) -> str:
     return f"{value:.4f}" if value < 10 else numbers.ratio(value)
 
 
-def window_row(result: Result, window: AbWindow) -> tuple[str, ...]:
+def _window_row(result: Result, window: AbWindow) -> tuple[str, ...]:
     """Return the texts of a window, in the order of WINDOW_HEADS."""
 
     def text_of(value: float | None, factor: float = 1.0) -> str:
@@ -142,15 +89,4 @@ def window_row(result: Result, window: AbWindow) -> tuple[str, ...]:
         text_of(window.efficiency),
         text_of(window.host_busy, 100),
         "no" if window.number in result.excluded else "yes",
-    )
-
-
-def _hanging(label: str, text: str) -> str:
-    return textwrap.fill(
-        text,
-        WIDTH,
-        initial_indent=label,
-        subsequent_indent=" " * len(label),
-        break_long_words=False,
-        break_on_hyphens=False,
     )

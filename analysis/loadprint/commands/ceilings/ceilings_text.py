@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import json
 import textwrap
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from loadprint import numbers
-from loadprint.rendering import escape
-from loadprint.rendering.grid import grid
+from loadprint.rendering.printout import Block, Printout, as_json, renderers
 from loadprint.tables.ceilings import FILE, Ceiling, read
 
-WIDTH = 100
 MISSING = "\u2013"
 HEADS = ("", "unit", "max", "spread %", "p50 ms", "p99 ms", "claimed", "of claim %")
 DISPLAY_UNITS = {"B/s": ("MB/s", 1e-6), "1/s": ("/s", 1.0)}  # base unit → unit of the table, factor
@@ -59,48 +55,28 @@ def _line(ceiling: Ceiling) -> Line:
     return {name: computed[name] if name in computed else getattr(ceiling, name) for name in COLUMNS}
 
 
-def text(summary: CeilingSummary) -> str:
-    """Return the table for a terminal, in at most 100 columns, and how it was measured."""
-    rows = [HEADS, *(_cells(line) for line in summary.lines)]
-    lines = [line.rstrip() for line in grid(rows, left=2)]
-    for name, reason in summary.missing:
-        lines += textwrap.wrap(f"not measured: {name}: {reason}", WIDTH, subsequent_indent="  ")
-    lines += ["", *(part for sentence in _method(summary) for part in textwrap.wrap(sentence, WIDTH))]
-    return "\n".join(lines) + "\n"
+def _printout(summary: CeilingSummary) -> Printout:
+    missing = tuple(f"not measured: {name}: {reason}" for name, reason in summary.missing)
+    table = Block("", HEADS, tuple(map(_cells, summary.lines)), missing, left=2)
+    return Printout("", (), (), [table], _method(summary))
 
 
-def markdown(summary: CeilingSummary) -> str:
-    """Return one Markdown table."""
-    lines = [f"| {' | '.join(escape.markdown(head) or ' ' for head in HEADS)} |"]
-    lines.append("|:--|:--|" + "--:|" * (len(HEADS) - 2))
-    lines += [f"| {' | '.join(map(escape.markdown, _cells(line)))} |" for line in summary.lines]
-    missing = (map(escape.markdown, each) for each in summary.missing)
-    lines += ["", *(f"- not measured: {name}: {reason}" for name, reason in missing)]
-    lines += [f"{escape.markdown(sentence)}  " for sentence in _method(summary)]
-    return "\n".join(lines) + "\n"
-
-
-def as_csv(summary: CeilingSummary) -> str:
-    """Return a line per ceiling, in base units; missing values are empty."""
-    out = io.StringIO()
-    writer = escape.CsvWriter(out)
-    writer.writerow([*COLUMNS, "reason"])
+def _lines(summary: CeilingSummary) -> Iterator[Iterable[Any]]:
+    """A line per ceiling, in base units."""
+    yield *COLUMNS, "reason"
     for line in summary.lines:
-        writer.writerow(["" if value is None else value for value in line.values()] + [""])
+        yield *line.values(), ""
     for name, reason in summary.missing:
-        writer.writerow([name, *[""] * (len(COLUMNS) - 1), reason])
-    return out.getvalue()
+        yield name, *[""] * (len(COLUMNS) - 1), reason
 
 
-def as_json(summary: CeilingSummary) -> str:
-    """Return one JSON object."""
-    document = {
-        "format_version": 1,
-        "source": summary.source,
-        "ceilings": summary.lines,
-        "missing": [{"label": name, "reason": reason} for name, reason in summary.missing],
-    }
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+def _as_json(summary: CeilingSummary) -> str:
+    missing = [{"label": name, "reason": reason} for name, reason in summary.missing]
+    document = {"source": summary.source, "ceilings": summary.lines, "missing": missing}
+    return as_json(document, format_version=1)
+
+
+RENDERERS = renderers(_printout, _lines, _as_json)
 
 
 def _cells(line: Line) -> tuple[str, ...]:
@@ -139,11 +115,3 @@ def _method(summary: CeilingSummary) -> list[str]:
     if any(line["unit"] == "B/s" for line in summary.lines):
         sentences.append("MB: 10\u2076 B, as vendors count; the kB of `loadprint compare` are 1,024 B")
     return [*sentences, f"exact commands and all repeats: {summary.source}"]
-
-
-RENDERERS: dict[str, Callable[[CeilingSummary], str]] = {
-    "text": text,
-    "markdown": markdown,
-    "csv": as_csv,
-    "json": as_json,
-}

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import textwrap
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
-from json import dumps
+from collections.abc import Iterator, Sequence
 
 from loadprint import numbers
 from loadprint.commands.qualify.qualify_report import CellReport, LevelLine, Qualification
 from loadprint.rendering import escape
+from loadprint.rendering.printout import WIDTH, as_csv, as_json, grid, labelled, pipes, wrapped
 
 HEADS = ("", "", "baseline", "candidate", "ratio", "bounds", "limit", "verdict")
 MAX_LISTED = 12
-WIDTH = 100
-GAP = 2
-LEFT = 2  # label and unit; numbers are to the right
+LABEL = 11  # characters of a label, with the blanks that follow it
 CSV_HEADS = (
     *("cell", "threads", "load", "row", "unit", "better", "tolerance", "baseline", "candidate"),
     *("ratio", "low", "high", "limit", "verdict", "more", "reason"),
@@ -25,40 +21,42 @@ CSV_HEADS = (
 
 def text(report: Qualification) -> str:
     """Return the report for a terminal; its last line is the verdict with its reason."""
-    lines: list[str] = []
-    for label, fact in facts(report):
-        lines += _wrapped(fact, f"{label:<11}")
-    widths = _widths(report)
+    lines = labelled(facts(report), least=LABEL)
+    heads, *aligned = _aligned([HEADS, *(texts for cell in report.cells for texts, _ in rows(cell))])
+    below_heads = iter(aligned)
     for cell in report.cells:
-        lines += ["", cell.title, *_table(cell, widths)]
+        lines += ["", cell.title, heads]
+        for _, reason in rows(cell):
+            lines += [next(below_heads), *wrapped(reason, " " * 6, " " * 6)]
         for void in why_void(cell):
-            lines += _wrapped(void, "  inconclusive: ")
+            lines += wrapped(void, "  inconclusive: ", " " * 16)
         for line in below(cell):
-            lines += _wrapped(line, "  ")
-    lines.append("")
-    for sentence in report.method:
-        lines += _wrapped(sentence, "")
-    lines.append("")
+            lines += wrapped(line, "  ")
+    lines += ["", *(line for sentence in report.method for line in wrapped(sentence, rest="")), ""]
     last = conclusion(report)
     if len(report.reasons) > 1 or len(last) > WIDTH:
-        for reason in report.reasons:
-            lines += _wrapped(reason, "- ")
+        lines += (line for reason in report.reasons for line in wrapped(reason, "- "))
     lines.append(textwrap.shorten(last, WIDTH, placeholder=" …", break_on_hyphens=False))
     return "\n".join(lines) + "\n"
+
+
+def _aligned(texts: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of all cells, with the same columns; the verdict is to the left, as label and unit are."""
+    for gap in ("  ", " "):
+        columns = grid([row[:-1] for row in texts], 2, gap)
+        lines = [f"{line}{gap}{row[-1]}" for line, row in zip(columns, texts, strict=True)]
+        if max(map(len, lines)) <= WIDTH:
+            break
+    return list(map(str.rstrip, lines))
 
 
 def markdown(report: Qualification) -> str:
     """Return the report as Markdown."""
     lines = [f"- **{label}** {escape.markdown(fact)}" for label, fact in facts(report)]
     for cell in report.cells:
-        lines += [
-            "",
-            f"### {escape.markdown(cell.title)}",
-            "",
-            _pipes([*HEADS, "why"]),
-            _pipes(["---"] * 9),
-        ]
-        lines += [_pipes([*texts, why]) for texts, why in rows(cell)]
+        heads, _, *table = pipes((*HEADS, "why"), ((*texts, why) for texts, why in rows(cell)), left=0)
+        rule = "| --- " * (len(HEADS) + 1) + "|"
+        lines += ["", f"### {escape.markdown(cell.title)}", "", heads, rule, *table]
         lines += ["", *(f"- inconclusive: {escape.markdown(void)}" for void in why_void(cell))]
         lines += [f"- {escape.markdown(line)}" for line in below(cell)]
     lines += ["", *(f"{escape.markdown(sentence)}  " for sentence in report.method), ""]
@@ -68,9 +66,7 @@ def markdown(report: Qualification) -> str:
 
 def comma_separated(report: Qualification) -> str:
     """Return one line for each row and cell, in base units."""
-    out = io.StringIO()
-    writer = escape.CsvWriter(out)
-    writer.writerow(CSV_HEADS)
+    lines: list[Sequence[object]] = [CSV_HEADS]
     for cell in report.cells:
         for line in cell.lines:
             values = vars(line) | {
@@ -82,65 +78,16 @@ def comma_separated(report: Qualification) -> str:
                 "candidate": line.candidate.value,
                 "reason": line.reason or "; ".join(why_void(cell)),
             }
-            writer.writerow(values[head] for head in CSV_HEADS)
-    return out.getvalue()
+            lines.append([values[head] for head in CSV_HEADS])
+    return as_csv(lines)
 
 
-def as_json(report: Qualification) -> str:
+def to_json(report: Qualification) -> str:
     """Return the whole report, with its exit status."""
-    plain = {"format_version": 1, "status": report.status, **asdict(report)}
-    return dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return as_json(report, format_version=1, status=report.status)
 
 
-RENDERERS: dict[str, Callable[[Qualification], str]] = {
-    "text": text,
-    "markdown": markdown,
-    "csv": comma_separated,
-    "json": as_json,
-}
-
-
-def _wrapped(text: str, head: str) -> list[str]:
-    lines = textwrap.wrap(
-        text.replace(" %", "\N{NO-BREAK SPACE}%"),
-        WIDTH,
-        initial_indent=head,
-        subsequent_indent=" " * len(head),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
-
-
-def _widths(report: Qualification) -> list[int]:
-    """Return the width of every column, over all cells."""
-    texts = [
-        list(HEADS),
-        *(row for cell in report.cells for row, _ in rows(cell)),
-    ]
-    return [max(len(row[place]) for row in texts) for place in range(len(HEADS))]
-
-
-def _table(cell: CellReport, widths: list[int]) -> Iterator[str]:
-    yield _line(list(HEADS), widths)
-    for row, reason in rows(cell):
-        yield _line(row, widths)
-        if reason:
-            yield from _wrapped(reason, " " * 6)
-
-
-def _line(row: list[str], widths: list[int]) -> str:
-    last = len(row) - 1
-    cells = [
-        each.ljust(width) if place < LEFT or place == last else each.rjust(width)
-        for place, (each, width) in enumerate(zip(row, widths, strict=True))
-    ]
-    gap = " " * (GAP if sum(widths) + GAP * last <= WIDTH else 1)
-    return gap.join(cells).rstrip()
-
-
-def _pipes(cells: list[str]) -> str:
-    return f"| {' | '.join(map(escape.markdown, cells))} |"
+RENDERERS = {"text": text, "markdown": markdown, "csv": comma_separated, "json": to_json}
 
 
 def facts(report: Qualification) -> Iterator[tuple[str, str]]:

@@ -16,6 +16,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from loadprint.commands.ab import ab_text
 from loadprint.commands.report import flames, pack, page_charts, table_section
 from loadprint.rendering import render_pivot
 from loadprint.rendering.report_data import MarkedSpan, ReportPage, RunOf, SideOf
@@ -64,10 +65,7 @@ def page(report: ReportPage) -> str:
         kernels=kernels,
         scaled=scaled,
         **flames.context(report),
-        pivots=[
-            (render_pivot.heading(pivot), pivot, *render_pivot.written(pivot))
-            for pivot in (report.pivots.pivots if report.pivots else ())
-        ],
+        pivots=map(render_pivot.written, report.pivots.pivots if report.pivots else ()),
         findings=_findings(report),
         head=report.table or report.pivots,
         units=UNITS,
@@ -75,7 +73,8 @@ def page(report: ReportPage) -> str:
         # answers that make the comparison doubtful
         doubted={verdict.key for verdict in verdicts if not verdict.is_sound},
         spikes=[_spike(run, span) for run in report.runs for span in run.spikes],
-        ab=_experiment(report),
+        effects=ab_text.effect_blocks(report.ab) if report.ab else [],
+        window_blocks=ab_text.window_block(report.ab) if report.ab else [],
         windows=windows,
         thinned=grid.keep if grid and grid.keep > 1 else 0,
         step=grid.step if grid else 0,
@@ -136,18 +135,3 @@ def _findings(report: ReportPage) -> list[dict[str, Any]]:
         return table_section.findings(report.table)
     sentences = report.pivots.sentences if report.pivots else ()
     return [{"text": text, "cites": (), "shown": True} for text in sentences]
-
-
-def _experiment(report: ReportPage) -> dict[str, Any]:
-    """Content of the A/B section as rows of texts."""
-    if report.ab is None:
-        return {}
-    from loadprint.commands.ab import ab_text  # noqa: PLC0415  few reports are of an experiment
-
-    effects = (("Effects", report.ab.effects), ("With the excluded blocks", report.ab.with_excluded))
-    return {
-        "effect_heads": ab_text.HEADS,
-        "effects": [(title, map(ab_text.effect_row, each)) for title, each in effects if each],
-        "window_heads": ab_text.WINDOW_HEADS,
-        "windows": [ab_text.window_row(report.ab, window) for window in report.ab.windows],
-    }

@@ -8,6 +8,7 @@ import numpy as np
 
 from loadprint.commands.sweep.cells import Swept
 from loadprint.errors import InputError
+from loadprint.rendering.printout import Block
 from loadprint.rendering.report_data import Panel
 
 
@@ -33,7 +34,7 @@ def scaled(swept: Swept | None) -> tuple[Panel, ...]:
         unit = f"throughput, {column.unit}"
         drawn = Panel(column.name, "threads", unit, np.array(column.n, float), np.array(column.x))
         conclusions: list[str] = []
-        blocks: tuple[usl_cells.Block, ...] = ()
+        blocks: tuple[Block, ...] = ()
         if fit:
             drawn = usl_cells.panel(fit, column.name, "threads", column.unit)
             conclusions += [verdict.text for verdict in fit.verdicts]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
@@ -15,22 +14,13 @@ from loadprint.commands.usl.fit import Fit
 from loadprint.commands.usl.growth import Growth
 from loadprint.commands.usl.models import Model
 from loadprint.commands.usl.usl_summary import ColumnSummary
+from loadprint.rendering.printout import Block
 from loadprint.rendering.report_data import FittedCurve, Panel
 
 ABSENT = "\u2013"
 SIGNS = {"lambda": "λ", "sigma": "σ", "kappa": "κ"}
 STEPS = 200
 DRAWN = ("usl", "saturating", "amdahl")  # the first one is emphasised
-
-
-@dataclass(frozen=True)
-class Block:
-    """A table: the first column is text, the others are numbers; notes are printed below it."""
-
-    title: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
 
 
 def significant(value: float | None, digits: int = 4) -> str:
