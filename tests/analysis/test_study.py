@@ -14,6 +14,7 @@ from loadprint.commands.study.claim_verdicts import Judged
 from loadprint.commands.study.observations import Absent, Observations
 from loadprint.commands.study.study import StudyReport, judge
 from loadprint.errors import InputError
+from loadprint.rendering.printout import WIDTH
 from published import arm_cells, inserts
 from reads import known
 from recordings import Host, change_json, make_execution
@@ -370,7 +371,7 @@ def test_a_wrong_study_file_is_one_line(tmp_path: Path, line: str, text: str) ->
 
 def test_formats(report: StudyReport) -> None:
     text = study_text.text(report)
-    assert max(map(len, text.splitlines())) <= study_text.WIDTH
+    assert max(map(len, text.splitlines())) <= WIDTH
     assert text.endswith(
         "3 published: direction: 1 holds, 2 not comparable\n"
         "3 computed from the published figures: direction: 1 holds, 2 inconclusive\n"

@@ -7,8 +7,8 @@ import io
 import json
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeVar
 
 from rich.cells import cell_len
@@ -84,6 +84,15 @@ def wrapped(text: str, first: str = "", rest: str = "  ") -> list[str]:
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
+def reasons(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Lines of (name, reason) pairs: the names that have a reason, and the reason."""
+    names: dict[str, list[str]] = {}
+    for name, reason in pairs:
+        names.setdefault(reason, []).append(name)
+    texts = (f"{', '.join(of_reason)}: {reason}" for reason, of_reason in names.items())
+    return [line for text in texts for line in wrapped(text, "  ", "    ")]
+
+
 def grid(rows: Sequence[Sequence[str]], left: int, gap: str = "  ") -> list[str]:
     """Columns as wide as their widest cell, the first `left` of them left-aligned."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
@@ -141,14 +150,15 @@ def as_csv(lines: Iterable[Iterable[object]]) -> str:
 
 
 def as_json(value: Any, **more: Any) -> str:
-    """One JSON object: `more` and the fields of a value; a number that is not finite is null."""
-    fields = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-    return json.dumps(finite({**more, **fields}), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """One JSON object: `more` and the fields of a value."""
+    return json.dumps(more | finite(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def finite(value: Any) -> Any:
-    """A value with None in place of each number that is infinite or not a number."""
-    if isinstance(value, dict):
+    """A value as JSON has it, with null in place of each number that is infinite or not a number."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return finite({each.name: getattr(value, each.name) for each in fields(value)})
+    if isinstance(value, Mapping):
         return {key: finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [finite(each) for each in value]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import textwrap
-
 from loadprint.commands.check.check_report import SEVERITIES, CheckFinding, CheckReport
+from loadprint.rendering import printout
+from loadprint.rendering.printout import reasons, wrapped
 
-WIDTH = 100
 MAX_NAMES = 4
 
 
@@ -19,15 +17,7 @@ def text(report: CheckReport) -> str:
     if not report.findings:
         lines += ["no mistake found", ""]
     if report.unknown:
-        lines.append("not checked:")
-        reasons: dict[str, list[str]] = {}
-        for rule, reason in report.unknown:
-            reasons.setdefault(reason, []).append(rule)
-        for reason, rules in reasons.items():
-            lines += textwrap.wrap(
-                f"{', '.join(rules)}: {reason}", WIDTH, initial_indent="  ", subsequent_indent="    "
-            )
-        lines.append("")
+        lines += ["not checked:", *reasons(report.unknown), ""]
     found = [finding.severity for finding in report.findings]
     counts = ", ".join(f"{severity} {found.count(severity)}" for severity in SEVERITIES)
     lines.append(f"{counts}; {len(report.passed)} rules passed, {len(report.unknown)} not checked")
@@ -39,19 +29,8 @@ def _finding(finding: CheckFinding, subjects: int) -> list[str]:
     if len(finding.where) < subjects:
         head += f" (in {len(finding.where)} of {subjects}: {_named(finding.where)})"
     inside, below = " " * 11, " " * 16
-    fix = textwrap.TextWrapper(
-        WIDTH,
-        initial_indent=inside,
-        subsequent_indent=below,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [
-        *textwrap.wrap(head, WIDTH, subsequent_indent=inside),
-        *textwrap.wrap(f"why: {finding.why}", WIDTH, initial_indent=inside, subsequent_indent=below),
-        *fix.wrap(f"fix: {finding.fix}"),
-        "",
-    ]
+    why, fix = (wrapped(text, inside, below) for text in (f"why: {finding.why}", f"fix: {finding.fix}"))
+    return [*wrapped(head, rest=inside), *why, *fix, ""]
 
 
 def _named(names: tuple[str, ...]) -> str:
@@ -61,12 +40,6 @@ def _named(names: tuple[str, ...]) -> str:
 
 def as_json(report: CheckReport) -> str:
     """Return the JSON object that docs/recording-format.md describes."""
-    document = {
-        "format_version": 2,
-        "subjects": report.subjects,
-        "failed": report.failed,
-        "findings": [vars(finding) for finding in report.findings],
-        "unknown": [{"id": rule, "why": why} for rule, why in report.unknown],
-        "passed": report.passed,
-    }
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    unknown = [{"id": rule, "why": why} for rule, why in report.unknown]
+    findings = {"subjects": report.subjects, "failed": report.failed, "findings": report.findings}
+    return printout.as_json(findings | {"unknown": unknown, "passed": report.passed}, format_version=2)

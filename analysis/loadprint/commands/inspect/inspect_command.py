@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +30,8 @@ def add_inspect(subparsers: Any) -> None:
 def run_inspect(arguments: argparse.Namespace) -> int:
     """Print the report of a run directory."""
     from loadprint.commands.inspect import inspect_run, inspect_text
+    from loadprint.rendering.printout import as_json
 
     report = inspect_run.inspect(arguments.path)
-    if arguments.format == "json":
-        options.write(json.dumps(inspect_run.as_object(report), indent=1, ensure_ascii=False) + "\n", None)
-    else:
-        options.write(inspect_text.render(report), None)
+    options.write(as_json(report) if arguments.format == "json" else inspect_text.render(report), None)
     return 0

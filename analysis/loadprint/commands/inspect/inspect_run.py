@@ -6,7 +6,7 @@ Torn and unfinished directories are read too: a missing figure has a reason in i
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -100,11 +100,6 @@ def inspect(path: Path) -> RunReport:
         result=run.result.model_dump(exclude_unset=True) or None,
         roles=tuple(roles),
     )
-
-
-def as_object(report: RunReport) -> dict[str, Any]:
-    """Return the report as JSON-ready values."""
-    return asdict(report)
 
 
 def _role(run: Run, role: str, store: Store) -> RoleReport:

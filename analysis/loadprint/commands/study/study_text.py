@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,8 +10,9 @@ from typing import get_args
 from loadprint.commands.study.claim_verdicts import Answer, ClaimVerdict, Judged
 from loadprint.commands.study.study import JudgedClaim, StudyReport
 from loadprint.commands.study.study_file import CHECK, Claim, Study
+from loadprint.rendering import printout
+from loadprint.rendering.printout import wrapped
 
-WIDTH = 100
 INDENT = 16
 OPPOSITE = "the interval supports the opposite"
 OUTSIDE = "the whole interval is beyond the limit"
@@ -49,7 +48,6 @@ def text(report: StudyReport) -> str:
 def as_json(report: StudyReport) -> str:
     """Return one JSON object."""
     value = {
-        "format_version": 2,
         "study": report.name,
         "title": report.study.title,
         "source": report.study.source,
@@ -67,7 +65,7 @@ def as_json(report: StudyReport) -> str:
             for each in report.findings
         ],
     }
-    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return printout.as_json(value, format_version=2)
 
 
 def listed(studies: Sequence[tuple[str, Study]]) -> str:
@@ -141,5 +139,4 @@ def _block(finding: JudgedClaim) -> list[str]:
 
 
 def _wrapped(words: str, indent: int, hanging: int | None = None) -> list[str]:
-    first, rest = " " * indent, " " * (indent if hanging is None else hanging)
-    return textwrap.wrap(words, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    return wrapped(words, " " * indent, " " * (indent if hanging is None else hanging))
