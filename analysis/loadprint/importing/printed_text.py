@@ -5,74 +5,45 @@ If the sides do not fit in the width, each has its own table with the reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from rich.cells import cell_len
 
 from loadprint import numbers
 from loadprint.importing.printed_number import Interval, Number
 from loadprint.importing.printed_table import Misprint, PrintedRatio, PrintedRow, PrintedTable
-from loadprint.rendering import escape
 from loadprint.rendering.layout import raised
-from loadprint.rendering.printout import WIDTH, as_csv, as_json, grid, pipes, wrapped
+from loadprint.rendering.printout import WIDTH, Block, Printout, as_json, lines_of, renderers
 
 THREE_DIGITS = 100.0
-RAISED = raised(range(10))
 CSV_HEAD = (
     "section metric side printed value low high reference ratio ratio_low ratio_high printed_ratio verdict"
     " misprint meant_low meant_high"
 )
 
 
-def render_text(table: PrintedTable) -> str:
-    """Return the table for a terminal, by section, with the misprints below it."""
-    parts = [_aligned(table, table.sides)]
-    if max(map(cell_len, parts[0])) > WIDTH:
+def _printout(table: PrintedTable) -> Printout:
+    blocks = _blocks(table, table.sides)
+    if any(cell_len(line.rstrip()) > WIDTH for block in blocks for line in lines_of(block)):
         others = [side for side in table.sides if side != table.reference]
         pairs = ([each for each in table.sides if each in (side, table.reference)] for side in others)
-        parts = [_aligned(table, pair) for pair in pairs]
-    lines = [line for part in parts for line in _by_section(table, part)]
-    for text in _below(table):
-        indent = " " * (len(text) - len(text.lstrip(RAISED)) + 1) if text[0] in RAISED else ""
-        lines += wrapped(text, rest=indent)
-    return "\n".join(lines) + "\n"
+        blocks = [block for pair in pairs for block in _blocks(table, pair)]
+    return Printout(table.name, (), (), blocks, list(_below(table)))
 
 
-def _aligned(table: PrintedTable, shown: Sequence[str]) -> list[str]:
-    """The heads, and a line for each row: the first column left-aligned, the others right-aligned."""
-    rows = [_heads(table, shown), *(_cells(table, row, shown) for row in table.rows)]
-    return list(map(str.rstrip, grid(rows, left=1)))
+def _blocks(table: PrintedTable, shown: Sequence[str]) -> list[Block]:
+    """A table for each section."""
+    heads = tuple(_heads(table, shown))
+    return [
+        Block(section, heads, tuple(tuple(_cells(table, row, shown)) for row in rows))
+        for section, rows in groupby(table.rows, key=lambda row: row.section)
+    ]
 
 
-def _by_section(table: PrintedTable, lines: Sequence[str]) -> Iterator[str]:
-    yield lines[0]
-    section = None
-    for row, line in zip(table.rows, lines[1:], strict=True):
-        if row.section != section:
-            section = row.section
-            yield from ("", section) if section else ("",)
-        yield line
-    yield ""
-
-
-def render_markdown(table: PrintedTable) -> str:
-    """Return one Markdown table, with a separate line for each section."""
-    heads = _heads(table, table.sides)
-    cells = ([cell.strip() for cell in _cells(table, row, table.sides)] for row in table.rows)
-    first, rule, *others = pipes(heads, cells, left=1)
-    lines = [f"# {escape.markdown(table.name)}", "", first, rule]
-    section = ""
-    for row, line in zip(table.rows, others, strict=True):
-        if row.section != section:
-            section = row.section
-            lines.append(f"| **{escape.markdown(section)}** |" + " |" * (len(heads) - 1))
-        lines.append(line)
-    return "\n".join([*lines, "", *(f"{escape.markdown(line)}  " for line in _below(table))]) + "\n"
-
-
-def render_csv(table: PrintedTable) -> str:
-    """Return a line for each row and side; absent numbers are empty."""
-    lines: list[Sequence[object]] = [CSV_HEAD.split()]
+def _lines(table: PrintedTable) -> Iterator[Sequence[object]]:
+    """A line for each row and side; absent numbers are empty."""
+    yield CSV_HEAD.split()
     for row in table.rows:
         for side, cell, ratio in zip(table.sides, row.cells, row.ratios, strict=True):
             printed = [""] * 4 if cell is None else (cell.text, cell.value, *_ends(cell.span))
@@ -80,13 +51,10 @@ def render_csv(table: PrintedTable) -> str:
             judged = [""] * 2 if ratio is None or row.printed is None else (row.printed.text, row.verdict)
             wrong = [""] * 3 if cell is None else (cell.wrong, *_ends(cell.meant))
             names = (row.section, row.metric, side)
-            lines.append((*names, *printed, table.reference, *compared, *judged, *wrong))
-    return as_csv(lines)
+            yield *names, *printed, table.reference, *compared, *judged, *wrong
 
 
-def render_json(table: PrintedTable) -> str:
-    """Return one JSON object: the dataclasses of printed_table.py."""
-    return as_json(table, format_version=1)
+RENDERERS = renderers(_printout, _lines, lambda table: as_json(table, format_version=1))
 
 
 def _heads(table: PrintedTable, shown: Sequence[str]) -> list[str]:
@@ -101,7 +69,7 @@ def _heads(table: PrintedTable, shown: Sequence[str]) -> list[str]:
 def _cells(table: PrintedTable, row: PrintedRow, shown: Sequence[str]) -> list[str]:
     """One line: label, cells as printed, ratios with their range within rounding, and the printed ratio."""
     places = row.printed.decimals if row.printed else None
-    cells = [f"  {row.metric}"]
+    cells = [row.metric]
     for column, cell in zip(table.sides, row.cells, strict=True):
         if column in shown:
             cells.append(f"{cell.text if cell else 'n/a'}{_mark(table, row, column, cell)}")
@@ -162,11 +130,3 @@ def _misprint_text(misprint: Misprint) -> str:
 
 def _ends(span: Interval | None) -> tuple[float | str, float | str]:
     return ("", "") if span is None else (span.low, span.high)
-
-
-RENDERERS: dict[str, Callable[[PrintedTable], str]] = {
-    "text": render_text,
-    "markdown": render_markdown,
-    "csv": render_csv,
-    "json": render_json,
-}

@@ -54,12 +54,13 @@ class Printout:
 def text(printout: Printout) -> str:
     """For a terminal, in at most 100 columns if the tables allow it."""
     parts = [[printout.title] if printout.title else [], labelled(printout.labelled)]
-    parts += map(_lines, printout.blocks)
+    parts += map(lines_of, printout.blocks)
     parts.append([line for each in printout.sentences for line in wrapped(each)])
     return "\n\n".join("\n".join(map(str.rstrip, part)) for part in parts if part) + "\n"
 
 
-def _lines(block: Block) -> list[str]:
+def lines_of(block: Block) -> list[str]:
+    """The block as text."""
     if not block.heads:
         title = [block.title, "=" * len(block.title)] if block.title else []
         return [*title, *labelled(block.rows), *(line for note in block.notes for line in wrapped(note))]
@@ -123,13 +124,13 @@ def markdown(printout: Printout) -> str:
 
 
 def _points(facts: Iterable[Sequence[str]]) -> Iterator[str]:
-    return (
-        f"- **{escape.markdown(' '.join(label.split()))}** {escape.markdown(text)}" for label, text in facts
-    )
+    for label, text in facts:
+        bold = f"- **{escape.markdown(' '.join(label.split()))}**" if label else " "
+        yield f"{bold} {escape.markdown(text)}"
 
 
 def _paragraphs(texts: Iterable[str]) -> list[str]:
-    return [f"{escape.markdown(text)}  " for text in texts]
+    return [f"{escape.markdown(text)}  " if text else "" for text in texts]
 
 
 def pipes(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int) -> list[str]:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from loadprint.rendering import escape, layout
+from loadprint.rendering import layout, printout
 from loadprint.rendering.layout import Layout
-from loadprint.rendering.printout import pipes
+from loadprint.rendering.printout import Block, Printout
 from loadprint.tables.table import Table
 
 
 def render(table: Table) -> str:
     """Return one Markdown table per group, with facts above and footnotes below."""
     laid_out = Layout(table)
-    lines = ["# " + " compared with ".join(escape.markdown(side.name) for side in table.sides), ""]
-    lines += [f"- **{verdict.key}** {escape.markdown(verdict.summary())}" for verdict in table.verdicts]
-    lines += [
-        f"- **{label}** {escape.markdown(text)}" if label else f"  {escape.markdown(text)}"
-        for label, text in table.facts
-    ]
-    lines += [f"- **warning** {escape.markdown(text)}" for text in table.warnings]
-    heads = [head or " " for head in laid_out.heads(laid_out.sides)]
+    heads = tuple(head or " " for head in laid_out.heads(laid_out.sides))
+    blocks = []
     section = ""
     for group in table.groups:
         if group.section != section:
             section = group.section
-            lines += ["", f"## {escape.markdown(section)}"]
-        cells = (line for row in group.rows for line in laid_out.lines(row, laid_out.sides))
-        texts = ([cell.text.strip() for cell in line] for line in cells)
-        lines += ["", f"### {escape.markdown(group.title)}", "", *pipes(heads, texts, left=1)]
-    lines += ["", *(f"- {escape.markdown(sentence)}" for sentence in layout.sentences(table)), ""]
-    lines += [f"{number} {escape.markdown(text)}  " for number, text in laid_out.numbered_footnotes()]
-    lines += ["", *(escape.markdown(text) + "  " for text in table.method)]
-    return "\n".join(lines) + "\n"
+            blocks.append(Block(section))
+        lines = (line for row in group.rows for line in laid_out.lines(row, laid_out.sides))
+        blocks.append(
+            Block(group.title, heads, tuple(tuple(cell.text.strip() for cell in line) for line in lines))
+        )
+    blocks.append(Block(notes=tuple(layout.sentences(table))))
+    facts = [*((verdict.key, verdict.summary()) for verdict in table.verdicts), *table.facts]
+    notes = (f"{number} {text}" for number, text in laid_out.numbered_footnotes())
+    title = " compared with ".join(side.name for side in table.sides)
+    return printout.markdown(Printout(title, facts, table.warnings, blocks, [*notes, "", *table.method]))
