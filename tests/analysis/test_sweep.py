@@ -24,8 +24,7 @@ from loadprint.commands.sweep.crossover import Crossover, crossovers
 from loadprint.commands.sweep.sweep_pivots import sweep
 from loadprint.errors import InputError
 from loadprint.rendering import render_json
-from loadprint.rendering.pivot import Pivot, PivotReport
-from loadprint.rendering.render_pivot import RENDERERS
+from loadprint.rendering.pivot import RENDERERS, Pivot, PivotReport
 from loadprint.statistics import stats
 from loadprint.statistics.several import rank_correlation
 from published import arm_cells, inserts

@@ -1,9 +1,15 @@
-"""Defines pivot tables, plain values: one figure by two dimensions."""
+"""Defines pivot tables, plain values: one figure by two dimensions; and writes reports of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from loadprint import numbers
+from loadprint.rendering.printout import Block, Printout, as_json, renderers
+
+NOTHING = "\u2013"
 
 
 @dataclass(frozen=True)
@@ -35,3 +41,40 @@ class PivotReport:
     sentences: tuple[str, ...]
     warnings: tuple[str, ...] = field(default=())
     crossovers: tuple[Any, ...] = field(default=())
+
+
+def _printout(report: PivotReport) -> Printout:
+    blocks = list(map(written, report.pivots))
+    return Printout(report.title, report.facts, report.warnings, blocks, report.sentences)
+
+
+def _lines(report: PivotReport) -> Iterator[Sequence[object]]:
+    """One line per cell; the value may be empty."""
+    yield "pivot", "unit", "row", "column", "value"
+    for pivot in report.pivots:
+        for row, cells in zip(pivot.rows, pivot.cells, strict=True):
+            for column, value in zip(pivot.columns, cells, strict=True):
+                yield pivot.key, pivot.unit, row, column, value
+
+
+RENDERERS = renderers(_printout, _lines, lambda report: as_json(report, format_version=1))
+
+
+def written(pivot: Pivot) -> Block:
+    """The table as texts, with its unit in the title."""
+    title = f"{pivot.title} ({pivot.unit})" if pivot.unit else pivot.title
+    columns = list(zip(*pivot.cells, strict=True))
+    values = [value for row in pivot.cells for value in row]
+    places = [_places(column if pivot.columns_differ else values) for column in columns]
+    body = []
+    for name, row in zip(pivot.rows, pivot.cells, strict=True):
+        own = [_places(row)] * len(row) if pivot.rows_differ else places
+        cells = zip(row, own, strict=True)
+        body.append((name, *(NOTHING if each is None else numbers.number(each, at) for each, at in cells)))
+    return Block(title, (pivot.corner, *pivot.columns), tuple(body), left=0)
+
+
+def _places(values: Sequence[float | None]) -> int:
+    """Decimals that values share; whole numbers have none."""
+    known = [value for value in values if value is not None]
+    return 0 if all(value == round(value) for value in known) else numbers.decimals(known)

@@ -84,7 +84,7 @@ def run_export(arguments: argparse.Namespace) -> int:
 def run_fleet(arguments: argparse.Namespace) -> int:
     """Print the table of a fleet."""
     from loadprint.commands.fleet import dataset, fleet_pivots, fleet_table
-    from loadprint.rendering.render_pivot import RENDERERS
+    from loadprint.rendering.pivot import RENDERERS
 
     query = fleet_table.Query(
         by=tuple(arguments.by.split(",")) if arguments.by else fleet_table.DEFAULT_BY,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from loadprint.catalogue.metric import Metric
 from loadprint.commands.fleet.fleet_table import Fleet, FleetLevel
@@ -19,23 +19,14 @@ SHORT_HEADS = {
     "disk_write_kb_per_operation": "disk kB/op",
     "net_tx_per_operation": "sent B/op",
 }
-
-
-Shown = tuple[str, str, str, Callable[[FleetLevel, Metric], float | None]]  # key, title, unit, value
-LEVELS: tuple[Shown, ...] = (("level", "Level", "", lambda level, metric: _times(level.mean, metric.factor)),)
-RATIOS: tuple[Shown, ...] = (
+Value = Callable[[FleetLevel, Metric], float | None]
+FIGURES: tuple[tuple[str, str, str, Value], ...] = (  # key, title, unit, value
+    ("level", "Level", "", lambda level, metric: _times(level.mean, metric.factor)),
     ("ratio", "Ratio to {reference}", "", lambda level, _: getattr(level.versus, "centre", None)),
     ("ratio_low", "Ratio, lower 95 % bound", "", lambda level, _: getattr(level.versus, "low", None)),
     ("ratio_high", "Ratio, upper 95 % bound", "", lambda level, _: getattr(level.versus, "high", None)),
-)
-SPREADS: tuple[Shown, ...] = (
     ("between", "Spread between instances", "CV %", lambda level, _: _times(level.cv, 100)),
-    (
-        "within",
-        "Spread between the runs of an instance",
-        "CV %",
-        lambda level, _: _times(level.runs_cv, 100),
-    ),
+    ("within", "Spread between the runs of an instance", "CV %", lambda level, _: _times(level.runs_cv, 100)),
 )
 
 
@@ -55,42 +46,30 @@ def report(fleet: Fleet, url: str) -> PivotReport:
         ),
         ("method", "geometric mean over instances, each the mean of its runs; the instance is the unit"),
     ]
-    return PivotReport("Fleet", tuple(facts), _pivots(fleet), _sentences(fleet), _warnings(fleet))
+    return PivotReport("Fleet", tuple(facts), tuple(_pivots(fleet)), _sentences(fleet), _warnings(fleet))
 
 
-def _pivots(fleet: Fleet) -> tuple[Pivot, ...]:
-    columns = (*LEVELS, *(RATIOS if len(fleet.groups) > 1 else ()), *SPREADS)
-    pivots = [_counts(fleet), *(_pivot(fleet, column) for column in columns)]
-    return tuple(pivot for pivot in pivots if any(cell is not None for row in pivot.cells for cell in row))
-
-
-def _counts(fleet: Fleet) -> Pivot:
-    cells = tuple((float(group.instances), float(group.runs)) for group in fleet.groups)
-    return Pivot("counts", "Counts", "", "group", _names(fleet), ("instances", "runs"), cells)
-
-
-def _pivot(fleet: Fleet, shown: Shown) -> Pivot:
-    key, title, unit, cell = shown
-    heads = tuple(_head(metric) for metric in fleet.metrics)
-    cells = tuple(
-        tuple(cell(level, metric) for level, metric in zip(group.levels, fleet.metrics, strict=True))
-        for group in fleet.groups
+def _pivots(fleet: Fleet) -> Iterator[Pivot]:
+    """The number of instances and runs, and each figure that some group has."""
+    names = tuple(group.name for group in fleet.groups)
+    counts = tuple((float(group.instances), float(group.runs)) for group in fleet.groups)
+    yield Pivot("counts", "Counts", "", "group", names, ("instances", "runs"), counts)
+    heads = tuple(
+        SHORT_HEADS.get(metric.key) or f"{_name(metric)} {metric.shown}".strip() for metric in fleet.metrics
     )
-    title = title.format(reference=fleet.reference)
-    return Pivot(key, title, unit, "group", _names(fleet), heads, cells, columns_differ=True)
-
-
-def _head(metric: Metric) -> str:
-    return SHORT_HEADS.get(metric.key) or f"{_name(metric)} {metric.shown}".strip()
+    for key, title, unit, value in FIGURES:
+        cells = tuple(
+            tuple(value(level, metric) for level, metric in zip(group.levels, fleet.metrics, strict=True))
+            for group in fleet.groups
+        )
+        if any(cell is not None for row in cells for cell in row):
+            named = title.format(reference=fleet.reference)
+            yield Pivot(key, named, unit, "group", names, heads, cells, columns_differ=True)
 
 
 def _name(metric: Metric) -> str:
     """Return the label of a metric; a cost and its rate have the same label."""
     return f"{metric.label} per operation" if metric.key.endswith("_per_operation") else metric.label
-
-
-def _names(fleet: Fleet) -> tuple[str, ...]:
-    return tuple(group.name for group in fleet.groups)
 
 
 def _sentences(fleet: Fleet) -> tuple[str, ...]:

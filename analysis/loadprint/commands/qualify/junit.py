@@ -8,75 +8,59 @@ status is not 0.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from xml.etree import ElementTree as Xml
 
 from loadprint.commands.qualify import qualify_text
 from loadprint.commands.qualify.non_inferiority import FAIL, PASS
-from loadprint.commands.qualify.qualify_report import CellReport, Qualification, QualifiedRow
+from loadprint.commands.qualify.qualify_report import CellReport, Qualification
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-@dataclass(frozen=True)
-class _Case:
-    name: str
-    verdict: str
-    message: str
-    details: str
+Case = tuple[str, str, str, str]  # name, verdict, message, details
 
 
 def render(report: Qualification) -> str:
     """Return the XML document."""
     # a dot would separate packages in a class name
     suites = [(cell.title, f"qualify.{cell.name.replace('.', '_')}", _cases(cell)) for cell in report.cells]
-    overall = _Case("verdict", report.verdict, qualify_text.conclusion(report), "\n".join(report.reasons))
+    overall = ("verdict", report.verdict, qualify_text.conclusion(report), "\n".join(report.reasons))
     suites.append(("overall", "qualify", [overall]))
-    root = Xml.Element("testsuites", name="loadprint qualify")
+    every = _counts([case for _, _, cases in suites for case in cases])
+    root = Xml.Element("testsuites", {"name": "loadprint qualify", **every})
     for name, classname, cases in suites:
-        suite = Xml.SubElement(root, "testsuite", {"name": _clean(name), **_counts(cases), "time": "0"})
-        for case in cases:
-            _add(suite, classname, case)
-    for key, value in _counts([case for _, _, cases in suites for case in cases]).items():
-        if key != "skipped":
-            root.set(key, value)
+        about = {"name": _clean(name), **_counts(cases), "skipped": "0", "time": "0"}
+        suite = Xml.SubElement(root, "testsuite", about)
+        for case, verdict, message, details in cases:
+            names = {"name": _clean(case), "classname": _clean(classname)}
+            element = Xml.SubElement(suite, "testcase", names, time="0")
+            if verdict == PASS:
+                Xml.SubElement(element, "system-out").text = _clean(details)
+            else:
+                kind = "failure" if verdict == FAIL else "error"
+                result = Xml.SubElement(element, kind, message=_clean(message), type=verdict)
+                result.text = _clean(details)
     Xml.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(root, encoding="unicode")}\n'
 
 
-def _cases(cell: CellReport) -> list[_Case]:
-    heads = qualify_text.HEADS[2:]
-    texts = [
-        [text and f"{head} {text}" for head, text in zip(heads, row[2:], strict=True)]
-        for row, _ in qualify_text.rows(cell)
-    ]
-    return [
-        _Case(line.key, line.verdict, _message(cell, line), ", ".join(filter(None, figures)))
-        for line, figures in zip(cell.lines, texts, strict=True)
-        if line.verdict
-    ]
+def _cases(cell: CellReport) -> list[Case]:
+    cases = []
+    for line, (texts, _) in zip(cell.lines, qualify_text.rows(cell), strict=True):
+        if line.verdict:
+            message = line.reason or "; ".join(qualify_text.why_void(cell))
+            if line.verdict == FAIL:
+                message = "both bounds of the ratio are beyond the limit"
+            figures = zip(qualify_text.HEADS[2:], texts[2:], strict=True)
+            details = ", ".join(f"{head} {text}" for head, text in figures if text)
+            cases.append((line.key, line.verdict, message, details))
+    return cases
 
 
-def _message(cell: CellReport, line: QualifiedRow) -> str:
-    if line.verdict == FAIL:
-        return "both bounds of the ratio are beyond the limit"
-    return line.reason or "; ".join(qualify_text.why_void(cell))
-
-
-def _counts(cases: list[_Case]) -> dict[str, str]:
-    failed = sum(case.verdict == FAIL for case in cases)
-    errors = sum(case.verdict not in (FAIL, PASS) for case in cases)
-    return {"tests": str(len(cases)), "failures": str(failed), "errors": str(errors), "skipped": "0"}
-
-
-def _add(suite: Xml.Element, classname: str, case: _Case) -> None:
-    element = Xml.SubElement(suite, "testcase", name=_clean(case.name), classname=_clean(classname), time="0")
-    if case.verdict == PASS:
-        Xml.SubElement(element, "system-out").text = _clean(case.details)
-        return
-    kind = "failure" if case.verdict == FAIL else "error"
-    result = Xml.SubElement(element, kind, message=_clean(case.message), type=case.verdict)
-    result.text = _clean(case.details)
+def _counts(cases: list[Case]) -> dict[str, str]:
+    failed = sum(verdict == FAIL for _, verdict, _, _ in cases)
+    errors = sum(verdict not in (FAIL, PASS) for _, verdict, _, _ in cases)
+    return {"tests": str(len(cases)), "failures": str(failed), "errors": str(errors)}
 
 
 def _clean(text: str) -> str:

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from loadprint.commands.ab import ab_text
 from loadprint.commands.report import flames, pack, page_charts, table_section
-from loadprint.rendering import render_pivot
+from loadprint.rendering import pivot
 from loadprint.rendering.report_data import MarkedSpan, ReportPage, RunOf, SideOf
 from loadprint.tables.table import Table
 
@@ -65,7 +65,7 @@ def page(report: ReportPage) -> str:
         kernels=kernels,
         scaled=scaled,
         **flames.context(report),
-        pivots=map(render_pivot.written, report.pivots.pivots if report.pivots else ()),
+        pivots=map(pivot.written, report.pivots.pivots if report.pivots else ()),
         findings=_findings(report),
         head=report.table or report.pivots,
         units=UNITS,

@@ -36,7 +36,7 @@ def run_show(arguments: argparse.Namespace) -> int:
     """Print the table of a run."""
     from loadprint.catalogue.files import with_rows
     from loadprint.commands.show.show_run import report
-    from loadprint.rendering.render_pivot import RENDERERS
+    from loadprint.rendering.pivot import RENDERERS
 
     shown = report(
         arguments.path,

@@ -36,7 +36,7 @@ def add_sweep(subparsers: Any) -> None:
 def run_sweep(arguments: argparse.Namespace) -> int:
     """Print an execution as pivot tables."""
     from loadprint.commands.sweep.sweep_pivots import sweep
-    from loadprint.rendering.render_pivot import RENDERERS
+    from loadprint.rendering.pivot import RENDERERS
 
     report = sweep(arguments.execution, arguments.base, *arguments.others)
     options.write(RENDERERS[arguments.format](report), arguments.output)
