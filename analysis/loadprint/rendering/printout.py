@@ -75,7 +75,8 @@ def labelled(facts: Iterable[Sequence[str]], least: int = LABEL) -> list[str]:
     known = list(facts)
     longest = max((len(label) for label, _ in known), default=0)
     width = least if longest < least else longest + 2
-    return [line for label, text in known for line in wrapped(text, f"{label:<{width}}", " " * width)]
+    wanted = ((f"{label:<{width}}", text) for label, text in known)
+    return [line for label, text in wanted for line in wrapped(text, label, " " * width) or [label]]
 
 
 def wrapped(text: str, first: str = "", rest: str = "  ") -> list[str]:
@@ -111,7 +112,7 @@ def markdown(printout: Printout) -> str:
     """As Markdown; tables are a level deeper if the first block is none."""
     parts = [[f"# {escape.markdown(printout.title)}"] if printout.title else []]
     parts.append(list(_points(printout.labelled)))
-    tables = "##" if printout.blocks[0].heads else "###"
+    tables = "###" if printout.blocks and not printout.blocks[0].heads else "##"
     for block in printout.blocks:
         level = tables if block.heads else "##"
         parts.append([f"{level} {escape.markdown(block.title)}"] if block.title else [])
