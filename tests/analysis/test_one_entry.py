@@ -106,6 +106,7 @@ def test_a_row_of_a_new_table_is_one_entry(tmp_path: Path, formula: str, rate: f
 PROBE = r"""//! Reads `/proc/sys/fs/file-nr`: open files.
 use crate::prelude::*;
 
+/// The line of the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new("open_files", "open files of the host", &SCHEMA, open);
 
 static SCHEMA: Schema = Schema::table(&[], COLUMNS);
@@ -133,7 +134,7 @@ OPEN_FILES = """
 [[group.row]]
 key = "open_files"
 label = "open files"
-formula = "open_files.open_files"
+formula = "mean(open_files.open_files)"
 """
 
 

@@ -81,7 +81,11 @@ def _entities(
     number = max(name.count(".") for name in catalogue().columns.get(table, wanted))
     key, member = (_joined(names) for names in (entity[:number], entity[number:]))
     columns = sorted({name.rpartition(".")[2] for name in wanted} & set(stored))
-    if not columns or not entity:
+    if not columns:
+        return
+    if not entity:
+        if found := source.rows(table, f"SELECT tick, {listed(doubles(columns))} FROM t", whole=True):
+            yield table, found
         return
     if entity[number:]:
         names = source.store.fetch(path, f"SELECT DISTINCT {key} AS entity FROM t")["entity"].tolist()
