@@ -128,14 +128,15 @@ impl Recorder {
         loop {
             // A late wake-up at the end of the recording does not count ticks after the end as missed.
             let now = clock::monotonic_ns();
-            let mut due = schedule.next(limit.map_or(now, |(time, _)| time.min(now)));
-            if options.on_request && self.ticks > 0 {
-                due = Stamp {
+            let mut due = if options.on_request && self.ticks > 0 {
+                Stamp {
                     tick: u32::try_from(self.ticks).unwrap_or(u32::MAX),
                     intended_ns: i64::MAX,
                     ..Stamp::default()
-                };
-            }
+                }
+            } else {
+                schedule.next(limit.map_or(now, |(time, _)| time.min(now)))
+            };
             let until = limit.map_or(due.intended_ns, |(time, _)| time.min(due.intended_ns));
             // The last tick is not on the schedule.
             let planned = due;

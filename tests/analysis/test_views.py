@@ -18,7 +18,7 @@ from every_table import complete_host, every_table
 from loadprint.metrics.gather import NO_RECORDER
 from loadprint.metrics.host import SERVER_RESTARTED
 from loadprint.reading.run_documents import PlannedRun
-from loadprint.reading.sides import Side, open_execution
+from loadprint.reading.sides import Side, read_plan
 from loadprint.rendering import layout, render_text
 from loadprint.rendering.footnotes import Footnotes
 from loadprint.rendering.layout import Layout
@@ -159,7 +159,7 @@ def test_a_run_on_two_sides_is_warned_of(execution: Path) -> None:
 
 
 def _planned(execution: Path, side: str) -> list[PlannedRun]:
-    return [run for run in open_execution(execution).runs if run.side == side]
+    return [run for run in read_plan(execution).runs if run.side == side]
 
 
 def test_sets_are_named_in_the_order_of_the_sides(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from loadprint import temporary
 from loadprint.errors import InputError
 from loadprint.reading.run_documents import ExecutionPlan
 from loadprint.reading.segments import SLICES
-from loadprint.reading.sides import PLAN, Side, open_execution, side_of, single, split, taking_turns
+from loadprint.reading.sides import PLAN, Side, read_plan, side_of, single, split, taking_turns
 
 MAX_SIDES = 6  # of one table; `sweep` prints executions with more sides
 
@@ -24,7 +24,7 @@ def resolve(words: Sequence[str], *, minimum: int = 2) -> tuple[list[Side], str 
     for word in words:
         path, name = split(word)
         if (path / PLAN).is_file():
-            execution = open_execution(path)
+            execution = read_plan(path)
             chosen, reference = _chosen(path, execution, name)
             declared = declared or reference
             sides += [side_of(path, execution, each) for each in chosen]

@@ -14,7 +14,7 @@ from pathlib import Path
 from loadprint.comparison.compare_sides import compare
 from loadprint.errors import InputError
 from loadprint.reading.run_documents import ExecutionPlan
-from loadprint.reading.sides import open_execution, side_of
+from loadprint.reading.sides import read_plan, side_of
 from loadprint.tables.table import Cell, Floor, NoiseFloor
 
 NAMES = ("label", "of", "cell")  # keys of a side that configure nothing
@@ -25,7 +25,7 @@ def measured(path: Path) -> NoiseFloor:
     """Read an A/A execution. Raises InputError if it is not one, or if its sides differ."""
     if not (path / "execution.json").is_file():
         raise InputError(path, "has no execution.json", HINT)
-    execution = open_execution(path)
+    execution = read_plan(path)
     names = list(execution.sides)
     if len(names) < 2:
         raise InputError(path, "is not an A/A: it has one side only", HINT)

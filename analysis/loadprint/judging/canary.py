@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -52,14 +52,15 @@ class CanaryLine(JsonObject):
     end_monotonic_ns: Integer
     parts: Listed[CanaryPart]
 
+    @property
+    def end_realtime_ns(self) -> int:
+        """When it ended, by a clock that did not step."""
+        return self.begin_realtime_ns + self.end_monotonic_ns - self.begin_monotonic_ns
 
-@dataclass(frozen=True)
-class _Canary:
-    label: str
-    boot_id: str | None
-    begin_ns: int
-    end_ns: int
-    times: dict[str, float]
+    @cached_property
+    def times(self) -> dict[str, float]:
+        """`slice_time` of each part that was run."""
+        return {part.name: taken for part in self.parts if (taken := slice_time(part))}
 
 
 def by_run(runs: Sequence[Run]) -> dict[Path, list[Shift]]:
@@ -96,13 +97,15 @@ def repeatability(runs: Iterable[Run]) -> dict[str, float]:
     It uses all runs of the executions of `runs`, of all sides.
     """
     paths = {path for run in runs for path in (run.path.resolve(), *_runs_of_execution(run))}
-    canaries = sorted((canary for path in paths for canary in _read(path)), key=lambda each: each.begin_ns)
+    canaries = sorted(
+        (canary for path in paths for canary in _read(path)), key=lambda each: each.begin_realtime_ns
+    )
     at_rest = [
         (one, other)
         for one, other in pairwise(canaries)
         if (one.label, other.label) == ("after", "before")
         and one.boot_id == other.boot_id
-        and other.begin_ns - one.end_ns < AT_REST_S * 1e9
+        and other.begin_realtime_ns - one.end_realtime_ns < AT_REST_S * 1e9
     ]
     limits = dict.fromkeys(STEADY, LIMIT)
     for part in PARTS:
@@ -193,11 +196,11 @@ def _factor(factor: float, decimals: int) -> str:
     return f"{factor:.{decimals}f} ×" if factor < 10 else f"{factor:,.0f} ×"
 
 
-def _around(canaries: Sequence[_Canary]) -> tuple[_Canary, _Canary] | None:
+def _around(canaries: Sequence[CanaryLine]) -> tuple[CanaryLine, CanaryLine] | None:
     """The last canary before and the last one after a run; an earlier attempt may have left more."""
     before = [canary for canary in canaries if canary.label == "before"]
     after = [canary for canary in canaries if canary.label == "after"]
-    if not before or not after or after[-1].begin_ns < before[-1].end_ns:
+    if not before or not after or after[-1].begin_realtime_ns < before[-1].end_realtime_ns:
         return None
     return before[-1], after[-1]
 
@@ -210,18 +213,9 @@ def _runs_of_execution(run: Run) -> list[Path]:
     return [path.parent.parent for path in execution.glob("*/server/canary.jsonl")]
 
 
-def _read(run: Path) -> list[_Canary]:
+def _read(run: Path) -> list[CanaryLine]:
     """The canaries of a run. Raises InputError for a line that is not one, unless a crash cut it off."""
-    return [
-        _Canary(
-            line.label,
-            line.boot_id,
-            line.begin_realtime_ns,
-            line.begin_realtime_ns + line.end_monotonic_ns - line.begin_monotonic_ns,
-            {part.name: taken for part in line.parts if (taken := slice_time(part))},
-        )
-        for _, line in read_lines(run / "server" / "canary.jsonl", CanaryLine, "a canary")
-    ]
+    return [line for _, line in read_lines(run / "server" / "canary.jsonl", CanaryLine, "a canary")]
 
 
 def slice_time(part: CanaryPart) -> float:

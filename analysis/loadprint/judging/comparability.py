@@ -95,7 +95,7 @@ def judge(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Comp
     """Return whether the sides are comparable, with all differences: deciding, material, asked, harmless."""
     differing = differences(sides, measured)
     lacking = _unrecorded(sides, measured)
-    facts, wanted = _facts(sides, measured), asked_for([side.execution.side(side.name) for side in sides])
+    facts, wanted = _facts(sides, measured), asked_for([side.plan for side in sides])
     partly = _recorded_in_part(sides, measured, facts, wanted)
     unknown = (*lacking, *partly, *_recorded_nowhere(sides, measured, facts))
     material = [each for each in differing if each.material and not each.asked]
@@ -116,7 +116,7 @@ def judge(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Comp
 
 def differences(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> tuple[Difference, ...]:
     """Facts whose values differ between sides or between the repeats of one, in the order of GROUPS."""
-    facts, wanted = _facts(sides, measured), asked_for([side.execution.side(side.name) for side in sides])
+    facts, wanted = _facts(sides, measured), asked_for([side.plan for side in sides])
     differing = [each for key in _keys(facts) if (each := _difference(key, facts, wanted)) is not None]
     differing += _of_one_side(facts)
     return tuple(sorted(differing, key=lambda each: (not each.material, GROUPS.index(each.group), each.name)))
@@ -144,7 +144,7 @@ def settings(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> t
 def _facts(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Facts:
     """Facts of every run by key; a boot word that only some kernels have is `absent` on the others."""
     facts = [
-        [{fact.key: fact for fact in facts_of(run, side.execution.side(side.name))} for run in runs]
+        [{fact.key: fact for fact in facts_of(run, side.plan)} for run in runs]
         for side, runs in zip(sides, measured, strict=True)
     ]
     words = [key for key in _keys(facts) if key[1].startswith(BOOT_WORD)]

@@ -162,7 +162,7 @@ def _load(result: LoadResult) -> Iterator[Fact]:
 def _data(run: Measured, plan: PlannedSide) -> Iterator[Fact]:
     """Data of the workload; each workload has different data, so that its name is part of the facts."""
     result = run.run.result
-    workload, options = result.workload or run.run.meta.workload, result.options
+    workload, options = run.run.workload, result.options
     facts: dict[str, Any] = {
         name: options[name] for name in RULES["data"]["options"] if options.get(name) not in (None, "")
     }

@@ -24,7 +24,7 @@ CUT = 0.2  # share of a series that MSER-5 may cut without a warning
 
 def exempt(run: Measured) -> str:
     """Why a run is exempt from the trend test; empty if it is not."""
-    workload = run.run.result.workload or run.run.meta.workload
+    workload = run.run.workload
     options = run.run.result.options
     fixed = isinstance(options.get("events"), int) and options["events"] > 0
     return "its tables grow" if workload.startswith(GROWING) else "its work is fixed" if fixed else ""

@@ -7,7 +7,6 @@ hour at 100 Hz, a day at 1 Hz with 256 CPUs.
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 from loadprint.errors import InputError
@@ -49,17 +48,6 @@ BUCKETS = 1 << 20  # of the sums of latency.parquet, all types together: one can
 def read_text(path: Path, limit: int, fix: str, *, errors: str = "strict") -> str:
     """Read a UTF-8 file of at most `limit` bytes. Raises InputError, also for a directory or a device."""
     return decode(path, read_bytes(path, limit, fix), fix, errors=errors)
-
-
-def lines(path: Path) -> Iterator[tuple[int, bool, str]]:
-    """Number, whether it is the last, and text of each line of a file of JSON lines; none without the file.
-
-    A crash cuts the last line off. Raises InputError.
-    """
-    text = read_text(path, LINES, COPY_AGAIN, errors="replace") if path.is_file() else ""
-    found = text.splitlines()
-    for number, line in enumerate(found, start=1):
-        yield number, number == len(found), line
 
 
 def require_regular(path: Path, *, or_folder: bool = False) -> None:

@@ -59,10 +59,8 @@ def entities(table: str, described: TableMeaning) -> frozenset[str]:
 
 def type_flaw(table: str, described: TableMeaning, columns: Iterable[tuple[str, str]]) -> str:
     """What is wrong with the kinds of a file's columns; empty if nothing is."""
-    always, infos = (
-        entities(table, described),
-        {n for n, each in described.columns.items() if each.kind == "info"},
-    )
+    always = entities(table, described)
+    infos = {name for name, meaning in described.columns.items() if meaning.kind == "info"}
     for name, found in columns:
         is_optional = name in OPTIONAL_TEXT or name in infos
         for expected, fits, applies in (

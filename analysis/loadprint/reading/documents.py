@@ -127,11 +127,13 @@ def read_lines(
     A last line that a crash cut off is dropped, and reported in `problems`. Raises InputError for any other
     line that is not `what`.
     """
-    for number, is_last, text in bounds.lines(path):
+    text = bounds.read_text(path, bounds.LINES, COPY_AGAIN, errors="replace") if path.is_file() else ""
+    found = text.splitlines()
+    for number, each in enumerate(found, start=1):
         try:
-            line = model.model_validate(loads(text))
+            line = model.model_validate(loads(each))
         except ValueError as error:
-            if not is_last:
+            if number < len(found):
                 raise InputError(f"{path} line {number}", f"is not {what}", COPY_AGAIN) from error
             if problems is not None:
                 problems.append(f"{path.name}: last line {number} is cut off")

@@ -56,6 +56,11 @@ class Run:
         return self.meta.id or printable(self.path.name)
 
     @property
+    def workload(self) -> str:
+        """Name of the workload: that of the generator, else that of run.json; empty if unknown."""
+        return self.result.workload or self.meta.workload
+
+    @property
     def status(self) -> str:
         """`running`, `complete` or `failed`."""
         return self.meta.status

@@ -12,7 +12,7 @@ from pathlib import Path
 from loadprint.errors import InputError
 from loadprint.reading.documents import read
 from loadprint.reading.recording import Run, open_run, require_intact
-from loadprint.reading.run_documents import ExecutionPlan
+from loadprint.reading.run_documents import ExecutionPlan, PlannedSide
 from loadprint.reading.segments import sides_in
 
 PLAN = "execution.json"
@@ -29,6 +29,11 @@ class Side:
     missing: tuple[tuple[str, str], ...] = ()
     execution: ExecutionPlan = NO_EXECUTION
 
+    @property
+    def plan(self) -> PlannedSide:
+        """Its entry in the execution; empty for a single run."""
+        return self.execution.side(self.name)
+
 
 def split(operand: str) -> tuple[Path, str | None]:
     """Path and side name of EXECUTION:side, or a path alone. Raises InputError."""
@@ -41,7 +46,7 @@ def split(operand: str) -> tuple[Path, str | None]:
     return Path(directory), name
 
 
-def open_execution(path: Path) -> ExecutionPlan:
+def read_plan(path: Path) -> ExecutionPlan:
     """The plan of the execution in a directory. Raises InputError if there is none, or it has no sides."""
     if not (path / PLAN).is_file():
         raise InputError(path, "contains no execution.json", "give the directory of an execution")
@@ -62,7 +67,7 @@ def every_side(path: Path, execution: ExecutionPlan) -> Iterator[Side]:
 
 def read_execution(path: Path) -> tuple[ExecutionPlan, list[Side]]:
     """An execution with all its sides. Raises InputError if none of its runs is complete."""
-    execution = open_execution(path)
+    execution = read_plan(path)
     sides = list(every_side(path, execution))
     if not any(side.runs for side in sides):
         raise InputError(path, "none of its runs is complete", "run the campaign again, it resumes")

@@ -128,7 +128,7 @@ def noise(names: Sequence[str], noises: Sequence[float | None]) -> list[tuple[st
 def _describe(side: Side, runs: Sequence[Measured]) -> str:
     result = runs[0].run.result
     threads, scenario = result.threads, result.options.get("scenario")
-    workload = result.workload or runs[0].run.meta.workload or "?"
+    workload = runs[0].run.workload or "?"
     what = f"{side.label} ({workload}{f' {scenario}' if scenario else ''}"
     what += f", {threads} threads)" if threads else ")"
     return f"{what}, counts {runs[0].operation.partition(' (')[0]}s"

@@ -36,7 +36,7 @@ def description(side: Side, runs: Sequence[Measured], *, is_reference: bool, is_
     """What a side ran, with how many threads, and how often; `is_apart`: also when."""
     result = runs[0].run.result
     scenario = result.options.get("scenario")
-    workload = result.workload or runs[0].run.meta.workload
+    workload = runs[0].run.workload
     what = " ".join(str(word) for word in (workload, scenario) if word)
     parts = [what] if what.startswith(side.label) else [side.label, *([what] if what else [])]
     if threads := result.threads:

@@ -59,14 +59,14 @@ impl Interrupts {
 
     pub(crate) fn received(&self, signal: i32) {
         self.with(|state| {
-            if let (SIGUSR1 | SIGUSR2, Some((control, barrier))) = (signal, &state.run) {
-                match signal {
-                    SIGUSR1 => control.ask_pause(),
-                    _ => control.ask_resume(),
-                }
-                barrier.notify();
-            }
             if matches!(signal, SIGUSR1 | SIGUSR2) {
+                if let Some((control, barrier)) = &state.run {
+                    match signal {
+                        SIGUSR1 => control.ask_pause(),
+                        _ => control.ask_resume(),
+                    }
+                    barrier.notify();
+                }
                 return;
             }
             if state.signal.is_some() {

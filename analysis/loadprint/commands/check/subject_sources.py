@@ -88,9 +88,9 @@ def recorded(path: Path) -> list[Subject]:
         run = open_run(path)
         require_intact(run)
         return [_of_run(run, None)]
-    from loadprint.reading.sides import open_execution, side_of  # noqa: PLC0415  only executions need it
+    from loadprint.reading.sides import read_plan, side_of  # noqa: PLC0415  only executions need it
 
-    execution = open_execution(path)
+    execution = read_plan(path)
     subjects: list[Subject] = []
     problems: list[str] = []
     for name in execution.sides:
@@ -99,7 +99,7 @@ def recorded(path: Path) -> list[Subject]:
         except InputError as error:
             problems.append(error.what)
             continue
-        subjects += [_of_run(run, execution.side(name).data_bytes) for run in side.runs]
+        subjects += [_of_run(run, side.plan.data_bytes) for run in side.runs]
     if not subjects:
         raise InputError(
             path, problems[0] if problems else "has no sides", "run the campaign again, it resumes"

@@ -15,7 +15,7 @@ from loadprint.errors import InputError
 from loadprint.metrics.gather import gather
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
-from loadprint.reading.sides import every_side, open_execution, single
+from loadprint.reading.sides import every_side, read_plan, single
 
 SINGLE = "single-runs"
 
@@ -82,7 +82,7 @@ def _executions(words: Sequence[Path]) -> Iterator[_Execution]:
 
 
 def _execution(path: Path) -> _Execution:
-    document = open_execution(path)
+    document = read_plan(path)
     sides = list(every_side(path, document))
     return _Execution(
         document.campaign.name or "unnamed",

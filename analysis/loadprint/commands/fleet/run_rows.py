@@ -50,7 +50,7 @@ def _facts(key: str, measured: Measured) -> dict[str, Any]:
         "run_id": run.id,
         "side": meta.side or None,
         "block": meta.block,
-        "workload": result.workload or meta.workload or None,
+        "workload": run.workload or None,
         "operation": measured.operation.partition(" (")[0],
         "threads": None if result.threads is None else int(result.threads),
         "rate_asked": result.rate,

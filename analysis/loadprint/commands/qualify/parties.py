@@ -13,17 +13,13 @@ from pathlib import Path
 
 from loadprint.commands.qualify.spec import Spec
 from loadprint.errors import InputError
-from loadprint.reading.run_documents import ExecutionPlan, PlannedSide
-from loadprint.reading.sides import Side, open_execution, side_of, single, split
-
-NO_PLAN = PlannedSide()
+from loadprint.reading.run_documents import ExecutionPlan
+from loadprint.reading.sides import Side, read_plan, side_of, single, split
 
 
 @dataclass(frozen=True)
 class Part(Side):
-    """All runs of a party's side, as one side of one execution; `plan` is its entry in execution.json."""
-
-    plan: PlannedSide = NO_PLAN
+    """All runs of a party's side, as one side of one execution."""
 
     @property
     def fraction(self) -> float | None:
@@ -55,8 +51,8 @@ def party(words: Sequence[str], spec: Spec) -> Party:
     missing: list[tuple[str, str]] = []
     for path, name in _expanded(words):
         executions.append(str(path))
-        for side, plan in _opened(path, name, spec, missing):
-            part = parts.setdefault(side.name, Part(side.name, side.label, (), (), side.execution, plan))
+        for side in _opened(path, name, spec, missing):
+            part = parts.setdefault(side.name, Part(side.name, side.label, (), (), side.execution))
             parts[side.name] = replace(part, runs=part.runs + side.runs, missing=part.missing + side.missing)
     if not parts:
         reasons = "; ".join(f"{name}: {why}" for name, why in missing) or "it has no sides"
@@ -118,17 +114,15 @@ def _below(path: Path) -> list[Path]:
     return sorted(child.parent for child in path.glob("*/execution.json")) or [path]
 
 
-def _opened(
-    path: Path, name: str | None, spec: Spec, missing: list[tuple[str, str]]
-) -> Iterator[tuple[Side, PlannedSide]]:
-    """Yield the sides of an execution or a run with their plans; adds unusable ones to `missing`."""
+def _opened(path: Path, name: str | None, spec: Spec, missing: list[tuple[str, str]]) -> Iterator[Side]:
+    """Yield the sides of an execution or a run; adds unusable ones to `missing`."""
     if not (path / "execution.json").is_file():
         if name is not None:
             fix = "give EXECUTION:side or a run directory"
             raise InputError(path, "does not contain execution.json", fix)
-        yield single(path), NO_PLAN
+        yield single(path)
         return
-    execution = open_execution(path)
+    execution = read_plan(path)
     for side in _chosen(path, execution, name, spec):
         try:
             resolved = side_of(path, execution, side)
@@ -137,7 +131,7 @@ def _opened(
                 raise
             missing.append((f"{path}:{side}", error.what))
             continue
-        yield resolved, execution.sides[side]
+        yield resolved
 
 
 def _chosen(path: Path, execution: ExecutionPlan, name: str | None, spec: Spec) -> list[str]:

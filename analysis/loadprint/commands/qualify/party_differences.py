@@ -63,7 +63,7 @@ def _work(run: Run, part: Part) -> dict[str, str]:
     """Return workload, threads, options and operation of a run, as text."""
     result, meta = run.result, run.meta
     work = {
-        "workload": result.workload or meta.workload,
+        "workload": run.workload,
         "threads": result.threads,
         "operation": result.operation or meta.operation,
         "generator": meta.generator,

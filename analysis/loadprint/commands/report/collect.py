@@ -193,8 +193,7 @@ def _swept(sides: Sequence[Side], measured: Nested) -> Swept | None:
     if not execution or len(parents) > 1 or any(side.execution != execution for side in sides):
         return None
     cells = tuple(
-        SweepCell(side.name, execution.side(side.name), tuple(runs))
-        for side, runs in zip(sides, measured, strict=True)
+        SweepCell(side.name, side.plan, tuple(runs)) for side, runs in zip(sides, measured, strict=True)
     )
     return Swept(parents.pop(), execution, cells, ())
 

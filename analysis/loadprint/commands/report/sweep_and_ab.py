@@ -15,7 +15,7 @@ from loadprint.commands.sweep import cells, sweep_pivots
 from loadprint.metrics.gather import gather
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
-from loadprint.reading.sides import PLAN, Side, open_execution, side_of
+from loadprint.reading.sides import PLAN, Side, read_plan, side_of
 from loadprint.rendering.report_data import ReportPage
 
 MOST_CHARTED = 6  # sides whose runs are drawn over time; more are unreadable
@@ -53,7 +53,7 @@ def is_sweep(words: Sequence[str]) -> bool:
     path = Path(words[0])
     if len(words) != 1 or not (path / PLAN).is_file():
         return False
-    sides = open_execution(path).sides
+    sides = read_plan(path).sides
     at_a_load = any(side.fraction for side in sides.values())
     return len(sides) > MAX_SIDES and not at_a_load
 
