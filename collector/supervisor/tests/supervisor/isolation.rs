@@ -187,14 +187,14 @@ fn a_child_that_leaves_its_cpus_is_counted() {
 fn a_process_is_sampled_at_once_in_a_pause_after_an_expensive_sample() {
     let supervisor = Supervisor::start();
     let program = "import threading, time; threading.stack_size(65536)
-for _ in range(300): threading.Thread(target=time.sleep, args=[1000], daemon=True).start()
+for _ in range(2000): threading.Thread(target=time.sleep, args=[1000], daemon=True).start()
 time.sleep(1000)";
     supervisor
         .ask("run", &["crowd", "--cpus", "0-1", "--", "python3", "-c", program])
         .unwrap();
     let crowd = |samples| {
         let placement = placement(&supervisor, "crowd", samples, |placement| {
-            placement["threads"].as_u64() > Some(300)
+            placement["threads"].as_u64() > Some(2000)
         });
         placement["samples"].as_u64().unwrap()
     };
