@@ -1,4 +1,4 @@
-"""Reads JSON with printable strings: rejects NaN, contradicting keys, numbers out of range and deep nesting."""
+"""Reads JSON with printable strings: rejects NaN, contradicting keys, large numbers and deep nesting."""
 
 from __future__ import annotations
 
