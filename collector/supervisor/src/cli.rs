@@ -23,6 +23,7 @@ Examples:
   loadprint-supervise irqs   --state /run/loadprint/one --cpus 0-3 nvme0n1 eth0
   loadprint-supervise run    --state /run/loadprint/one load --cpus 4-7 --memory-nodes 1 --netns load -- loadprint-load run oltp_read_write
   loadprint-supervise wait   --state /run/loadprint/one load --for 20s
+  loadprint-supervise freeze --state /run/loadprint/one server load
   loadprint-supervise end    --state /run/loadprint/one
 
 Every command renews the lease. Only root may have write access to the parent of the state directory; `start` creates both

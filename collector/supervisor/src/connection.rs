@@ -23,6 +23,8 @@ use rustix::event::PollFd;
 use rustix::event::PollFlags;
 use rustix::event::Timespec;
 use rustix::event::poll;
+use rustix::time::ClockId;
+use rustix::time::clock_gettime;
 use serde_json::Value;
 use serde_json::json;
 
@@ -114,6 +116,8 @@ fn answer(shared: &Arc<Shared>, request: Request, stream: &UnixStream, dir: &Pat
         Request::End => end(shared),
         Request::Wait { name, slice } => wait(shared, &name, slice, stream),
         Request::Note { json } => merge_note(shared, &json),
+        Request::Freeze { names } => freeze(shared, &names, true),
+        Request::Thaw { names } => freeze(shared, &names, false),
         Request::Stop { name } => {
             let number = shared.lock().find(&name)?.number;
             watch::read_last(shared, number);
@@ -148,6 +152,20 @@ fn wait(shared: &Shared, name: &str, slice: Duration, stream: &UnixStream) -> Re
         }
         state = shared.wait_change(state, left.min(HANGUP_CHECK));
     }
+}
+
+/// Freezes or thaws all of the processes. `by` is what did it, `monotonic_ns` when all had stopped or gone on.
+fn freeze(shared: &Shared, names: &[String], frozen: bool) -> Result<Value> {
+    let find = |name: &String| anyhow::Ok(Arc::clone(&shared.lock().find(name)?.group));
+    let groups: Vec<_> = names.iter().map(find).collect::<Result<_>>()?;
+    let mut by = "control group";
+    for group in groups {
+        if !group.freeze(frozen)? {
+            by = "signal";
+        }
+    }
+    let now = clock_gettime(ClockId::Monotonic);
+    Ok(json!({"by": by, "monotonic_ns": now.tv_sec * 1_000_000_000 + now.tv_nsec}))
 }
 
 fn hung_up(stream: &UnixStream) -> bool {

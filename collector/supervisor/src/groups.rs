@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use anyhow::Result;
+use anyhow::bail;
 use rustix::fs::AtFlags;
 use rustix::fs::CWD;
 use rustix::fs::Mode;
@@ -35,6 +36,8 @@ use rustix::process::kill_process;
 pub const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a group is read while its processes exit.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// The same while they freeze, which takes less than a millisecond.
+const FREEZE_POLL: Duration = Duration::from_micros(200);
 /// Exists on all systems with control groups.
 const MOUNT_POINT: &str = "/sys/fs/cgroup";
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -124,8 +127,12 @@ impl Group {
 
     /// True if no process is in it or its groups.
     pub fn is_empty(&self) -> bool {
+        self.has_event("populated 0")
+    }
+
+    fn has_event(&self, wanted: &str) -> bool {
         let events = self.read("cgroup.events");
-        events.is_ok_and(|events| events.lines().any(|line| line == "populated 0"))
+        events.is_ok_and(|events| events.lines().any(|line| line == wanted))
     }
 
     /// Sends SIGKILL to all processes in it and its groups, also to frozen ones.
@@ -138,18 +145,44 @@ impl Group {
         );
         match file {
             Ok(file) => drop(rustix::io::write(file, b"1")),
-            Err(_) => self.kill_each(),
+            // Before Linux 5.14: repeated until the group is empty.
+            Err(_) => self.signal_each(Signal::KILL),
         }
     }
 
-    /// As [`Group::kill`] before Linux 5.14: repeated until the group is empty.
-    fn kill_each(&self) {
-        self.groups().iter().for_each(Self::kill_each);
+    fn signal_each(&self, signal: Signal) {
+        self.groups().iter().for_each(|group| group.signal_each(signal));
         let pids = self.pids().into_iter().filter_map(|pid| i32::try_from(pid).ok());
         for pid in pids.filter_map(Pid::from_raw) {
             // It may have exited.
-            kill_process(pid, Signal::KILL).ok();
+            kill_process(pid, signal).ok();
         }
+    }
+
+    /// Freezes all processes in it and its groups, or lets them go on; returns when they have stopped, and false
+    /// if that was by a signal, before Linux 5.2.
+    ///
+    /// # Errors
+    /// If they do not stop, for example because a device does not answer.
+    pub fn freeze(&self, frozen: bool) -> Result<bool> {
+        let Ok(file) = openat(&self.dir, "cgroup.freeze", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
+        else {
+            self.signal_each(if frozen { Signal::STOP } else { Signal::CONT });
+            return Ok(false);
+        };
+        let (value, state): (&[u8], _) = if frozen { (b"1", "frozen 1") } else { (b"0", "frozen 0") };
+        rustix::io::write(file, value).context("cgroup.freeze")?;
+        let deadline = Instant::now() + KILL_TIMEOUT;
+        while !self.has_event(state) {
+            if Instant::now() >= deadline {
+                bail!(
+                    "processes of control group {} do not stop within {KILL_TIMEOUT:?}",
+                    self.path.display()
+                );
+            }
+            thread::sleep(FREEZE_POLL);
+        }
+        Ok(true)
     }
 
     /// Kills all processes in it and removes it; calls `reap` meanwhile. Gives a description of what is left.
@@ -218,7 +251,7 @@ mod tests {
 
     /// Needs root.
     #[test]
-    fn a_group_ends_also_without_cgroup_kill() {
+    fn a_group_stops_and_ends_also_by_signals() {
         // Of this thread.
         crate::mounts::enter_private_namespace().unwrap();
         let group = Group::create("loadprint-test").unwrap();
@@ -229,8 +262,14 @@ mod tests {
             child
         });
         assert_eq!(inner.pids(), [children[1].id()]);
+        // As without cgroup.freeze.
+        group.signal_each(Signal::STOP);
+        for child in &children {
+            let stat = format!("/proc/{}/stat", child.id());
+            while !fs::read_to_string(&stat).unwrap().contains(") T ") {}
+        }
         while !group.is_empty() {
-            group.kill_each();
+            group.signal_each(Signal::KILL);
         }
         for child in &mut children {
             assert!(!child.wait().unwrap().success());

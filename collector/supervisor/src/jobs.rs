@@ -53,6 +53,8 @@ pub fn perform(main: &mut MainThread<'_>, request: Request) -> Result<Value> {
         Request::Own { path } => own(main, path),
         Request::Wait { .. }
         | Request::Stop { .. }
+        | Request::Freeze { .. }
+        | Request::Thaw { .. }
         | Request::Note { .. }
         | Request::Status
         | Request::End => {

@@ -36,6 +36,18 @@ pub enum Request {
         /// The process's name
         name: String,
     },
+    /// Freeze processes with all that they forked; returns when they have stopped
+    Freeze {
+        /// The processes' names
+        #[arg(required = true)]
+        names: Vec<String>,
+    },
+    /// Let frozen processes go on; `stop` and `end` do it first
+    Thaw {
+        /// The processes' names
+        #[arg(required = true)]
+        names: Vec<String>,
+    },
     /// Mount inside the supervisor's private mount namespace
     Mount(Mount),
     /// Undo a mount made with `mount`

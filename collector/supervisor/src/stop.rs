@@ -15,6 +15,10 @@ pub fn stop(shared: &Shared, number: u64) {
     let (name, pid, timeout) = (process.name.clone(), process.pid, process.stop_timeout);
     if state.is_running(number) {
         log::line(&format!("stopping {name} (pid {pid})"));
+        // A frozen process would not see the signal.
+        if let Err(error) = process.group.freeze(false) {
+            log::line(&format!("{name}: {error:#}"));
+        }
         process.signal(process.stop_signal);
     }
     drop(state);

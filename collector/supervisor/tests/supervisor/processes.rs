@@ -70,6 +70,47 @@ fn a_process_that_does_not_stop_is_killed_with_its_tree() {
     until_dead(grandchild);
 }
 
+/// Clock ticks of CPU that a process has used.
+fn cpu_ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+fn until_cpu_grows(pid: u32) {
+    let before = cpu_ticks(pid);
+    until("CPU time", || (cpu_ticks(pid) > before).then_some(()));
+}
+
+#[test]
+fn a_frozen_process_uses_no_cpu_with_all_that_it_forked() {
+    let supervisor = Supervisor::start();
+    let script = "trap 'exit 5' TERM; setsid sh -c 'echo $$; while :; do :; done' & while :; do :; done";
+    let pids = ["a", "b"].map(|name| {
+        let pid = supervisor.run_script(name, &[], script);
+        (pid, supervisor.printed_pid(name))
+    });
+    let used = || pids.map(|(pid, forked)| (cpu_ticks(pid), cpu_ticks(forked)));
+    let reply = supervisor.ask("freeze", &["a", "b"]).unwrap();
+    assert_eq!(reply["by"], "control group");
+    let before = used();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert_eq!(used(), before);
+    supervisor.ask("thaw", &["a"]).unwrap();
+    until_cpu_grows(pids[0].0);
+    until_cpu_grows(pids[0].1);
+    assert_eq!(used()[1], before[1]);
+    let error = supervisor.ask("freeze", &["c"]).unwrap_err();
+    assert_eq!(error, "no process `c`; this supervisor has: a, b");
+
+    // It sees its stop signal; one that is still frozen ends with the supervisor.
+    let report = supervisor.ask("stop", &["b"]).unwrap();
+    assert_eq!((&report["state"], &report["code"]), (&json!("exited"), &json!(5)));
+    supervisor.ask("freeze", &["a"]).unwrap();
+    supervisor.ask("end", &[]).unwrap();
+    assert!(pids.iter().all(|(pid, forked)| !is_alive(*pid) && !is_alive(*forked)));
+}
+
 /// The child of a child is in another session and has another parent: it is found by its group.
 #[test]
 fn nothing_that_a_process_forked_outlives_its_stop() {
