@@ -116,6 +116,7 @@ impl Observer for Notes {
 
 fn plan(threads: usize, events: u64) -> Plan {
     Plan {
+        paused: false,
         threads,
         time: None,
         events: Some(events),

@@ -60,6 +60,8 @@ pub struct Plan {
     pub events: Option<u64>,
     /// Length of `warmup`, not counted.
     pub warmup: Option<Duration>,
+    /// Begins with a pause, which SIGUSR2 ends.
+    pub paused: bool,
     /// Length of `ramp`, in which the threads start one by one, not counted.
     pub ramp: Option<Duration>,
     /// Rate of an open loop; `None` for a closed loop.
@@ -219,6 +221,9 @@ pub fn run(
 ) -> Result<Outcome> {
     let control = Arc::new(Control::default());
     let barrier = Arc::new(PhaseBarrier::new(plan.threads));
+    if plan.paused {
+        control.ask_pause();
+    }
     let _interrupt_guard = interrupts.watch(&control, &barrier);
     let stats = Stats::new(plan.threads, types);
     let workers: Vec<Worker> = (0..plan.threads).map(|_| Worker::default()).collect();

@@ -84,13 +84,16 @@ pub const COMMON: &[OptionSpec] = &[
         .help("threads, each with one connection; run: a list such as 1,2,4,8 makes one run for each number"),
     OptionSpec::duration("time")
         .default("10")
-        .help("length of the measurement; 0: no limit (the default with --events)"),
+        .help("length of the measurement; 0: no limit (the default with --events), it ends with SIGINT or SIGTERM"),
     OptionSpec::int("events", 0, i64::MAX)
         .default("0")
         .help("number of events, all threads together; 0: no limit"),
     OptionSpec::duration("warmup-time")
         .default("0")
         .help("length of the warm-up before the measurement, on the same connections, not counted"),
+    OptionSpec::flag("paused")
+        .default("off")
+        .help("begin with a pause, which SIGUSR2 ends"),
     OptionSpec::duration("ramp-time")
         .default("0")
         .help("start the threads one by one over this time, before the warm-up, not counted"),

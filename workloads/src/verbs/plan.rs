@@ -46,6 +46,7 @@ pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
         threads: values.count("threads")?,
         time: span(values.number("time")?).filter(|_| limited),
         events,
+        paused: values.flag("paused")?,
         warmup: span(values.number("warmup-time")?),
         ramp: span(values.number("ramp-time")?),
         rate: (per_second > 0.0).then_some(rate),

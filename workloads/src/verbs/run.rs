@@ -132,6 +132,9 @@ impl NativeRun<'_> {
         if error.is_none() && self.interrupts.ended_calls().is_none() {
             server_clock::record(observer.recording.as_mut(), "after", &mut observer.server);
         }
+        // Nothing else ends a run without a limit.
+        let endless = self.plan.time.is_none() && self.plan.events.is_none();
+        let signal = signal.filter(|_| !endless || cut_off || outcome.measured.is_none());
         let interrupted = signal.map(|signal| anyhow!("interrupted by signal {signal}"));
         let reason = error
             .as_ref()

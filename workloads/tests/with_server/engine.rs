@@ -259,10 +259,10 @@ fn a_paused_run_has_no_statement_in_flight_and_goes_on() {
         let open = "AND p.id IN (SELECT trx_mysql_thread_id FROM information_schema.innodb_trx)";
         running + sql.number(&format!("SELECT count(*) FROM {of_bench} {open}"))
     };
-    for loop_of in ["", "--rate=200"] {
+    for loop_of in ["--time=0", "--time=3 --rate=200"] {
         let run = bench.path(&format!("run{loop_of}"));
         let words = format!(
-            "run oltp_read_write --table-size=1000 --threads=4 --time=3 {loop_of} --out={}",
+            "run oltp_read_write --table-size=1000 --threads=4 --warmup-time=1 --paused {loop_of} --out={}",
             run.display()
         );
         let mut command = bench.command(&words);
@@ -280,36 +280,45 @@ fn a_paused_run_has_no_statement_in_flight_and_goes_on() {
             }
         };
         let turned = |count: usize| wait_until("a turn", || lines("turns.jsonl").len() >= count);
+        turned(1);
+        // Longer than the warm-up, of which it is no part.
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        assert_eq!(busy(), 0, "{loop_of}");
+        signal(&child, "USR2");
         wait_until("measure", || {
             lines("phases.jsonl")
                 .iter()
                 .any(|line| line["phase"] == "measure")
         });
         signal(&child, "USR1");
-        turned(1);
+        turned(3);
         for _ in 0..50 {
             assert_eq!(busy(), 0, "{loop_of}");
         }
         let asked_ns = monotonic_ns();
         signal(&child, "USR2");
-        turned(2);
+        turned(4);
         signal(&child, "USR2");
-        turned(3);
+        turned(5);
+        if loop_of == "--time=0" {
+            signal(&child, "TERM");
+        }
         assert_succeeded(&wait_for_end(child, "the generator"), &words);
+        assert_eq!(json(&run.join("run.json"))["status"], "complete");
         let turns = lines("turns.jsonl");
         let events: Vec<_> = turns.iter().map(|turn| turn["event"].as_str().unwrap()).collect();
-        assert_eq!(events, ["paused", "resumed", "boundary"]);
-        assert_eq!(turns[0]["in_event"], 0);
+        assert_eq!(events, ["paused", "resumed", "paused", "resumed", "boundary"]);
+        assert_eq!(turns[2]["in_event"], 0);
         let at: Vec<_> = turns
             .iter()
             .map(|turn| turn["monotonic_ns"].as_i64().unwrap())
             .collect();
         let ends = interval_ends(&run);
         assert!(
-            !ends.iter().any(|end| (at[0]..at[1]).contains(end)),
+            !ends.iter().any(|end| (at[2]..at[3]).contains(end)),
             "{ends:?} {at:?}"
         );
-        let rested = asked_ns - at[0];
+        let rested = asked_ns - at[2];
         let phases = lines("phases.jsonl");
         let stamp = |event: &str| {
             let found = phases
@@ -317,6 +326,7 @@ fn a_paused_run_has_no_statement_in_flight_and_goes_on() {
                 .find(|line| line["phase"] == "measure" && line["event"] == event);
             found.unwrap()["monotonic_ns"].as_i64().unwrap()
         };
+        assert!(stamp("begin") - at[1] >= 1_000_000_000);
         let seconds = json(&run.join("load/result.json"))["seconds"].as_f64().unwrap();
         assert!(
             seconds + rested as f64 / 1e9 <= (stamp("end") - stamp("begin")) as f64 / 1e9,
