@@ -184,3 +184,27 @@ def test_a_neighbour_on_the_cpu_is_found(tmp_path: Path) -> None:
             each.kill()
             each.wait()
     assert shifts([made])["r0", "cpu"].disturbed
+
+
+@pytest.mark.parametrize(("of_own", "disturbed"), [(1029, False), (1040, True), (965, True)])
+def test_sides_that_alternate_have_the_fixed_work_of_the_same_rounds(
+    tmp_path: Path, of_own: int, disturbed: bool
+) -> None:
+    run = make_run(tmp_path / "r0")
+    own = open_run(run).meta.side
+    lines = []
+    for number in range(8):
+        for position, side in enumerate([own, "other"][:: 1 if number % 2 else -1]):
+            # the machine changes from round to round, for all sides
+            work = (of_own if side == own else 1000) * (1 + number)
+            times = dict.fromkeys(("begin_ns", "measured_from_ns", "end_ns"), 10 * number + position)
+            lines.append(
+                {"round": number, "position": position, "side": side, "fixed_work_ns": work, **times}
+            )
+    (run / "slices.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    (shift,) = canary.shifts([open_run(run)])
+    assert (shift.part, shift.disturbed) == ("cpu", disturbed)
+    assert shift.change == pytest.approx(of_own / 1000 - 1)
+    assert canary.unchecked([[shift]]) == ("", "")
+    texts = canary.beyond([shift])
+    assert ("in its turns than in those of others" in " ".join(texts)) == disturbed

@@ -4,7 +4,8 @@ The time of a part is the lower quartile of its slices (fsync: their median), su
 quarter of the slices have no effect, while a busy neighbour, a lower clock or a slow disk affects all slices.
 A shift over 3 % marks a repeat as disturbed. For a part whose time varies more than that at rest the limit is
 its repeatability: three times the median shift between consecutive canaries without a run between them, which
-is about two standard deviations.
+is about two standard deviations. Sides that alternate have a piece of fixed work before each slice: it is
+compared with those of the same round, and the limit of 3 % applies to the mean of all rounds.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 
 from loadprint.judging.findings import Shift
 from loadprint.reading.documents import Integer, JsonObject, Listed, Natural, read_lines
 from loadprint.reading.recording import Run
+from loadprint.reading.segments import SLICES, read_slices
 
 LIMIT = 0.03
 PARTS = ("cpu", "memory", "syscall", "fsync")
@@ -71,13 +73,16 @@ def by_run(runs: Sequence[Run]) -> dict[Path, list[Shift]]:
 
 
 def shifts(runs: Sequence[Run], limits: Mapping[str, float] | None = None) -> list[Shift]:
-    """Shift of every part of every run that had a canary before and after it.
+    """Shift of every part of every run that had a canary before and after it, or before its slices.
 
     `limits` are those of `repeatability`, by default of these runs.
     """
     limits = repeatability(runs) if limits is None else limits
     measured = []
     for run in runs:
+        if (in_turns := _in_turns(run)) is not None:
+            measured.append(in_turns)
+            continue
         pair = _around(_read(run.path))
         if pair is None:
             continue
@@ -89,6 +94,24 @@ def shifts(runs: Sequence[Run], limits: Mapping[str, float] | None = None) -> li
                 beyond = limit is not None and abs(math.log1p(change)) > math.log1p(limit)
                 measured.append(Shift(run.id, part, change, limit, beyond))
     return measured
+
+
+def _in_turns(run: Run) -> Shift | None:
+    """Shift of the fixed work before a run's own slices; None for a run that did not alternate."""
+    rounds: dict[int, dict[str, float]] = {}
+    for each in read_slices(run.path / SLICES, []):
+        if each.fixed_work_ns:
+            rounds.setdefault(each.round, {})[each.side] = math.log(each.fixed_work_ns)
+    own = run.meta.side or ""
+    apart = [
+        taken[own] - fmean(time for side, time in taken.items() if side != own)
+        for taken in rounds.values()
+        if own in taken and len(taken) > 1
+    ]
+    if not apart:
+        return None
+    change = fmean(apart)
+    return Shift(run.id, "cpu", math.expm1(change), LIMIT, abs(change) > math.log1p(LIMIT), in_turns=True)
 
 
 def repeatability(runs: Iterable[Run]) -> dict[str, float]:
@@ -132,7 +155,9 @@ def largest(by_run: Mapping[Path, Sequence[Shift]]) -> str:
         text += ", three times its variation at rest" if (shift.limit or 0.0) > LIMIT else ""
         texts.append(f"{part} {factor} {_direction(shift)} ({text})")
     runs = f"{len(by_run)} run{'s' if len(by_run) > 1 else ''}"
-    return f"largest changes from before to after a run, {runs}: {'; '.join(texts)}" if texts else ""
+    in_turns = any(shift.in_turns for listed in by_run.values() for shift in listed)
+    what = "differences from the slices of other sides" if in_turns else "changes from before to after a run"
+    return f"largest {what}, {runs}: {'; '.join(texts)}" if texts else ""
 
 
 def unchecked(runs: Sequence[Sequence[Shift]]) -> tuple[str, str]:
@@ -143,6 +168,8 @@ def unchecked(runs: Sequence[Sequence[Shift]]) -> tuple[str, str]:
     watched = [shifts for shifts in runs if shifts]
     if not watched:
         return "not checked", "no canary ran"
+    if all(shifts and shifts[0].in_turns for shifts in runs):
+        return "", ""
     parts: dict[str, list[str]] = {}
     for part in PARTS:
         limits = [shift.limit for shifts in watched for shift in shifts if shift.part == part]
@@ -167,7 +194,8 @@ def beyond(shifts: Sequence[Shift]) -> list[str]:
     for shift in shifts:
         if shift.disturbed:
             factor, limit = _factor_and_limit(shift)
-            text = f"{shift.part} {factor} {_direction(shift)} after the run (limit {limit})"
+            when = "in its turns than in those of others" if shift.in_turns else "after the run"
+            text = f"{shift.part} {factor} {_direction(shift)} {when} (limit {limit})"
             parts.setdefault(shift.run, []).append(text)
     return [f"{run} {', '.join(texts)}" for run, texts in parts.items()]
 

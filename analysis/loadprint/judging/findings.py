@@ -12,7 +12,8 @@ SOUND = {"comparable": "yes", "client-bound": "no", "pinned": "yes", "overhead":
 class Shift:
     """A part of the canary took the share `change` more time after a run than before it.
 
-    `limit` is None if it is unknown.
+    Of sides that alternate: before the run's own slices than before those of the others. `limit` is None if
+    it is unknown.
     """
 
     run: str
@@ -20,6 +21,7 @@ class Shift:
     change: float
     limit: float | None
     disturbed: bool
+    in_turns: bool = False
 
 
 class Judgement(NamedTuple):

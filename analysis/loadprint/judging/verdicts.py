@@ -105,7 +105,9 @@ def _disturbed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]], sh
     if unchecked:
         return Verdict("disturbed", "inconclusive", unchecked, short)
     plural = "s" if len(places) > 1 else ""
-    text = f"by the fixed work before and after {len(places)} run{plural}"
+    turns = any(shift.in_turns for place in places for shift in shifts.get(place, ()))
+    when = "before the slices of" if turns else "before and after"
+    text = f"by the fixed work {when} {len(places)} run{plural}"
     return Verdict("disturbed", "no", text)
 
 

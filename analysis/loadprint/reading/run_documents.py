@@ -337,6 +337,7 @@ class PlannedCampaign(JsonObject):
     name: str = ""
     title: str = ""
     mode: str = ""
+    design: str = ""
     scale: Listed[str] = ()
     variables: dict[str, Any] = {}
     server: PlannedServer = PlannedServer()

@@ -33,6 +33,7 @@ class Slice(BaseModel):
     begin_ns: int = Field(ge=0, le=LARGEST_INTEGER)
     measured_from_ns: int = Field(ge=0, le=LARGEST_INTEGER)
     end_ns: int = Field(ge=0, le=LARGEST_INTEGER)
+    fixed_work_ns: int | None = Field(None, ge=0)
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class WindowSpan:
 def sides_in(run: Run) -> Mapping[str, tuple[Run, ...]]:
     """The sides that took turns in a run, each with its replicates; empty if there was one.
 
+    A run of a campaign whose sides alternate has the recording of its own side, and the slices of all.
+
     A replicate is a run with the segments of one side: all slices, or the windows of a complete block of an
     A/B experiment. Raises InputError with the line of the first mistake.
     """
@@ -57,7 +60,9 @@ def sides_in(run: Run) -> Mapping[str, tuple[Run, ...]]:
     slices = read_slices(run.path / SLICES, problems)
     if slices:
         run = replace(run, problems=tuple(problems))
-        names = dict.fromkeys(each.side for each in slices)
+        # its recorder read only at the slices of its own side
+        own = run.meta.side if any(each.side == run.meta.side for each in slices) else None
+        names = dict.fromkeys(each.side for each in slices if own in (None, each.side))
         spans = {
             name: tuple((each.measured_from_ns, each.end_ns) for each in slices if each.side == name)
             for name in names

@@ -92,11 +92,10 @@ def side_of(path: Path, execution: ExecutionPlan, name: str) -> Side:
                 continue
             _require_finished(run)
             require_intact(run)
+            runs += sides_in(run).get(name, (run,))
         except InputError as error:
             # a damaged repeat must not hide the others
             missing.append((planned.id, str(error)))
-            continue
-        runs.append(run)
     if not runs:
         reasons = (
             "; ".join(f"{run}: {reason}" for run, reason in missing) or "the plan has no run of this side"

@@ -42,7 +42,8 @@ def description(side: Side, runs: Sequence[Measured], *, is_reference: bool, is_
     if threads := result.threads:
         parts.append(f"{threads} thread{'s' if threads != 1 else ''}")
     planned = f" of {len(runs) + len(side.missing)}" if side.missing else ""
-    parts.append(f"{len(runs)}{planned} run{'s' if len(runs) > 1 or planned else ''}")
+    each = "start" if side.execution.campaign.design == "alternate" else "run"
+    parts.append(f"{len(runs)}{planned} {each}{'s' if len(runs) > 1 or planned else ''}")
     if is_apart and (start := _start(runs)):
         parts.append(start)
     return ", ".join(parts) + ("; the reference" if is_reference else "")
