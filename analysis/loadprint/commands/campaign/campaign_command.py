@@ -140,16 +140,38 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def duration_s(document: dict[str, Any]) -> float:
-    """Return the seconds of load of one run: warm-up and window, without copies and starts."""
-    phases = document["campaign"]["phases"]
-    return float(phases["warmup"] + phases["measure"])
+def _length(document: dict[str, Any]) -> list[str]:
+    """Return the lines with the number of runs or starts, and how long they take."""
+    from loadprint.commands.campaign.campaign_model import GAP_S
+
+    campaign, count = document["campaign"], len(document["runs"])
+    warmup, slices = campaign["phases"]["warmup"], campaign["slices"]
+    if campaign["design"] == "sequential":
+        measure = campaign["phases"]["measure"]
+        what = (
+            f"  runs      {count} ({campaign['repeats']} per side), {warmup:g} s warm-up and {measure:g} s "
+            "measured each"
+        )
+        load_s = count * (warmup + measure)
+    else:
+        turn = slices["length"] + slices["guard"] + GAP_S
+        what = (
+            f"  starts    {campaign['starts']} of all sides, which alternate: {warmup:g} s warm-up and "
+            f"{document['rounds']} slices of {slices['length']:g} s each"
+        )
+        load_s = count * (warmup + document["rounds"] * turn)
+    with_starts = load_s + count * FIXED_S
+    return [
+        f"{what}: {load_s / 60:.1f} min of load,",
+        f"            about {with_starts / 60:.0f} min with starts and copies, without data preparation",
+    ]
 
 
 def _plan(arguments: argparse.Namespace) -> Plan:
     from loadprint.commands.campaign import execution
     from loadprint.commands.campaign.campaign_file import load
     from loadprint.commands.campaign.server_identity import declared, of_sides
+    from loadprint.configuration.document import DocumentError
 
     if arguments.close is not None:
         return execution.close_execution(arguments.close.resolve())
@@ -164,6 +186,11 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     server = (
         declared(campaign.server.source, arguments.server) if arguments.server or arguments.runs else None
     )
+    if campaign.design == "alternate" and len({host.partition("=")[2] for host in arguments.host}) > 1:
+        raise DocumentError(
+            f"{file}: design: sides alternate on one host only, not on {' and '.join(arguments.host)}; use "
+            "`design: sequential`"
+        )
     servers = of_sides(campaign, arguments.server, server)
     hashed = execution.digest(campaign, arguments.binary, arguments.host, servers)
     if arguments.runs is None:
@@ -215,7 +242,14 @@ def _built() -> list[dict[str, Any]]:
 
 def _as_json(result: Plan) -> dict[str, Any]:
     directory = str(result.directory) if result.directory else None
-    return result.document | {"todo": result.todo, "directory": directory, "said": result.messages}
+    from loadprint.commands.campaign.execution import starts
+
+    return result.document | {
+        "todo": result.todo,
+        "starts": starts(result.document, result.todo),
+        "directory": directory,
+        "said": result.messages,
+    }
 
 
 def _order(result: Plan) -> str:
@@ -227,8 +261,7 @@ def _order(result: Plan) -> str:
 def _as_text(result: Plan) -> str:
     document = result.document
     campaign = document["campaign"]
-    phases, server = campaign["phases"], campaign["server"]
-    each, count = duration_s(document), len(document["runs"])
+    server = campaign["server"]
     sources = ", ".join(each["source"] for each in document["servers"].values())
     scale = f" at scale {', '.join(campaign['scale'])}" if campaign["scale"] else ""
     variables = ", ".join(f"{name} {value}" for name, value in campaign["variables"].items())
@@ -236,9 +269,7 @@ def _as_text(result: Plan) -> str:
         f"{campaign['name']}: {campaign['title']}{scale}",
         *([f"  variables {variables}"] if variables else []),
         f"  sides     {', '.join(document['sides'])}; reference {document['reference']}",
-        f"  runs      {count} ({campaign['repeats']} per side), {phases['warmup']:g} s warm-up and "
-        f"{phases['measure']:g} s measured each: {count * each / 60:.1f} min of load, about "
-        f"{count * (each + FIXED_S) / 60:.0f} min with starts and copies, without data preparation",
+        *_length(document),
         f"  server    {sources}, profile {server['profile']}, "
         f"buffer pool {server['buffer_pool_size'] >> 20} MiB, redo {server['redo_capacity'] >> 20} MiB",
         *(

@@ -5,6 +5,7 @@ A resolved campaign contains plain numbers: seconds for durations, bytes for siz
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -13,6 +14,10 @@ from loadprint.commands.campaign.campaign_sides import CampaignSide, ServerChang
 from loadprint.configuration.field_types import Generator, Line, Name, Options, Profile, Seconds, Size, Strict
 
 MAX_RUNS = 20_000  # of an execution: a week of half-minute runs
+EDGES_S = 0.2  # of a slice at most: the two reads at its edges, on a busy host
+GAP_S = 0.1  # between two slices: pause, freeze, fixed work
+SEQUENTIAL = "use `design: sequential`"
+FROZEN_S = 20.0  # of a side at most: MySQL's net_read_timeout is 30 s
 
 
 class ServerOptions(Strict):
@@ -57,10 +62,18 @@ class Data(Strict):
 
 
 class Phases(Strict):
-    """The durations of warm-up and measurement of a run."""
+    """The durations of warm-up and measurement of a run; sides that alternate have `slices` instead."""
 
     warmup: Seconds
-    measure: Annotated[Seconds, Field(gt=0)]
+    measure: Annotated[Seconds, Field(gt=0)] | None = None
+
+
+class Slices(Strict):
+    """The turns of sides that alternate: measured length, the guard before it, and the seconds of a start."""
+
+    length: Annotated[Seconds, Field(gt=0)] = 1.7
+    guard: Seconds = 0.25
+    seconds: Annotated[Seconds, Field(gt=0)] = 60.0
 
 
 class State(Strict):
@@ -112,7 +125,7 @@ class EqualLoad(Strict):
 
 
 class Campaign(Strict):
-    """A campaign: its sides, repeats, order, and server.
+    """A campaign: its sides, design, repeats or starts, order, and server.
 
     `study` names the study whose claims the campaign measures (`loadprint study`). `variables` are names
     that the file uses as `{{ name }}`, `scales` are named sets of overrides;
@@ -127,7 +140,10 @@ class Campaign(Strict):
     scales: dict[Name, dict[str, Any]] = {}
     scale: list[str] = []
     reference: str
-    repeats: Annotated[int, Field(ge=1, le=99)]
+    design: Literal["alternate", "sequential"] = "sequential"
+    repeats: Annotated[int, Field(ge=1, le=99)] | None = None
+    starts: Annotated[int, Field(ge=1, le=99)] = 5
+    slices: Slices = Slices()
     order: Literal["random", "listed"] = "random"
     seed: Annotated[int, Field(ge=0)] | None = None
     mode: Literal["saturation", "equal-load"] = "saturation"
@@ -148,6 +164,11 @@ class Campaign(Strict):
     def _names_agree(self) -> Campaign:
         """Check the names that refer to other parts of the file."""
         columns = expand(self.sides)
+        if self.design == "alternate":
+            _refuse_turns(self)
+        elif self.repeats is None or self.phases.measure is None:
+            key = "repeats" if self.repeats is None else "phases.measure"
+            raise ValueError(f"{key}: missing; add it, or use `design: alternate`")
         if self.reference not in columns:
             raise ValueError(f'reference: no side "{self.reference}"; the sides are {", ".join(columns)}')
         for name, side in self.sides.items():
@@ -157,12 +178,12 @@ class Campaign(Strict):
                 )
             if (side.generator == "command") != (side.workload == "command"):
                 raise ValueError(f"sides.{name}.generator: generator and workload `command` need each other")
-            if side.generator == "hammerdb" and (self.phases.warmup % 60 or self.phases.measure % 60):
+            if side.generator == "hammerdb" and (self.phases.warmup % 60 or self.seconds % 60):
                 raise ValueError(f"phases: HammerDB (side {name}) supports whole minutes only")
             if self.mode == "equal-load" and side.rate:
                 raise ValueError(f"sides.{name}.rate: mode equal-load measures the rate; remove this key")
         stages = 1 + len((self.equal_load or EqualLoad()).fractions) * (self.mode == "equal-load")
-        if (runs := len(columns) * self.repeats * stages) > MAX_RUNS:
+        if (runs := len(columns) * self.blocks * stages) > MAX_RUNS:
             raise ValueError(f"repeats: {runs:,} runs, more than the limit of {MAX_RUNS:,}; use fewer values")
         # an explicit `mode: saturation` next to `equal_load` runs the saturation runs only
         if self.equal_load and "mode" not in self.model_fields_set:
@@ -178,6 +199,64 @@ class Campaign(Strict):
         return self
 
     @property
+    def rounds(self) -> int:
+        """In a round each side has one slice; in as many rounds as sides, each has each position once."""
+        sides = len(self.columns)
+        return sides * math.ceil(self.slices.seconds / self.slices.length / sides)
+
+    @property
+    def blocks(self) -> int:
+        """The number of runs of each side: its repeats, or its starts."""
+        return self.starts if self.design == "alternate" else self.repeats or 0
+
+    @property
+    def seconds(self) -> float:
+        """The measured seconds of a run."""
+        return self.slices.seconds if self.design == "alternate" else self.phases.measure or 0.0
+
+    @property
     def columns(self) -> dict[str, CampaignSide]:
         """The columns by name: the sides, with every matrix expanded."""
         return expand(self.sides)
+
+
+def _refuse_turns(campaign: Campaign) -> None:
+    """Raises ValueError, with the key first, if the sides of a campaign cannot alternate."""
+    slices, columns = campaign.slices, campaign.columns
+    if len(columns) < 2:
+        raise ValueError(f"design: one side cannot alternate; add another, or {SEQUENTIAL}")
+    if slices.length < slices.guard + EDGES_S:
+        raise ValueError(
+            f"slices.length: {slices.length:g}s is shorter than the guard plus {EDGES_S:g}s for the reads at "
+            f"its edges; use {slices.guard + EDGES_S:g}s or more"
+        )
+    frozen = (len(columns) - 1) * (slices.length + slices.guard + GAP_S)
+    if frozen > FROZEN_S:
+        raise ValueError(
+            f"slices.length: each of {len(columns)} sides would be frozen for {frozen:.0f}s, and a server's "
+            f"timeouts allow {FROZEN_S:.0f}s; use shorter slices, or {SEQUENTIAL}"
+        )
+    if "measure" in campaign.phases.model_fields_set:
+        raise ValueError(
+            f"phases.measure: sides that alternate have `slices.seconds`; remove it, or {SEQUENTIAL}"
+        )
+    if "repeats" in campaign.model_fields_set:
+        raise ValueError(f"repeats: sides that alternate have `starts`; remove it, or {SEQUENTIAL}")
+    for name, side in columns.items():
+        if side.events:
+            raise ValueError(
+                f"sides.{name}.events: a side that alternates cannot end by itself; {SEQUENTIAL}"
+            )
+        if side.generator != "native":
+            raise ValueError(
+                f"sides.{name}.generator: only the native generator pauses before it is frozen; {SEQUENTIAL}"
+            )
+    unusable = {
+        "mode": (campaign.mode != "saturation", "the rates of equal load are measured run by run"),
+        "server.source": (campaign.server.source == "existing", "an existing server is not started twice"),
+        "state.data": (campaign.state.data != "fresh", "each start has fresh data"),
+        "recorder.exporters": (bool(campaign.recorder.exporters), "an exporter reads one server"),
+    }
+    for key, (is_so, why) in unusable.items():
+        if is_so:
+            raise ValueError(f"{key}: sides cannot alternate, because {why}; {SEQUENTIAL}")

@@ -71,13 +71,13 @@ def digest(
 
 
 def order(campaign: Campaign, seed: int) -> list[dict[str, Any]]:
-    """List the runs: one block per repeat, every side once in each block, shuffled within it.
+    """List the runs: one block per repeat or start, every side once in each block, shuffled within it.
 
     Mode `equal-load` has two stages: all blocks at saturation, which measure the maximum, then the
     blocks of open-loop runs, every side at every fraction. The sides of a block share a `rand_seed`
     for the generator, so that paired runs use the same random numbers.
     """
-    return _ordered(campaign, range(1, campaign.repeats + 1), random.Random(seed))
+    return _ordered(campaign, range(1, campaign.blocks + 1), random.Random(seed))
 
 
 def _ordered(campaign: Campaign, blocks: range, generator: random.Random) -> list[dict[str, Any]]:
@@ -170,6 +170,7 @@ def plan(
         "reference": campaign.reference,
         "sides": describe_columns(campaign, operations or {}),
         "runs": runs,
+        "rounds": campaign.rounds if campaign.design == "alternate" else 0,
         "warm_promise": campaign.warm.promise,
         "warm": campaign.warm.model_dump(mode="json", exclude={"promise"}),
         "status": "planned",
@@ -320,12 +321,13 @@ def _extend(parent: Path, campaign: Campaign, hashed: str, more: int) -> Plan:
         campaign, range(known + 1, known + more + 1), random.Random(f"{plan.document['seed']} {known}")
     )
     plan.document["runs"] += runs
-    plan.document["campaign"]["repeats"] = known + more
+    unit = "starts" if campaign.design == "alternate" else "repeats"
+    plan.document["campaign"][unit] = known + more
     plan.document["notes"] += [
-        f"extended from {known} to {known + more} repeats, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+        f"extended from {known} to {known + more} {unit}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     ]
     plan.todo += [run["id"] for run in runs]
-    plan.messages.append(f"adds {more} repeats to {directory.name}, which has {known}")
+    plan.messages.append(f"adds {more} {unit} to {directory.name}, which has {known}")
     return plan
 
 
@@ -339,12 +341,31 @@ def _require(directory: Path) -> Plan:
 def _read(directory: Path) -> Plan | None:
     try:
         document = json.loads(read_file(directory / "execution.json", DOCUMENT))
-        todo = [run["id"] for run in document["runs"] if run_status(directory / run["id"]) != "complete"]
+        todo = _incomplete(directory, document)
         if document["format_version"] != FORMAT_VERSION:
             return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return Plan(document, todo, directory)
+
+
+def _incomplete(directory: Path, document: dict[str, Any]) -> list[str]:
+    """The runs that are not complete, of sides that alternate with all others of their start."""
+    runs = document["runs"]
+    left = [run for run in runs if run_status(directory / run["id"]) != "complete"]
+    if document["campaign"]["design"] == "alternate":
+        blocks = {run["block"] for run in left}
+        left = [run for run in runs if run["block"] in blocks]
+    return [run["id"] for run in left]
+
+
+def starts(document: dict[str, Any], todo: Sequence[str]) -> list[list[str]]:
+    """The runs of `todo` that run at the same time: those of a block if sides alternate, else each alone."""
+    runs = [run for run in document["runs"] if run["id"] in todo]
+    if document["campaign"]["design"] == "sequential":
+        return [[run["id"]] for run in runs]
+    blocks = dict.fromkeys(run["block"] for run in runs)
+    return [[run["id"] for run in runs if run["block"] == block] for block in blocks]
 
 
 def run_status(run: Path) -> str | None:

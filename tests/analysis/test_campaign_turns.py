@@ -1,0 +1,100 @@
+"""Campaigns whose sides alternate: what is refused before anything runs, starts, orders of slices."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import yaml
+from damage import ask
+from loadprint.commands.campaign.campaign_file import load
+from loadprint.commands.campaign.execution import Plan, open_execution, starts
+from plays import plugin
+from reads import known
+
+alternate = plugin("roles/supervisor/files/alternate.py")
+
+
+@pytest.fixture
+def turns(tmp_path: Path) -> Path:
+    """Two equal sides."""
+    side = {"workload": "oltp_read_write", "data": "oltp", "threads": 2}
+    campaign = {
+        "name": "turns",
+        "title": "two sides",
+        "reference": "a",
+        "design": "alternate",
+        "starts": 3,
+        "phases": {"warmup": "2s"},
+        "warm": {"promise": "none"},
+        "server": {"buffer_pool_size": "64M", "redo_capacity": "64M", "performance_schema": False},
+        "data": {"oltp": {"workload": "oltp_read_write", "size": "200M"}},
+        "sides": {"a": side, "b": side},
+    }
+    path = tmp_path / "turns.yml"
+    path.write_text(yaml.safe_dump(campaign, sort_keys=False), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("slices.length=0.2s", "slices.length: 0.2s is shorter than the guard plus 0.2s for the reads"),
+        ("slices.length=21s", "slices.length: each of 2 sides would be frozen for 21s"),
+        ("repeats=3", "repeats: sides that alternate have `starts`"),
+        ("phases.measure=20s", "phases.measure: sides that alternate have `slices.seconds`"),
+        ("sides.a.events=100", "sides.a.events: a side that alternates cannot end by itself"),
+        ("sides.b.generator=sysbench", "sides.b.generator: only the native generator pauses"),
+        ("state.data=carried", "state.data: sides cannot alternate, because each start has fresh data"),
+        ("mode=equal-load", "mode: sides cannot alternate"),
+        ("recorder.exporters=[node_exporter]", "recorder.exporters: sides cannot alternate"),
+        ("design=sequential", "repeats: missing; add it, or use `design: alternate`"),
+    ],
+)  # fmt: skip
+def test_sides_that_cannot_alternate_are_refused_when_planned(turns: Path, override: str, says: str) -> None:
+    assert says in ask("campaign", turns, "--set", override).line
+
+
+def test_sides_on_two_hosts_do_not_alternate(turns: Path) -> None:
+    hosts = ("--host", "server=db", "--host", "load=client")
+    assert (
+        "sides alternate on one host only, not on server=db and load=client"
+        in ask("campaign", turns, *hosts).line
+    )
+
+
+def test_a_start_that_is_not_complete_is_made_again_with_all_its_sides(turns: Path, tmp_path: Path) -> None:
+    campaign = load(turns)
+    plan = open_execution(campaign, "a" * 64, tmp_path / "runs")
+    assert sorted(Counter(run["block"] for run in plan.document["runs"]).items()) == [(1, 2), (2, 2), (3, 2)]
+    assert [len(each) for each in starts(plan.document, plan.todo)] == [2, 2, 2]
+    directory = known(plan.directory)
+    for run in [*starts(plan.document, plan.todo)[0], "b2-a-r2"]:
+        (directory / run).mkdir()
+        (directory / run / "run.json").write_text(json.dumps({"status": "complete"}), encoding="utf-8")
+    resumed: Plan = open_execution(campaign, "a" * 64, tmp_path / "runs")
+    assert {frozenset(each) for each in starts(resumed.document, resumed.todo)} == {
+        frozenset(f"b{block}-{side}-r{block}" for side in "ab") for block in (2, 3)
+    }
+    assert not (directory / "b2-a-r2").exists()
+
+
+def test_the_plan_says_how_the_time_is_spent(turns: Path) -> None:
+    text = ask("campaign", turns).out
+    assert "3 of all sides, which alternate: 2 s warm-up and 36 slices of 1.7 s each" in text
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_each_side_has_each_position_as_often_in_random_order(count: int) -> None:
+    names = [f"side{number}" for number in range(count)]
+    orders = alternate.orders(names, 20 * count, 7)
+    assert all(sorted(order) == names for order in orders)
+    places = Counter((name, place) for order in orders for place, name in enumerate(order))
+    assert set(places.values()) == {20}
+    assert orders == alternate.orders(names, 20 * count, 7)
+    assert orders != alternate.orders(names, 20 * count, 8)
+    # not in one fixed rotation
+    assert len({(one[-1], other[0]) for one, other in pairwise(orders)}) > count

@@ -1,0 +1,133 @@
+"""Sides that alternate on this host: what is in their runs, and what is left when a part of it is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from programs import FAILED, read, wait_for
+
+from . import campaigns
+from .campaigns import rows
+from .machine import look, settled
+
+SIDES = {"oltp", "insert"}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign whose parts are killed, each while a side is frozen, and which then goes on to its end."""
+    runs, before = tmp_path_factory.mktemp("runs"), look()
+    campaign = campaigns.start("turns", runs)
+    kill("load", runs, 1)
+    frozen_in(runs, 2)
+    campaign.kill()
+    campaign.wait()
+    assert settled(before) == [], "after the end of the playbook"
+    assert campaigns.complete(runs) == set()
+    assert "the load of side" in campaigns.document(runs, "b1-oltp-r1")["reason"]
+    for run in campaigns.statuses(runs):
+        (campaigns.newest(runs) / run / "slices.jsonl").unlink()
+
+    campaign = campaigns.start("turns", runs)
+    kill("alternate", runs, 1)
+    kill("server", runs, 2)
+    assert campaign.wait() in FAILED
+    assert settled(before) == [], "after the end of the scheduler and a server"
+    assert set(campaigns.statuses(runs).values()) == {"failed"}
+    for run, reason in (
+        ("b1-oltp-r1", "the sides do not alternate: it ended with KILL"),
+        ("b2-oltp-r2", "the server"),
+    ):
+        assert reason in campaigns.document(runs, run)["reason"]
+
+    campaigns.run("turns", runs)
+    assert settled(before) == []
+    assert len(list(runs.glob("*/2*"))) == 1, "it began a new execution"
+    return runs
+
+
+def frozen_in(runs: Path, start: int) -> str:
+    """Wait until a side of a start has just been frozen, for the slice of the other one."""
+
+    def first_of_a_round() -> str | None:
+        for path in runs.glob(f"*/2*/b{start}-oltp-r{start}/slices.jsonl"):
+            lines = path.read_text().splitlines()
+            if lines and json.loads(lines[-1])["position"] == 1:
+                return str(json.loads(lines[-1])["side"])
+        return None
+
+    return str(wait_for("a slice", first_of_a_round))
+
+
+def kill(process: str, runs: Path, start: int) -> None:
+    """Kill a process of a start while a side is frozen; server and load are those of this side."""
+    side = frozen_in(runs, start)
+    order = [
+        run["side"]
+        for run in read(campaigns.newest(runs) / "execution.json")["runs"]
+        if run["block"] == start
+    ]
+    slot = "" if process == "alternate" or order.index(side) == 0 else "-2"
+    pid = campaigns.running(runs, process + slot)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+
+
+def slices(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "slices.jsonl").read_text().splitlines()]
+
+
+def of_runs(runs: Path) -> list[Path]:
+    found = sorted(campaigns.newest(runs) / run for run in campaigns.complete(runs))
+    assert len(found) == 4
+    return found
+
+
+def test_each_side_has_each_position_as_often(runs: Path) -> None:
+    for run in of_runs(runs):
+        taken = slices(run)
+        assert len(taken) == 2 * 6  # 3 s of slices of 0.6 s, and one more, because the rounds are even
+        assert set(Counter((each["side"], each["position"]) for each in taken).values()) == {3}
+        for first, second in zip(taken[::2], taken[1::2], strict=True):
+            assert {first["side"], second["side"]} == SIDES
+            assert first["round"] == second["round"]
+        assert all(before["frozen_ns"] <= after["begin_ns"] for before, after in pairwise(taken))
+
+
+def test_no_operation_spans_a_freeze(runs: Path) -> None:
+    for run in of_runs(runs):
+        own = [each for each in slices(run) if each["side"] == campaigns.document(runs, run.name)["side"]]
+        assert not any(each["in_event"] for each in own)
+        turns = [json.loads(line) for line in (run / "load" / "turns.jsonl").read_text().splitlines()]
+        at = {
+            event: [turn["monotonic_ns"] for turn in turns if turn["event"] == event]
+            for event in ("paused", "resumed")
+        }
+        for each in own:
+            assert any(each["end_ns"] <= paused <= each["frozen_ns"] for paused in at["paused"])
+            assert any(each["begin_ns"] <= resumed <= each["measured_from_ns"] for resumed in at["resumed"])
+
+
+def test_counters_are_read_at_the_edges_of_the_own_slices_only(runs: Path) -> None:
+    for run in of_runs(runs):
+        own = [each for each in slices(run) if each["side"] == campaigns.document(runs, run.name)["side"]]
+        table = f"'{run}/server/ticks.parquet'"
+        sql = f"SELECT tick, start_ns, end_ns FROM {table} WHERE probe = 'cpu' ORDER BY tick"
+        ticks = rows(sql)[1:-1]  # without the first and the last, when all sides run
+        assert len(ticks) == 2 * len(own)
+        for each, (_, start, _), (_, _, end) in zip(own, ticks[::2], ticks[1::2], strict=True):
+            assert each["measured_from_ns"] <= start <= end <= each["end_ns"]
+
+
+def test_the_table_has_the_starts_of_both_sides(runs: Path) -> None:
+    table = campaigns.table_rows(runs)
+    assert all(value for value in table["statements"]), table
+    by_run = {run.name: read(run / "load" / "result.json") for run in of_runs(runs)}
+    assert all(result["status"] == "complete" and result["errors"] == 0 for result in by_run.values())
