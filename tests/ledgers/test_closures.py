@@ -14,7 +14,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
+from typing import Any
 
+import duckdb
 import pytest
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.ledger_rows import CLOSURE
@@ -40,6 +42,10 @@ def shares(run: Measured) -> dict[str, float]:
     """What is not explained, of the latency."""
     rows = per_statement(run)
     return {name: rows[name] / rows["latency"] for name in SUMS}
+
+
+def rows(sql: str) -> list[tuple[Any, ...]]:
+    return duckdb.execute(sql).fetchall()
 
 
 @pytest.mark.parametrize(
@@ -72,6 +78,15 @@ def test_a_recorder_that_loses_switches_is_seen(server: Server, tmp_path: Path) 
         lossy = {"LOADPRINT_TEST_LOSE_ONE_SWITCH_IN": "10"}
         run = record(server, tmp_path / "run", environment=lossy)
     assert max(abs(share) for share in shares(run).values()) > CLOSURE, per_statement(run)
+    # a wait with a switch that was lost in it is in neither
+    sched, states = (
+        f"'{run.run.path}/server/ebpf_{name}.parquet' WHERE role = 'server'" for name in ("sched", "states")
+    )
+    last = f"AND tick = (SELECT max(tick) FROM {states})"
+    others = ("run queue", "run queue after pause", "on CPU", "stolen", "throttled")
+    ((in_histograms,),) = rows(f"SELECT sum(list_sum(buckets)) FROM {sched} AND state <> 'run queue' {last}")
+    ((in_states,),) = rows(f"SELECT sum(count) FROM {states} AND state NOT IN {others} {last}")
+    assert in_histograms == pytest.approx(in_states, rel=0.02)
 
 
 def test_a_generator_whose_clock_is_fast_is_seen_at_the_client(server: Server, tmp_path: Path) -> None:

@@ -321,9 +321,8 @@ static __noinline void switch_in(struct task_struct *task, __u64 now)
 	throttled = watch_throttling(&counts->switches, task->se.cfs_rq, now);
 	if (!last->switched_at) {
 		watch(task, last);
-	} else if (last->state != ON_CPU) {
-		if (is_next)
-			add_off_cpu(counts, last, role, now, wait, throttled);
+	} else if (last->state != ON_CPU && is_next) {
+		add_off_cpu(counts, last, role, now, wait, throttled);
 		blocked = now - wait - last->switched_at;
 		if (last->state != RUN_QUEUE && (__s64)blocked >= 0)
 			histogram_count(&counts->off_cpu[reason_of(last->state)], blocked);
