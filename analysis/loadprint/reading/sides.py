@@ -13,7 +13,7 @@ from loadprint.errors import InputError
 from loadprint.reading.documents import read
 from loadprint.reading.recording import Run, open_run, require_intact
 from loadprint.reading.run_documents import ExecutionPlan, PlannedSide
-from loadprint.reading.segments import sides_in
+from loadprint.reading.segments import SLICES, sides_in
 
 PLAN = "execution.json"
 NO_EXECUTION = ExecutionPlan()
@@ -92,7 +92,7 @@ def side_of(path: Path, execution: ExecutionPlan, name: str) -> Side:
                 continue
             _require_finished(run)
             require_intact(run)
-            runs += sides_in(run).get(name, (run,))
+            runs.append(_in_its_slices(run))
         except InputError as error:
             # a damaged repeat must not hide the others
             missing.append((planned.id, str(error)))
@@ -129,7 +129,16 @@ def single(path: Path) -> Side:
         raise InputError(path, f"the run is {_why(run)}", "run it again")
     require_intact(run)
     name = run.meta.side or run.id
-    return Side(name, run.meta.workload or name, (run,))
+    return Side(name, run.meta.workload or name, (_in_its_slices(run),))
+
+
+def _in_its_slices(run: Run) -> Run:
+    """A run of a campaign, with the slices of its own side as segments if the sides alternate.
+
+    Raises InputError.
+    """
+    own = sides_in(run).get(run.meta.side or "", ()) if (run.path / SLICES).is_file() else ()
+    return own[0] if own else run
 
 
 def _require_finished(run: Run) -> None:
