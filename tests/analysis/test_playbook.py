@@ -119,6 +119,14 @@ def test_it_shows_only_files_of_root_and_the_caller(tmp_path: Path) -> None:
         assert line(status) == "preparing"
 
 
+def test_it_shows_how_narrow_the_answer_is() -> None:
+    shown = progress.Progress()
+    shown.begin(
+        {"run": 4, "of": 5, "id": "all sides", "phase": "load", "answer": "client statements 1.56 ±8 %"}
+    )
+    assert shown.line() == "[4/5] all sides  load  client statements 1.56 ±8 %"
+
+
 # The interrupt arrives in a function that Python calls after a fork, whose exceptions it ignores.
 PROGRAM = """
 import os, signal, sys
