@@ -27,6 +27,7 @@ from loadprint.metrics.quantities import Quantities
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.reading.segments import sides_in
+from loadprint.reading.sides import single
 from reads import known, table_of
 from recordings import (
     SECOND,
@@ -218,6 +219,15 @@ def test_sides_that_take_turns_have_the_figures_of_their_slices(start: Path) -> 
     assert found.why("load.rows") == "the load generator does not count rows"
     assert found.why("latency.p999").startswith("the run has fewer than 10,000 transactions")
     assert [side.name for side in table_of(f"{start}:b", f"{start}:a").sides] == ["b", "a"]
+
+
+def test_a_run_of_a_start_is_read_in_the_slices_of_its_own_side(start: Path) -> None:
+    change_json(start / "run.json", side="b")
+    (run,) = single(start).runs
+    assert run.segments == tuple(
+        (each["measured_from_ns"], each["end_ns"]) for each in slices() if each["side"] == "b"
+    )
+    assert "no side `a`; its sides are b" in ask("compare", f"{start}:a", f"{start}:b").line
 
 
 def test_a_short_interval_after_a_slice_leaves_the_slice_whole(start: Path) -> None:
