@@ -165,12 +165,20 @@ impl Group {
     /// # Errors
     /// If they do not stop, for example because a device does not answer.
     pub fn freeze(&self, frozen: bool) -> Result<bool> {
-        let Ok(file) = openat(&self.dir, "cgroup.freeze", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
-        else {
+        let Ok(file) = openat(
+            &self.dir,
+            "cgroup.freeze",
+            OFlags::WRONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        ) else {
             self.signal_each(if frozen { Signal::STOP } else { Signal::CONT });
             return Ok(false);
         };
-        let (value, state): (&[u8], _) = if frozen { (b"1", "frozen 1") } else { (b"0", "frozen 0") };
+        let (value, state): (&[u8], _) = if frozen {
+            (b"1", "frozen 1")
+        } else {
+            (b"0", "frozen 0")
+        };
         rustix::io::write(file, value).context("cgroup.freeze")?;
         let deadline = Instant::now() + KILL_TIMEOUT;
         while !self.has_event(state) {

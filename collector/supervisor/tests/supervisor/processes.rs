@@ -108,7 +108,10 @@ fn a_frozen_process_uses_no_cpu_with_all_that_it_forked() {
     assert_eq!((&report["state"], &report["code"]), (&json!("exited"), &json!(5)));
     supervisor.ask("freeze", &["a"]).unwrap();
     supervisor.ask("end", &[]).unwrap();
-    assert!(pids.iter().all(|(pid, forked)| !is_alive(*pid) && !is_alive(*forked)));
+    assert!(
+        pids.iter()
+            .all(|(pid, forked)| !is_alive(*pid) && !is_alive(*forked))
+    );
 }
 
 /// The child of a child is in another session and has another parent: it is found by its group.
