@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 ANSWER_S = 30.0  # for what a process is asked; a pause has 5 s, after which it is reported
+CONNECT_S = 3600.0  # for the load, which has its own limits
 WARM_UP_S = 5.0  # of one turn; no side is frozen for longer than its client waits
 LOOK_S = 0.001  # between two looks at a file
 WORK, BYTES = 9, 1 << 20  # of the fixed work
@@ -130,8 +131,8 @@ class Side:
         self._await("resumed")
 
     def begin(self) -> None:
-        """Wait until the load is connected; it begins with a pause."""
-        self._await("paused")
+        """Wait until the load is connected; it begins with a pause, or ends if it cannot connect."""
+        self._await("paused", CONNECT_S)
 
     def pause(self) -> int:
         """Let the load pause. Returns how many of its threads did not end their operation."""
@@ -160,14 +161,14 @@ class Side:
         with suppress(ProcessLookupError):
             os.kill(self._pids[kind], number)
 
-    def _await(self, event: str) -> dict[str, Any]:
+    def _await(self, event: str, seconds: float = ANSWER_S) -> dict[str, Any]:
         found: list[dict[str, Any]] = []
 
         def is_done() -> bool:
             found.extend(line for line in self._done if line["event"] == event)
             return bool(found)
 
-        self.until(f"the load did not report `{event}`", is_done)
+        self.until(f"the load did not report `{event}`", is_done, seconds)
         return found[0]
 
 
