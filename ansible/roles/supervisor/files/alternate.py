@@ -109,8 +109,9 @@ class Side:
         for kind, process in self._open.items():
             if select.select([process], [], [], 0)[0]:
                 ended = self._supervisor.ask("wait", name=self._named[kind], slice={"secs": 1, "nanos": 0})
-                why = ended["stderr_tail"].strip() or ended.get("signal") or ended.get("code")
-                raise Failed(f"the {kind} of side {self.name} ended: {why}")
+                why = f"signal {ended['signal']}" if "signal" in ended else f"exit status {ended.get('code')}"
+                said = ended["stderr_tail"].strip().splitlines()[-1:] if "code" in ended else []
+                raise Failed(": ".join([f"the {kind} of side {self.name} ended ({why})", *said]))
         self.measuring |= any(line["phase"] == "measure" for line in self._phases.new())
         self._done += self._turns.new()
 
