@@ -14,7 +14,7 @@ from programs import LOAD, TIMEOUT_S, in_measure_phase, printed, recording, wait
 
 SERVER, SHARE = "/usr/sbin/mariadbd", Path("/usr/share/mysql")
 TABLES = ("system_tables", "performance_tables", "system_tables_data")
-PROBES = "cpu,process,threads,ebpf_states,ebpf_exchanges,profile"
+PROBES = "cpu,process,threads,ebpf_sched,ebpf_states,ebpf_exchanges,profile"
 PASSWORD = "not-that-secret"
 ADDRESS, CLIENT = "198.18.98.1", "198.18.98.2"  # of a server and a client with TCP
 ACCOUNT = f"""CREATE DATABASE IF NOT EXISTS sbtest;
