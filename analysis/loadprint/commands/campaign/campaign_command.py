@@ -140,26 +140,30 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _length(document: dict[str, Any]) -> list[str]:
-    """Return the lines with the number of runs or starts, and how long they take."""
+def _load_s(document: dict[str, Any]) -> float:
+    """Return the seconds of load of one run: warm-up and what is measured, without copies and starts."""
     from loadprint.commands.campaign.campaign_model import GAP_S
 
+    phases, slices = document["campaign"]["phases"], document["campaign"]["slices"]
+    turns = document["rounds"] * (slices["length"] + slices["guard"] + GAP_S)
+    return float(phases["warmup"] + (turns or phases["measure"]))
+
+
+def _length(document: dict[str, Any]) -> list[str]:
+    """Return the lines with the number of runs or starts, and how long they take."""
     campaign, count = document["campaign"], len(document["runs"])
-    warmup, slices = campaign["phases"]["warmup"], campaign["slices"]
+    warmup = campaign["phases"]["warmup"]
     if campaign["design"] == "sequential":
-        measure = campaign["phases"]["measure"]
         what = (
-            f"  runs      {count} ({campaign['repeats']} per side), {warmup:g} s warm-up and {measure:g} s "
-            "measured each"
+            f"  runs      {count} ({campaign['repeats']} per side), {warmup:g} s warm-up and "
+            f"{campaign['phases']['measure']:g} s measured each"
         )
-        load_s = count * (warmup + measure)
     else:
-        turn = slices["length"] + slices["guard"] + GAP_S
         what = (
             f"  starts    {campaign['starts']} of all sides, which alternate: {warmup:g} s warm-up and "
-            f"{document['rounds']} slices of {slices['length']:g} s each"
+            f"{document['rounds']} slices of {campaign['slices']['length']:g} s each"
         )
-        load_s = count * (warmup + document["rounds"] * turn)
+    load_s = count * _load_s(document)
     with_starts = load_s + count * FIXED_S
     return [
         f"{what}: {load_s / 60:.1f} min of load,",
@@ -241,10 +245,11 @@ def _built() -> list[dict[str, Any]]:
 
 
 def _as_json(result: Plan) -> dict[str, Any]:
-    directory = str(result.directory) if result.directory else None
     from loadprint.commands.campaign.execution import starts
 
+    directory = str(result.directory) if result.directory else None
     return result.document | {
+        "load_s": _load_s(result.document),
         "todo": result.todo,
         "starts": starts(result.document, result.todo),
         "directory": directory,

@@ -7,9 +7,9 @@ gets the lines of all slices in `slices.jsonl`.
 
 PLAN is JSON: `state` (the supervisor's directory), `directory` (of the runs), `runs` (`id`, `side`, and
 `rand_seed`, from which the orders are drawn), `slots` (of each run the end of the names of its processes),
-`rounds`, `slice_s`, `guard_s`, and `cpus` (the server's). Exit status 1 with one line on standard error if a
-process ends or does not answer. All sides are thawed at any end but SIGKILL, after which the supervisor does
-it. Standard library of Python 3.9 only: it runs with the Python of the host.
+`rounds`, `slice_s`, `guard_s`, and `cpu` (one of the server's). Exit status 1 with one line on standard error
+if a process ends or does not answer. All sides are thawed at any end but SIGKILL, after which the supervisor
+does it. Standard library of Python 3.9 only: it runs with the Python of the host.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Side:
                 why = f"signal {ended['signal']}" if "signal" in ended else f"exit status {ended.get('code')}"
                 said = ended["stderr_tail"].strip().splitlines()[-1:] if "code" in ended else []
                 raise Failed(": ".join([f"the {kind} of side {self.name} ended ({why})", *said]))
-        self.measuring |= any(line["phase"] == "measure" for line in self._phases.new())
+        self.measuring = self.measuring or any(line["phase"] == "measure" for line in self._phases.new())
         self._done += self._turns.new()
 
     def until(self, what: str, is_so: Any, seconds: float = ANSWER_S) -> None:
@@ -184,22 +184,16 @@ def orders(names: list[str], rounds: int, seed: int) -> list[list[str]]:
     return drawn[:rounds]
 
 
-def fixed_work_ns(cpus: set[int]) -> int:
-    """Return the CPU time of hashing 1 MiB on the first of `cpus`, in ns: the lower quartile of nine."""
+def fixed_work_ns(cpu: int) -> int:
+    """Return the CPU time of hashing 1 MiB on this CPU, in ns: the lower quartile of nine."""
     home, block, taken = os.sched_getaffinity(0), bytes(BYTES), []
-    os.sched_setaffinity(0, {min(cpus)} if cpus else home)
+    os.sched_setaffinity(0, {cpu})
     for _ in range(WORK):
         begin = time.thread_time_ns()
         hashlib.sha256(block).digest()
         taken.append(time.thread_time_ns() - begin)
     os.sched_setaffinity(0, home)
     return sorted(taken)[WORK // 4]
-
-
-def listed(cpus: str | None) -> set[int]:
-    """Parse a list of CPUs as in /proc: `0-3,8`."""
-    parts = [part.partition("-") for part in (cpus or "").split(",") if part]
-    return {cpu for first, _, last in parts for cpu in range(int(first), int(last or first) + 1)}
 
 
 def warm_up(sides: list[Side]) -> None:
@@ -224,11 +218,11 @@ def warm_up(sides: list[Side]) -> None:
 
 def alternate(plan: dict[str, Any], sides: list[Side]) -> None:
     """Give the sides their slices, round by round."""
-    by_name, cpus = {side.name: side for side in sides}, listed(plan["cpus"])
+    by_name = {side.name: side for side in sides}
     for number, order in enumerate(orders(sorted(by_name), plan["rounds"], plan["runs"][0]["rand_seed"]), 1):
         print(f"round {number} of {plan['rounds']}", flush=True)
         for position, name in enumerate(order, 1):
-            side, work_ns = by_name[name], fixed_work_ns(cpus)
+            side, work_ns = by_name[name], fixed_work_ns(int(plan["cpu"]))
             begin_ns = time.monotonic_ns()
             side.thaw()
             side.resume()
