@@ -20,6 +20,9 @@ use crate::canary::CanaryOptions;
 use crate::cli_mysql::MysqlOptions;
 use crate::cli_scrape::ScrapeOptions;
 
+/// Comes before the options of each further recording of `record`.
+pub const AND: &str = "--and";
+
 const EXAMPLES: &str = "\
 Examples:
   loadprint-collect record --out runs/try --duration 60s
@@ -35,10 +38,16 @@ SIGUSR1 requests one tick of all probes, including those that are otherwise read
 the end only (mysql_digests): send it where a measurement window begins or ends. With --on-request
 it is taken at once: the journal has grown when it is complete.
 
+With --on-request one recorder can make several recordings, so that its eBPF programs run once: `--and` and
+all options of a recording follow those of the first, whose limits and pid file apply. SIGRTMIN+K requests
+a tick of the Kth after it.
+
 Examples:
   loadprint-collect record --out runs/try --duration 60s
   loadprint-collect record --out RUN --role load --process load=sysbench --interval 100ms
   loadprint-collect record --out RUN --probes cpu,disk,process --process server=4242
+  loadprint-collect record --on-request --out A --process server=42 \\
+      --and --on-request --out B --process server=43
   loadprint-collect record --out RUN --live /run/live.json    the newest sample, for a program that watches it";
 
 const FINGERPRINT_EXAMPLES: &str = "\
@@ -130,6 +139,14 @@ pub struct RecordOptions {
     /// The probes and their targets.
     #[command(flatten)]
     pub probes: ProbeOptions,
+}
+
+/// A further recording of `record`.
+#[derive(Debug, Parser)]
+pub struct Further {
+    /// Its options.
+    #[command(flatten)]
+    pub options: RecordOptions,
 }
 
 /// Options of `fingerprint`.
@@ -245,6 +262,7 @@ impl ProbeOptions {
         let once_a_second = Duration::from_secs(1).div_duration_f64(interval).round().max(1.0) as u32;
         Ok(Options {
             processes: self.processes.clone(),
+            others: vec![],
             cpusets: self.cpusets.clone(),
             threads_every: self.threads_every.unwrap_or(once_a_second),
             recorder_pid: std::process::id(),

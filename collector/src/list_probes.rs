@@ -1,6 +1,7 @@
 //! `loadprint-collect probes`: lists the probes with their status on this host, and how to enable
 //! those that are unavailable.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use loadprint_probes::reference;
@@ -26,6 +27,7 @@ pub fn run(options: &ProbesOptions) -> anyhow::Result<()> {
         selection,
         &selection.roots.host(),
         &selection.options(Duration::from_secs(1), None)?,
+        &Rc::default(),
     )?;
     match options.format {
         Format::Json => println!("{:#}", probes.iter().map(to_json).collect::<serde_json::Value>()),

@@ -14,6 +14,8 @@ mod recorder;
 mod schedule;
 mod wakeup;
 
+use std::env;
+use std::ffi::OsString;
 use std::io;
 use std::io::Write;
 use std::path::Path;
@@ -22,9 +24,12 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
+use cli::AND;
 use cli::Cli;
 use cli::Command;
 use cli::FingerprintOptions;
+use cli::Further;
+use cli::RecordOptions;
 use loadprint_probes::symbols::helper;
 use loadprint_recording::files;
 
@@ -32,8 +37,8 @@ use loadprint_recording::files;
 const WRITER: &str = concat!("loadprint-collect ", env!("CARGO_PKG_VERSION"));
 
 fn main() -> ExitCode {
-    let result = match Cli::try_parse() {
-        Ok(cli) => run(cli.command),
+    let result = match commands() {
+        Ok(commands) => run(commands),
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             error.exit();
         }
@@ -61,9 +66,30 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<ExitCode> {
+/// The command, and the further recordings of `record`.
+fn commands() -> clap::error::Result<(Command, Vec<RecordOptions>)> {
+    let words: Vec<_> = env::args_os().collect();
+    let mut groups = words.split(|word| word == AND);
+    let command = Cli::try_parse_from(groups.next().unwrap_or_default())?.command;
+    let further = groups.map(|options| {
+        let name: [OsString; 1] = [AND.into()];
+        Further::try_parse_from(name.iter().chain(options)).map(|Further { options }| options)
+    });
+    Ok((command, further.collect::<Result<_, _>>()?))
+}
+
+fn run((command, mut further): (Command, Vec<RecordOptions>)) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Record(options) => record::run(&options),
+        Command::Record(options) => {
+            further.insert(0, *options);
+            if further.len() > 1 && !further.iter().all(|each| each.on_request) {
+                anyhow::bail!(
+                    "{AND}: add --on-request to each recording: only then can several have one recorder"
+                );
+            }
+            record::run(&further)
+        }
+        _ if !further.is_empty() => anyhow::bail!("{AND}: only record has several recordings; remove it"),
         Command::Finish { run } => finish(&run),
         Command::Probes(options) => list_probes::run(&options),
         Command::Fingerprint(options) => print_fingerprint(&options),

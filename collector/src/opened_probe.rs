@@ -94,7 +94,7 @@ pub fn refuse_unknown_names<'a>(names: impl Iterator<Item = &'a String>) -> anyh
     Ok(())
 }
 
-/// Opens the selected probes.
+/// Opens the selected probes; the recordings of one recorder have the same `shared`.
 ///
 /// # Errors
 /// When the command line names an unknown probe.
@@ -102,9 +102,9 @@ pub fn open_probes(
     selection: &ProbeOptions,
     host: &Host,
     options: &Options,
+    shared: &Rc<Shared>,
 ) -> anyhow::Result<Vec<OpenedProbe>> {
     refuse_unknown_names(selection.names())?;
-    let shared = Rc::new(Shared::default());
     let options = &with_symbols(selection, host, options);
     let open = |entry: &'static ProbeEntry| {
         let off = reason_off(entry, selection);
@@ -114,7 +114,7 @@ pub fn open_probes(
             is_named: off.is_none() && named.any(|name| entry.matches(name)),
             probe: match off {
                 Some(reason) => Err(NotRunning::Off(reason)),
-                None => entry.open(host, options, &shared),
+                None => entry.open(host, options, shared),
             },
             newest: Outcome::default(),
         }

@@ -3,11 +3,14 @@
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
+use std::ptr;
+use std::rc::Rc;
 
 use anyhow::Context;
 use loadprint_probes::Host;
 use loadprint_probes::Options;
 use loadprint_probes::RecordedFile;
+use loadprint_probes::ebpf::Shared;
 use loadprint_probes::lookup::Lookup;
 use loadprint_probes::options::CpuSet;
 use loadprint_probes::options::Find;
@@ -41,87 +44,128 @@ use crate::opened_probe::open_probes;
 use crate::opened_probe::refuse_unknown_names;
 use crate::recorder::PidFile;
 use crate::recorder::Recorder;
+use crate::recorder::run_on_request;
 use crate::wakeup::Signals;
 
 /// A file system in memory on every Linux (shm_overview(7)).
 const SHM: &str = "/dev/shm";
 
-/// Records until a signal, the duration or the deadline, then writes the tables.
+/// A recording while it is made.
+struct Recording<'a> {
+    options: &'a RecordOptions,
+    role_dir: PathBuf,
+    recorder: Recorder,
+}
+
+/// Makes recordings, one for each of `all`, until a signal, or the duration or the deadline of the first one,
+/// then writes the tables. Several have the same eBPF programs, which watch the processes of all.
 ///
 /// # Errors
-/// When the run directory cannot be used, already contains a recording of this role, or fills up.
-pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
+/// When a run directory cannot be used, already contains a recording of this role, or fills up.
+pub fn run(all: &[RecordOptions]) -> anyhow::Result<()> {
     // Before anything exists that a signal would leave behind.
-    let signals = Signals::install().context("cannot install the handlers of SIGTERM and SIGINT")?;
+    let signals = Signals::install(all.len()).context("cannot install the handlers of SIGTERM and SIGINT")?;
     raise_descriptor_limit();
-    let role_dir = options.out.join(&options.role);
-    refuse_second_recording(&role_dir)?;
-    let probe_options = options
-        .probes
-        .options(options.interval, options.data_dir.as_deref())?;
-    let host = options.probes.roots.host();
-    refuse_unknown_names(options.probes.names().chain(&options.live_probes))?;
-    let live = options
-        .live
-        .as_deref()
-        .map(|path| Live::new(path, &options.live_probes));
-    let live = live.transpose()?;
-    files::create_directory(&role_dir)
-        .with_context(|| format!("{}: cannot create the run directory", role_dir.display()))?;
-    let dir = journal_dir(
-        &host,
-        &role_dir,
-        options.journal_dir.as_deref(),
-        options.data_dir.as_deref(),
-    );
-    let staging = staging::create(&role_dir, &dir).context("cannot create the journal directory")?;
-    warn_of_absent_processes(&host, &probe_options.processes);
-    let probes = open_probes(&options.probes, &host, &probe_options)?;
-    warn_of_absent_probes(&probes);
-    warn_of_absent_cpus(&host, &probe_options.cpusets);
-    let facts = facts(options, &host, &probe_options, &dir);
-    files::write_json(&role_dir.join("fingerprint.json"), &facts)?;
-    let header = header(options, &probes)?;
-    let journal = Writer::create(&staging::link(&role_dir, &staging, JOURNAL)?, &header)?;
-    let mut recorder = Recorder::new(
-        probes,
-        journal,
-        probe_options.threads_every,
-        options.interval,
-        live,
-    );
-    let pid_file = PidFile(options.pid_file.clone());
-    let ended = recorder.run(options, &signals, &pid_file).with_context(|| {
-        format!(
-            "{} ticks are in the journal; free some disk space, then run: loadprint-collect finish {}",
-            recorder.ticks(),
-            options.out.display()
-        )
+    let first = all.first().context("no recording")?;
+    let shared = Rc::default();
+    let opened = all.iter().map(|options| Recording::open(options, all, &shared));
+    let mut recordings = opened.collect::<anyhow::Result<Vec<_>>>()?;
+    let mut recorders: Vec<_> = recordings.iter_mut().map(|each| &mut each.recorder).collect();
+    let pid_file = PidFile(first.pid_file.clone());
+    let ended = match recorders.as_mut_slice() {
+        [recorder] if !first.on_request => recorder.run(first, &signals, &pid_file),
+        several => run_on_request(several, first, &signals, &pid_file),
+    };
+    let ended = ended.with_context(|| {
+        let kept = recordings.iter().map(|Recording { options, recorder, .. }| {
+            let (ticks, run) = (recorder.ticks(), options.out.display());
+            format!("{ticks} ticks are in the journal; free some disk space, then run: loadprint-collect finish {run}")
+        });
+        kept.collect::<Vec<_>>().join("; ")
     })?;
-    warn_of_unseen_processes(&recorder, &probe_options.processes);
-    let files = recorder.recorded_files();
-    let unread = recorder.unread();
-    // Without an end frame the journal counts as torn but has all ticks; the tables may still fit.
-    if let Err(error) = recorder.end(ended) {
-        eprintln!("loadprint-collect: warning: {error}");
-    }
-    let finished = finish::journal(&role_dir).with_context(|| {
-        format!(
-            "the journal is kept; fix the cause, then run: loadprint-collect finish {}",
-            options.out.display()
-        )
-    })?;
-    for RecordedFile { name, content } in files {
-        files::write(&role_dir.join(name), &content)?;
-    }
-    write_run_json(&options.out, &finished)?;
-    manifest::write(&options.out)?;
+    // Also those after one that cannot be completed.
+    let finished: Vec<_> = recordings.into_iter().map(|each| each.finish(ended)).collect();
     drop(pid_file);
-    eprintln!("{}", summary(&finished));
-    if let Some(unread) = unread {
-        eprintln!("loadprint-collect: could not be read: {unread}");
+    finished.into_iter().collect()
+}
+
+impl<'a> Recording<'a> {
+    fn open(
+        options: &'a RecordOptions,
+        all: &'a [RecordOptions],
+        shared: &Rc<Shared>,
+    ) -> anyhow::Result<Self> {
+        let role_dir = options.out.join(&options.role);
+        refuse_second_recording(&role_dir)?;
+        let mut probe_options = options
+            .probes
+            .options(options.interval, options.data_dir.as_deref())?;
+        let others = all.iter().filter(|other| !ptr::eq(*other, options));
+        probe_options.others = others.flat_map(|other| other.probes.processes.clone()).collect();
+        let host = options.probes.roots.host();
+        refuse_unknown_names(options.probes.names().chain(&options.live_probes))?;
+        let live = options
+            .live
+            .as_deref()
+            .map(|path| Live::new(path, &options.live_probes));
+        let live = live.transpose()?;
+        files::create_directory(&role_dir)
+            .with_context(|| format!("{}: cannot create the run directory", role_dir.display()))?;
+        let dir = journal_dir(
+            &host,
+            &role_dir,
+            options.journal_dir.as_deref(),
+            options.data_dir.as_deref(),
+        );
+        let staging = staging::create(&role_dir, &dir).context("cannot create the journal directory")?;
+        warn_of_absent_processes(&host, &probe_options.processes);
+        let probes = open_probes(&options.probes, &host, &probe_options, shared)?;
+        warn_of_absent_probes(&probes);
+        warn_of_absent_cpus(&host, &probe_options.cpusets);
+        let facts = facts(options, &host, &probe_options, &dir);
+        files::write_json(&role_dir.join("fingerprint.json"), &facts)?;
+        let header = header(options, &probes)?;
+        let journal = Writer::create(&staging::link(&role_dir, &staging, JOURNAL)?, &header)?;
+        let recorder = Recorder::new(
+            probes,
+            journal,
+            probe_options.threads_every,
+            options.interval,
+            live,
+        );
+        Ok(Self {
+            options,
+            role_dir,
+            recorder,
+        })
     }
-    Ok(())
+
+    fn finish(mut self, ended: Ended) -> anyhow::Result<()> {
+        let run = &self.options.out;
+        warn_of_unseen_processes(&self.recorder, &self.options.probes.processes);
+        let files = self.recorder.recorded_files();
+        let unread = self.recorder.unread();
+        // Without an end frame the journal counts as torn but has all ticks; the tables may still fit.
+        if let Err(error) = self.recorder.end(ended) {
+            eprintln!("loadprint-collect: warning: {error}");
+        }
+        let finished = finish::journal(&self.role_dir).with_context(|| {
+            format!(
+                "the journal is kept; fix the cause, then run: loadprint-collect finish {}",
+                run.display()
+            )
+        })?;
+        for RecordedFile { name, content } in files {
+            files::write(&self.role_dir.join(name), &content)?;
+        }
+        write_run_json(run, &finished)?;
+        manifest::write(run)?;
+        eprintln!("{}", summary(&finished));
+        if let Some(unread) = unread {
+            eprintln!("loadprint-collect: could not be read: {unread}");
+        }
+        Ok(())
+    }
 }
 
 /// Raises the soft limit on open files to the hard limit: each watched thread needs two descriptors.

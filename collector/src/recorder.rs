@@ -110,8 +110,8 @@ impl Recorder {
         }
     }
 
-    /// Takes all ticks; the last one is taken when the recording ends. Writes the pid file after the
-    /// first tick.
+    /// Takes all ticks of the schedule; the last one is taken when the recording ends. Writes the pid file
+    /// after the first tick.
     ///
     /// # Errors
     /// When the journal or the pid file cannot be written; the journal contains all previous ticks.
@@ -128,37 +128,14 @@ impl Recorder {
         loop {
             // A late wake-up at the end of the recording does not count ticks after the end as missed.
             let now = clock::monotonic_ns();
-            let mut due = if options.on_request && self.ticks > 0 {
-                Stamp {
-                    tick: u32::try_from(self.ticks).unwrap_or(u32::MAX),
-                    intended_ns: i64::MAX,
-                    ..Stamp::default()
-                }
-            } else {
-                schedule.next(limit.map_or(now, |(time, _)| time.min(now)))
-            };
+            let due = schedule.next(limit.map_or(now, |(time, _)| time.min(now)));
             let until = limit.map_or(due.intended_ns, |(time, _)| time.min(due.intended_ns));
             // The last tick is not on the schedule.
-            let planned = due;
-            let mut last = |intended_ns| {
-                self.tick(
-                    Stamp {
-                        intended_ns,
-                        ..planned
-                    },
-                    SampleScope::Last,
-                )
-            };
+            let mut last = |intended_ns| self.tick(Stamp { intended_ns, ..due }, SampleScope::Last);
             loop {
                 match signals.wait(until)? {
                     Wakeup::TickDue => break,
-                    Wakeup::SampleAllRequested => {
-                        scope = SampleScope::All;
-                        if options.on_request {
-                            due.intended_ns = clock::monotonic_ns();
-                            break;
-                        }
-                    }
+                    Wakeup::SampleAllRequested(_) => scope = SampleScope::All,
                     Wakeup::StopRequested => {
                         last(clock::monotonic_ns())?;
                         return Ok(Ended::Signal);
@@ -177,6 +154,16 @@ impl Recorder {
                 pid_file.write()?;
             }
         }
+    }
+
+    /// Takes a tick of all probes now.
+    fn tick_now(&mut self, scope: SampleScope) -> loadprint_recording::Result<()> {
+        let stamp = Stamp {
+            tick: u32::try_from(self.ticks).unwrap_or(u32::MAX),
+            intended_ns: clock::monotonic_ns(),
+            ..Stamp::default()
+        };
+        self.tick(stamp, scope)
     }
 
     /// Takes one tick; the first one reads all probes.
@@ -362,6 +349,36 @@ fn sample_one(opened: &mut OpenedProbe, skip: bool) {
             Status::Unavailable
         }
     };
+}
+
+/// Takes a tick of every recorder at the start, of one at each request, and of every one at the end. The
+/// limits are those of `options`.
+///
+/// # Errors
+/// As [`Recorder::run`].
+pub fn run_on_request(
+    recorders: &mut [&mut Recorder],
+    options: &RecordOptions,
+    signals: &Signals,
+    pid_file: &PidFile,
+) -> anyhow::Result<Ended> {
+    let limit = time_limit(options, clock::monotonic_ns());
+    for recorder in &mut *recorders {
+        recorder.tick_now(SampleScope::All)?;
+    }
+    pid_file.write()?;
+    let ended = loop {
+        match (signals.wait(limit.map_or(i64::MAX, |(time, _)| time))?, limit) {
+            (Wakeup::SampleAllRequested(place), _) => recorders[place].tick_now(SampleScope::All)?,
+            (Wakeup::StopRequested, _) => break Ended::Signal,
+            (Wakeup::TickDue, Some((_, ended))) => break ended,
+            (Wakeup::TickDue, None) => {}
+        }
+    };
+    for recorder in recorders {
+        recorder.tick_now(SampleScope::Last)?;
+    }
+    Ok(ended)
 }
 
 /// The earlier of `--duration` and `--deadline`, as a time of CLOCK_MONOTONIC.

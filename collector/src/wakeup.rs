@@ -16,26 +16,34 @@ use signal_hook::consts::SIGTERM;
 use signal_hook::consts::SIGUSR1;
 use signal_hook::low_level::pipe;
 
-/// Pipes that become readable on SIGTERM or SIGINT (stop) and on SIGUSR1 (a tick of all probes).
+/// Pipes that become readable on SIGTERM or SIGINT (stop), and when a recording is to take a tick of all
+/// probes: the first on SIGUSR1, the Kth after it on SIGRTMIN+K.
 #[derive(Debug)]
 pub struct Signals {
     stop: UnixStream,
-    sample_all: UnixStream,
+    requests: Vec<UnixStream>,
 }
 
 impl Signals {
-    /// Installs handlers for SIGTERM, SIGINT and SIGUSR1.
+    /// Installs the handlers for this number of recordings.
     ///
     /// # Errors
     /// When the handlers cannot be installed.
-    pub fn install() -> io::Result<Self> {
+    pub fn install(recordings: usize) -> io::Result<Self> {
         let (stop, sender) = UnixStream::pair()?;
         pipe::register(SIGTERM, sender.try_clone()?)?;
         pipe::register(SIGINT, sender)?;
-        let (sample_all, sender) = UnixStream::pair()?;
-        sample_all.set_nonblocking(true)?;
-        pipe::register(SIGUSR1, sender)?;
-        Ok(Self { stop, sample_all })
+        let further = (libc::SIGRTMIN() + 1..=libc::SIGRTMAX()).take(recordings.saturating_sub(1));
+        let requests = [SIGUSR1].into_iter().chain(further).map(|signal| {
+            let (request, sender) = UnixStream::pair()?;
+            request.set_nonblocking(true)?;
+            pipe::register(signal, sender)?;
+            Ok(request)
+        });
+        Ok(Self {
+            stop,
+            requests: requests.collect::<io::Result<_>>()?,
+        })
     }
 
     /// True if a stop signal has arrived.
@@ -57,16 +65,21 @@ impl Signals {
                 tv_sec: left / 1_000_000_000,
                 tv_nsec: left % 1_000_000_000,
             };
-            let mut descriptors = [self.stop.as_fd(), self.sample_all.as_fd()]
-                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            let pipes = [&self.stop].into_iter().chain(&self.requests);
+            let mut descriptors: Vec<_> = pipes
+                .map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN))
+                .collect();
             match poll(&mut descriptors, Some(&timeout)) {
                 Ok(0) if left == 0 || monotonic_ns() >= until_ns => return Ok(Wakeup::TickDue),
                 Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) if !descriptors[0].revents().is_empty() => return Ok(Wakeup::StopRequested),
                 Ok(_) => {
+                    let ready = descriptors.iter().position(|pipe| !pipe.revents().is_empty());
+                    let Some(place) = ready.and_then(|ready| ready.checked_sub(1)) else {
+                        return Ok(Wakeup::StopRequested);
+                    };
                     // Several requests before one tick count as one.
-                    let _ = (&self.sample_all).read(&mut [0; 64])?;
-                    return Ok(Wakeup::SampleAllRequested);
+                    let _ = (&self.requests[place]).read(&mut [0; 64])?;
+                    return Ok(Wakeup::SampleAllRequested(place));
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -81,6 +94,6 @@ pub enum Wakeup {
     TickDue,
     /// SIGTERM or SIGINT.
     StopRequested,
-    /// SIGUSR1: the next tick reads all probes.
-    SampleAllRequested,
+    /// The next tick of this recording, from 0, reads all probes.
+    SampleAllRequested(usize),
 }

@@ -16,6 +16,8 @@ use crate::symbols::Symbols;
 pub struct Options {
     /// Processes to watch, each with a role.
     pub processes: Vec<ProcessTarget>,
+    /// Those of the other recordings of this recorder, whose eBPF programs watch all of them.
+    pub others: Vec<ProcessTarget>,
     /// CPU sets for which interrupts and softirqs are summed.
     pub cpusets: Vec<(String, CpuSet)>,
     /// Probes with [`Cadence::Nth`](crate::Cadence::Nth) are read at every n-th tick.
@@ -37,6 +39,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             processes: vec![],
+            others: vec![],
             cpusets: vec![],
             threads_every: 1,
             recorder_pid: std::process::id(),

@@ -21,7 +21,7 @@ from loadprint.reading.sides import Side
 from loadprint.reading.time_series import Grid
 from loadprint.reading.window import Window
 from loadprint.tables import header
-from recordings import Host, Tables, change_json, make_run, write_lines
+from recordings import Host, Tables, change_json, make_run
 
 COMPARABLE = Comparability("yes", "", (), ())
 PORTS = {"net.ipv4.ip_local_port_range": "32768\t60999"}
@@ -72,14 +72,6 @@ def with_programs(
     roles = {"server": {"host": "db1", "cpus": cpus}, "load": {"host": "db1", "cpus": "1"}}
     run = gather(open_run(make_run(path, Host(seconds=4, more=tables), roles=roles)), Store(), brief=True)
     run.quantities.values["process.recorder.cpu"] = Quantity(recorder, 100.0)
-    return run
-
-
-def with_slices(run: Measured) -> Measured:
-    """The same run, whose side took turns with another one."""
-    times = {"begin_ns": 0, "measured_from_ns": 0, "end_ns": 0}
-    lines = [{"round": 1, "position": place, "side": side, **times} for place, side in enumerate("ab")]
-    write_lines(run.run.path / "slices.jsonl", lines)
     return run
 
 
@@ -200,9 +192,6 @@ CASES: dict[str, Runs] = {
     "programs over the limit of both": programs({"sched_switch": 11_000_000, "sched_wakeup": 3_000_000}),
     "programs below it": programs({"sched_switch": 5_000_000}),
     "a limit of four CPUs": programs({"sched_switch": 14_000_000}, cpus="0,2-4"),
-    "programs of the recorders of two sides that alternate": lambda path: [
-        with_slices(with_programs(path / "r", {"sched_switch": 5_000_000}))
-    ],
     "programs on the whole host": programs({"sched_switch": 14_000_000}, sets={}),
     # as in a recording from before the table, or where the kernel refused to measure
     "programs of unknown time": programs({}),

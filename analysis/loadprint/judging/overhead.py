@@ -9,7 +9,6 @@ from loadprint.errors import InputError
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import STEPS
 from loadprint.reading.cpusets import cpu_list, parse_cpus
-from loadprint.reading.segments import SLICES, read_slices
 from loadprint.reading.server_disks import server_disks
 
 LIMIT = 0.01  # of the server's CPUs, for the recorder and its eBPF programs together
@@ -37,21 +36,13 @@ class Overhead:
 class Programs:
     """CPU time of the eBPF programs in cores, mean over the repeats; None with a reason if unknown.
 
-    `on_server` is the part on the server's CPUs, None if the split was not recorded. Each side that
-    alternates has a recorder: the programs of all `recorders` run in each slice, for about the same time
-    (measured: 3.1 and 3.1 % of a core), and a recording has its own.
+    `on_server` is the part on the server's CPUs, None if the split was not recorded.
     """
 
     cores: float | None
     on_server: float | None = None
     by_program: tuple[tuple[str, float], ...] = ()
     reason: str = ""
-    recorders: int = 1
-
-    @property
-    def all_cores(self) -> float:
-        """Of all recorders together."""
-        return (self.cores or 0.0) * self.recorders
 
 
 def observed(runs: Sequence[Measured]) -> Overhead:
@@ -66,8 +57,8 @@ def observed(runs: Sequence[Measured]) -> Overhead:
         return Overhead("inconclusive", cost, where)
     programs = _programs(runs)
     cores = min(len(run.server_cpus or (0,)) for run in runs)
-    both = None if programs.cores is None else share + programs.all_cores
-    over = share + programs.all_cores > LIMIT * cores
+    both = None if programs.cores is None else share + programs.cores
+    over = (share if both is None else both) > LIMIT * cores
     if over or on_server or on_data:
         answer = "matters"
     else:
@@ -116,8 +107,7 @@ def _programs(runs: Sequence[Measured]) -> Programs:
                 by_program[name] = by_program.get(name, 0.0) + cpu.rate / len(runs)
             on_server = None if part is None or on_server is None else on_server + part.rate / len(runs)
     by_cost = sorted(by_program.items(), key=lambda item: (-item[1], item[0]))
-    recorders = len({each.side for each in read_slices(runs[0].run.path / SLICES, [])}) or 1
-    return Programs(sum(by_program.values()), on_server, tuple(by_cost), recorders=recorders)
+    return Programs(sum(by_program.values()), on_server, tuple(by_cost))
 
 
 def _programs_cost(programs: Programs, recorder: float, *, over: bool) -> str:
@@ -132,9 +122,7 @@ def _programs_cost(programs: Programs, recorder: float, *, over: bool) -> str:
         else f"{100 * programs.on_server:.2f} % on the server's CPUs"
     )
     text = f", its eBPF programs {100 * programs.cores:.2f} % ({split})"
-    if programs.recorders > 1:
-        text += ", and about as much for each of the other sides"
-    text += f", together {100 * (recorder + programs.all_cores):.2f} %"
+    text += f", together {100 * (recorder + programs.cores):.2f} %"
     if over:
         name, cores = programs.by_program[0]
         text += f"; most expensive program {name.rpartition(':')[2]}, {100 * cores:.2f} %"

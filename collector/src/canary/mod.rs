@@ -163,7 +163,7 @@ impl Part {
 /// is removed in any case.
 pub fn run(options: &CanaryOptions) -> anyhow::Result<()> {
     // Before the temporary file exists, which a signal would leave behind.
-    let signals = Signals::install().context("cannot install the handlers of SIGTERM and SIGINT")?;
+    let signals = Signals::install(1).context("cannot install the handlers of SIGTERM and SIGINT")?;
     let cpus = topology::usable(options.cpus.as_ref())?;
     let (begin_monotonic_ns, begin_realtime_ns) = (clock::monotonic_ns(), clock::realtime_ns());
     let mut done = vec![];

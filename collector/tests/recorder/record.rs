@@ -1,10 +1,12 @@
 //! Tests `record` with the real binary on this host: stop, kill, a failing probe, 100 Hz, bad
 //! input.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
 
 use crate::prelude::*;
 use loadprint_recording::journal::Frame;
@@ -86,6 +88,79 @@ fn ticks_on_request_are_all_that_were_asked_for() {
     of_threads.sort();
     of_threads.dedup();
     assert_eq!(of_threads, ["0", "1", "2", "3", "4"]);
+}
+
+/// The options of two recordings of one recorder, before those that [`Recorder::start`] adds for the second.
+fn two(first: &Path, second: &Path, options: &str) -> String {
+    let (out, pid_file) = (first.display(), second.with_extension("pid"));
+    let options = format!("--on-request {options}");
+    format!(
+        "{options} --out {out} --pid-file {} --and {options}",
+        pid_file.display()
+    )
+}
+
+#[test]
+fn a_recorder_makes_several_recordings_each_with_its_own_ticks() {
+    let dir = tempdir().unwrap();
+    let (first, second) = (dir.path().join("first"), dir.path().join("second"));
+    let recorder = Recorder::start(&second, &two(&first, &second, "--probes cpu,process"));
+    let ticks = || (journal_ticks(&first), journal_ticks(&second));
+    assert_eq!(ticks(), (1, 1));
+    recorder.signal(Signal::USR1);
+    wait_for("a tick of the first", || ticks() == (2, 1));
+    for asked in 2..4 {
+        let request = format!("kill -s RTMIN+1 {}", recorder.pid());
+        assert!(
+            Command::new("bash")
+                .args(["-c", &request])
+                .status()
+                .unwrap()
+                .success()
+        );
+        wait_for("a tick of the second", || ticks() == (2, asked));
+    }
+    recorder.stop();
+    for (run, all) in [(&first, 3), (&second, 4)] {
+        assert_manifest(run);
+        assert_eq!(json(run.join("run.json"))["status"], "complete");
+        let meta = read_meta(&run.join("server/ticks.parquet")).unwrap();
+        assert_eq!(json!([meta["ticks"], meta["missed"]]), json!([all, 0]));
+    }
+    refused(
+        "record --on-request --out a --and --out b",
+        "--and: add --on-request to each recording",
+    );
+    refused(
+        "probes --and --out b",
+        "--and: only record has several recordings",
+    );
+    refused("record --on-request --out a --and --outt b", "--outt");
+}
+
+/// Loaded twice they would cost twice.
+#[test]
+#[ignore = "in full: depends on the machine's speed, devices or kernel"]
+fn the_programs_of_several_recordings_run_once() {
+    let loaded = |recorder: &Recorder| -> BTreeSet<String> {
+        let files = fs::read_dir(format!("/proc/{}/fdinfo", recorder.pid())).unwrap();
+        let texts = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap_or_default());
+        let ids = texts.filter_map(|text| {
+            let id = text.lines().find(|line| line.starts_with("prog_id:"));
+            id.map(str::to_owned)
+        });
+        ids.collect()
+    };
+    let dir = tempdir().unwrap();
+    let [alone, first, second] = ["alone", "first", "second"].map(|name| dir.path().join(name));
+    let process = format!("--process load={}", std::process::id());
+    let shared = format!("--without profile --with ebpf_syscalls {process}");
+    let recorder = Recorder::start(&alone, &shared);
+    let of_one = loaded(&recorder).len();
+    recorder.stop();
+    let recorder = Recorder::start(&second, &two(&first, &second, &shared));
+    assert_eq!(loaded(&recorder).len(), of_one);
+    recorder.stop();
 }
 
 #[test]

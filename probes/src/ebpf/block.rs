@@ -56,7 +56,7 @@ const SPARE_DEVICES: usize = 8;
 const OTHER_DEVICES: &str = "other";
 
 /// The programs and the numbers of the devices, which two probes share.
-pub(super) struct Requests {
+struct Requests {
     programs: BlockSkel<'static>,
     /// The dev_t of each number.
     numbered_devices: MappedArray<u64>,
@@ -66,22 +66,7 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// Returns the running programs, or starts them.
-    ///
-    /// # Errors
-    /// [`NotRunning`] where this host cannot run them.
-    fn get(host: &Host, shared: &Shared) -> Result<Rc<Self>, NotRunning> {
-        let mut block = shared.block.borrow_mut();
-        if let Some(running) = block.upgrade() {
-            return Ok(running);
-        }
-        let requests = Rc::new(Self::start(host)?);
-        shared.add_programs("block", requests.programs.object())?;
-        *block = Rc::downgrade(&requests);
-        Ok(requests)
-    }
-
-    fn start(host: &Host) -> Result<Self, NotRunning> {
+    fn start(host: &Host, shared: &Shared) -> Result<Self, NotRunning> {
         let disks = disks(host);
         let devices = (disks.len() + SPARE_DEVICES).min(Limits::MAX_DEVICES.0 as usize);
         let (programs, cpus) = load_object(
@@ -114,6 +99,7 @@ impl Requests {
                 programs.attach()
             },
         )?;
+        shared.add_programs("block", programs.object())?;
         let numbered_devices = MappedArray::new(&programs.maps.numbered_devices)?;
         let sets = shared_sets(cpus);
         Ok(Self {
@@ -225,7 +211,7 @@ struct Block {
 }
 
 fn open(host: &Host, _: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
-    let requests = Requests::get(host, shared)?;
+    let requests = shared.once(|| Requests::start(host, shared))?;
     let maps = &requests.programs.maps;
     Ok(Box::new(Block {
         names: Names::new(host),
@@ -299,7 +285,7 @@ struct BlockSize {
 }
 
 fn open_size(host: &Host, _: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
-    let requests = Requests::get(host, shared)?;
+    let requests = shared.once(|| Requests::start(host, shared))?;
     let maps = &requests.programs.maps;
     Ok(Box::new(BlockSize {
         names: Names::new(host),

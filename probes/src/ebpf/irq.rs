@@ -37,32 +37,42 @@ const SLOTS: usize = Limits::SLOTS.0 as usize;
 
 struct Irq {
     time: Histograms,
-    /// The rows of the groups; the first is number 1.
-    groups: Vec<String>,
-    _programs: IrqSkel<'static>,
+    programs: Rc<Programs>,
 }
 
-fn open(host: &Host, _: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+struct Programs {
+    skeleton: IrqSkel<'static>,
+    cpus: usize,
+    /// The rows of the groups; the first is number 1.
+    groups: Vec<String>,
+}
+
+fn load(host: &Host, shared: &Shared) -> Result<Programs, NotRunning> {
     let (groups, numbers) = groups(lines(host));
-    let (programs, cpus) = load_object(
+    let (skeleton, cpus) = load_object(
         host,
         "irq",
         IrqSkelBuilder::default(),
         |opened, cpus| opened.maps.irq_time.set_max_entries((cpus * SLOTS) as u32),
-        |programs| {
+        |skeleton| {
             let first = 0_u32.to_ne_bytes();
-            let map = &programs.maps.line_groups;
+            let map = &skeleton.maps.line_groups;
             map.update(&first, &numbers, MapFlags::ANY)?;
-            programs.attach()
+            skeleton.attach()
         },
     )?;
-    shared.add_programs("irq", programs.object())?;
-    let time = Histograms::new(&programs.maps.irq_time, SLOTS, cpus)?;
-    Ok(Box::new(Irq {
-        time,
+    shared.add_programs("irq", skeleton.object())?;
+    Ok(Programs {
+        skeleton,
+        cpus,
         groups,
-        _programs: programs,
-    }))
+    })
+}
+
+fn open(host: &Host, _: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+    let programs = shared.once(|| load(host, shared))?;
+    let time = Histograms::new(&programs.skeleton.maps.irq_time, SLOTS, programs.cpus)?;
+    Ok(Box::new(Irq { time, programs }))
 }
 
 /// The interrupt lines and the names of their handlers
@@ -117,7 +127,7 @@ impl Probe for Irq {
         let (sum, buckets) = self.time.merged_all(SOFTIRQS.len()..SLOTS);
         rows.row(&[b"hard"]);
         histogram_cells(rows, sum, buckets);
-        for (index, group) in self.groups.iter().enumerate() {
+        for (index, group) in self.programs.groups.iter().enumerate() {
             let slot = SOFTIRQS.len() + 1 + index;
             if self.time.sum(slot) > 0 {
                 let (sum, buckets) = self.time.merged(slot);

@@ -17,8 +17,11 @@ pub mod tcp;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
+use std::any::TypeId;
 use std::cell::OnceCell;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
@@ -42,11 +45,9 @@ use crate::NotRunning;
 use crate::source::RAISE_OPEN_FILES;
 use crate::source::fix_of;
 
-use block::Requests;
 use programs::Programs;
 use programs::size_call_counters;
 pub use roles::Roles;
-use sched::Scheduler;
 use skeletons::task_storage::TaskStorageSkelBuilder;
 
 /// The names that a probe of eBPF programs needs.
@@ -101,17 +102,13 @@ pub(crate) mod skeletons {
     skeletons! { broken bucket }
 }
 
-/// The objects and maps that the eBPF probes of one recorder share.
+/// The objects and maps that the eBPF probes of one recorder share, of all its recordings.
 #[derive(Debug, Default)]
 pub struct Shared {
     /// The roles of processes, from the first probe that needs them.
     roles: OnceCell<Result<Rc<Roles>, NotRunning>>,
-    /// The scheduler's programs, while a probe reads them.
-    scheduler: RefCell<Weak<Scheduler>>,
-    /// The programs on system calls, while a probe reads them.
-    syscalls: RefCell<Weak<syscalls::Programs>>,
-    /// The block programs, while a probe reads them.
-    block: RefCell<Weak<Requests>>,
+    /// The objects that several probes read, by their type, while one reads them.
+    objects: RefCell<HashMap<TypeId, Weak<dyn Any>>>,
     /// All loaded programs, for the report of their cost.
     programs: RefCell<Programs>,
     /// Whether task storage works, from the first object that needs it.
@@ -127,6 +124,30 @@ impl Shared {
             task_storage: OnceCell::from(false),
             ..Self::default()
         }
+    }
+
+    /// Returns the running object of a type, or loads it.
+    ///
+    /// # Errors
+    /// [`NotRunning`] where this host cannot run it.
+    pub(crate) fn once<T: 'static>(
+        &self,
+        load: impl FnOnce() -> Result<T, NotRunning>,
+    ) -> Result<Rc<T>, NotRunning> {
+        let running = self
+            .objects
+            .borrow()
+            .get(&TypeId::of::<T>())
+            .and_then(Weak::upgrade);
+        if let Some(Ok(running)) = running.map(Rc::downcast) {
+            return Ok(running);
+        }
+        let loaded = Rc::new(load()?);
+        let object: Rc<dyn Any> = Rc::<T>::clone(&loaded);
+        self.objects
+            .borrow_mut()
+            .insert(TypeId::of::<T>(), Rc::downgrade(&object));
+        Ok(loaded)
     }
 
     /// Chooses the map in which an object stores its values of tasks, before the object is loaded.

@@ -5,6 +5,7 @@
 //! CPUs. Each program counts its own calls by CPU, which gives the share of a CPU set in the calls.
 //! The time excludes the cost of the hook itself, such as the trap of a uprobe.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
@@ -98,6 +99,8 @@ impl Shared {
 }
 
 struct ProgramStats {
+    host: Host,
+    shared: Rc<Shared>,
     /// Each program, and the file in which the kernel reports on it.
     programs: Vec<(Rc<Program>, Source)>,
     sets: Vec<(String, CpuSet)>,
@@ -107,23 +110,33 @@ struct ProgramStats {
 
 fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
     check_host(host)?;
-    let loaded = shared.programs.borrow();
-    if loaded.0.is_empty() {
+    if shared.programs.borrow().0.is_empty() {
         return Err(NotRunning::Off(
             "no eBPF program is loaded whose cost it could report".to_owned(),
         ));
     }
-    let measuring = measure(host)?;
-    let open = |program: &Rc<Program>| {
-        let file = format!("self/fdinfo/{}", program.descriptor.as_raw_fd());
-        let fix = "mount /proc of the pid namespace in which the recorder runs";
-        Ok((Rc::clone(program), host.source(&file, fix)?.in_one_read()))
-    };
-    Ok(Box::new(ProgramStats {
-        programs: loaded.0.iter().map(open).collect::<Result<_, NotRunning>>()?,
+    let mut stats = ProgramStats {
+        _measuring: measure(host)?,
+        host: host.clone(),
+        shared: Rc::clone(shared),
+        programs: vec![],
         sets: options.cpusets.clone(),
-        _measuring: measuring,
-    }))
+    };
+    stats.open_new()?;
+    Ok(Box::new(stats))
+}
+
+impl ProgramStats {
+    /// Opens the files of the programs that were loaded since the last call, for another recording too.
+    fn open_new(&mut self) -> Result<(), NotRunning> {
+        for program in &self.shared.programs.borrow().0[self.programs.len()..] {
+            let file = format!("self/fdinfo/{}", program.descriptor.as_raw_fd());
+            let fix = "mount /proc of the pid namespace in which the recorder runs";
+            let source = self.host.source(&file, fix)?.in_one_read();
+            self.programs.push((Rc::clone(program), source));
+        }
+        Ok(())
+    }
 }
 
 /// Makes the kernel measure programs while the descriptor is open.
@@ -156,23 +169,37 @@ impl Program {
     fn calls(&self, is_counted: impl Fn(u32) -> bool) -> u64 {
         let by_cpu = (0..).map_while(|cpu| self.calls.counter(cpu, offset_of!(cpu_calls, count)));
         let counted = (0..).zip(by_cpu).filter(|(cpu, _)| is_counted(*cpu));
-        counted.fold(0, |sum, (_, calls)| sum.wrapping_add(calls))
+        sum(counted.map(|(_, calls)| calls))
     }
+}
+
+fn sum(counters: impl Iterator<Item = u64>) -> u64 {
+    counters.fold(0, u64::wrapping_add)
 }
 
 impl Probe for ProgramStats {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
+        self.open_new()
+            .map_err(|error| ProbeError::Source(error.to_string()))?;
+        // Each recording has its own instance of some programs.
+        let mut by_name: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (program, file) in &mut self.programs {
             let (time, count) = file.parse(parse)?;
-            let (object, name) = (program.object.as_bytes(), program.name.as_bytes());
-            rows.row(&[object, name, b"all"]);
-            rows.uint(time);
-            rows.uint(count);
-            rows.uint(program.calls(|_| true));
+            let program: &Program = program;
+            let names = (program.object, program.name.as_str());
+            by_name.entry(names).or_default().push((program, time, count));
+        }
+        for ((object, name), instances) in by_name {
+            let calls =
+                |is_counted: &dyn Fn(u32) -> bool| sum(instances.iter().map(|each| each.0.calls(is_counted)));
+            rows.row(&[object.as_bytes(), name.as_bytes(), b"all"]);
+            rows.uint(sum(instances.iter().map(|each| each.1)));
+            rows.uint(sum(instances.iter().map(|each| each.2)));
+            rows.uint(calls(&|_| true));
             for (set, cpus) in &self.sets {
-                rows.row(&[object, name, set.as_bytes()]);
+                rows.row(&[object.as_bytes(), name.as_bytes(), set.as_bytes()]);
                 rows.nulls(2);
-                rows.uint(program.calls(|cpu| cpus.contains(cpu)));
+                rows.uint(calls(&|cpu| cpus.contains(cpu)));
             }
         }
         Ok(())

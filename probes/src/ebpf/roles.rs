@@ -71,11 +71,8 @@ impl Roles {
     }
 
     fn new(host: &Host, options: &Options) -> Result<Self, NotRunning> {
-        let mut names: Vec<_> = options
-            .processes
-            .iter()
-            .map(|target| target.role.clone())
-            .collect();
+        let processes: Vec<_> = options.processes.iter().chain(&options.others).cloned().collect();
+        let mut names: Vec<_> = processes.iter().map(|target| target.role.clone()).collect();
         names.sort();
         names.dedup();
         if names.is_empty() {
@@ -117,7 +114,7 @@ impl Roles {
         )
         .map_err(|error| refused("roles", &error))?;
         let pages = MappedArray::new(&map)?;
-        let mut targets = Targets::new(host, options.processes.clone()).with_first_process_only();
+        let mut targets = Targets::new(host, processes).with_first_process_only();
         Ok(Self {
             map,
             names,

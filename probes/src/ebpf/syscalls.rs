@@ -11,8 +11,6 @@
 //! process on the host take the slow path of the kernel, about a third of a microsecond each
 //! (docs/benchmarks.md).
 
-use std::rc::Weak;
-
 use syscalls::Sysno;
 
 use super::prelude::*;
@@ -70,24 +68,13 @@ const TIMED: [Sysno; Limits::TIMED.0 as usize] =
     [Sysno::fsync, Sysno::fdatasync, Sysno::pread64, Sysno::pwrite64];
 
 /// The programs from which both probes read.
-pub(super) struct Programs {
+struct Programs {
     skeleton: SyscallsSkel<'static>,
     roles: Rc<Roles>,
     cpus: usize,
 }
 
 impl Programs {
-    /// Returns the programs of the other probe if they run, or loads them.
-    fn get(host: &Host, options: &Options, shared: &Shared) -> Result<Rc<Self>, NotRunning> {
-        let mut syscalls = shared.syscalls.borrow_mut();
-        if let Some(programs) = Weak::upgrade(&syscalls) {
-            return Ok(programs);
-        }
-        let programs = Rc::new(Self::load(host, options, shared)?);
-        *syscalls = Rc::downgrade(&programs);
-        Ok(programs)
-    }
-
     fn load(host: &Host, options: &Options, shared: &Shared) -> Result<Self, NotRunning> {
         check_host(host)?;
         let roles = shared.roles(host, options)?;
@@ -132,7 +119,7 @@ struct Counts {
 }
 
 fn open_counts(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
-    let programs = Programs::get(host, options, shared)?;
+    let programs = shared.once(|| Programs::load(host, options, shared))?;
     let maps = &programs.skeleton.maps;
     Ok(Box::new(Counts {
         counters: MappedArray::new(&maps.call_counters)?,
@@ -184,7 +171,7 @@ struct Latency {
 }
 
 fn open_latency(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
-    let programs = Programs::get(host, options, shared)?;
+    let programs = shared.once(|| Programs::load(host, options, shared))?;
     let slots = programs.roles.names().len() * TIMED.len();
     let time = Histograms::new(&programs.skeleton.maps.call_time, slots, programs.cpus)?;
     Ok(Box::new(Latency { time, programs }))

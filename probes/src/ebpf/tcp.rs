@@ -72,8 +72,13 @@ const PORT_PAGE: usize = Limits::PORT_PAGE.0 as usize;
 /// MySQL's ports (IANA). They have numbers also on a host that only connects to them.
 const MYSQL: [u16; 2] = [3306, 33060];
 
+struct Programs {
+    skeleton: TcpSkel<'static>,
+    sets: usize,
+}
+
 struct Tcp {
-    programs: TcpSkel<'static>,
+    programs: Rc<Programs>,
     rtt: Histograms,
     counters: MappedArray<connection_counters>,
     /// The port of each number.
@@ -84,8 +89,8 @@ struct Tcp {
     names: Vec<String>,
 }
 
-fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
-    let (programs, cpus) = load_object(
+fn load(host: &Host, shared: &Shared) -> Result<Programs, NotRunning> {
+    let (skeleton, cpus) = load_object(
         host,
         "tcp",
         TcpSkelBuilder::default(),
@@ -98,10 +103,16 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
         },
         Skel::attach,
     )?;
-    shared.add_programs("tcp", programs.object())?;
-    let maps = &programs.maps;
+    shared.add_programs("tcp", skeleton.object())?;
+    let sets = shared_sets(cpus);
+    Ok(Programs { skeleton, sets })
+}
+
+fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+    let programs = shared.once(|| load(host, shared))?;
+    let maps = &programs.skeleton.maps;
     let tcp = Tcp {
-        rtt: Histograms::new(&maps.rtt, SLOTS, shared_sets(cpus))?,
+        rtt: Histograms::new(&maps.rtt, SLOTS, programs.sets)?,
         counters: MappedArray::new(&maps.connection_counters)?,
         numbered_ports: MappedArray::new(&maps.numbered_ports)?,
         port_numbers: MappedArray::new(&maps.port_numbers)?,
@@ -159,7 +170,7 @@ impl Tcp {
             return;
         }
         let owner = u32::from(port).to_ne_bytes();
-        let owners = &self.programs.maps.number_owners;
+        let owners = &self.programs.skeleton.maps.number_owners;
         let free = (1..Limits::PORTS.0).find(|number| {
             owners
                 .update(&number.to_ne_bytes(), &owner, MapFlags::NO_EXIST)

@@ -82,9 +82,11 @@ class Lines:
 class Side:
     """One side of the start: its processes, and what they have done."""
 
-    def __init__(self, name: str, run: Path, slot: str, supervisor: Supervisor) -> None:
+    def __init__(self, name: str, run: Path, place: int, slot: str, supervisor: Supervisor) -> None:
         self.name, self.run, self._supervisor = name, run, supervisor
-        self._named = {kind: f"{kind}{slot}" for kind in ("server", "load", "recorder")}
+        # one recorder makes the recordings of all sides
+        self._tick = signal.SIGUSR1 if place == 0 else signal.SIGRTMIN + place
+        self._named = {"server": f"server{slot}", "load": f"load{slot}", "recorder": "recorder"}
         self._frozen = [self._named["server"], self._named["load"]]
         running = {each["name"]: int(each["pid"]) for each in supervisor.ask("status")["processes"]}
         self._pids = {kind: running[named] for kind, named in self._named.items()}
@@ -144,7 +146,7 @@ class Side:
         """Read the counters and end the interval. Returns CLOCK_MONOTONIC in ns before and after both."""
         size = self._journal_size()
         before = time.monotonic_ns()
-        self._signal("recorder", signal.SIGUSR1)
+        self._signal("recorder", self._tick)
         self._signal("load", signal.SIGUSR2)
         self.until("the recorder took no sample", lambda: self._journal_size() > size)
         self._await("boundary")
@@ -156,7 +158,7 @@ class Side:
         except FileNotFoundError:  # the recorder has ended
             return 0
 
-    def _signal(self, kind: str, number: signal.Signals) -> None:
+    def _signal(self, kind: str, number: int) -> None:
         self._done.clear()
         # it may have ended, which the next look finds
         with suppress(ProcessLookupError):
@@ -261,7 +263,7 @@ def main() -> int:
     sides: list[Side] = []
     try:
         for place, run in enumerate(plan["runs"]):
-            sides.append(Side(run["side"], directory / run["id"], plan["slots"][place], supervisor))
+            sides.append(Side(run["side"], directory / run["id"], place, plan["slots"][place], supervisor))
         warm_up(sides)
         alternate(plan, sides)
     except Failed as error:

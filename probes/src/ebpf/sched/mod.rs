@@ -106,14 +106,7 @@ impl Scheduler {
 }
 
 impl Shared {
-    /// Returns the running programs, or loads them.
     fn scheduler(&self, host: &Host, options: &Options) -> Result<Rc<Scheduler>, NotRunning> {
-        let running = self.scheduler.borrow().upgrade();
-        if let Some(running) = running {
-            return Ok(running);
-        }
-        let loaded = Rc::new(Scheduler::new(host, options, self)?);
-        self.scheduler.replace(Rc::downgrade(&loaded));
-        Ok(loaded)
+        self.once(|| Scheduler::new(host, options, self))
     }
 }
