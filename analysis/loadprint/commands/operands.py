@@ -8,8 +8,8 @@ from pathlib import Path
 from loadprint import temporary
 from loadprint.errors import InputError
 from loadprint.reading.run_documents import ExecutionPlan
-from loadprint.reading.segments import SLICES
 from loadprint.reading.sides import PLAN, Side, read_plan, side_of, single, split, taking_turns
+from loadprint.reading.slices import SLICES
 
 MAX_SIDES = 6  # of one table; `sweep` prints executions with more sides
 

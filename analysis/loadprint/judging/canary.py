@@ -20,7 +20,6 @@ from statistics import fmean, median
 from loadprint.judging.findings import Shift
 from loadprint.reading.documents import Integer, JsonObject, Listed, Natural, read_lines
 from loadprint.reading.recording import Run
-from loadprint.reading.segments import SLICES, read_slices
 
 LIMIT = 0.03
 PARTS = ("cpu", "memory", "syscall", "fsync")
@@ -99,7 +98,7 @@ def shifts(runs: Sequence[Run], limits: Mapping[str, float] | None = None) -> li
 def _in_turns(run: Run) -> Shift | None:
     """Shift of the fixed work before a run's own slices; None for a run that did not alternate."""
     rounds: dict[int, dict[str, float]] = {}
-    for each in read_slices(run.path / SLICES, []):
+    for each in run.slices:
         if each.fixed_work_ns:
             rounds.setdefault(each.round, {})[each.side] = math.log(each.fixed_work_ns)
     own = run.meta.side or ""

@@ -26,6 +26,7 @@ from loadprint.reading.run_documents import (
     RunMeta,
     ServerRecord,
 )
+from loadprint.reading.slices import SLICES, Slice, read_slices
 from loadprint.reading.stamps import Exchange, Phase, read_exchanges, read_phases
 
 ELSEWHERE = ("journal", "sysstat.sa")
@@ -35,7 +36,8 @@ ELSEWHERE = ("journal", "sysstat.sa")
 class Run:
     """One run directory: its JSON files, empty where a file is missing.
 
-    `phases` are the load's, `exchanges` relate its clock to the server's. `segments` are begins and ends of
+    `phases` are the load's, `exchanges` relate its clock to the server's. `slices` are the turns of all sides
+    of a start; empty if the run had all of the time. `segments` are begins and ends of
     the measured time, CLOCK_MONOTONIC of the server's host in ns, in order; None: phase `measure`.
     """
 
@@ -47,6 +49,7 @@ class Run:
     manifest: Manifest | None = None
     phases: tuple[Phase, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
+    slices: tuple[Slice, ...] = ()
     problems: tuple[str, ...] = ()
     segments: tuple[tuple[float, float], ...] | None = None
 
@@ -158,6 +161,7 @@ def open_run(path: Path) -> Run:
         manifest=_optional(path / "manifest.json", Manifest, problems),
         phases=phases,
         exchanges=read_exchanges(load / "clock.jsonl"),
+        slices=read_slices(path / SLICES, problems),
         problems=tuple(problems),
     )
 

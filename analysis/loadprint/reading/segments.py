@@ -7,33 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from loadprint.errors import InputError
-from loadprint.reading.bounds import COPY_AGAIN
-from loadprint.reading.documents import read_lines
 from loadprint.reading.names import BASELINE, LOAD, TREATMENT
 from loadprint.reading.recording import Run
 from loadprint.reading.stamps import read_stamps
-from loadprint.reading.strict_json import LARGEST_INTEGER
-
-SLICES = "slices.jsonl"
-
-
-class Slice(BaseModel):
-    """The time of one side, CLOCK_MONOTONIC of the server's host in ns; a guard until `measured_from_ns`."""
-
-    model_config = ConfigDict(strict=True, frozen=True)
-    round: int = Field(ge=0)
-    position: int = Field(ge=0)
-    side: str = Field(min_length=1)
-    begin_ns: int = Field(ge=0, le=LARGEST_INTEGER)
-    measured_from_ns: int = Field(ge=0, le=LARGEST_INTEGER)
-    end_ns: int = Field(ge=0, le=LARGEST_INTEGER)
-    fixed_work_ns: int | None = Field(None, ge=0)
 
 
 @dataclass(frozen=True)
@@ -56,10 +33,7 @@ def sides_in(run: Run) -> Mapping[str, tuple[Run, ...]]:
     A replicate is a run with the segments of one side: all slices, or the windows of a complete block of an
     A/B experiment. Raises InputError with the line of the first mistake.
     """
-    problems = list(run.problems)
-    slices = read_slices(run.path / SLICES, problems)
-    if slices:
-        run = replace(run, problems=tuple(problems))
+    if slices := run.slices:
         # its recorder read only at the slices of its own side
         own = run.meta.side if any(each.side == run.meta.side for each in slices) else None
         names = dict.fromkeys(each.side for each in slices if own in (None, each.side))
@@ -89,26 +63,6 @@ def _of_blocks(run: Run, variant: str, windows: list[WindowSpan]) -> Iterator[Ru
         if spans and sizes[block] == max(sizes.values()):
             named = {"id": f"{run.id} block {block}", "side": variant, "block": block, "repeat": block}
             yield replace(run, meta=run.meta.model_copy(update=named), segments=spans)
-
-
-def read_slices(path: Path, problems: list[str]) -> tuple[Slice, ...]:
-    """The slices of a run by time; empty without the file.
-
-    A last line that a crash cut off is dropped and reported. Raises InputError for any other mistake.
-    """
-    found: list[tuple[Slice, int]] = []
-    for number, each in read_lines(path, Slice, "a slice", problems):
-        if each.end_ns < each.begin_ns:
-            raise InputError(f"{path} line {number}", "ends before it begins", COPY_AGAIN)
-        if not each.begin_ns <= each.measured_from_ns <= each.end_ns:
-            raise InputError(f"{path} line {number}", "is measured from outside of it", COPY_AGAIN)
-        found.append((each, number))
-    found.sort(key=lambda pair: pair[0].begin_ns)
-    for (before, first), (after, second) in pairwise(found):
-        if after.begin_ns < before.end_ns:
-            place = f"{path} line {max(first, second)}"
-            raise InputError(place, f"overlaps line {min(first, second)}", COPY_AGAIN)
-    return tuple(each for each, _ in found)
 
 
 def windows_of(run: Run) -> Iterator[WindowSpan]:

@@ -13,7 +13,7 @@ from loadprint.errors import InputError
 from loadprint.reading.documents import read
 from loadprint.reading.recording import Run, open_run, require_intact
 from loadprint.reading.run_documents import ExecutionPlan, PlannedSide
-from loadprint.reading.segments import SLICES, sides_in
+from loadprint.reading.segments import sides_in
 
 PLAN = "execution.json"
 NO_EXECUTION = ExecutionPlan()
@@ -137,7 +137,7 @@ def _in_its_slices(run: Run) -> Run:
 
     Raises InputError.
     """
-    own = sides_in(run).get(run.meta.side or "", ()) if (run.path / SLICES).is_file() else ()
+    own = sides_in(run).get(run.meta.side or "", ()) if run.slices else ()
     return own[0] if own else run
 
 

@@ -1,0 +1,48 @@
+"""Reads slices.jsonl: whose turn it was, of sides that alternate."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from loadprint.errors import InputError
+from loadprint.reading.bounds import COPY_AGAIN
+from loadprint.reading.documents import read_lines
+from loadprint.reading.strict_json import LARGEST_INTEGER
+
+SLICES = "slices.jsonl"
+
+
+class Slice(BaseModel):
+    """The time of one side, CLOCK_MONOTONIC of the server's host in ns; a guard until `measured_from_ns`."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+    round: int = Field(ge=0)
+    position: int = Field(ge=0)
+    side: str = Field(min_length=1)
+    begin_ns: int = Field(ge=0, le=LARGEST_INTEGER)
+    measured_from_ns: int = Field(ge=0, le=LARGEST_INTEGER)
+    end_ns: int = Field(ge=0, le=LARGEST_INTEGER)
+    fixed_work_ns: int | None = Field(None, ge=0)
+
+
+def read_slices(path: Path, problems: list[str]) -> tuple[Slice, ...]:
+    """The slices of a run by time; empty without the file.
+
+    A last line that a crash cut off is dropped and reported. Raises InputError for any other mistake.
+    """
+    found: list[tuple[Slice, int]] = []
+    for number, each in read_lines(path, Slice, "a slice", problems):
+        if each.end_ns < each.begin_ns:
+            raise InputError(f"{path} line {number}", "ends before it begins", COPY_AGAIN)
+        if not each.begin_ns <= each.measured_from_ns <= each.end_ns:
+            raise InputError(f"{path} line {number}", "is measured from outside of it", COPY_AGAIN)
+        found.append((each, number))
+    found.sort(key=lambda pair: pair[0].begin_ns)
+    for (before, first), (after, second) in pairwise(found):
+        if after.begin_ns < before.end_ns:
+            place = f"{path} line {max(first, second)}"
+            raise InputError(place, f"overlaps line {min(first, second)}", COPY_AGAIN)
+    return tuple(each for each, _ in found)
