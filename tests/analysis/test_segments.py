@@ -24,6 +24,7 @@ from loadprint.catalogue.files import catalogue
 from loadprint.metrics.gather import gather
 from loadprint.metrics.load import NO_INTERVALS
 from loadprint.metrics.quantities import Quantities
+from loadprint.metrics.turns import LEFT_BEHIND, SPANS, STOPPED
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.reading.segments import sides_in
@@ -228,6 +229,29 @@ def test_a_run_of_a_start_is_read_in_the_slices_of_its_own_side(start: Path) -> 
         (each["measured_from_ns"], each["end_ns"]) for each in slices() if each["side"] == "b"
     )
     assert "no side `a`; its sides are b" in ask("compare", f"{start}:a", f"{start}:b").line
+
+
+def test_what_a_side_leaves_to_the_time_of_others_is_a_warning(plain: Path, tmp_path: Path) -> None:
+    run = change_json(Path(shutil.copytree(plain, tmp_path / "run")) / "run.json", side="a")
+    memory, usual = run / "server/memory.parquet", cut(plain, *(span(*each) for each in SEGMENTS)).warnings
+
+    def warned(dirty_kib: int, **changes: Any) -> list[str]:
+        times = (
+            {"begin_ns": begin, "measured_from_ns": begin, "end_ns": end}
+            for begin, end in (span(*each) for each in SEGMENTS)
+        )
+        lines = [{"round": 1, "position": 1, "side": "a", **each, **changes} for each in times]
+        write_lines(run / "slices.jsonl", lines)
+        waiting = {"Dirty": dirty_kib, "Writeback": 0}
+        change_column(memory, "value", lambda row: row["tick"] * waiting.get(row["metric"], 1))
+        found = gather(single(run).runs[0], Store()).quantities.warnings
+        return [text for text in found if text not in usual]
+
+    assert warned(0) == []
+    assert warned(0, by="signal") == [STOPPED]
+    assert warned(0, in_event=2) == [f"6 {SPANS}"]
+    (left,) = warned(1000)
+    assert left.endswith(LEFT_BEHIND), left
 
 
 def test_a_short_interval_after_a_slice_leaves_the_slice_whole(start: Path) -> None:

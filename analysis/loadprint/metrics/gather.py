@@ -20,6 +20,7 @@ from loadprint.metrics.rates import Source
 from loadprint.metrics.recorded import recorded
 from loadprint.metrics.scraped import scraped
 from loadprint.metrics.threads import threads
+from loadprint.metrics.turns import turns
 from loadprint.reading.clocks import SAME_CLOCK, Clocks, clocks
 from loadprint.reading.cpusets import cpuset
 from loadprint.reading.names import LOAD
@@ -123,6 +124,7 @@ def _server_side(
     hardware.perf(source, "server", cpus)
     hardware.energy(source)
     host.interrupts(source, "server", cpus)
+    turns(source)
     limits.cgroup(source, "server")
     limits.allowances(source)
     limits.volumes(source)

@@ -16,7 +16,10 @@ SLICES = "slices.jsonl"
 
 
 class Slice(BaseModel):
-    """The time of one side, CLOCK_MONOTONIC of the server's host in ns; a guard until `measured_from_ns`."""
+    """The time of one side, CLOCK_MONOTONIC of the server's host in ns; a guard until `measured_from_ns`.
+
+    `by`: what froze the side at its end.
+    """
 
     model_config = ConfigDict(strict=True, frozen=True)
     round: int = Field(ge=0)
@@ -26,6 +29,8 @@ class Slice(BaseModel):
     measured_from_ns: int = Field(ge=0, le=LARGEST_INTEGER)
     end_ns: int = Field(ge=0, le=LARGEST_INTEGER)
     fixed_work_ns: int | None = Field(None, ge=0)
+    by: str = "control group"
+    in_event: int = Field(0, ge=0)
 
 
 def read_slices(path: Path, problems: list[str]) -> tuple[Slice, ...]:

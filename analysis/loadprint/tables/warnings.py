@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from loadprint.judging import steady, warm
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.host import SERVER_RESTARTED
+from loadprint.metrics.turns import LEFT_BEHIND, SPANS, STOPPED
 from loadprint.reading.sides import Side
 
 COUNT = re.compile(r"(?<![\w.])\d[\d.,]*(?= (?:%|ticks|reads))")
@@ -24,6 +25,9 @@ REMEDIES = (
     (" was reset ", "run again without a reset or restart in the window"),
     ("went online or offline", "run again with the same CPUs online"),
     ("of elapsed time × CPUs", "compare times, not shares"),
+    (STOPPED, "use Linux 5.2 or later with control groups of version 2"),
+    (LEFT_BEHIND, "use O_DIRECT, or let the sides run one after the other"),
+    (SPANS, "use longer turns, or let the sides run one after the other"),
     ("no scraped series", "check the endpoint and the names of the series"),
     ("", "run again"),
 )

@@ -102,9 +102,10 @@ class Side:
         """Let server and load go on."""
         self._supervisor.ask("thaw", names=self._frozen)
 
-    def freeze(self) -> int:
-        """Freeze server and load. Returns CLOCK_MONOTONIC in ns when both had stopped."""
-        return int(self._supervisor.ask("freeze", names=self._frozen)["monotonic_ns"])
+    def freeze(self) -> dict[str, Any]:
+        """Freeze server and load. Returns when both had stopped, and what stopped them."""
+        frozen = self._supervisor.ask("freeze", names=self._frozen)
+        return {"frozen_ns": frozen["monotonic_ns"], "by": frozen["by"]}
 
     def look(self) -> None:
         """Read what the load has done. Raises Failed if a process has ended."""
@@ -232,7 +233,7 @@ def alternate(plan: dict[str, Any], sides: list[Side]) -> None:
             measured_from_ns, _ = side.edge()
             time.sleep(max(0, measured_from_ns / 1e9 + plan["slice_s"] - time.monotonic()))
             _, end_ns = side.edge()
-            in_event, frozen_ns = side.pause(), side.freeze()
+            in_event, frozen = side.pause(), side.freeze()
             line = {
                 "round": number,
                 "position": position,
@@ -240,9 +241,9 @@ def alternate(plan: dict[str, Any], sides: list[Side]) -> None:
                 "begin_ns": begin_ns,
                 "measured_from_ns": measured_from_ns,
                 "end_ns": end_ns,
-                "frozen_ns": frozen_ns,
                 "in_event": in_event,
                 "fixed_work_ns": work_ns,
+                **frozen,
             }
             for each in sides:
                 with (each.run / "slices.jsonl").open("a", encoding="utf-8") as file:
