@@ -42,7 +42,7 @@ def turns(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("override", "says"),
     [
-        ("slices.length=0.2s", "slices.length: 0.2s is shorter than the guard plus 0.2s for the reads"),
+        ("slices.length=0.1s", "slices.length: 0.1s is shorter than the guard plus 0.2s for the reads"),
         ("slices.length=21s", "slices.length: each of 2 sides would be frozen for 21s"),
         ("repeats=3", "repeats: sides that alternate have `starts`"),
         ("phases.measure=20s", "phases.measure: sides that alternate have `slices.seconds`"),
@@ -84,7 +84,7 @@ def test_a_start_that_is_not_complete_is_made_again_with_all_its_sides(turns: Pa
 
 def test_the_plan_says_how_the_time_is_spent(turns: Path) -> None:
     text = ask("campaign", turns).out
-    assert "3 of all sides, which alternate: 2 s warm-up and 36 slices of 1.7 s each" in text
+    assert "3 of all sides, which alternate: 2 s warm-up and 32 slices of 1.9 s each" in text
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])

@@ -1,84 +1,120 @@
-"""Compares sides that alternate with a side that runs freely, row by row: what freezing changes.
+"""Compares a server that is frozen between its slices with the same server running freely, row by row.
 
-    .venv/bin/python tests/benches/turns.py [--workload NAME] [--rounds N] [SLICE+GUARD ...]
+    .venv/bin/python tests/benches/turns.py [--workload NAME] [--rounds N] [--seconds S] [SLICE+GUARD ...]
 
-In each round the campaign runs once without turns and once for each slice and guard (seconds, such as
-1.7+0.25), all sides equal, in random order. Printed are the ratios to the free run of the same round, with
-Student's t interval over the rounds. Nothing is asserted.
+A private MySQL server (tests/with-server, durable, 128 MiB of redo log) on one CPU, the load and a recorder
+on another. In each round the server runs freely once and once in slices of each length and guard (seconds,
+such as 1.7+0.25), in random order, frozen as long as thawed; the scheduler's own code thaws and freezes.
+Printed are the ratios to the free part of the same round, with Student's t interval over the rounds: in the
+measured parts alone, and from the end of one slice to the end of the next, with the guards. Nothing is
+asserted.
+Needs root, two CPUs or more, and `cargo build --release`.
 """
 
 from __future__ import annotations
 
-import json
+import argparse
+import importlib
 import math
+import os
 import random
+import sys
 import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from processes import described
-from programs import LOADPRINT, ROOT, ended, printed
+import duckdb
+from processes import RELEASE, described, pin, targets, with_server
+from programs import COLLECT, ROOT, printed, wait_for
 from scipy.special import stdtrit
 
-ROWS = (
-    "operations",
-    "server_cpu_per_operation",
-    "disk_writes_per_operation",
-    "disk_write_kb_per_operation",
-    "disk_flushes_per_operation",
-    "fsyncs_per_operation",
-    "pages_flushed_per_operation",
-    "redo_per_operation",
-    "checkpoint_age",
-    "dirty_pages",
+sys.path.insert(0, str(ROOT / "ansible/roles/supervisor/files"))
+alternate = importlib.import_module("alternate")
+
+SERVER = (
+    "--innodb-buffer-pool-size=512M --innodb-redo-log-capacity=128M --performance-schema=OFF "
+    "--log-bin=binlog --sync-binlog=1 --innodb-flush-log-at-trx-commit=1 --innodb-flush-method=O_DIRECT "
+    "--innodb-monitor-enable=buffer_flush_%,log_lsn_checkpoint_age"
 )
+STATEMENTS = "Questions"
+# What each statement cost, and (`level`) what there was at the ends.
+COUNTERS = {
+    "server CPU": "cpu",
+    "written by the server": "written",
+    "pages flushed": "Innodb_buffer_pool_pages_flushed",
+    "redo": "Innodb_os_log_written",
+    "data fsyncs": "Innodb_data_fsyncs",
+    "log fsyncs": "Innodb_os_log_fsyncs",
+}
+LEVELS = {
+    "checkpoint age": "innodb_metrics.log_lsn_checkpoint_age",
+    "dirty pages": "Innodb_buffer_pool_pages_dirty",
+    "purge lag": "innodb_metrics.trx_rseg_history_len",
+}
+PARTS = ("measured", "all")
 FREE = "free"
+SETTLE_S = 5.0  # after a change of setting, not counted
+
+Values = dict[str, float]
 
 
-def campaign(name: str, workload: str, seconds: float) -> dict[str, Any]:
-    """The campaign of one setting: `free`, or slice and guard."""
-    inserts = workload == "arm_insert"
-    options = (
-        {"scenario": "ctx5"} if inserts else {"tables": 4, "table-size": 100_000, "rand-type": "uniform"}
-    )
-    data = {} if inserts else {"options": {"tables": 4, "table-size": 100_000}}
-    side = {"workload": workload, "data": "data", "threads": 4, "options": options}
-    design: dict[str, Any] = {
-        "design": "sequential",
-        "repeats": 1,
-        "phases": {"warmup": 10, "measure": seconds},
-    }
-    if name != FREE:
-        length, guard = map(float, name.split("+"))
-        slices = {"length": length, "guard": guard, "seconds": seconds}
-        design = {"design": "alternate", "starts": 1, "slices": slices, "phases": {"warmup": 10}}
-    return {
-        "name": f"turns-{name.replace('+', '-')}",
-        "title": "the effect of freezing",
-        "reference": "a",
-        **design,
-        "warm": {"promise": "ten seconds"},
-        "server": {"buffer_pool_size": "512M", "redo_capacity": "128M", "performance_schema": False},
-        "data": {"data": {"workload": workload, "size": "800M", **data}},
-        "sides": {"a": side, "b": side} if name != FREE else {"a": side},
-    }
+def slices(side: Any, setting: str, seconds: float) -> Iterator[str]:
+    """Run a setting for some thawed seconds; what each tick of the recorder is, in their order."""
+    if setting == FREE:
+        length, guard, number = seconds, SETTLE_S, 1
+    else:
+        length, guard = map(float, setting.split("+"))
+        number = math.ceil((seconds + SETTLE_S) / (length + guard))
+    for _ in range(number):
+        side.thaw()
+        side.resume()
+        time.sleep(guard)
+        side.edge()
+        yield "begin"
+        time.sleep(length)
+        side.edge()
+        yield "end"
+        side.pause()
+        side.freeze()
+        time.sleep(0.1 if setting == FREE else length + guard)
 
 
-def values(name: str, workload: str, seconds: float, place: Path) -> dict[str, float]:
-    """Run a setting once; the logarithm of each row, the mean of its sides."""
-    document = campaign(name, workload, seconds)
-    file = place / "campaign.yml"
-    file.write_text(json.dumps(document), encoding="utf-8")
-    settings = (f"campaign_file={file}", f"campaign_runs_dir={place}", "campaign_new=true")
-    ended([ROOT / "characterize", *(word for each in settings for word in ("-e", each))], range(256))
-    runs = sorted((place / document["name"] / "latest").glob("b*"))
-    # a table has two sides
-    operands = [str(run) for run in (runs * 2)[:2]]
-    table = json.loads(printed(LOADPRINT, "compare", *operands, "--all", "--format", "json"))
-    rows = {row["key"]: row["cells"] for group in table["groups"] for row in group["rows"]}
-    found = {key: [cell["value"] for cell in rows[key]] for key in ROWS if key in rows}
-    return {key: fmean(map(math.log, cells)) for key, cells in found.items() if all(cells)}
+def readings(run: Path) -> dict[int, Values]:
+    """Every counter of the server by tick."""
+    of_server = f"FROM '{run}/server/process.parquet' WHERE role = 'server'"
+    read = f"""
+        SELECT tick, metric, value::DOUBLE FROM '{run}/server/mysql.parquet' WHERE value IS NOT NULL
+        UNION ALL SELECT tick, 'cpu', utime + stime {of_server}
+        UNION ALL SELECT tick, 'written', write_bytes {of_server}
+    """
+    found: dict[int, Values] = {}
+    for tick, metric, value in duckdb.execute(f"{read} ORDER BY tick").fetchall():
+        # one that is the same as before may have no row
+        found.setdefault(tick, dict(found.get(tick - 1, {})))[metric] = value
+    return found
+
+
+def summed(spans: list[tuple[Values, Values]]) -> Values:
+    """Give each counter per statement and each level, over the spans from one reading to another."""
+    total = {name: sum(end[name] - begin[name] for begin, end in spans) for name in COUNTERS.values()}
+    statements = sum(end[STATEMENTS] - begin[STATEMENTS] for begin, end in spans)
+    values = {row: total[name] / statements for row, name in COUNTERS.items()}
+    ends = [reading for span in spans for reading in span]
+    return values | {row: fmean(reading[name] for reading in ends) for row, name in LEVELS.items()}
+
+
+def parts(kinds: list[str], ticks: list[Values]) -> dict[str, Values]:
+    """Both readings of a setting: of its measured parts, and with its guards and pauses."""
+    edges = [tick for kind, tick in zip(kinds, ticks, strict=True) if kind]
+    settled = len(edges) // 2 * 2
+    pairs = list(zip(edges[:settled:2], edges[1:settled:2], strict=True))
+    first = math.ceil(len(pairs) / 6) if len(pairs) > 1 else 0
+    measured = pairs[first:]
+    whole = [(pairs[first - 1][1] if first else pairs[0][0], pairs[-1][1])]
+    return {"measured": summed(measured), "all": summed(whole)}
 
 
 def interval(ratios: list[float]) -> str:
@@ -89,30 +125,79 @@ def interval(ratios: list[float]) -> str:
     return f"{math.exp(fmean(ratios)):.2f} ±{100 * math.expm1(half):.0f} %"
 
 
+def report(given: argparse.Namespace, taken: list[dict[str, dict[str, Values]]]) -> None:
+    """Print the ratios of the rounds so far."""
+    columns = [(setting, part) for setting in given.settings for part in PARTS]
+    print(f"{given.workload}, {len(taken)} rounds: slices ÷ free")
+    print("| row |", " | ".join(f"{setting} {part}" for setting, part in columns), "|")
+    print("|---" * (1 + len(columns)) + "|")
+    for row in (*COUNTERS, *LEVELS):
+        cells = []
+        for setting, part in columns:
+            pairs = [(each[setting][part][row], each[FREE][part][row]) for each in taken]
+            ratios = [math.log(value / free) for value, free in pairs if value > 0 and free > 0]
+            cells.append(interval(ratios) if ratios else "–")
+        print(f"| {row} |", " | ".join(cells), "|", flush=True)
+
+
 def main() -> None:
-    """Run the rounds and print the table after each."""
+    """Run the rounds and print the table."""
     parser = described(__doc__)
-    parser.add_argument("settings", nargs="*", default=["1+0.2", "1.7+0.25", "3.45+0.5"])
+    parser.add_argument("settings", nargs="*", default=["1+0.2", "1.7+0.25", "1.9+0", "2.9+0"])
     parser.add_argument("--workload", default="oltp_write_only")
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--seconds", type=float, default=24)
+    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    ratios: dict[tuple[str, str], list[float]] = {}
+    with_server(SERVER)
+    pin({0}, {1})
+    state = Path(os.environ["LOADPRINT_TEST_SOCKET"]).parent.parent / "supervisor"
+    sizes = [] if given.workload == "arm_insert" else ["--tables=4", "--table-size=100000"]
+    common = [given.workload, f"--defaults-file={os.environ['LOADPRINT_TEST_DEFAULTS']}", *sizes]
+    options = ["--scenario=ctx5"] if given.workload == "arm_insert" else ["--rand-type=uniform"]
+    printed(RELEASE / "loadprint-load", "prepare", *common)
+    draw = random.Random(given.seed)
     with tempfile.TemporaryDirectory(dir="/var/tmp") as scratch:
+        run = Path(scratch) / "run"
+        run.mkdir()
+        supervise = [RELEASE / "loadprint-supervise", "run", "--state", state]
+        recorder = [COLLECT, "record", "--out", run, "--on-request", "--probes=process,mysql", *targets()]
+        load = [
+            RELEASE / "loadprint-load",
+            "run",
+            *common,
+            *options,
+            "--threads=4",
+            "--time=0",
+            "--paused=on",
+        ]
+        printed(*supervise, "recorder", "--", *recorder)
+        printed(*supervise, "load", "--", *load, "--out", run)
+        wait_for("the journal", (run / "server/journal").exists)
+        wait_for("the load", (run / "load/turns.jsonl").exists)
+        supervisor = alternate.Supervisor(str(state))
+        side = alternate.Side("a", run, 0, "", supervisor)
+        side.begin()
+        side.freeze()
+        kinds: list[tuple[int, str, str]] = []
         for number in range(given.rounds):
-            names = [FREE, *given.settings]
-            random.shuffle(names)
-            taken = {name: values(name, given.workload, given.seconds, Path(scratch)) for name in names}
-            for name in given.settings:
-                for key in taken[name].keys() & taken[FREE].keys():
-                    ratios.setdefault((key, name), []).append(taken[name][key] - taken[FREE][key])
-            print(f"{given.workload}, {number + 1} of {given.rounds} rounds: alternating ÷ free")
-            print(f"{'':30}", *(f"{name:>16}" for name in given.settings))
-            for key in ROWS:
-                cells = [
-                    interval(each) if (each := ratios.get((key, name))) else "–" for name in given.settings
-                ]
-                print(f"{key:30}", *(f"{cell:>16}" for cell in cells), flush=True)
+            for setting in draw.sample([FREE, *given.settings], 1 + len(given.settings)):
+                print(f"round {number + 1} of {given.rounds}: {setting}", file=sys.stderr, flush=True)
+                kinds += [(number, setting, kind) for kind in slices(side, setting, given.seconds)]
+        side.thaw()
+        for name in ("load", "recorder"):
+            printed(RELEASE / "loadprint-supervise", "stop", "--state", state, name)
+            supervisor.ask("wait", name=name, slice={"secs": 60, "nanos": 0})
+        ticks = readings(run)
+    taken: list[dict[str, dict[str, Values]]] = [{} for _ in range(given.rounds)]
+    for number in range(given.rounds):
+        for setting in (FREE, *given.settings):
+            # tick 0 is the recorder's first
+            places = [place for place, kind in enumerate(kinds, 1) if kind[:2] == (number, setting)]
+            taken[number][setting] = parts(
+                [kinds[place - 1][2] for place in places], [ticks[place] for place in places]
+            )
+    report(given, taken)
 
 
 if __name__ == "__main__":
