@@ -129,5 +129,9 @@ def test_counters_are_read_at_the_edges_of_the_own_slices_only(runs: Path) -> No
 def test_the_table_has_the_starts_of_both_sides(runs: Path) -> None:
     table = campaigns.table_rows(runs)
     assert all(value for value in table["statements"]), table
+    # no wait spans a freeze: the states of the load's threads add up to the latency
+    columns = (f"time_{name}_per_statement" for name in ("client_unexplained", "latency"))
+    for unexplained, latency in zip(*map(table.__getitem__, columns), strict=True):
+        assert abs(unexplained) < 0.1 * latency, table
     by_run = {run.name: read(run / "load" / "result.json") for run in of_runs(runs)}
     assert all(result["status"] == "complete" and result["errors"] == 0 for result in by_run.values())

@@ -139,9 +139,10 @@ def _server_side(
     mysql.misses(source)
     _of_server(run, known, out, of_whole=of_whole)
     mysql.constant_capacity(source)
-    if of_whole:  # a part of the phase has no latency
-        if run.table(role, "mysql"):
-            spikes(out)
+    if of_whole and run.table(role, "mysql"):
+        spikes(out)
+    # the latency of all operations: of a part of the phase it is not known
+    if of_whole or run.slices:
         ledger(source)
     return samples
 

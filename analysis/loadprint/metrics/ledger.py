@@ -303,7 +303,12 @@ def _latency(source: Source, result: LoadResult) -> None:
 
 
 def _seconds(run: Run) -> float:
-    """Length of the measure phase, by the clock of its host and not the one in the results."""
+    """Length of the measure phase, by the clock of its host and not the one in the results.
+
+    Of a side that alternates it is the time of its turns, which only the results have.
+    """
+    if run.slices:
+        return run.result.seconds or 0.0
     phase = run.phase("measure")
     return 0.0 if phase is None or phase.end_ns is None else (phase.end_ns - phase.begin_ns) * NANOSECOND
 
