@@ -25,6 +25,7 @@ WHOLE = "all"  # the host's CPUs together
 PROCESS_FIELDS = ("utime", "stime", "read_bytes", "write_bytes", "minflt", "majflt")
 PROCESS = "hash(pid, {})"  # and the start time
 NOT_READ = "no readings: the recorder may not read this process's /proc files"
+ADD_UP = "add up to"
 TIME_LOST = 0.05  # of elapsed time: more is not rounding to ticks
 SERVER_ENDED = (
     "the server's process ended in the window and no later one was found; "
@@ -55,10 +56,7 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None) -> None:
         source.out.sum_series(f"cpu.{side}.cores", courses)
     source.out.put(f"cpu.{side}.cores", cores)
     if abs(times - cores) > TIME_LOST * cores:
-        source.out.warnings.append(
-            f"the {side} set's CPU times are {100 * times / cores:.0f} % of elapsed time × CPUs; "
-            "its shares are of the latter"
-        )
+        source.out.warnings.append(f"the {side} set's CPU times {ADD_UP} {100 * times / cores:.0f} %")
 
 
 def _of_host(source: Source) -> list[str]:

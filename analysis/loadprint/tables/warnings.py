@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from loadprint.judging import steady, warm
 from loadprint.metrics.gather import Measured
-from loadprint.metrics.host import SERVER_RESTARTED
+from loadprint.metrics.host import ADD_UP, SERVER_RESTARTED
 from loadprint.metrics.turns import LEFT_BEHIND, SPANS, STOPPED
 from loadprint.reading.sides import Side
 
@@ -24,7 +24,7 @@ REMEDIES = (
     (" wrapped ", "no action, the wraps are added back"),
     (" was reset ", "run again without a reset or restart in the window"),
     ("went online or offline", "run again with the same CPUs online"),
-    ("of elapsed time × CPUs", "compare times, not shares"),
+    (ADD_UP, "compare times, not shares"),
     (STOPPED, "use Linux 5.2 or later with control groups of version 2"),
     (LEFT_BEHIND, "use O_DIRECT, or let the sides run one after the other"),
     (SPANS, "use longer turns, or let the sides run one after the other"),
