@@ -142,10 +142,10 @@ class Progress:
             parts.append(phase if spent < EVERY_S else f"{phase}, {spent:.0f} s")
         if self.note.get("left_s") is not None:
             parts.append(f"{minutes(float(self.note['left_s']) - spent)} left")
-        if self.note.get("answer"):
-            parts.append(str(self.note["answer"]))
-        throughput = self._throughput()
-        return "  ".join([*parts, throughput] if throughput else parts)
+        # the throughput of sides in turn would be that of whichever ran last
+        answer = self.note.get("answer")
+        parts.append(self._throughput() if answer is None else str(answer))
+        return "  ".join(filter(None, parts))
 
     def _throughput(self) -> str:
         if self.status is None:
