@@ -35,9 +35,11 @@ def line_of(path: Path, text: str) -> int:
 def test_quick_is_valid_and_resolved_to_seconds_and_bytes() -> None:
     campaign = load(QUICK)
     assert campaign.reference == "oltp"
-    assert campaign.repeats == 3
+    assert (campaign.design, campaign.starts, campaign.rounds) == ("alternate", 5, 16)
     assert campaign.server.redo_capacity == 128 << 20
-    assert campaign.phases.measure == 20.0
+    assert (campaign.phases.warmup, campaign.slices.seconds) == (8.0, 30.0)
+    sequential = load(QUICK, scales=["sequential"])
+    assert (sequential.repeats, sequential.phases.measure) == (3, 20.0)
     assert campaign.sides["insert"].options == {"scenario": "ctx5"}
     assert campaign.warm.redo_capacities_written == 0.1
 
@@ -45,7 +47,7 @@ def test_quick_is_valid_and_resolved_to_seconds_and_bytes() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("repeats: 3", "repeets: 3", 'unknown key "repeets"; did you mean "repeats"?'),
+        ("starts: 5", "strats: 5", 'unknown key "strats"; did you mean "starts"?'),
         (
             "threads: 4",
             "thread: 4",
@@ -57,8 +59,8 @@ def test_quick_is_valid_and_resolved_to_seconds_and_bytes() -> None:
             "server.profile: Input should be 'durable', 'blog' or 'stock'",
         ),
         (
-            "measure: 20s",
-            "measure: 20 parsecs",
+            "seconds: 30s",
+            "seconds: 20 parsecs",
             '"20 parsecs" is not a duration; write it as 8s, 2m or 1h',
         ),
         (
@@ -77,22 +79,22 @@ def test_quick_is_valid_and_resolved_to_seconds_and_bytes() -> None:
             'sides.insert.data: no data set "inserts"',
         ),
         (
-            "repeats: 3",
-            "repeats: 3\nrecorder: {exporters: [node_exporter, nod_exporter]}",
+            "starts: 5",
+            "starts: 5\nrecorder: {exporters: [node_exporter, nod_exporter]}",
             "recorder.exporters.1: Input should be 'node_exporter' or 'mysqld_exporter'",
         ),
         (
-            "repeats: 3",
-            "repeats: 3\nrecorder: {exporters: [node_exporter, node_exporter]}",
+            "starts: 5",
+            "starts: 5\nrecorder: {exporters: [node_exporter, node_exporter]}",
             "recorder: node_exporter is listed twice",
         ),
         (
-            "repeats: 3",
-            "repeats: 3\nrecorder: {mysql_probe: false, exporters: [mysqld_exporter]}",
+            "starts: 5",
+            "starts: 5\nrecorder: {mysql_probe: false, exporters: [mysqld_exporter]}",
             "needs the account that `mysql_probe: false` omits",
         ),
-        ("repeats: 3", "repeats: [3", "not YAML"),
-        ("repeats: 3", "repeats: 3\nrepeats: 4", 'duplicate key "repeats"'),
+        ("starts: 5", "starts: [3", "not YAML"),
+        ("starts: 5", "starts: 5\nstarts: 4", 'duplicate key "starts"'),
     ],
 )
 def test_a_mistake_names_line_key_and_fix(tmp_path: Path, old: str, new: str, says: str) -> None:
@@ -117,17 +119,20 @@ def test_a_missing_key_is_named_and_a_missing_file_has_its_neighbours(tmp_path: 
 
 
 def test_overrides_reach_nested_keys() -> None:
-    campaign = load(QUICK, ["repeats=5", "phases.measure=3s", "sides.oltp.options.table-size=10"])
-    assert campaign.repeats == 5
-    assert campaign.phases.measure == 3.0
+    campaign = load(QUICK, ["starts=7", "slices.seconds=3s", "sides.oltp.options.table-size=10"])
+    assert campaign.starts == 7
+    assert campaign.slices.seconds == 3.0
     assert campaign.sides["oltp"].options["table-size"] == 10
-    assert load(QUICK, ["server.source=existing", "state.data=carried"]).state.data == "carried"
+    existing = ["server.source=existing", "state.data=carried"]
+    assert load(QUICK, existing, scales=["sequential"]).state.data == "carried"
+    with pytest.raises(DocumentError, match=r"state\.data: an existing server cannot be restored"):
+        load(QUICK, existing[:1], scales=["sequential"])
 
 
 def test_the_canary_is_on_and_exporters_are_off_unless_named() -> None:
     usual, both = load(QUICK), ["node_exporter", "mysqld_exporter"]
     assert (usual.canary, usual.recorder.exporters) == (True, [])
-    campaign = load(QUICK, ["canary=false", f"recorder.exporters={both}"])
+    campaign = load(QUICK, ["canary=false", f"recorder.exporters={both}"], scales=["sequential"])
     assert (campaign.canary, campaign.recorder.exporters) == (False, both)
 
 
@@ -135,10 +140,13 @@ def test_the_canary_is_on_and_exporters_are_off_unless_named() -> None:
     ("override", "says"),
     [
         ("phases.mesure=3s", '^--set phases.mesure: unknown key "mesure" in phases'),
-        ("repeats.x=3", "repeats is a single value"),
-        ("repeats", "write it as key.key=value"),
+        ("starts.x=3", "starts is a single value"),
+        ("starts", "write it as key.key=value"),
         ("canary=perhaps", "^--set canary: "),
-        ("server.source=existing", "state.data: an existing server cannot be restored"),
+        (
+            "server.source=existing",
+            "an existing server is not started twice; use -e campaign_scale=sequential",
+        ),
         # a tarball and its path
         ("sides.oltp.server.source=tarball", "need each other"),
         ("sides.oltp.server.tarball=/x.tar.gz", "need each other"),
@@ -169,10 +177,10 @@ def test_durations_and_sizes(read: Callable[[object], float], text: object, valu
 
 def test_the_command_prints_the_plan_and_exits_2_on_a_mistake(tmp_path: Path) -> None:
     document = json.loads(ask("campaign", QUICK, "--format", "json").out)
-    assert len(document["runs"]) == 6
+    assert len(document["runs"]) == 10
     assert document["directory"] is None
     assert "seed 7" in ask("campaign", QUICK, "--set", "seed=7").out
-    assert ask("campaign", changed(tmp_path, "repeats:", "repeat:")).status == 2
+    assert ask("campaign", changed(tmp_path, "starts:", "start:")).status == 2
 
 
 def test_an_unknown_workload_is_named_with_its_line(tmp_path: Path) -> None:

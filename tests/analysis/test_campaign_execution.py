@@ -30,9 +30,14 @@ from reads import known
 QUICK = Path(__file__).parents[2] / "ansible" / "campaigns" / "quick.yml"
 
 
+def quick(*overrides: str) -> Campaign:
+    """Two sides whose runs are one after the other."""
+    return load(QUICK, overrides, scales=["sequential"])
+
+
 @pytest.fixture
 def campaign() -> Campaign:
-    return load(QUICK)
+    return quick()
 
 
 def complete(plan: Plan, *runs: str, status: str = "complete") -> Path:
@@ -81,7 +86,7 @@ def test_seeds_reach_both_orders(campaign: Campaign) -> None:
 
 
 def test_listed_order_is_kept(campaign: Campaign) -> None:
-    listed = load(QUICK, ["order=listed"])
+    listed = quick("order=listed")
     assert [run["side"] for run in order(listed, 3)] == ["oltp", "insert"] * 3
 
 
@@ -89,8 +94,8 @@ def test_the_hash_covers_campaign_binaries_and_hosts(campaign: Campaign, tmp_pat
     binary = tmp_path / "loadprint-load"
     binary.write_bytes(b"one")
     base = digest(campaign, [binary], ["server=a"])
-    assert base == digest(load(QUICK), [binary], ["server=a"])
-    assert base != digest(load(QUICK, ["repeats=4"]), [binary], ["server=a"])
+    assert base == digest(quick(), [binary], ["server=a"])
+    assert base != digest(quick("repeats=4"), [binary], ["server=a"])
     assert base != digest(campaign, [binary], ["server=b"])
     binary.write_bytes(b"two")
     assert base != digest(campaign, [binary], ["server=a"])
@@ -210,7 +215,7 @@ def test_tarballs_of_the_same_name_are_told_apart_by_their_content(tmp_path: Pat
         tarball.write_bytes(content)
         result.append(declared("tarball", {"tarball": str(tarball)}))
         assert result[-1]["sha256"] == hashlib.sha256(content).hexdigest()
-    campaign = load(QUICK)
+    campaign = quick()
     assert digest(campaign, servers={MAIN: result[0]}) != digest(campaign, servers={MAIN: result[1]})
     # replaced in place: the path is the same
     Path(result[0]["tarball"]).write_bytes(b"5.7.22")
@@ -249,11 +254,11 @@ def test_only_the_settings_of_the_chosen_source_count() -> None:
 
 
 def test_an_execution_resumes_with_the_server_it_began_with_only(tmp_path: Path) -> None:
-    opened = open_execution(load(QUICK), "a" * 64, tmp_path)
+    opened = open_execution(quick(), "a" * 64, tmp_path)
     directory = known(opened.directory)
     for _ in range(2):
         assert use_server(directory, dict(OLD)).document["servers"][MAIN]["obtained"] == OLD
-        assert open_execution(load(QUICK), "a" * 64, tmp_path).directory == directory
+        assert open_execution(quick(), "a" * 64, tmp_path).directory == directory
     with pytest.raises(DocumentError) as refused:
         use_server(directory, dict(NEW))
     assert all(word in str(refused.value) for word in ("mysql 8.0.12", "mysql 5.7.22", "campaign_new=true"))
@@ -269,7 +274,7 @@ sides.oltp.server={source: tarball, tarball: PATH}
 def test_each_side_can_have_its_own_server_and_its_own_prepared_data(tmp_path: Path) -> None:
     tarball = tmp_path / "old.tar.gz"
     tarball.write_bytes(b"8.0.12")
-    campaign = load(QUICK, TWO.replace("PATH", str(tarball)).split("\n")[1:3])
+    campaign = quick(*TWO.replace("PATH", str(tarball)).split("\n")[1:3])
     servers = of_sides(campaign, {"packages": ["a"]}, {"source": "auto"})
     (key,) = (key for key in servers if key.startswith("tarball-"))
     assert set(servers) == {"rootfs", key}, "no side uses the server of the campaign"
@@ -283,6 +288,6 @@ def test_each_side_can_have_its_own_server_and_its_own_prepared_data(tmp_path: P
 
 
 def test_one_server_for_all_sides_is_the_campaigns() -> None:
-    campaign = load(QUICK)
+    campaign = quick()
     assert of_sides(campaign, {}, None) == {MAIN: {"source": "auto"}}
     assert [each["name"] for each in plan(campaign, "a" * 64).document["prepared"]] == ["oltp", "insert"]

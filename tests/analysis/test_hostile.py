@@ -219,8 +219,8 @@ MANY = "[" + ", ".join(map(str, range(1, 301))) + "]"
     ("override", "expected"),
     [
         (f"sides.oltp.matrix={{threads: {MANY}, a: {MANY}, b: {MANY}, c: {MANY}}}", "columns, more than the"),
-        ("phases.measure=.inf", "not a duration"),
-        ("phases.measure=1e300", "not a duration"),
+        ("slices.seconds=.inf", "not a duration"),
+        ("slices.seconds=1e300", "not a duration"),
         ("server.redo_capacity=999999999999999999999999", "less than or equal"),
         ("sides.oltp.name='{threads:>1000000000}'", "cannot fill in"),
     ],
@@ -232,9 +232,9 @@ def test_a_plan_is_limited(override: str, expected: str) -> None:
 
 def test_the_runs_of_a_plan_are_limited() -> None:
     many = [f"sides.oltp.matrix={{threads: {MANY}}}", "reference=oltp-t1"]
-    load(QUICK, [*many, "repeats=2"])
+    load(QUICK, [*many, "repeats=2"], scales=["sequential"])
     with pytest.raises(DocumentError, match="29,799 runs, more than the limit of 20,000"):
-        load(QUICK, [*many, "repeats=99"])
+        load(QUICK, [*many, "repeats=99"], scales=["sequential"])
 
 
 @pytest.mark.parametrize("command", [["import", "table"], ["usl"]], ids=" ".join)

@@ -192,8 +192,8 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     )
     if campaign.design == "alternate" and len({host.partition("=")[2] for host in arguments.host}) > 1:
         raise DocumentError(
-            f"{file}: design: sides alternate on one host only, not on {' and '.join(arguments.host)}; use "
-            "`design: sequential`"
+            f"{file}: design: sides alternate on one host only, not on {' and '.join(arguments.host)}; "
+            f"{campaign.instead}"
         )
     servers = of_sides(campaign, arguments.server, server)
     hashed = execution.digest(campaign, arguments.binary, arguments.host, servers)

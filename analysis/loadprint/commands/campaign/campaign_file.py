@@ -72,8 +72,8 @@ def _resolved(
         document = scaled(document, name)
     for text in overrides:
         override(document, text)
-    if isinstance(document.data.get("scales", {}), dict):
-        document.data.pop("scales", None)
+    if isinstance(in_file := document.data.get("scales"), dict):
+        document.data["scales"] = {name: {} for name in in_file}
     document.data.setdefault("scale", list(scales))
     fill_in(document)
     try:

@@ -16,7 +16,6 @@ from loadprint.configuration.field_types import Generator, Line, Name, Options, 
 MAX_RUNS = 20_000  # of an execution: a week of half-minute runs
 EDGES_S = 0.2  # of a slice at most: the two reads at its edges, on a busy host
 GAP_S = 0.1  # between two slices: pause, freeze, fixed work
-SEQUENTIAL = "use `design: sequential`"
 FROZEN_S = 20.0  # of a side at most: MySQL's net_read_timeout is 30 s
 
 
@@ -134,8 +133,8 @@ class Campaign(Strict):
 
     `study` names the study whose claims the campaign measures (`loadprint study`). `variables` are names
     that the file uses as `{{ name }}`, `scales` are named sets of overrides;
-    both are resolved before validation (campaign_file.py). `scale` lists the chosen sets, `left_out`
-    the sides whose programs are missing.
+    both are resolved before validation (campaign_file.py), which leaves the names of the sets. `scale` lists
+    the chosen ones, `left_out` the sides whose programs are missing.
     """
 
     name: Name
@@ -204,6 +203,12 @@ class Campaign(Strict):
         return self
 
     @property
+    def instead(self) -> str:
+        """What to use where the sides cannot alternate."""
+        has_scale = "sequential" in self.scales
+        return f"use {'-e campaign_scale=sequential' if has_scale else '`design: sequential`'}"
+
+    @property
     def rounds(self) -> int:
         """In a round each side has one slice; in as many rounds as sides, each has each position once."""
         sides = len(self.columns)
@@ -227,9 +232,9 @@ class Campaign(Strict):
 
 def _refuse_turns(campaign: Campaign) -> None:
     """Raises ValueError, with the key first, if the sides of a campaign cannot alternate."""
-    slices, columns = campaign.slices, campaign.columns
+    slices, columns, instead = campaign.slices, campaign.columns, campaign.instead
     if len(columns) < 2:
-        raise ValueError(f"design: one side cannot alternate; add another, or {SEQUENTIAL}")
+        raise ValueError(f"design: one side cannot alternate; add another, or {instead}")
     if slices.length < slices.guard + EDGES_S:
         raise ValueError(
             f"slices.length: {slices.length:g}s is shorter than the guard plus {EDGES_S:g}s for the reads at "
@@ -239,22 +244,20 @@ def _refuse_turns(campaign: Campaign) -> None:
     if frozen > FROZEN_S:
         raise ValueError(
             f"slices.length: each of {len(columns)} sides would be frozen for {frozen:.0f}s, and a server's "
-            f"timeouts allow {FROZEN_S:.0f}s; use shorter slices, or {SEQUENTIAL}"
+            f"timeouts allow {FROZEN_S:.0f}s; use shorter slices, or {instead}"
         )
     if "measure" in campaign.phases.model_fields_set:
         raise ValueError(
-            f"phases.measure: sides that alternate have `slices.seconds`; remove it, or {SEQUENTIAL}"
+            f"phases.measure: sides that alternate have `slices.seconds`; remove it, or {instead}"
         )
     if "repeats" in campaign.model_fields_set:
-        raise ValueError(f"repeats: sides that alternate have `starts`; remove it, or {SEQUENTIAL}")
+        raise ValueError(f"repeats: sides that alternate have `starts`; remove it, or {instead}")
     for name, side in columns.items():
         if side.events:
-            raise ValueError(
-                f"sides.{name}.events: a side that alternates cannot end by itself; {SEQUENTIAL}"
-            )
+            raise ValueError(f"sides.{name}.events: a side that alternates cannot end by itself; {instead}")
         if side.generator != "native":
             raise ValueError(
-                f"sides.{name}.generator: only the native generator pauses before it is frozen; {SEQUENTIAL}"
+                f"sides.{name}.generator: only the native generator pauses before it is frozen; {instead}"
             )
     unusable = {
         "mode": (campaign.mode != "saturation", "the rates of equal load are measured run by run"),
@@ -264,4 +267,4 @@ def _refuse_turns(campaign: Campaign) -> None:
     }
     for key, (is_so, why) in unusable.items():
         if is_so:
-            raise ValueError(f"{key}: sides cannot alternate, because {why}; {SEQUENTIAL}")
+            raise ValueError(f"{key}: sides cannot alternate, because {why}; {instead}")
