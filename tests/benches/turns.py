@@ -21,15 +21,14 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import duckdb
+from load_generator import ratio
 from processes import RELEASE, described, pin, targets, with_server
 from programs import COLLECT, ROOT, printed, wait_for
-from scipy.special import stdtrit
 
 sys.path.insert(0, str(ROOT / "ansible/roles/supervisor/files"))
 alternate = importlib.import_module("alternate")
@@ -40,7 +39,6 @@ SERVER = (
     "--innodb-monitor-enable=buffer_flush_%,log_lsn_checkpoint_age"
 )
 STATEMENTS = "Questions"
-# What each statement cost, and (`level`) what there was at the ends.
 COUNTERS = {
     "server CPU": "cpu",
     "written by the server": "written",
@@ -49,7 +47,7 @@ COUNTERS = {
     "data fsyncs": "Innodb_data_fsyncs",
     "log fsyncs": "Innodb_os_log_fsyncs",
 }
-LEVELS = {
+LEVELS = {  # what there was at the ends of the slices
     "checkpoint age": "innodb_metrics.log_lsn_checkpoint_age",
     "dirty pages": "Innodb_buffer_pool_pages_dirty",
     "purge lag": "innodb_metrics.trx_rseg_history_len",
@@ -61,8 +59,8 @@ SETTLE_S = 5.0  # after a change of setting, not counted
 Values = dict[str, float]
 
 
-def slices(side: Any, setting: str, seconds: float) -> Iterator[str]:
-    """Run a setting for some thawed seconds; what each tick of the recorder is, in their order."""
+def run_slices(side: Any, setting: str, seconds: float) -> int:
+    """Run a setting for some thawed seconds; how many slices it had, each with a tick at both ends."""
     if setting == FREE:
         length, guard, number = seconds, SETTLE_S, 1
     else:
@@ -73,13 +71,12 @@ def slices(side: Any, setting: str, seconds: float) -> Iterator[str]:
         side.resume()
         time.sleep(guard)
         side.edge()
-        yield "begin"
         time.sleep(length)
         side.edge()
-        yield "end"
         side.pause()
         side.freeze()
         time.sleep(0.1 if setting == FREE else length + guard)
+    return number
 
 
 def readings(run: Path) -> dict[int, Values]:
@@ -106,23 +103,20 @@ def summed(spans: list[tuple[Values, Values]]) -> Values:
     return values | {row: fmean(reading[name] for reading in ends) for row, name in LEVELS.items()}
 
 
-def parts(kinds: list[str], ticks: list[Values]) -> dict[str, Values]:
+def parts(slices: list[tuple[Values, Values]]) -> dict[str, Values]:
     """Both readings of a setting: of its measured parts, and with its guards and pauses."""
-    edges = [tick for kind, tick in zip(kinds, ticks, strict=True) if kind]
-    settled = len(edges) // 2 * 2
-    pairs = list(zip(edges[:settled:2], edges[1:settled:2], strict=True))
-    first = math.ceil(len(pairs) / 6) if len(pairs) > 1 else 0
-    measured = pairs[first:]
-    whole = [(pairs[first - 1][1] if first else pairs[0][0], pairs[-1][1])]
-    return {"measured": summed(measured), "all": summed(whole)}
+    first = math.ceil(len(slices) / 6) if len(slices) > 1 else 0
+    begin = slices[first - 1][1] if first else slices[0][0]
+    return {"measured": summed(slices[first:]), "all": summed([(begin, slices[-1][1])])}
 
 
-def interval(ratios: list[float]) -> str:
-    """The geometric mean of ratios (as logarithms), and half the width of its interval in percent."""
-    if len(ratios) < 2:
-        return f"{math.exp(fmean(ratios)):.2f}"
-    half = stdtrit(len(ratios) - 1, 0.975) * stdev(ratios) / math.sqrt(len(ratios))
-    return f"{math.exp(fmean(ratios)):.2f} ±{100 * math.expm1(half):.0f} %"
+def interval(pairs: list[tuple[float, float]]) -> str:
+    """The geometric mean of ratios, and half the width of its interval in percent."""
+    known = [pair for pair in pairs if min(pair) > 0]
+    if len(known) < 2:
+        return "–"
+    found = ratio(*map(list, zip(*known, strict=True)))
+    return f"{found.mean:.2f} ±{100 * (found.high / found.mean - 1):.0f} %"
 
 
 def report(given: argparse.Namespace, taken: list[dict[str, dict[str, Values]]]) -> None:
@@ -135,8 +129,7 @@ def report(given: argparse.Namespace, taken: list[dict[str, dict[str, Values]]])
         cells = []
         for setting, part in columns:
             pairs = [(each[setting][part][row], each[FREE][part][row]) for each in taken]
-            ratios = [math.log(value / free) for value, free in pairs if value > 0 and free > 0]
-            cells.append(interval(ratios) if ratios else "–")
+            cells.append(interval(pairs))
         print(f"| {row} |", " | ".join(cells), "|", flush=True)
 
 
@@ -179,24 +172,22 @@ def main() -> None:
         side = alternate.Side("a", run, 0, "", supervisor)
         side.begin()
         side.freeze()
-        kinds: list[tuple[int, str, str]] = []
+        order: list[tuple[int, str, int]] = []
         for number in range(given.rounds):
             for setting in draw.sample([FREE, *given.settings], 1 + len(given.settings)):
                 print(f"round {number + 1} of {given.rounds}: {setting}", file=sys.stderr, flush=True)
-                kinds += [(number, setting, kind) for kind in slices(side, setting, given.seconds)]
+                order.append((number, setting, run_slices(side, setting, given.seconds)))
         side.thaw()
         for name in ("load", "recorder"):
             printed(RELEASE / "loadprint-supervise", "stop", "--state", state, name)
             supervisor.ask("wait", name=name, slice={"secs": 60, "nanos": 0})
         ticks = readings(run)
     taken: list[dict[str, dict[str, Values]]] = [{} for _ in range(given.rounds)]
-    for number in range(given.rounds):
-        for setting in (FREE, *given.settings):
-            # tick 0 is the recorder's first
-            places = [place for place, kind in enumerate(kinds, 1) if kind[:2] == (number, setting)]
-            taken[number][setting] = parts(
-                [kinds[place - 1][2] for place in places], [ticks[place] for place in places]
-            )
+    tick = 1  # after the recorder's first
+    for number, setting, count in order:
+        begins = range(tick, tick + 2 * count, 2)
+        taken[number][setting] = parts([(ticks[begin], ticks[begin + 1]) for begin in begins])
+        tick = begins.stop
     report(given, taken)
 
 

@@ -305,7 +305,7 @@ def _latency(source: Source, result: LoadResult) -> None:
 def _seconds(run: Run) -> float:
     """Length of the measure phase, by the clock of its host and not the one in the results.
 
-    Of a side that alternates it is the time of its turns, which only the results have.
+    Of a side that alternates it is the time of the intervals in its turns, as its latencies are.
     """
     if run.slices:
         return run.result.seconds or 0.0
