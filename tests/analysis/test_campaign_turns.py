@@ -47,7 +47,6 @@ def turns(tmp_path: Path) -> Path:
         ("repeats=3", "repeats: sides that alternate have `starts`"),
         ("phases.measure=20s", "phases.measure: sides that alternate have `slices.seconds`"),
         ("sides.a.events=100", "sides.a.events: a side that alternates cannot end by itself"),
-        ("sides.b.generator=sysbench", "sides.b.generator: only the native generator pauses"),
         ("state.data=carried", "state.data: sides cannot alternate, because each start has fresh data"),
         ("mode=equal-load", "mode: sides cannot alternate"),
         ("recorder.exporters=[node_exporter]", "recorder.exporters: sides cannot alternate"),

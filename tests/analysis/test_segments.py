@@ -22,7 +22,7 @@ from damage import ask
 from declarations import Declared, declared
 from loadprint.catalogue.files import catalogue
 from loadprint.metrics.gather import gather
-from loadprint.metrics.load import NO_INTERVALS
+from loadprint.metrics.load import FROZEN, NO_INTERVALS
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.turns import LEFT_BEHIND, SPANS, STOPPED
 from loadprint.reading.queries import Store
@@ -220,6 +220,15 @@ def test_sides_that_take_turns_have_the_figures_of_their_slices(start: Path) -> 
     assert found.why("load.rows") == "the load generator does not count rows"
     assert found.why("latency.p999").startswith("the run has fewer than 10,000 transactions")
     assert [side.name for side in table_of(f"{start}:b", f"{start}:a").sides] == ["b", "a"]
+
+
+def test_a_generator_that_is_frozen_as_it_is_has_no_figures_of_its_turns(start: Path) -> None:
+    change_json(start / "load/result.json", generator="sysbench", events=None, queries=None, latency_ms={})
+    for series in ("throughput", "latency"):
+        (start / f"load/{series}.parquet").unlink()
+    write_manifest(start)
+    found = gather(next(iter(sides_in(open_run(start)).values()))[0], Store()).quantities
+    assert found.why("load.events") == found.why("latency.p95") == FROZEN.format("sysbench")
 
 
 def test_a_run_of_a_start_is_read_in_the_slices_of_its_own_side(start: Path) -> None:

@@ -19,6 +19,7 @@ mod result;
 mod series;
 mod server;
 mod server_clock;
+mod signals;
 mod stats;
 mod suite;
 mod traffic;

@@ -17,7 +17,6 @@ use serde_json::Value as Json;
 use serde_json::json;
 
 use crate::engine::Interval;
-use crate::engine::Turn;
 use crate::series::Series;
 use crate::series::latencies::LatencyTable;
 use crate::series::reported;
@@ -84,14 +83,9 @@ impl Recording {
     }
 
     /// Appends a line to `turns.jsonl`: what a signal asked for is done.
-    pub fn write_turn(&self, turn: Turn) -> Result<()> {
-        let in_event = if let Turn::Paused(in_event) = turn {
-            in_event
-        } else {
-            0
-        };
+    pub fn write_turn(&self, event: &str, in_event: Option<usize>) -> Result<()> {
         let line = json!({
-            "event": turn.name(),
+            "event": event,
             "in_event": in_event,
             "monotonic_ns": clock::monotonic_ns(),
         });

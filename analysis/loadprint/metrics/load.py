@@ -40,6 +40,7 @@ KEPT = (
     *("connections", "options", "threads", "workers", "rate", "servers", "flags", "tls", "compression"),
 )
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+FROZEN = "{} is frozen as it is: what it counts and times has the pauses between the turns of its side"
 NO_INTERVALS = "it is a total of the whole measure phase, without intervals"
 
 
@@ -53,7 +54,8 @@ def totals(run: Run, out: Quantities, known: Catalogue) -> None:
         return
     seconds = result.seconds
     if run.segments is not None and seconds is None:
-        out.missing |= dict.fromkeys(("load", "latency", "connections."), NO_INTERVALS)
+        why = FROZEN.format(result.generator) if run.slices else NO_INTERVALS
+        out.missing |= dict.fromkeys(("load", "latency", "connections."), why)
         return
     if not seconds:
         raise InputError(

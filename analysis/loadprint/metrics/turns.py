@@ -24,7 +24,7 @@ def turns(source: Source) -> None:
         return
     if any(each.by == "signal" for each in own):
         source.out.warnings.append(STOPPED)
-    if unended := sum(each.in_event for each in own):
+    if unended := sum(each.in_event or 0 for each in own):
         source.out.warnings.append(f"{unended} {SPANS}")
     written = source.out.get("process.server.write_bytes")
     waiting = "metric IN ('Dirty', 'Writeback') GROUP BY tick"

@@ -18,7 +18,7 @@ SLICES = "slices.jsonl"
 class Slice(BaseModel):
     """The time of one side, CLOCK_MONOTONIC of the server's host in ns; a guard until `measured_from_ns`.
 
-    `by`: what froze the side at its end.
+    `by`: what froze the side at its end; `in_event`: None if the generator does not know it.
     """
 
     model_config = ConfigDict(strict=True, frozen=True)
@@ -30,7 +30,7 @@ class Slice(BaseModel):
     end_ns: int = Field(ge=0, le=LARGEST_INTEGER)
     fixed_work_ns: int | None = Field(None, ge=0)
     by: str = "control group"
-    in_event: int = Field(0, ge=0)
+    in_event: int | None = Field(0, ge=0)
 
 
 def read_slices(path: Path, problems: list[str]) -> tuple[Slice, ...]:

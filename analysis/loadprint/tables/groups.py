@@ -191,7 +191,7 @@ def _device_group(  # noqa: PLR0913, PLR0917
 
 
 def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device]) -> list[Group]:
-    """Costs per operation; between different operations, or without a load, also per other units of work."""
+    """Costs per operation; between different operations, or without some, also per other units of work."""
     sides = builder.sides
     runs = [run for of_side in sides for run in of_side]
     present = frozenset(name for run in runs for name in run.quantities.values)
@@ -208,7 +208,8 @@ def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device])
     operation = replace(works["operation"], title=f"{works['operation'].title} ({operations})")
     others = [work for per, work in works.items() if per != "operation" and work.quantity in present]
     listed = []
-    alone = same and operation.quantity in present  # without a load there are no operations
+    # not those of a live server, nor of a generator that is frozen as it is
+    alone = same and all(run.quantities.get(operation.quantity) for run in runs)
     for work in (operation,) if alone else (operation, *others):
         per_side = [cost_metrics(work, place) for place in where]
         built = tuple(builder.aligned(metrics[0], metrics) for metrics in zip(*per_side, strict=True))

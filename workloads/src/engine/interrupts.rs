@@ -3,35 +3,27 @@
 //! after the first signal. SIGUSR1 pauses the current run between two events; SIGUSR2 resumes it,
 //! or ends the current interval of a run that is not paused.
 
-use std::io;
-use std::io::ErrorKind;
-use std::io::PipeReader;
-use std::io::Read;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
-use std::thread;
 
-use anyhow::Context;
 use anyhow::Result;
 use signal_hook::consts::SIGINT;
 use signal_hook::consts::SIGTERM;
 use signal_hook::consts::SIGUSR1;
 use signal_hook::consts::SIGUSR2;
-use signal_hook::flag;
-use signal_hook::low_level::pipe;
 
 use super::control::Control;
 use super::phase_barrier::PhaseBarrier;
 use crate::driver::watchdog::Watchdog;
 use crate::lock::lock;
+use crate::signals::SignalHandlers;
 
 /// The first signal, and the run that it aborts.
 #[derive(Debug, Default)]
 struct State {
     signal: Option<i32>,
     run: Option<(Arc<Control>, Arc<PhaseBarrier>)>,
+    handlers: Option<SignalHandlers>,
 }
 
 /// The signals of this process; shared by all runs of a command.
@@ -47,44 +39,16 @@ impl Interrupts {
     /// # Errors
     /// If the handlers cannot be installed.
     pub fn install(watchdog: &Watchdog) -> Result<Self> {
-        let (woken, wake) = io::pipe().context("set signal handlers")?;
-        let handled = [SIGINT, SIGTERM, SIGUSR1, SIGUSR2].map(|signal| -> io::Result<_> {
-            let came = Arc::new(AtomicBool::new(false));
-            flag::register(signal, Arc::clone(&came))?;
-            pipe::register(signal, wake.try_clone()?)?;
-            Ok((signal, came))
-        });
-        let handled: Vec<_> = handled
-            .into_iter()
-            .collect::<io::Result<_>>()
-            .context("set signal handlers")?;
         let interrupts = Self {
             watchdog: watchdog.clone(),
             ..Self::default()
         };
         let handler = interrupts.clone();
-        thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(move || handler.wait(woken, &handled))
-            .context("start the signal thread")?;
+        let handlers = SignalHandlers::install(&[SIGINT, SIGTERM, SIGUSR1, SIGUSR2], move |signal| {
+            handler.received(signal);
+        })?;
+        interrupts.with(|state| state.handlers = Some(handlers));
         Ok(interrupts)
-    }
-
-    /// Waits for signals in a pipe: a wait in a socket, as in the iterator of `signal_hook`, would be one for
-    /// the server in the time ledger.
-    fn wait(&self, mut woken: PipeReader, handled: &[(i32, Arc<AtomicBool>)]) {
-        loop {
-            match woken.read(&mut [0; 64]) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Ok(1..) => {
-                    let came = handled
-                        .iter()
-                        .filter(|(_, came)| came.swap(false, Ordering::SeqCst));
-                    came.for_each(|(signal, _)| self.received(*signal));
-                }
-                _ => return,
-            }
-        }
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {

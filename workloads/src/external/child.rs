@@ -29,8 +29,10 @@ use rustix::process::test_kill_process_group;
 use rustix::process::waitid;
 use signal_hook::consts::SIGINT;
 use signal_hook::consts::SIGTERM;
-use signal_hook::iterator::Handle;
-use signal_hook::iterator::Signals;
+use signal_hook::consts::SIGUSR1;
+use signal_hook::consts::SIGUSR2;
+
+use crate::signals::SignalHandlers;
 
 /// Timeout between SIGTERM and SIGKILL.
 const TERM_TIMEOUT: Duration = Duration::from_secs(5);
@@ -55,7 +57,7 @@ pub enum ChildEvent {
     Line(Stream, String),
     /// The deadline has passed.
     Due,
-    /// This process received a signal and forwarded it.
+    /// This process received a signal; SIGINT and SIGTERM were forwarded.
     Signal(i32),
     /// It has exited and its output is read.
     Ended(ExitStatus),
@@ -74,7 +76,7 @@ pub struct Child {
     process: Process,
     group: Option<Pid>,
     events: Receiver<RawEvent>,
-    signals: Handle,
+    handlers: Option<SignalHandlers>,
     open: usize,
     ended: Option<(ExitStatus, Instant)>,
 }
@@ -108,17 +110,14 @@ impl Child {
             });
         }
         let (sender, events) = mpsc::channel();
-        let mut received = Signals::new([SIGINT, SIGTERM]).context("set signal handlers")?;
-        let signals = received.handle();
         let mut process = command.spawn().with_context(|| format!("start {program}"))?;
         let group = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
         let signal_sender = sender.clone();
-        start_thread("signals", move || {
-            for signal in received.forever() {
+        let handlers = SignalHandlers::install(&[SIGINT, SIGTERM, SIGUSR1, SIGUSR2], move |signal| {
+            // Before the program ends of it, so that its end is known to follow from the signal.
+            signal_sender.send(RawEvent::Signal(signal)).ok();
+            if matches!(signal, SIGINT | SIGTERM) {
                 forward_signal(group, signal);
-                if signal_sender.send(RawEvent::Signal(signal)).is_err() {
-                    return;
-                }
             }
         })?;
         let exit_sender = sender.clone();
@@ -140,7 +139,7 @@ impl Child {
             process,
             group,
             events,
-            signals,
+            handlers: Some(handlers),
             open: 2,
             ended: None,
         })
@@ -213,7 +212,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        self.signals.close();
+        self.handlers = None;
         // Also after a normal exit, so that no background process remains.
         if let Err(error) = self.end() {
             eprintln!("loadprint-load: {error:#}");

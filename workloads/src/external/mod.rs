@@ -12,6 +12,7 @@ mod sockets;
 mod sysbench;
 #[cfg(test)]
 mod transcripts;
+mod turns;
 
 use anyhow::Result;
 

@@ -7,6 +7,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use anyhow::bail;
+use signal_hook::consts::SIGUSR1;
+use signal_hook::consts::SIGUSR2;
 
 use super::account::PrivateDir;
 use super::child::Child;
@@ -101,6 +103,7 @@ impl Program {
         loop {
             match self.child.next(None)? {
                 ChildEvent::Line(stream, line) => drop(self.reader.read(stream, &line, None, out)),
+                ChildEvent::Signal(SIGUSR1 | SIGUSR2) => {}
                 ChildEvent::Signal(signal) => bail!("interrupted by signal {signal}"),
                 ChildEvent::Due => {}
                 ChildEvent::Ended(status) => return self.reader.finish(status),
@@ -128,7 +131,7 @@ pub struct RunMonitor<'a> {
     pub window: (Timestamp, Timestamp),
     /// True after `measure`.
     pub over: bool,
-    output: &'a Output,
+    pub output: &'a Output,
     phase: Option<&'static str>,
     /// Time of the last interval line, in any phase.
     reported: Option<Timestamp>,
@@ -178,6 +181,7 @@ impl<'a> RunMonitor<'a> {
                         self.apply(&mark, schedule.measure_at.is_some())?;
                     }
                 }
+                ChildEvent::Signal(SIGUSR1 | SIGUSR2) => {}
                 ChildEvent::Signal(signal) => return Ok(End::Signal(signal)),
                 ChildEvent::Ended(status) => break End::Exited(status),
                 ChildEvent::Due if limit.is_some_and(|limit| limit <= Instant::now()) => break End::TimedOut,
@@ -238,8 +242,15 @@ impl<'a> RunMonitor<'a> {
         });
     }
 
+    /// Records that the program is paused, goes on or has reached the end of an interval; how many of its
+    /// operations are in progress then is not known.
+    pub fn turn(&self, event: &str) -> Result<()> {
+        let recording = self.recording.as_ref();
+        recording.map_or(Ok(()), |recording| recording.write_turn(event, None))
+    }
+
     /// Ends the current phase and starts the next one, whose mark was just read.
-    fn start_phase(&mut self, phase: &'static str) -> Result<()> {
+    pub fn start_phase(&mut self, phase: &'static str) -> Result<()> {
         self.end_phase()?;
         if let Some(recording) = &mut self.recording {
             recording.start_phase(phase)?;
@@ -254,7 +265,8 @@ impl<'a> RunMonitor<'a> {
         Ok(self.server.read_before_measure()?)
     }
 
-    fn end_phase(&mut self) -> Result<()> {
+    /// Ends the current phase.
+    pub fn end_phase(&mut self) -> Result<()> {
         let Some(phase) = self.phase.take() else {
             return Ok(());
         };

@@ -2,9 +2,11 @@
 //! directory, returns the exit status.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Result;
 use anyhow::anyhow;
+use anyhow::bail;
 use serde_json::Value as Json;
 use serde_json::json;
 
@@ -13,6 +15,7 @@ use super::Job;
 use super::outcome::ExternalOutcome;
 use super::program::RunMonitor;
 use super::sockets::sockets;
+use super::turns;
 use crate::driver::Driver;
 use crate::driver::mysql::MysqlDriver;
 use crate::recording::Recording;
@@ -101,7 +104,19 @@ impl ExternalRun<'_> {
     }
 
     fn follow(&self, monitor: &mut RunMonitor<'_>) -> Result<ExternalOutcome> {
+        let values = self.job.values;
+        let paused = values.flag("paused")?;
+        if paused && (values.number("time")? > 0.0 || values.int("events")? > 0) {
+            let name = self.generator.name();
+            bail!(
+                "--paused: {name} has pauses in --time and --events: give --time=0, and end it with SIGTERM"
+            );
+        }
         match self.generator.start(Verb::Run, self.job)? {
+            Some(program) if paused => {
+                let warmup = Duration::from_secs_f64(values.number("warmup-time")?);
+                turns::run(program, monitor, warmup)
+            }
             Some(program) => program.run(monitor),
             None => Ok(ExternalOutcome::default()),
         }

@@ -341,9 +341,13 @@ impl Observer for RunObserver<'_> {
     }
 
     fn turn(&mut self, turn: Turn) -> Result<()> {
-        self.recording
-            .as_mut()
-            .map_or(Ok(()), |recording| recording.write_turn(turn))
+        let in_event = match turn {
+            Turn::Paused(in_event) => in_event,
+            _ => 0,
+        };
+        self.recording.as_mut().map_or(Ok(()), |recording| {
+            recording.write_turn(turn.name(), Some(in_event))
+        })
     }
 
     fn phase_ended(&mut self, phase: &str) -> Result<()> {

@@ -182,7 +182,8 @@ class Campaign(Strict):
                 )
             if (side.generator == "command") != (side.workload == "command"):
                 raise ValueError(f"sides.{name}.generator: generator and workload `command` need each other")
-            if side.generator == "hammerdb" and (self.phases.warmup % 60 or self.seconds % 60):
+            by_minute = side.generator == "hammerdb" and self.design == "sequential"
+            if by_minute and (self.phases.warmup % 60 or self.seconds % 60):
                 raise ValueError(f"phases: HammerDB (side {name}) supports whole minutes only")
             if self.mode == "equal-load" and side.rate:
                 raise ValueError(f"sides.{name}.rate: mode equal-load measures the rate; remove this key")
@@ -255,10 +256,6 @@ def _refuse_turns(campaign: Campaign) -> None:
     for name, side in columns.items():
         if side.events:
             raise ValueError(f"sides.{name}.events: a side that alternates cannot end by itself; {instead}")
-        if side.generator != "native":
-            raise ValueError(
-                f"sides.{name}.generator: only the native generator pauses before it is frozen; {instead}"
-            )
     unusable = {
         "mode": (campaign.mode != "saturation", "the rates of equal load are measured run by run"),
         "server.source": (campaign.server.source == "existing", "an existing server is not started twice"),

@@ -2,8 +2,8 @@
 
 The supervisor runs it as its last process. Each side's server and load are frozen outside of its slices. A
 slice: thaw, the load resumes, the guard; a tick of the side's recorder and an end of the load's interval, the
-measured part, both again; the load pauses between two operations, and the side is frozen. Every run directory
-gets the lines of all slices in `slices.jsonl`.
+measured part, both again; the load pauses between two operations (an external generator does not), and the
+side is frozen. Every run directory gets the lines of all slices in `slices.jsonl`.
 
 PLAN is JSON: `state` (the supervisor's directory), `directory` (of the runs), `runs` (`id`, `side`, and
 `rand_seed`, from which the orders are drawn), `slots` (of each run the end of the names of its processes),
@@ -138,10 +138,11 @@ class Side:
         """Wait until the load is connected; it begins with a pause, or ends if it cannot connect."""
         self._await("paused", CONNECT_S)
 
-    def pause(self) -> int:
-        """Let the load pause. Returns how many of its threads did not end their operation."""
+    def pause(self) -> int | None:
+        """Let the load pause. Returns how many threads were in an operation, None if it cannot know."""
         self._signal("load", signal.SIGUSR1)
-        return int(self._await("paused")["in_event"])
+        in_event: int | None = self._await("paused")["in_event"]
+        return in_event
 
     def edge(self) -> tuple[int, int]:
         """Read the counters and end the interval. Returns CLOCK_MONOTONIC in ns before and after both."""

@@ -38,6 +38,9 @@ pub const OPTIONS: &[OptionSpec] = &[
 /// times are summed.
 const GRACE: Duration = Duration::from_secs(300);
 
+/// Minutes of a run that is ended by a signal.
+const ENDLESS: u64 = 7 * 24 * 60;
+
 /// The generator.
 pub struct HammerDb;
 
@@ -61,8 +64,14 @@ pub fn start(home: Option<OsString>, verb: Verb, job: &Job<'_>) -> Result<Option
     let mut report = Report::new(verb, job.threads, installation.hint());
     let mut schedule = Schedule::default();
     if verb == Verb::Run {
-        report.rampup = script::minutes(job.values, "warmup-time")?;
-        report.duration = script::minutes(job.values, "time")?;
+        (report.rampup, report.duration) = if job.values.flag("paused")? {
+            (0, ENDLESS)
+        } else {
+            (
+                script::minutes(job.values, "warmup-time")?,
+                script::minutes(job.values, "time")?,
+            )
+        };
         let timed = Duration::from_secs(60 * (report.rampup + report.duration));
         schedule.limit = Some(timed + Duration::from_secs_f64(report.starting()) + GRACE);
     }

@@ -35,6 +35,7 @@ const SUPPORTED: &[&str] = &[
     "mysql-storage-engine",
     "mysql-user",
     "out",
+    "paused",
     "partition",
     "percentile",
     "rand-seed",

@@ -35,6 +35,7 @@ const HANDLED: &[&str] = &[
     "mysql-ssl-key",
     "mysql-user",
     "out",
+    "paused",
     "percentile",
     "protocol",
     "rand-seed",
@@ -167,7 +168,7 @@ fn ps_mode(installation: &SysbenchInstallation, values: &Values) -> Result<Strin
 /// # Errors
 /// If a time is not in whole seconds, or a warm-up cannot be excluded from a number of events.
 pub fn run(installation: &SysbenchInstallation, values: &Values, seed: u64) -> Result<Vec<String>> {
-    let (warmup, events) = (whole(values, "warmup-time")?, values.int("events")?);
+    let (warmup, events) = (warmup(values)?, values.int("events")?);
     let time = time(values)?;
     let mut arguments = vec![
         "--report-interval=1".to_owned(),
@@ -218,8 +219,16 @@ pub fn time(values: &Values) -> Result<u64> {
     }
 }
 
+/// Seconds of its warm-up; 0 if the run is paused between turns, of which sysbench is not informed.
+pub fn warmup(values: &Values) -> Result<u64> {
+    if values.flag("paused")? {
+        return Ok(0);
+    }
+    whole(values, "warmup-time")
+}
+
 /// An option in whole seconds.
-pub fn whole(values: &Values, name: &str) -> Result<u64> {
+fn whole(values: &Values, name: &str) -> Result<u64> {
     let seconds = values.number(name)?;
     if seconds.fract() != 0.0 {
         bail!("--{name}={seconds}: sysbench supports whole seconds only");

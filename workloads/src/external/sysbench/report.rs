@@ -152,7 +152,7 @@ impl Report {
     pub fn read_options(&mut self, installation: &SysbenchInstallation, job: &Job<'_>) -> Result<()> {
         let (values, script) = (job.values, job.workload.descriptor().name);
         let length = Some(arguments::time(values)?).filter(|time| *time > 0);
-        self.warmup = arguments::whole(values, "warmup-time")?;
+        self.warmup = arguments::warmup(values)?;
         self.limit = length.map(|length| Duration::from_secs(self.warmup + length) + GRACE);
         self.expected = Expected {
             statements: statements(script, values)?,
