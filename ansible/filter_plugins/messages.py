@@ -1,12 +1,10 @@
-"""Filters that find the cause of a failure in a program's output, a missing library, and the answer so far.
+"""Filters that find the cause of a failure in a program's output, and missing libraries.
 
 Most programs print the cause first and a line such as `Aborting` or a stack trace last.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from typing import Any
 
@@ -58,19 +56,6 @@ def failure_text(result: dict[str, Any]) -> str:
     return re.sub(r"^Task failed: (Action failed: )?", "", text)
 
 
-def answer_so_far(compared: str) -> str:
-    """Return the ratio of client statements and half the width of its interval; empty without an interval.
-
-    `compared` is the output of `loadprint compare --format json`; with more than two sides, it is the second.
-    """
-    rows = [row for group in json.loads(compared)["groups"] for row in group["rows"]]
-    for ratio in (each for row in rows if row["key"] == "statements" for each in row["versus"] if each):
-        if ratio["kind"] == "ratio" and ratio["low"] and ratio["high"]:
-            half = math.sqrt(ratio["high"] / ratio["low"]) - 1
-            return f"client statements {ratio['centre']:.3g} ±{100 * half:.2g} %"
-    return ""
-
-
 class FilterModule:
     """The filters for Ansible."""
 
@@ -80,5 +65,4 @@ class FilterModule:
             "first_error": first_error,
             "missing_libraries": missing_libraries,
             "failure_text": failure_text,
-            "answer_so_far": answer_so_far,
         }

@@ -49,12 +49,37 @@ def turns(tmp_path: Path) -> Path:
         ("sides.a.events=100", "sides.a.events: a side that alternates cannot end by itself"),
         ("state.data=carried", "state.data: sides cannot alternate, because each start has fresh data"),
         ("mode=equal-load", "mode: sides cannot alternate"),
+        ("precision=5", "precision: Input should be less than 1"),
+        ("precision=5 percent", 'precision: "5 percent" is not a share; write it as 5% or 0.05'),
+        ("precision=5%", "starts: `precision` adds starts until the answer is precise"),
         ("recorder.exporters=[node_exporter]", "recorder.exporters: sides cannot alternate"),
         ("design=sequential", "repeats: missing; add it, or use `design: alternate`"),
     ],
 )  # fmt: skip
 def test_sides_that_cannot_alternate_are_refused_when_planned(turns: Path, override: str, says: str) -> None:
     assert says in ask("campaign", turns, "--set", override).line
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("within=5min", "within: 5min holds 2 starts of about 150s; an interval needs 3"),
+        ("rows=[statements]", 'rows: no row "statements"; did you mean "client statements"?'),
+        ("design=sequential", "precision: only sides that alternate add starts; remove it"),
+    ],
+)
+def test_a_precision_that_cannot_be_looked_at_is_refused(turns: Path, override: str, says: str) -> None:
+    turns.write_text(turns.read_text().replace("starts: 3", "precision: 5%"))
+    assert says in ask("campaign", turns, "--set", override).line
+
+
+def test_the_plan_of_a_precision_has_the_starts_that_may_fit(turns: Path) -> None:
+    turns.write_text(turns.read_text().replace("starts: 3", "precision: 5%\nwithin: 12min"))
+    planned = ask("campaign", turns, "--format", "json").document
+    assert len(planned["runs"]) == 2 * 8  # half as many again as 720 s hold starts of 150 s
+    text = ask("campaign", turns).out
+    assert "5 or more of all sides, which alternate" in text
+    assert "until client statements and server CPU per statement are known to 5 %, within 12min" in text
 
 
 def test_sides_on_two_hosts_do_not_alternate(turns: Path) -> None:

@@ -119,20 +119,6 @@ def test_it_shows_only_files_of_root_and_the_caller(tmp_path: Path) -> None:
         assert line(status) == "preparing"
 
 
-@pytest.mark.parametrize(
-    ("versus", "answer"),
-    [
-        ({"kind": "ratio", "centre": 1.5604, "low": 1.44, "high": 1.69}, "client statements 1.56 ±8.3 %"),
-        ({"kind": "ratio", "centre": 1.5604, "low": None, "high": None}, ""),
-        ({"kind": "difference", "centre": 2.0, "low": 1.0, "high": 3.0}, ""),
-    ],
-)
-def test_the_answer_so_far_is_the_ratio_of_client_statements(versus: dict[str, Any], answer: str) -> None:
-    row = {"key": "statements", "versus": [None, versus]}
-    compared = {"groups": [{"rows": [{"key": "other", "versus": [None, versus]}, row]}, {"rows": []}]}
-    assert messages.answer_so_far(json.dumps(compared)) == answer
-
-
 def test_it_shows_how_narrow_the_answer_is() -> None:
     shown = progress.Progress()
     shown.begin(

@@ -25,7 +25,7 @@ SIDES = {"oltp", "insert"}
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A campaign whose parts are killed, each while a side is frozen, and which then goes on to its end."""
     runs, before = tmp_path_factory.mktemp("runs"), look()
-    campaign = campaigns.start("turns", runs)
+    campaign = campaigns.start("turns", runs, "starts=4")
     kill("load", runs, 1)
     frozen_in(runs, 2)
     campaign.kill()
@@ -38,7 +38,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (campaigns.newest(runs) / run / "slices.jsonl").unlink()
 
     # It goes on with the first start; two more are left alone.
-    campaign = campaigns.start("turns", runs)
+    campaign = campaigns.start("turns", runs, "starts=4")
     kill("alternate", runs, 1)
     kill("server", runs, 2)
     assert campaign.wait() in FAILED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 from programs import LOADPRINT, printed, read
@@ -146,3 +147,13 @@ def test_an_external_generator_is_recorded_with_its_children_next_to_exporters(t
     query = f"SELECT DISTINCT comm FROM '{folder}/server/process.parquet' WHERE role = 'load'"
     assert {("loadprint-load",), ("sysbench",)} <= set(rows(query))
     assert run["placement"]["load"]["outside_ran"] == 0, run["placement"]
+
+
+def test_a_campaign_ends_when_its_answer_is_precise(tmp_path: Path) -> None:
+    row = "statements, all clients"
+    asked = {"precision": "80%", "within": "20min", "campaign_set": [f'rows=["{row}"]']}
+    output = campaigns.run("turns", tmp_path, json.dumps(asked))
+    plan = read(campaigns.newest(tmp_path) / "execution.json")
+    assert re.fullmatch(r"precision [\d.]+ % after 5 starts", plan["ended_by"])
+    assert len(plan["runs"]) == len(campaigns.complete(tmp_path)) == 2 * 5
+    assert re.search(f"^ended +{re.escape(plan['ended_by'])}$", output, re.MULTILINE)

@@ -77,6 +77,15 @@ class Catalogue:
         return {table: tuple(figures) for table, figures in found.items()}
 
     @cached_property
+    def named_rows(self) -> Mapping[str, str]:
+        """The keys of throughputs, latencies and costs by their names, such as `server CPU per statement`."""
+        rows = {row.label: row.key for row in (*self.groups["throughput"], *self.groups["latency"])}
+        for per in self.works:
+            unit = per.replace("_", " ")
+            rows |= {f"{cost.metric.label} per {unit}": f"{cost.metric.key}_per_{per}" for cost in self.costs}
+        return rows
+
+    @cached_property
     def counted(self) -> frozenset[str]:
         """The names of which the increase is needed, and not only readings."""
         return frozenset(name for formula in self.formulas for name in formula.columns)

@@ -14,6 +14,7 @@ from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
 from loadprint.reading.sides import Side
 from loadprint.sentences.sentences import sentences
+from loadprint.statistics.stopping import wider
 from loadprint.statistics.trend import Trend
 from loadprint.tables import ceilings, header, plans, title, warnings
 from loadprint.tables.groups import groups
@@ -61,8 +62,8 @@ def compare(  # noqa: PLR0913
         steady.unsettled(name, runs, trend) for name, runs, trend in zip(names, measured, trends, strict=True)
     ]
     columns = [
-        _column(name, runs, measured[names.index(reference)], *reasons)
-        for name, runs, *reasons in zip(names, measured, cold, unsettled, strict=True)
+        _column(side, runs, measured[names.index(reference)], *reasons)
+        for side, runs, *reasons in zip(sides, measured, cold, unsettled, strict=True)
     ]
     builder = RowBuilder(columns, names.index(reference), limits, rows)
     built = marked(groups(builder), builder, noise)
@@ -108,12 +109,18 @@ def compare(  # noqa: PLR0913
 
 
 def _column(
-    name: str, runs: Sequence[Measured], reference: Sequence[Measured], cold: str, unsettled: str
+    side: Side, runs: Sequence[Measured], reference: Sequence[Measured], cold: str, unsettled: str
 ) -> Column:
     """A side as a column, its runs in the order of the blocks."""
-    bound = client.client_bound(name, runs)
-    paired = blocks.paired(runs, reference)
-    return Column(name, blocks.ordered(runs), paired, cold or unsettled or bound, client_bound=bool(bound))
+    bound = client.client_bound(side.name, runs)
+    return Column(
+        side.name,
+        blocks.ordered(runs),
+        blocks.paired(runs, reference),
+        cold or unsettled or bound,
+        client_bound=bool(bound),
+        wider=1.0 if side.execution.campaign.precision is None else wider(len(runs)),
+    )
 
 
 def _doubts(column: Column, cold: str, unsettled: str) -> tuple[str, ...]:

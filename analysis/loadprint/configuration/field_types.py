@@ -25,6 +25,16 @@ def seconds(value: Any) -> float:
     return float(match[1]) * _SECONDS[match[2]]
 
 
+def share(value: Any) -> float:
+    """Read a share such as `5%` or 0.05. Raises ValueError with the syntax."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", str(value).strip())
+    if not match:
+        raise ValueError(f'"{value}" is not a share; write it as 5% or 0.05')
+    return float(match[1]) / 100
+
+
 def size(value: Any) -> int:
     """Read a size such as `256M` (powers of 1024, as in MySQL) or a number of bytes.
 
@@ -39,6 +49,7 @@ def size(value: Any) -> int:
 
 
 Seconds = Annotated[float, BeforeValidator(seconds), Field(ge=0, le=MAX_SECONDS)]
+Share = Annotated[float, BeforeValidator(share), Field(gt=0, lt=1)]
 Size = Annotated[int, BeforeValidator(size), Field(ge=0, le=MAX_SIZE)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=40)]
 # YAML text can have line breaks and tabs

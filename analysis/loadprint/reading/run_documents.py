@@ -338,6 +338,7 @@ class PlannedCampaign(JsonObject):
     title: str = ""
     mode: str = ""
     design: str = ""
+    precision: Annotated[float, Field(gt=0)] | None = None
     scale: Listed[str] = ()
     variables: dict[str, Any] = {}
     server: PlannedServer = PlannedServer()
@@ -404,6 +405,7 @@ class ExecutionPlan(JsonObject):
     started: str = ""
     ended: str = ""
     spent_s: Natural | None = None
+    ended_by: str = ""
 
     def side(self, name: str) -> PlannedSide:
         """A side with the size of its data set; empty if it is not planned."""

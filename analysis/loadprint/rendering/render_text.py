@@ -123,6 +123,8 @@ def _head(console: Console, table: Table, *, reasons: bool) -> None:
     width = max(map(len, [*names, "trust"]))
     for name, side in zip(names, table.sides, strict=True):
         _hanging(console, f"  {name:<{width}}", side.description)
+    if not reasons and (ended := dict(table.facts).get("ended")):
+        _hanging(console, f"{'ended':<{width + 2}}", ended)
     answers = [
         Text(f"{each.key} {each.short or each.answer}", style="" if each.is_sound else "yellow")
         for each in table.verdicts

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from loadprint.statistics.stopping import FIRST_LOOK, wider
+
 Floats = NDArray[np.float64]
 LEVEL = 0.95
 NORMAL = NormalDist().inv_cdf(0.5 + LEVEL / 2)
@@ -64,13 +66,14 @@ def jackknife(whole: float, without_one: Sequence[float]) -> Estimate:
     return Estimate(whole, whole - half, whole + half)
 
 
-def ratio(
+def ratio(  # noqa: PLR0913  one for each part of the error
     side: Sequence[float],
     reference: Sequence[float],
     *,
     paired: bool,
     rounding: float = 0.0,
     sampling: float = 0.0,
+    wider: float = 1.0,
 ) -> Estimate:
     """Ratio of geometric means of two lists of positive run means.
 
@@ -78,10 +81,10 @@ def ratio(
     largest error of each value as a share of it. It can have the same sign in every run, so no interval is
     narrower than the rounding of both sides. `sampling` is the standard error of the log ratio that the
     sampling inside of the runs causes. The spread of the runs contains it, so it is not added: no interval is
-    narrower than that of the sampling alone.
+    narrower than that of the sampling alone. `wider` is the factor of the standard error (`stopping.wider`).
     """
     x, y = np.log(np.asarray(side)), np.log(np.asarray(reference))
-    log = _difference(x, y, paired, -2 * math.log1p(-rounding), sampling)
+    log = _difference(x, y, paired, -2 * math.log1p(-rounding), sampling, wider)
     low, high = (None if bound is None else _exp(bound) for bound in (log.low, log.high))
     return Estimate(_exp(log.centre), low, high, log.p)
 
@@ -92,14 +95,21 @@ def _exp(log: float) -> float:
 
 
 def difference(
-    side: Sequence[float], reference: Sequence[float], *, paired: bool, sampling: float = 0.0
+    side: Sequence[float],
+    reference: Sequence[float],
+    *,
+    paired: bool,
+    sampling: float = 0.0,
+    wider: float = 1.0,
 ) -> Estimate:
     """Difference of arithmetic means in the unit of the values, with the interval as in `ratio`."""
     x, y = np.asarray(side, dtype=float), np.asarray(reference, dtype=float)
-    return _difference(x, y, paired, 0.0, sampling)
+    return _difference(x, y, paired, 0.0, sampling, wider)
 
 
-def _difference(x: Floats, y: Floats, paired: bool, least: float, sampling: float) -> Estimate:
+def _difference(  # noqa: PLR0913, PLR0917
+    x: Floats, y: Floats, paired: bool, least: float, sampling: float, wider: float
+) -> Estimate:
     centre = float(x.mean() - y.mean())
     if min(len(x), len(y)) < MIN_REPEATS:
         return Estimate(centre)
@@ -111,7 +121,7 @@ def _difference(x: Floats, y: Floats, paired: bool, least: float, sampling: floa
         # Welch-Satterthwaite
         freedom = (a + b) ** 2 / (a**2 / (len(x) - 1) + b**2 / (len(y) - 1)) if error else 1.0
     quantile = t_quantile(0.5 + LEVEL / 2, freedom)
-    error = max(error, least / quantile)
+    error = max(error * wider, least / quantile)
     half = max(quantile * error, NORMAL * sampling)
     nothing = 1e-12 * max(1.0, abs(centre))
     if half <= nothing:
@@ -161,6 +171,18 @@ def half_width(variance: float, repeats: int, *, paired: bool) -> float:
     """Half the width of the interval of a difference of logs, for at least two `repeats` per side."""
     freedom = float(repeats - 1 if paired else 2 * (repeats - 1))
     return t_quantile(0.5 + LEVEL / 2, freedom) * math.sqrt(variance / repeats)
+
+
+def more_starts(log: float, starts: int, wanted: float) -> int | None:
+    """Further starts after which half the width `log` of an interval of paired logs is `wanted`.
+
+    The spread between starts that is seen is taken as the true one. None above a thousand.
+    """
+    variance = starts * (log / (t_quantile(0.5 + LEVEL / 2, starts - 1.0) * wider(starts))) ** 2
+    for needed in range(max(starts + 1, FIRST_LOOK), MAX_REPEATS + 1):
+        if half_width(variance, needed, paired=True) * wider(needed) <= wanted:
+            return needed - starts
+    return None
 
 
 def _variance(side: Sequence[float], reference: Sequence[float], *, paired: bool) -> float | None:

@@ -55,6 +55,7 @@ def facts(
             "; ".join(f"{side.name} {_windows(runs)}" for side, runs in zip(sides, measured, strict=True)),
         ),
         ("seed", str(execution.seed or _joined(_seed(run) for run in everyone))),
+        ("ended", execution.ended_by),
         ("repeats", "; ".join(_repeats(side) for side in sides)),
         ("notes", "; ".join(_notes(sides, measured))),
     ]

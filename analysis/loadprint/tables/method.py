@@ -53,6 +53,10 @@ def _legend(columns: Sequence[Column], reference: str) -> list[str]:
         texts.append(f"{repeats} per side: fewer than three have no intervals and no marks.")
     elif all(column.paired for column in columns):
         texts.append("each block ran every side once; the interval compares runs of the same block.")
+        if factor := next((column.wider for column in columns if column.wider > 1), None):
+            texts.append(
+                f"starts were added until the answer was precise: intervals are {factor:g} × Student's t."
+            )
     else:
         texts.append("runs are not paired (no blocks on one host): Welch's t.")
     return texts

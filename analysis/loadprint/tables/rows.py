@@ -44,6 +44,7 @@ class Column:
     paired: bool
     withheld: str = ""  # why the side carries no verdict; empty if it may carry one
     client_bound: bool = False
+    wider: float = 1.0  # its intervals than Student's t
 
 
 class RowBuilder:
@@ -162,7 +163,7 @@ class RowBuilder:
             return Versus("inf", points=points)
         if min(*side, *reference) <= 0:
             error = self._sampling(metric, position, [1.0] * len(side), [1.0] * len(reference))
-            estimate_with = partial(stats.difference, side, reference, paired=paired)
+            estimate_with = partial(stats.difference, side, reference, paired=paired, wider=column.wider)
             reason = "is below 0" if min(*side, *reference) < 0 else "is 0"
             kind, note = (
                 "difference",
@@ -170,7 +171,9 @@ class RowBuilder:
             )
         else:
             error = self._sampling(metric, position, side, reference)
-            estimate_with = partial(stats.ratio, side, reference, paired=paired, rounding=metric.rounding)
+            estimate_with = partial(
+                stats.ratio, side, reference, paired=paired, rounding=metric.rounding, wider=column.wider
+            )
             apart = self._utilisation_gaps[position] > UTILISATION_GAP and _is_cpu_cost(metric.key)
             kind, note = "ratio", UTILISATION if apart else ""
         estimate = estimate_with(sampling=error)

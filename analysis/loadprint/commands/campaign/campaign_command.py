@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ _EXAMPLES = """examples:
 """
 _DESCRIPTION = """Check a campaign file and print its plan: sides, order of the runs, duration.
 The command runs no workload; ansible/characterize.yml runs the plan."""
-FIXED_S = 9.0  # copies, starts and stops of one run, measured on two cores with small data
 _SERVER = "settings that select the server (tarball, packages, rootfs_suite, ...); part of the hash"
 _WORKLOADS = (
     "output of `loadprint-load list --format json`, to check the names of workloads (default: that of this "
@@ -97,6 +97,12 @@ def add(subparsers: Any) -> None:
         "--more", type=int, default=0, metavar="N", help="add N repeats to the newest complete execution"
     )
     internal.add_argument(
+        "--look",
+        type=Path,
+        metavar="EXECUTION",
+        help="print the answer so far, as JSON, and plan no further start if it is precise",
+    )
+    internal.add_argument(
         "--close",
         type=Path,
         metavar="EXECUTION",
@@ -126,6 +132,11 @@ def run(arguments: argparse.Namespace) -> int:
             directory, run_id = arguments.drive
             print(json.dumps(resolve(Path(directory).resolve(), run_id)))
             return 0
+        if arguments.look:
+            from loadprint.commands.campaign.precision import look
+
+            print(json.dumps(asdict(look(arguments.look.resolve()))))
+            return 0
         if arguments.needs:
             print(json.dumps(_needs(arguments)))
             return 0
@@ -140,17 +151,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _load_s(document: dict[str, Any]) -> float:
-    """Return the seconds of load of one run: warm-up and what is measured, without copies and starts."""
-    from loadprint.commands.campaign.campaign_model import GAP_S
-
-    phases, slices = document["campaign"]["phases"], document["campaign"]["slices"]
-    turns = document["rounds"] * (slices["length"] + slices["guard"] + GAP_S)
-    return float(phases["warmup"] + (turns or phases["measure"]))
-
-
 def _length(document: dict[str, Any]) -> list[str]:
     """Return the lines with the number of runs or starts, and how long they take."""
+    from loadprint.commands.campaign.campaign_model import FIXED_S
+
     campaign, count = document["campaign"], len(document["runs"])
     warmup = campaign["phases"]["warmup"]
     if campaign["design"] == "sequential":
@@ -159,16 +163,24 @@ def _length(document: dict[str, Any]) -> list[str]:
             f"{campaign['phases']['measure']:g} s measured each"
         )
     else:
+        more = "" if campaign["precision"] is None else " or more"
         what = (
-            f"  starts    {campaign['starts']} of all sides, which alternate: {warmup:g} s warm-up and "
-            f"{document['rounds']} slices of {campaign['slices']['length']:g} s each"
+            f"  starts    {campaign['starts']}{more} of all sides, which alternate: "
+            f"{warmup:g} s warm-up and {document['rounds']} slices of {campaign['slices']['length']:g} s each"
         )
-    load_s = count * _load_s(document)
+        count = campaign["starts"] * len(document["sides"])
+    load_s = count * document["load_s"]
     with_starts = load_s + count * FIXED_S
-    return [
+    lines = [
         f"{what}: {load_s / 60:.1f} min of load,",
         f"            about {with_starts / 60:.0f} min with starts and copies, without data preparation",
     ]
+    if campaign["precision"] is not None:
+        lines.append(
+            f"            until {' and '.join(campaign['rows'])} are known to "
+            f"{100 * campaign['precision']:g} %, within {campaign['within'] / 60:g}min"
+        )
+    return lines
 
 
 def _plan(arguments: argparse.Namespace) -> Plan:
@@ -249,7 +261,6 @@ def _as_json(result: Plan) -> dict[str, Any]:
 
     directory = str(result.directory) if result.directory else None
     return result.document | {
-        "load_s": _load_s(result.document),
         "todo": result.todo,
         "starts": starts(result.document, result.todo),
         "directory": directory,

@@ -82,6 +82,15 @@ def _resolved(
         raise DocumentError(describe(document, error, Campaign)) from None
     if workloads:
         _check_workloads(document, campaign, workloads)
+    if campaign.precision is not None:
+        from loadprint.catalogue.files import catalogue  # noqa: PLC0415  for a precision only
+
+        known = list(catalogue().named_rows)
+        for name in campaign.rows:
+            if name not in known:
+                raise DocumentError(
+                    f'{document.place(("rows",))}: rows: no row "{name}"; {_hint(name, known)}'
+                )
     return campaign
 
 
@@ -89,7 +98,10 @@ def _check_workloads(document: Document, campaign: Campaign, known: Sequence[str
     for group, entries in (("data", campaign.data), ("sides", campaign.sides)):
         for name, entry in entries.items():
             if entry.workload not in known:
-                near = difflib.get_close_matches(entry.workload, known, n=1)
-                hint = f'did you mean "{near[0]}"?' if near else f"known are {', '.join(known)}"
-                place = document.place((group, name, "workload"))
+                place, hint = document.place((group, name, "workload")), _hint(entry.workload, known)
                 raise DocumentError(f'{place}: unknown workload "{entry.workload}" in {group}.{name}; {hint}')
+
+
+def _hint(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f'did you mean "{near[0]}"?' if near else f"known are {', '.join(known)}"

@@ -11,11 +11,25 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from loadprint.commands.campaign.campaign_sides import CampaignSide, ServerChange, expand
-from loadprint.configuration.field_types import Generator, Line, Name, Options, Profile, Seconds, Size, Strict
+from loadprint.configuration.field_types import (
+    Generator,
+    Line,
+    Name,
+    Options,
+    Profile,
+    Seconds,
+    Share,
+    Size,
+    Strict,
+)
+from loadprint.statistics.stopping import FIRST_LOOK
 
 MAX_RUNS = 20_000  # of an execution: a week of half-minute runs
+MAX_STARTS = 99
 EDGES_S = 0.2  # of a slice at most: the two reads at its edges, on a busy host
 GAP_S = 0.1  # between two slices: pause, freeze, fixed work
+MORE = 1.5  # starts are planned than fit by estimate
+FIXED_S = 9.0  # copies, starts and stops of one run, measured on two cores with small data
 FROZEN_S = 20.0  # of a side at most: MySQL's net_read_timeout is 30 s
 
 
@@ -131,6 +145,7 @@ class EqualLoad(Strict):
 class Campaign(Strict):
     """A campaign: its sides, design, repeats or starts, order, and server.
 
+    Starts are added until the intervals of `rows` have the half-width `precision`, for `within` seconds.
     `study` names the study whose claims the campaign measures (`loadprint study`). `variables` are names
     that the file uses as `{{ name }}`, `scales` are named sets of overrides;
     both are resolved before validation (campaign_file.py), which leaves the names of the sets. `scale` lists
@@ -146,7 +161,10 @@ class Campaign(Strict):
     reference: str
     design: Literal["alternate", "sequential"] = "sequential"
     repeats: Annotated[int, Field(ge=1, le=99)] | None = None
-    starts: Annotated[int, Field(ge=1, le=99)] = 5
+    starts: Annotated[int, Field(ge=1, le=MAX_STARTS)] = FIRST_LOOK
+    precision: Share | None = None
+    within: Annotated[Seconds, Field(gt=0)] = 1200.0
+    rows: Annotated[list[Line], Field(min_length=1)] = ["client statements", "server CPU per statement"]
     slices: Slices = Slices()
     order: Literal["random", "listed"] = "random"
     seed: Annotated[int, Field(ge=0)] | None = None
@@ -170,9 +188,8 @@ class Campaign(Strict):
         columns = expand(self.sides)
         if self.design == "alternate":
             _refuse_turns(self)
-        elif self.repeats is None or self.phases.measure is None:
-            key = "repeats" if self.repeats is None else "phases.measure"
-            raise ValueError(f"{key}: missing; add it, or use `design: alternate`")
+        else:
+            _refuse_runs(self)
         if self.reference not in columns:
             raise ValueError(f'reference: no side "{self.reference}"; the sides are {", ".join(columns)}')
         for name, side in self.sides.items():
@@ -217,8 +234,25 @@ class Campaign(Strict):
 
     @property
     def blocks(self) -> int:
-        """The number of runs of each side: its repeats, or its starts."""
-        return self.starts if self.design == "alternate" else self.repeats or 0
+        """The number of runs of each side: its repeats, or its starts; a precision can need fewer."""
+        if self.design == "sequential":
+            return self.repeats or 0
+        if self.precision is None:
+            return self.starts
+        # a start can take less than estimated
+        return min(MAX_STARTS, math.ceil(MORE * self.within / self.start_s))
+
+    @property
+    def load_s(self) -> float:
+        """The seconds of load of one run: warm-up and what is measured, without copies and starts."""
+        if self.design == "sequential":
+            return self.phases.warmup + (self.phases.measure or 0)
+        return self.phases.warmup + self.rounds * (self.slices.length + self.slices.guard + GAP_S)
+
+    @property
+    def start_s(self) -> float:
+        """The seconds of a start of all sides."""
+        return len(self.columns) * (self.load_s + FIXED_S)
 
     @property
     def seconds(self) -> float:
@@ -229,6 +263,15 @@ class Campaign(Strict):
     def columns(self) -> dict[str, CampaignSide]:
         """The columns by name: the sides, with every matrix expanded."""
         return expand(self.sides)
+
+
+def _refuse_runs(campaign: Campaign) -> None:
+    """Raises ValueError, with the key first, if the sides of a campaign cannot run one after the other."""
+    if campaign.precision is not None:
+        raise ValueError("precision: only sides that alternate add starts; remove it")
+    if campaign.repeats is None or campaign.phases.measure is None:
+        key = "repeats" if campaign.repeats is None else "phases.measure"
+        raise ValueError(f"{key}: missing; add it, or use `design: alternate`")
 
 
 def _refuse_turns(campaign: Campaign) -> None:
@@ -256,6 +299,8 @@ def _refuse_turns(campaign: Campaign) -> None:
     for name, side in columns.items():
         if side.events:
             raise ValueError(f"sides.{name}.events: a side that alternates cannot end by itself; {instead}")
+    if campaign.precision is not None:
+        _refuse_precision(campaign)
     unusable = {
         "mode": (campaign.mode != "saturation", "the rates of equal load are measured run by run"),
         "server.source": (campaign.server.source == "existing", "an existing server is not started twice"),
@@ -265,3 +310,16 @@ def _refuse_turns(campaign: Campaign) -> None:
     for key, (is_so, why) in unusable.items():
         if is_so:
             raise ValueError(f"{key}: sides cannot alternate, because {why}; {instead}")
+
+
+def _refuse_precision(campaign: Campaign) -> None:
+    """Raises ValueError, with the key first, if the precision asked for cannot be looked at."""
+    if "starts" in campaign.model_fields_set:
+        raise ValueError("starts: `precision` adds starts until the answer is precise; remove one of both")
+    from loadprint.statistics.stats import MIN_REPEATS  # noqa: PLC0415  SciPy, for a precision only
+
+    if (holds := int(campaign.within / campaign.start_s)) < MIN_REPEATS:
+        raise ValueError(
+            f"within: {campaign.within / 60:g}min holds {holds} start{'' if holds == 1 else 's'} of about "
+            f"{campaign.start_s:.0f}s; an interval needs {MIN_REPEATS}"
+        )

@@ -170,6 +170,7 @@ def plan(
         "reference": campaign.reference,
         "sides": describe_columns(campaign, operations or {}),
         "runs": runs,
+        "load_s": campaign.load_s,
         "rounds": campaign.rounds if campaign.design == "alternate" else 0,
         "warm_promise": campaign.warm.promise,
         "warm": campaign.warm.model_dump(mode="json", exclude={"promise"}),
@@ -234,7 +235,7 @@ def close_execution(directory: Path) -> Plan:
 
     `spent_s` is the time between its starts and ends.
     """
-    closed = _require(directory)
+    closed = require(directory)
     document = closed.document
     document |= {"status": "unfinished" if closed.todo else "complete", "ended": _now()}
     opened = document.get("opened", document["started"])
@@ -250,7 +251,7 @@ def close_execution(directory: Path) -> Plan:
 
 def use_server(directory: Path, obtained: Identity) -> Plan:
     """Store the server of the execution. Raises DocumentError if it has used another server before."""
-    plan = _require(directory)
+    plan = require(directory)
     if confirm(plan.document, obtained, directory):
         write(directory, plan.document)
     return plan
@@ -331,7 +332,8 @@ def _extend(parent: Path, campaign: Campaign, hashed: str, more: int) -> Plan:
     return plan
 
 
-def _require(directory: Path) -> Plan:
+def require(directory: Path) -> Plan:
+    """Read the plan of an execution. Raises DocumentError."""
     plan = _read(directory)
     if plan is None:
         raise DocumentError(f"{directory}: not an execution (no readable execution.json)")
@@ -366,6 +368,12 @@ def starts(document: dict[str, Any], todo: Sequence[str]) -> list[list[str]]:
         return [[run["id"]] for run in runs]
     blocks = dict.fromkeys(run["block"] for run in runs)
     return [[run["id"] for run in runs if run["block"] == block] for block in blocks]
+
+
+def complete_starts(directory: Path, document: dict[str, Any]) -> list[list[str]]:
+    """The starts of which every run is complete, as in `starts`."""
+    left = _incomplete(directory, document)
+    return starts(document, [run["id"] for run in document["runs"] if run["id"] not in left])
 
 
 def run_status(run: Path) -> str | None:

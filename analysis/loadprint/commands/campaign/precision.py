@@ -1,0 +1,133 @@
+"""Looks at the starts so far of sides that alternate: the answer, and whether it is precise enough to end.
+
+A look uses the widths of the intervals only, never the ratios: to add starts until a difference is
+significant would find one in equal sides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from loadprint.catalogue.files import catalogue
+from loadprint.commands.campaign.execution import complete_starts, require, write
+from loadprint.comparison.compare_sides import compare
+from loadprint.numbers import brief
+from loadprint.reading.sides import Side, read_plan, side_of
+from loadprint.statistics.stats import MIN_REPEATS, more_starts
+from loadprint.statistics.stopping import FIRST_LOOK
+from loadprint.tables.table import Row, Versus
+
+
+@dataclass(frozen=True)
+class Look:
+    """`answer` is a line for the progress; `ended` is why no start is added, empty if one is."""
+
+    answer: str = ""
+    ended: str = ""
+
+
+def look(directory: Path) -> Look:
+    """Look at the complete starts of an execution; without the starts that were planned and are not needed.
+
+    Raises InputError and DocumentError.
+    """
+    document = require(directory).document
+    campaign = document["campaign"]
+    starts = complete_starts(directory, document)
+    if len(starts) < MIN_REPEATS:
+        return Look()
+    execution = read_plan(directory)
+    sides = [side_of(directory, execution, name) for name in execution.sides]
+    table = compare(sides, execution.reference)
+    by_key = {row.key: row for row in table.rows}
+    rows = {name: _row(by_key, catalogue().named_rows[name]) for name in campaign["rows"]}
+    answer = _answer(*next(iter(rows.items())))
+    if campaign["precision"] is None or document.get("ended_by"):
+        return Look(answer)
+    left_s = campaign["within"] - _spent_s(document)
+    widths = {name: _half_width(row) for name, row in rows.items()}
+    said, more = _judged(widths, campaign["precision"], len(starts))
+    fit, within = int(left_s / _start_s(sides)), _minutes(campaign["within"])
+    if more != 0 and fit > 0:
+        if more is None or more > fit:
+            answer = "; ".join(filter(None, (answer, f"{said}, {fit} fit{'s' * (fit == 1)} into {within}")))
+        return Look(answer)
+    ended = said if more == 0 else f"within {within}: {said}"
+    _end(directory, document, ended)
+    return Look(answer, ended)
+
+
+def _judged(widths: dict[str, float | None], wanted: float, starts: int) -> tuple[str, int | None]:
+    """Say how precise the widest row is; with how many more starts it has the wanted precision, if known."""
+    if lacking := [name for name, width in widths.items() if width is None]:
+        return f"{lacking[0]} has no interval", None
+    name, widest = max(
+        ((name, width) for name, width in widths.items() if width is not None), key=lambda each: each[1]
+    )
+    if widest <= math.log1p(wanted) and starts >= FIRST_LOOK:
+        return f"precision {_percent(widest)} % after {starts} starts", 0
+    more = more_starts(widest, starts, math.log1p(wanted))
+    about = "more than a thousand" if more is None else f"about {more}"
+    starts_more = f"{about} more start{'' if more == 1 else 's'}"
+    return f"{name} ±{_percent(widest)} %, {starts_more} for {brief(100 * wanted, 3)} %", more
+
+
+def _row(by_key: dict[str, Row], key: str) -> Row | None:
+    """The row; of costs that of an operation, where the sides count the same and no other unit has rows."""
+    cost, per, _ = key.partition("_per_")
+    return by_key.get(key) or by_key.get(f"{cost}_per_operation" if per else "")
+
+
+def _ratios(row: Row | None) -> Sequence[Versus]:
+    return [each for each in row.versus if each and each.kind == "ratio"] if row else []
+
+
+def _half_width(row: Row | None) -> float | None:
+    """Half the width of the widest interval of a row, of logs; None if a side has none."""
+    if row is None or len(ratios := _ratios(row)) < len(row.cells) - 1:
+        return None
+    if not all(each.low and each.high for each in ratios):
+        return None
+    return max(math.log(each.high / each.low) / 2 for each in ratios if each.low and each.high)
+
+
+def _answer(name: str, row: Row | None) -> str:
+    """The first ratio of a row, and half the width of its interval; empty without an interval."""
+    for each in _ratios(row)[:1]:
+        if each.low and each.high and each.centre is not None:
+            return f"{name} {each.centre:.3g} ±{_percent(math.log(each.high / each.low) / 2)} %"
+    return ""
+
+
+def _percent(log: float) -> str:
+    return f"{100 * math.expm1(log):.2g}"
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:g}min"
+
+
+def _spent_s(document: dict[str, Any]) -> float:
+    """Seconds since the execution was opened, with those before it was resumed."""
+    opened = datetime.fromisoformat(document["opened"])
+    return float(document.get("spent_s", 0)) + (datetime.now(UTC) - opened).total_seconds()
+
+
+def _start_s(sides: Sequence[Side]) -> float:
+    """Seconds since the begin of the last start: the next one takes about as long."""
+    begins = [run.meta.started_realtime_ns or 0 for side in sides for run in side.runs]
+    return datetime.now(UTC).timestamp() - max(begins) / 1e9
+
+
+def _end(directory: Path, document: dict[str, Any], ended: str) -> None:
+    """Store what ended the campaign, and remove the starts that were not made from its plan."""
+    begun = {run["block"] for run in document["runs"] if (directory / run["id"] / "run.json").is_file()}
+    document["runs"] = [run for run in document["runs"] if run["block"] in begun]
+    document["campaign"]["starts"] = len(begun)
+    document["ended_by"] = ended
+    write(directory, document)
