@@ -20,7 +20,7 @@ from loadprint.metrics.rates import Source
 from loadprint.metrics.recorded import recorded
 from loadprint.metrics.scraped import scraped
 from loadprint.metrics.threads import threads
-from loadprint.metrics.turns import turns
+from loadprint.metrics.turns import since_thaw, turns
 from loadprint.reading.clocks import SAME_CLOCK, Clocks, clocks
 from loadprint.reading.cpusets import cpuset
 from loadprint.reading.names import LOAD
@@ -86,6 +86,8 @@ def gather(
     load.totals(run, out, known)
     if run.segments is not None:
         load.explain(whole, out, known)
+    if run.slices and reported is not None and "events" in reported.totals:
+        since_thaw(reported, out)
     server_cpus = cpuset(run, "server")
     sampled, source, of_whole = None, None, run.segments is None
     if window is not None:
@@ -124,12 +126,12 @@ def _server_side(
     hardware.perf(source, "server", cpus)
     hardware.energy(source)
     host.interrupts(source, "server", cpus)
-    turns(source)
     limits.cgroup(source, "server")
     limits.allowances(source)
     limits.volumes(source)
     ebpf(source)
     recorded(source, known)
+    turns(source)
     out.mark_missing("nic.none", "only lo carried traffic: the connections use a unix socket, or loopback")
     out.mark_missing("disk.none", "no disk of the server was used")
     out.mark_missing("nic.", "this side does not have this interface")

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from loadprint.metrics.quantities import NEAR, Quantities
 from loadprint.metrics.rates import Source
-from loadprint.reading.counters import edges
+from loadprint.reading.counters import Floats, edges
+from loadprint.series.intervals import Intervals
 
 LEFT = 0.01  # of the written bytes
 STOPPED = "its processes were stopped by signals between its turns, not frozen by a control group"
 LEFT_BEHIND = "of what it wrote was left to the kernel at the ends of its turns"
 SPANS = "operations of the load had not ended when it was frozen"
+# `turns.<name>`: by how much operations/s then differ from those of its other turns, or seconds, as a log
+CONTRASTS = {
+    "position": "in the first turn of a round",
+    "predecessor": "after a turn of its own",
+    "thaw": "in the first second of a turn",
+}
 
 
 def turns(source: Source) -> None:
@@ -26,6 +36,7 @@ def turns(source: Source) -> None:
         source.out.warnings.append(STOPPED)
     if unended := sum(each.in_event or 0 for each in own):
         source.out.warnings.append(f"{unended} {SPANS}")
+    _by_order(source)
     written = source.out.get("process.server.write_bytes")
     waiting = "metric IN ('Dirty', 'Writeback') GROUP BY tick"
     rows = source.rows("memory", f"SELECT tick, sum(value)::DOUBLE AS waiting FROM t WHERE {waiting}")
@@ -35,3 +46,29 @@ def turns(source: Source) -> None:
     left = np.maximum(rows["waiting"][last] - rows["waiting"][first], 0.0).sum() * source.unit("memory.Dirty")
     if left > LEFT * written.count:
         source.out.warnings.append(f"{100 * left / written.count:.0f} % {LEFT_BEHIND}")
+
+
+def _by_order(source: Source) -> None:
+    """Add `turns.position` and `turns.predecessor`, of the statements that the server counted."""
+    run, rates = source.run, source.out.each.get("mysql.Questions", np.empty(0))
+    own = [place for place, each in enumerate(run.slices) if each.side == run.meta.side]
+    if len(rates) != len(own):
+        return
+    first = min(each.position for each in run.slices)
+    _contrast(source.out, "position", rates, [run.slices[place].position == first for place in own])
+    same = [place > 0 and run.slices[place - 1].side == run.meta.side for place in own]
+    _contrast(source.out, "predecessor", rates, same)
+
+
+def since_thaw(reported: Intervals, out: Quantities) -> None:
+    """Add `turns.thaw`, of the generator's intervals inside the slices, each of which has several."""
+    apart = reported.begins[1:] > reported.ends[:-1] + NEAR
+    _contrast(out, "thaw", reported.rates("events"), [True, *apart])
+
+
+def _contrast(out: Quantities, name: str, rates: Floats, chosen: Sequence[bool]) -> None:
+    """Add the difference of the mean logs of the chosen rates and the others; nothing if one has no rate."""
+    these = np.array(chosen, dtype=bool) & (rates > 0)
+    others = ~np.array(chosen, dtype=bool) & (rates > 0)
+    if these.any() and others.any():
+        out.put(f"turns.{name}", float(np.log(rates[these]).mean() - np.log(rates[others]).mean()))

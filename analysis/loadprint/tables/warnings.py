@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from loadprint.judging import steady, warm
+from loadprint.judging.carried import carried
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.host import ADD_UP, SERVER_RESTARTED
 from loadprint.metrics.turns import LEFT_BEHIND, SPANS, STOPPED
@@ -61,6 +62,8 @@ def warnings(
     """All warnings, side by side; `cold` and `unsettled` are those of warm.py and steady.py."""
     for side, runs, *checks in zip(sides, measured, cold, unsettled, strict=True):
         yield from _unready(side, runs, *checks)
+        for text, remedy in carried(side.name, runs, len(sides)):
+            yield Warned(1, text, text, remedy)
         alike: dict[str, list[tuple[str, str]]] = {}
         for run in runs:
             # two counters of one run that differ in their numbers only are two warnings

@@ -1,0 +1,98 @@
+"""What carries over from one turn to the next: a known effect is found, and none where there is none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from loadprint.judging.carried import carried
+from loadprint.metrics.gather import Measured, gather
+from loadprint.metrics.quantities import Quantities
+from loadprint.metrics.turns import CONTRASTS
+from loadprint.reading.queries import Store
+from loadprint.reading.sides import single
+from recordings import SECOND, Host, change_column, make_run, of_mysql, read_at, write_lines
+
+TURN, ROUNDS = 4, 6  # seconds
+ORDERS = ("ab", "ba", "ba", "ab", "ab", "ba")
+
+
+def turns() -> list[tuple[int, int, str]]:
+    """The round, the position and the side of each turn."""
+    return [
+        (number, place, side) for number, order in enumerate(ORDERS, 1) for place, side in enumerate(order, 1)
+    ]
+
+
+def start(path: Path, faster: Callable[[int], bool], first_second: int = 100) -> Path:
+    """A start of side a, which has a tenth more statements in some of all turns, by their number."""
+
+    def statements(tick: int) -> int:
+        return sum(1100 if faster((second - 1) // TURN) else 1000 for second in range(1, tick + 1))
+
+    host = Host(seconds=TURN * len(turns()) + 2, more=of_mysql({"Questions": statements}))
+    run = make_run(path, host, side="a")
+    lines = []
+    for turn, (number, position, side) in enumerate(turns()):
+        begin, end = read_at(1 + turn * TURN), read_at(1 + (turn + 1) * TURN)
+        times = {"begin_ns": begin, "measured_from_ns": begin, "end_ns": end - SECOND // 2}
+        lines.append({"round": number, "position": position, "side": side, **times})
+    write_lines(run / "slices.jsonl", lines)
+    begins = [turn * TURN for turn, (_, _, side) in enumerate(turns()) if side == "a"]
+    change_column(
+        run / "load/throughput.parquet",
+        "events",
+        lambda row: first_second if row["second"] - 1 in begins or row["second"] in begins else 100,
+    )
+    return run
+
+
+def contrasts(run: Path) -> dict[str, float]:
+    found = gather(single(run).runs[0], Store()).quantities.values
+    return {name: found[f"turns.{name}"].rate for name in CONTRASTS}
+
+
+def test_each_contrast_is_that_of_its_turns(tmp_path: Path) -> None:
+    every = turns()
+    first = contrasts(start(tmp_path / "first", lambda turn: turn < len(every) and every[turn][1] == 1))
+    assert first["position"] == pytest.approx(math.log(1.1))
+    after = contrasts(
+        start(tmp_path / "after", lambda turn: 0 < turn < len(every) and every[turn - 1][2] == "a")
+    )
+    assert after["predecessor"] == pytest.approx(math.log(1.1))
+    none = contrasts(start(tmp_path / "none", lambda turn: False))
+    assert list(none.values()) == pytest.approx([0.0, 0.0, 0.0])
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    run = start(tmp_path_factory.mktemp("carried") / "run", lambda turn: False)
+    return gather(single(run).runs[0], Store())
+
+
+def starts(measured: Measured, effect: float, random: np.random.Generator, spread: float) -> list[Measured]:
+    """Five starts with an effect of the predecessor, and a spread of all contrasts between starts."""
+    found = []
+    for _ in range(5):
+        out = Quantities()
+        for name in CONTRASTS:
+            at = effect if name == "predecessor" else 0.0
+            out.put(f"turns.{name}", random.normal(at, spread))
+        found.append(replace(measured, quantities=out))
+    return found
+
+
+def test_an_effect_is_reported_and_equal_turns_are_not(measured: Measured) -> None:
+    random = np.random.default_rng(53)
+    runs = starts(measured, math.log(0.9), random, 0.01)
+    ((text, remedy),) = carried("b", runs, 2)
+    assert text.startswith("b has 10 % [8.3, 12] ")
+    assert text.endswith("fewer operations/s after a turn of its own")
+    assert remedy == "use slices.length: 4.5s"
+    alarms = sum(any(carried("b", starts(measured, 0.0, random, 0.013), 2)) for _ in range(400))
+    assert alarms < 0.05 * 400
+    assert not any(carried("b", starts(measured, 0.005, random, 0.0005), 2)), "below one percent"
