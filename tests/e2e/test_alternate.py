@@ -26,8 +26,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A campaign whose parts are killed, each while a side is frozen, and which then goes on to its end."""
     runs, before = tmp_path_factory.mktemp("runs"), look()
     campaign = campaigns.start("turns", runs, "starts=4")
-    kill("load", runs, 1)
-    frozen_in(runs, 2)
+    # an external generator, which has a file with the password
+    kill("load", runs, 1, {"oltp"})
+    frozen_in(runs, 2, SIDES)
     campaign.kill()
     campaign.wait()
     assert settled(before) == [], "after the end of the playbook"
@@ -39,8 +40,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     # It goes on with the first start; two more are left alone.
     campaign = campaigns.start("turns", runs, "starts=4")
-    kill("alternate", runs, 1)
-    kill("server", runs, 2)
+    kill("alternate", runs, 1, SIDES)
+    kill("server", runs, 2, SIDES)
     assert campaign.wait() in FAILED
     assert settled(before) == [], "after the end of the scheduler, of a server, and of the campaign"
     assert len(list(runs.glob("*/2*"))) == 1, "it began a new execution"
@@ -53,22 +54,23 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return runs
 
 
-def frozen_in(runs: Path, start: int) -> str:
-    """Wait until a side of a start has just been frozen, for the slice of the other one."""
+def frozen_in(runs: Path, start: int, sides: set[str]) -> str:
+    """Wait until one of these sides has just been frozen in a start, for the slice of the other one."""
 
     def first_of_a_round() -> str | None:
         for path in runs.glob(f"*/2*/b{start}-oltp-r{start}/slices.jsonl"):
             lines = path.read_text().splitlines()
-            if lines and json.loads(lines[-1])["position"] == 1:
-                return str(json.loads(lines[-1])["side"])
+            last = json.loads(lines[-1]) if lines else {"position": 0}
+            if last["position"] == 1 and last["side"] in sides:
+                return str(last["side"])
         return None
 
     return str(wait_for("a slice", first_of_a_round))
 
 
-def kill(process: str, runs: Path, start: int) -> None:
-    """Kill a process of a start while a side is frozen; server and load are those of this side."""
-    side = frozen_in(runs, start)
+def kill(process: str, runs: Path, start: int, sides: set[str]) -> None:
+    """Kill a process of a start while one of these sides is frozen; server and load are its own."""
+    side = frozen_in(runs, start, sides)
     order = [
         run["side"]
         for run in read(campaigns.newest(runs) / "execution.json")["runs"]
