@@ -25,6 +25,11 @@ def seconds(value: Any) -> float:
     return float(match[1]) * _SECONDS[match[2]]
 
 
+def minutes(value: float) -> str:
+    """Write seconds as `seconds` reads them: 20min."""
+    return f"{value / 60:g}min"
+
+
 def share(value: Any) -> float:
     """Read a share such as `5%` or 0.05. Raises ValueError with the syntax."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):

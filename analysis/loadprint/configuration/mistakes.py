@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from typing import get_args
 
 from pydantic import BaseModel, ValidationError
@@ -23,10 +24,8 @@ def describe(document: Document, error: ValidationError, root: type[BaseModel]) 
     where = _where(loc)
     if first["type"] == "extra_forbidden":
         known = _keys(loc[:-1], root)
-        near = difflib.get_close_matches(str(loc[-1]), known, n=1)
         parent = f" in {'.'.join(map(str, loc[:-1]))}" if len(loc) > 1 else ""
-        hint = f'did you mean "{near[0]}"?' if near else f"valid keys: {', '.join(known)}"
-        text = f'unknown key "{loc[-1]}"{parent}; {hint}'
+        text = f'unknown key "{loc[-1]}"{parent}; {hint(str(loc[-1]), known, "valid keys:")}'
     elif first["type"] == "missing":
         text = f'key "{where}" is missing'
     elif first["type"] == "union_tag_invalid":
@@ -44,6 +43,12 @@ def describe(document: Document, error: ValidationError, root: type[BaseModel]) 
     places = {_where(mistake["loc"]) for mistake in mistakes}
     more = f" (and {len(places) - 1} more)" if len(places) > 1 else ""
     return f"{document.place(loc)}: {text}{more}"
+
+
+def hint(name: str, known: Sequence[str], words: str) -> str:
+    """The known name that is most alike, else all of them after these words."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return f'did you mean "{near[0]}"?' if near else f"{words} {', '.join(known)}"
 
 
 def _where(loc: Loc) -> str:

@@ -1,8 +1,6 @@
 //! The engine on a real server: open loop, thousands of connections, budgets, error storms, threads
 //! that hang.
 
-use std::process::Stdio;
-
 use loadprint_recording::clock::monotonic_ns;
 
 use crate::common::latencies::interval_ends;
@@ -269,45 +267,23 @@ fn pause_and_go_on(bench: &Bench, sql: &Sql, loop_of: &str) {
         "run oltp_read_write --table-size=1000 --threads=4 --warmup-time=1 --time=0 --paused {loop_of} --out={}",
         run.display()
     );
-    let mut command = bench.command(&words);
-    let child = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = |name: &str| {
-        let file = run.join("load").join(name);
-        if file.exists() {
-            json_lines(&file)
-        } else {
-            Vec::new()
-        }
-    };
-    let turned = |count: usize| wait_until("a turn", || lines("turns.jsonl").len() >= count);
-    turned(1);
+    let generator = InTurns::start(bench.command(&words), &run);
     // Longer than the warm-up, of which it is no part.
     std::thread::sleep(std::time::Duration::from_millis(1500));
     assert_eq!(busy(sql), 0, "{loop_of}");
-    signal(&child, "USR2");
-    wait_until("measure", || {
-        lines("phases.jsonl")
-            .iter()
-            .any(|line| line["phase"] == "measure")
-    });
-    signal(&child, "USR1");
-    turned(3);
+    generator.signal("USR2", 2);
+    generator.wait_for_measure();
+    generator.signal("USR1", 3);
     for _ in 0..50 {
         assert_eq!(busy(sql), 0, "{loop_of}");
     }
     let asked_ns = monotonic_ns();
-    signal(&child, "USR2");
-    turned(4);
-    signal(&child, "USR2");
-    turned(5);
-    signal(&child, "TERM");
-    assert_succeeded(&wait_for_end(child, "the generator"), &words);
+    generator.signal("USR2", 4);
+    generator.signal("USR2", 5);
+    assert_succeeded(&generator.end(), &words);
     assert_eq!(json(&run.join("run.json"))["status"], "complete");
-    let turns = lines("turns.jsonl");
+    let [turns, phases] =
+        ["turns.jsonl", "phases.jsonl"].map(|name| json_lines(&run.join("load").join(name)));
     let events: Vec<_> = turns.iter().map(|turn| turn["event"].as_str().unwrap()).collect();
     assert_eq!(events, ["paused", "resumed", "paused", "resumed", "boundary"]);
     assert_eq!(turns[2]["in_event"], 0);
@@ -321,7 +297,6 @@ fn pause_and_go_on(bench: &Bench, sql: &Sql, loop_of: &str) {
         "{ends:?} {at:?}"
     );
     let rested = asked_ns - at[2];
-    let phases = lines("phases.jsonl");
     let stamp = |event: &str| {
         let found = phases
             .iter()

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 use std::process::Output;
-use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -85,47 +84,28 @@ fn a_command_in_turns_warms_up_while_it_runs_and_has_no_figures() {
     let out = bench.path("turns");
     let mut command = bench.command(&format!("run command {words} --time=0 --out={}", out.display()));
     command.arg("--command=exec sleep 1000");
-    let child = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = |name: &str| {
-        let file = out.join("load").join(name);
-        if file.exists() {
-            json_lines(&file)
-        } else {
-            Vec::new()
-        }
-    };
-    let turned = |count: usize| wait_until("a turn", || lines("turns.jsonl").len() >= count);
-    turned(1);
-    for (number, name) in ["USR2", "USR1"].iter().enumerate() {
-        signal(&child, name);
-        turned(number + 2);
-    }
+    let command = InTurns::start(command, &out);
+    command.signal("USR2", 2);
+    command.signal("USR1", 3);
     // Longer than the warm-up, of which it is no part.
     std::thread::sleep(Duration::from_millis(1500));
-    signal(&child, "USR2");
-    turned(4);
-    let measured = |line: &Value| line["phase"] == "measure";
-    wait_until("measure", || lines("phases.jsonl").iter().any(measured));
-    signal(&child, "USR2");
-    turned(5);
-    signal(&child, "TERM");
-    let ended = wait_for_end(child, "the command");
+    command.signal("USR2", 4);
+    command.wait_for_measure();
+    command.signal("USR2", 5);
+    let ended = command.end();
     assert!(ended.status.success(), "{}", error(&ended));
+    let [turns, phases] =
+        ["turns.jsonl", "phases.jsonl"].map(|name| json_lines(&out.join("load").join(name)));
 
     let at = |line: &Value| line["monotonic_ns"].as_i64().unwrap();
-    let turns = lines("turns.jsonl");
     let events: Vec<_> = turns.iter().map(|turn| turn["event"].as_str().unwrap()).collect();
     assert_eq!(events, ["paused", "resumed", "paused", "resumed", "boundary"]);
     assert!(turns.iter().all(|turn| turn["in_event"].is_null()));
     let [_, resumed, paused, again, _] = turns.iter().map(at).collect::<Vec<_>>()[..] else {
         panic!("{turns:?}")
     };
-    let phases = lines("phases.jsonl");
-    let begin = phases.iter().find(|line| measured(line)).map(at).unwrap();
+    let measured = phases.iter().find(|line| line["phase"] == "measure");
+    let begin = measured.map(at).unwrap();
     assert!(
         begin - again + paused - resumed > 900_000_000,
         "{phases:?} {turns:?}"

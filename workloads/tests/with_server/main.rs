@@ -34,6 +34,7 @@ mod tproc;
 /// What most tests use.
 mod prelude {
     pub use crate::common::mysqld::Mysqld;
+    pub use crate::common::running::InTurns;
     pub use crate::common::running::Running;
     pub use crate::common::sql::Sql;
     pub use crate::common::*;

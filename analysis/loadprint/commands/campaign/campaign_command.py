@@ -154,6 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _length(document: dict[str, Any]) -> list[str]:
     """Return the lines with the number of runs or starts, and how long they take."""
     from loadprint.commands.campaign.campaign_model import FIXED_S
+    from loadprint.configuration.field_types import minutes
 
     campaign, count = document["campaign"], len(document["runs"])
     warmup = campaign["phases"]["warmup"]
@@ -178,7 +179,7 @@ def _length(document: dict[str, Any]) -> list[str]:
     if campaign["precision"] is not None:
         lines.append(
             f"            until {' and '.join(campaign['rows'])} are known to "
-            f"{100 * campaign['precision']:g} %, within {campaign['within'] / 60:g}min"
+            f"{100 * campaign['precision']:g} %, within {minutes(campaign['within'])}"
         )
     return lines
 

@@ -6,7 +6,6 @@ Options of a workload are not checked here: the generator checks them when it pr
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -16,7 +15,7 @@ from pydantic import ValidationError
 from loadprint.commands.campaign.campaign_model import Campaign
 from loadprint.commands.campaign.template import fill_in
 from loadprint.configuration.document import Document, DocumentError, compose, override, scaled
-from loadprint.configuration.mistakes import describe
+from loadprint.configuration.mistakes import describe, hint
 
 MAX_SCALES = 20  # each is validated with the whole campaign
 
@@ -89,7 +88,7 @@ def _resolved(
         for name in campaign.rows:
             if name not in known:
                 raise DocumentError(
-                    f'{document.place(("rows",))}: rows: no row "{name}"; {_hint(name, known)}'
+                    f'{document.place(("rows",))}: rows: no row "{name}"; {hint(name, known, "known are")}'
                 )
     return campaign
 
@@ -98,10 +97,8 @@ def _check_workloads(document: Document, campaign: Campaign, known: Sequence[str
     for group, entries in (("data", campaign.data), ("sides", campaign.sides)):
         for name, entry in entries.items():
             if entry.workload not in known:
-                place, hint = document.place((group, name, "workload")), _hint(entry.workload, known)
-                raise DocumentError(f'{place}: unknown workload "{entry.workload}" in {group}.{name}; {hint}')
-
-
-def _hint(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f'did you mean "{near[0]}"?' if near else f"known are {', '.join(known)}"
+                place, near = (
+                    document.place((group, name, "workload")),
+                    hint(entry.workload, known, "known are"),
+                )
+                raise DocumentError(f'{place}: unknown workload "{entry.workload}" in {group}.{name}; {near}')

@@ -21,6 +21,7 @@ from loadprint.configuration.field_types import (
     Share,
     Size,
     Strict,
+    minutes,
 )
 from loadprint.statistics.stopping import FIRST_LOOK
 
@@ -320,6 +321,6 @@ def _refuse_precision(campaign: Campaign) -> None:
 
     if (holds := int(campaign.within / campaign.start_s)) < MIN_REPEATS:
         raise ValueError(
-            f"within: {campaign.within / 60:g}min holds {holds} start{'' if holds == 1 else 's'} of about "
+            f"within: {minutes(campaign.within)} holds {holds} start{'' if holds == 1 else 's'} of about "
             f"{campaign.start_s:.0f}s; an interval needs {MIN_REPEATS}"
         )

@@ -16,6 +16,7 @@ from typing import Any
 from loadprint.catalogue.files import catalogue
 from loadprint.commands.campaign.execution import complete_starts, require, write
 from loadprint.comparison.compare_sides import compare
+from loadprint.configuration.field_types import minutes
 from loadprint.numbers import brief
 from loadprint.reading.sides import Side, read_plan, side_of
 from loadprint.statistics.stats import MIN_REPEATS, more_starts
@@ -52,7 +53,7 @@ def look(directory: Path) -> Look:
     left_s = campaign["within"] - _spent_s(document)
     widths = {name: _half_width(row) for name, row in rows.items()}
     said, more = _judged(widths, campaign["precision"], len(starts))
-    fit, within = int(left_s / _start_s(sides)), _minutes(campaign["within"])
+    fit, within = int(left_s / _start_s(sides)), minutes(campaign["within"])
     if more != 0 and fit > 0:
         if more is None or more > fit:
             answer = "; ".join(filter(None, (answer, f"{said}, {fit} fit{'s' * (fit == 1)} into {within}")))
@@ -89,11 +90,8 @@ def _ratios(row: Row | None) -> Sequence[Versus]:
 
 def _half_width(row: Row | None) -> float | None:
     """Half the width of the widest interval of a row, of logs; None if a side has none."""
-    if row is None or len(ratios := _ratios(row)) < len(row.cells) - 1:
-        return None
-    if not all(each.low and each.high for each in ratios):
-        return None
-    return max(math.log(each.high / each.low) / 2 for each in ratios if each.low and each.high)
+    halves = [math.log(each.high / each.low) / 2 for each in _ratios(row) if each.low and each.high]
+    return max(halves) if row and len(halves) == len(row.cells) - 1 else None
 
 
 def _answer(name: str, row: Row | None) -> str:
@@ -106,10 +104,6 @@ def _answer(name: str, row: Row | None) -> str:
 
 def _percent(log: float) -> str:
     return f"{100 * math.expm1(log):.2g}"
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:g}min"
 
 
 def _spent_s(document: dict[str, Any]) -> float:
