@@ -503,7 +503,10 @@ def _load(path: Path, host: Host) -> None:
         },
     )
     series = host.series or (lambda second: host.events + second % 3)
-    rows = [{"second": s, "type": "event", "events": series(s)} for s in range(seconds)]
+    rows = [
+        {"second": second, "type": "event", "events": series(second), "queries": host.statements}
+        for second in range(seconds)
+    ]
     write_table(path / "load" / "throughput.parquet", rows, {"probe": "throughput", "shape": "table"})
 
 

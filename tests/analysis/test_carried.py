@@ -45,7 +45,7 @@ def start(path: Path, faster: Callable[[int], bool], first_second: int = 100) ->
     begins = [turn * TURN for turn, (_, _, side) in enumerate(turns()) if side == "a"]
     change_column(
         run / "load/throughput.parquet",
-        "events",
+        "queries",
         lambda row: first_second if row["second"] - 1 in begins or row["second"] in begins else 100,
     )
     return run
@@ -91,7 +91,7 @@ def test_an_effect_is_reported_and_equal_turns_are_not(measured: Measured) -> No
     runs = starts(measured, math.log(0.9), random, 0.01)
     ((text, remedy),) = carried("b", runs, 2)
     assert text.startswith("b has 10 % [8.3, 12] ")
-    assert text.endswith("fewer operations/s after a turn of its own")
+    assert text.endswith("fewer statements/s after a turn of its own")
     assert remedy == "use slices.length: 4.5s"
     alarms = sum(any(carried("b", starts(measured, 0.0, random, 0.013), 2)) for _ in range(400))
     assert alarms < 0.05 * 400

@@ -240,6 +240,28 @@ def test_a_run_of_a_start_is_read_in_the_slices_of_its_own_side(start: Path) -> 
     assert "no side `a`; its sides are b" in ask("compare", f"{start}:a", f"{start}:b").line
 
 
+def test_operations_are_those_that_a_side_worked_on_in_its_turns(start: Path) -> None:
+    """Of a hundred a second, ten end after two turns of b, as those of a long operation do."""
+    seconds = [
+        second
+        for each in slices()
+        if each["side"] == "b"
+        for second in range(
+            (each["begin_ns"] - read_at(0)) // SECOND, (each["end_ns"] - read_at(0)) // SECOND
+        )
+    ]
+    late = {second + 1 for second in seconds} - set(seconds)
+    path = start / "load/throughput.parquet"
+    change_column(path, "queries", lambda row: 1000 * (row["second"] in seconds))
+    change_column(path, "events", lambda row: 90 * (row["second"] in seconds) + 120 * (row["second"] in late))
+    change_json(start / "run.json", side="b")
+    found = gather(single(start).runs[0], Store()).quantities.values
+    assert found["load.queries"].rate == pytest.approx(1000)
+    assert found["load.events"].rate == pytest.approx(100)
+    # ten latencies of 20 ms a second ended inside
+    assert found["connections.in.event.share"].rate == pytest.approx(10 / 0.9 * 0.02 / 4, rel=1e-3)
+
+
 def test_what_a_side_leaves_to_the_time_of_others_is_a_warning(plain: Path, tmp_path: Path) -> None:
     run = change_json(Path(shutil.copytree(plain, tmp_path / "run")) / "run.json", side="a")
     memory, usual = run / "server/memory.parquet", cut(plain, *(span(*each) for each in SEGMENTS)).warnings

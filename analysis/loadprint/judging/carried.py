@@ -32,7 +32,7 @@ def carried(name: str, runs: Sequence[Measured], sides: int) -> Iterator[tuple[s
             more = "more" if effect.centre > 0 else "fewer"
             share = f"{100 * abs(math.expm1(effect.centre)):.2g} % [{low:.2g}, {high:.2g}]"
             yield (
-                f"{name} has {share} {more} operations/s {words}",
+                f"{name} has {share} {more} statements/s {words}",
                 f"use slices.length: {_length_s(runs) + 1:g}s",
             )
 

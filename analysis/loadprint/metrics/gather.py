@@ -86,7 +86,7 @@ def gather(
     load.totals(run, out, known)
     if run.segments is not None:
         load.explain(whole, out, known)
-    if run.slices and reported is not None and "events" in reported.totals:
+    if run.turns and reported is not None and "queries" in reported.totals:
         since_thaw(reported, out)
     server_cpus = cpuset(run, "server")
     sampled, source, of_whole = None, None, run.segments is None

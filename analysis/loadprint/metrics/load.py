@@ -42,6 +42,7 @@ KEPT = (
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 FROZEN = "{} is frozen as it is: what it counts and times has the pauses between the turns of its side"
 NO_INTERVALS = "it is a total of the whole measure phase, without intervals"
+COUNTED_AT_END = ("events", "commits", "rows")  # of an operation
 
 
 def totals(run: Run, out: Quantities, known: Catalogue) -> None:
@@ -232,14 +233,21 @@ def in_segments(run: Run, reported: Intervals | None, store: Store) -> tuple[Run
     """The run with the figures of the load in its segments, and the intervals inside; else as they are.
 
     `seconds` are those of the intervals; a figure without intervals is absent.
+
+    A side that takes turns begins no operation before its turn, and ends some after it. So its operations are
+    those that it worked on: with operations of 0.13 s in turns of 1.9 s, 3 % more than ended in the turns.
     """
     if run.segments is None or not run.result:
         return run, reported
     result: dict[str, Any] = {name: value for name, value in run.result.items() if name in KEPT}
+    more = 1.0
     if reported is not None:
-        reported = reported.some(inside_segments(run, store, reported.begins, reported.ends))
+        every, reported = reported, reported.some(inside_segments(run, store, reported.begins, reported.ends))
         if (seconds := float(reported.lengths.sum())) > 0:
             sums = {name: float(counts.sum()) for name, counts in reported.totals.items()}
+            if run.turns:
+                more = _worked_on(every, reported)
+                sums |= {name: more * sums[name] for name in COUNTED_AT_END if name in sums}
             result |= {"seconds": seconds} | {
                 name: total for name, total in sums.items() if np.isfinite(total)
             }
@@ -247,10 +255,22 @@ def in_segments(run: Run, reported: Intervals | None, store: Store) -> tuple[Run
     if by_type:
         result["latency_ms"] = _latency(latencies.added(list(by_type.values())))
         result["transactions"] = {
-            kind: {"count": counted.total, "latency_ms": _latency(counted)}
+            kind: {"count": more * counted.total, "latency_ms": _latency(counted)}
             for kind, counted in by_type.items()
         }
     return replace(run, result=LoadResult.model_validate(result)), reported
+
+
+def _worked_on(every: Intervals, inside: Intervals) -> float:
+    """Operations worked on inside the turns, to those that ended inside; 1 if no statements are counted.
+
+    The work on operations is measured by the share of their statements.
+    """
+    if not {"events", "queries"} <= every.totals.keys():
+        return 1.0
+    work = inside.totals["queries"].sum() * np.nansum(every.totals["events"])
+    ended = inside.totals["events"].sum() * np.nansum(every.totals["queries"])
+    return float(work / ended) if work > 0 and ended > 0 else 1.0
 
 
 def _latency(counted: LatencyHistogram) -> dict[str, float]:

@@ -15,7 +15,7 @@ LEFT = 0.01  # of the written bytes
 STOPPED = "its processes were stopped by signals between its turns, not frozen by a control group"
 LEFT_BEHIND = "of what it wrote was left to the kernel at the ends of its turns"
 SPANS = "operations of the load had not ended when it was frozen"
-# `turns.<name>`: by how much operations/s then differ from those of its other turns, or seconds, as a log
+# `turns.<name>`: by how much statements/s then differ from those of its other turns, or seconds, as a log
 CONTRASTS = {
     "position": "in the first turn of a round",
     "predecessor": "after a turn of its own",
@@ -29,7 +29,7 @@ def turns(source: Source) -> None:
     What is written into the page cache becomes dirty pages, and the kernel writes them when it likes, also
     while the side is frozen; their growth in the slices is compared with the bytes that the server wrote.
     """
-    own = [each for each in source.run.slices if each.side == source.run.meta.side]
+    own = source.run.turns
     if not own:
         return
     if any(each.by == "signal" for each in own):
@@ -61,9 +61,12 @@ def _by_order(source: Source) -> None:
 
 
 def since_thaw(reported: Intervals, out: Quantities) -> None:
-    """Add `turns.thaw`, of the generator's intervals inside the slices, each of which has several."""
+    """Add `turns.thaw`, of the generator's intervals inside the slices, each of which has several.
+
+    Of statements: no operation has ended in the first part of a turn, however much work it is.
+    """
     apart = reported.begins[1:] > reported.ends[:-1] + NEAR
-    _contrast(out, "thaw", reported.rates("events"), [True, *apart])
+    _contrast(out, "thaw", reported.rates("queries"), [True, *apart])
 
 
 def _contrast(out: Quantities, name: str, rates: Floats, chosen: Sequence[bool]) -> None:

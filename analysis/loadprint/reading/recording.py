@@ -64,6 +64,11 @@ class Run:
         return self.result.workload or self.meta.workload
 
     @property
+    def turns(self) -> tuple[Slice, ...]:
+        """The slices of its own side; empty if it is the recording of all sides, or had all of the time."""
+        return tuple(each for each in self.slices if each.side == self.meta.side)
+
+    @property
     def status(self) -> str:
         """`running`, `complete` or `failed`."""
         return self.meta.status

@@ -35,7 +35,7 @@ def sides_in(run: Run) -> Mapping[str, tuple[Run, ...]]:
     """
     if slices := run.slices:
         # its recorder read only at the slices of its own side
-        own = run.meta.side if any(each.side == run.meta.side for each in slices) else None
+        own = run.meta.side if run.turns else None
         names = dict.fromkeys(each.side for each in slices if own in (None, each.side))
         spans = {
             name: tuple((each.measured_from_ns, each.end_ns) for each in slices if each.side == name)
