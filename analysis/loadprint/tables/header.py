@@ -17,6 +17,7 @@ from loadprint.metrics.gather import Measured
 from loadprint.reading.cpusets import cpu_list, named, parse_cpus
 from loadprint.reading.run_documents import InterruptsOfDevice, PlannedCampaign
 from loadprint.reading.sides import NO_EXECUTION, Side
+from loadprint.reading.window import Window
 from loadprint.statistics.trend import Trend
 from loadprint.tables.ceilings import Ceilings
 from loadprint.tables.clocks_line import clocks_text
@@ -235,14 +236,17 @@ def _no_ledger(run: Measured) -> str:
 
 
 def _windows(runs: Sequence[Measured]) -> str:
-    """Measured seconds of each repeat (of the recorder if no generator ran), and the interval."""
+    """Measured seconds of each repeat (of the recorder if no generator ran), and when they were read."""
     measured = [
         window.rate if (window := run.quantities.get("load.seconds")) else _recorded(run) for run in runs
     ]
     seconds = [f"{each:.1f}" for each in measured if each is not None]
-    intervals = {run.window.interval_ns / 1e9 for run in runs if run.window}
-    ticks = " / ".join(f"{interval:g} s" for interval in sorted(intervals))
-    return f"{' / '.join(seconds) or '?'} s{f', a tick every {ticks}' if ticks else ''}"
+    read = {_read(run.window, len(run.run.turns)) for run in runs if run.window}
+    return ", ".join((f"{' / '.join(seconds) or '?'} s", *sorted(read)))
+
+
+def _read(window: Window, turns: int) -> str:
+    return f"in {turns} turns" if turns else f"a tick every {window.interval_ns / 1e9:g} s"
 
 
 def _recorded(run: Measured) -> float | None:
