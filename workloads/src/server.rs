@@ -15,6 +15,9 @@ use crate::redaction::redacted;
 use crate::traffic;
 use crate::traffic::ReaderBytes;
 
+/// Seconds by which a difference of two uptimes, which are whole seconds, can be too small.
+const UPTIME_ERROR: f64 = 1.2;
+
 /// The server's part of the recording.
 pub struct Server {
     connection: Box<dyn Connection>,
@@ -106,11 +109,10 @@ impl Server {
 
     /// True if the uptime is shorter than expected.
     fn has_restarted(&self, status: &Map<String, Json>) -> bool {
-        let uptime = |status: &Map<String, Json>| status.get("Uptime")?.as_str()?.parse::<u64>().ok();
+        let uptime = |status: &Map<String, Json>| status.get("Uptime")?.as_str()?.parse::<f64>().ok();
         let before = self.status_begin.as_ref().and_then(uptime);
-        let expected = before.map(|before| before + self.began.elapsed().as_secs());
-        // Both are truncated to seconds.
-        matches!((expected, uptime(status)), (Some(expected), Some(uptime)) if uptime + 2 < expected)
+        let expected = before.map(|before| before + self.began.elapsed().as_secs_f64());
+        matches!((expected, uptime(status)), (Some(expected), Some(uptime)) if uptime + UPTIME_ERROR < expected)
     }
 
     /// The lines about the traffic of `measure`.
