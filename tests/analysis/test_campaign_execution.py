@@ -90,6 +90,16 @@ def test_listed_order_is_kept(campaign: Campaign) -> None:
     assert [run["side"] for run in order(listed, 3)] == ["oltp", "insert"] * 3
 
 
+def test_a_rotated_order_has_each_side_early_and_late() -> None:
+    rotated = load(QUICK.with_name("insert-scaling.yml"))
+    runs, count = order(rotated, 3), len(rotated.columns)
+    assert [run["side"] for run in runs] != [run["side"] for run in order(rotated, 4)]
+    for side in rotated.columns:
+        places = [place % count for place, run in enumerate(runs) if run["side"] == side]
+        assert len(places) == 3
+        assert max(places) - min(places) > 0.6 * count
+
+
 def test_the_hash_covers_campaign_binaries_and_hosts(campaign: Campaign, tmp_path: Path) -> None:
     binary = tmp_path / "loadprint-load"
     binary.write_bytes(b"one")

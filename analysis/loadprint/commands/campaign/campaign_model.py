@@ -167,7 +167,7 @@ class Campaign(Strict):
     within: Annotated[Seconds, Field(gt=0)] = 1200.0
     rows: Annotated[list[Line], Field(min_length=1)] = ["client statements", "server CPU per statement"]
     slices: Slices = Slices()
-    order: Literal["random", "listed"] = "random"
+    order: Literal["random", "rotated", "listed"] = "random"
     seed: Annotated[int, Field(ge=0)] | None = None
     mode: Literal["saturation", "equal-load"] = "saturation"
     equal_load: EqualLoad | None = None

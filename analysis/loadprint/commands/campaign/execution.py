@@ -71,7 +71,10 @@ def digest(
 
 
 def order(campaign: Campaign, seed: int) -> list[dict[str, Any]]:
-    """List the runs: one block per repeat or start, every side once in each block, shuffled within it.
+    """List the runs: one block per repeat or start, every side once in each block.
+
+    Each block is shuffled, or the first one is and each further one begins at another side of its order, so
+    that a side is early in one block and late in another.
 
     Mode `equal-load` has two stages: all blocks at saturation, which measure the maximum, then the
     blocks of open-loop runs, every side at every fraction. The sides of a block share a `rand_seed`
@@ -82,24 +85,36 @@ def order(campaign: Campaign, seed: int) -> list[dict[str, Any]]:
 
 def _ordered(campaign: Campaign, blocks: range, generator: random.Random) -> list[dict[str, Any]]:
     sides = list(campaign.columns)
-    runs = [run for block in blocks for run in _block(campaign, sides, block, generator)]
+    runs = _stage(campaign, sides, blocks, generator)
     if campaign.mode == "equal-load":
         driven = [at_fraction(side, fraction) for side in sides for fraction in fractions(campaign)]
-        runs += [run for block in blocks for run in _block(campaign, driven, block, generator)]
+        runs += _stage(campaign, driven, blocks, generator)
     return runs
 
 
-def _block(
-    campaign: Campaign, sides: Sequence[str], block: int, generator: random.Random
+def _stage(
+    campaign: Campaign, sides: list[str], blocks: range, generator: random.Random
 ) -> list[dict[str, Any]]:
-    sides = list(sides)
-    if campaign.order == "random":
+    if campaign.order == "rotated":
         generator.shuffle(sides)
-    drawn = generator.randrange(1, 1 << 31)
-    return [
-        {"id": f"b{block}-{side}-r{block}", "block": block, "side": side, "repeat": block, "rand_seed": drawn}
-        for side in sides
-    ]
+    runs = []
+    for place, block in enumerate(blocks):
+        begin = place * len(sides) // len(blocks) if campaign.order == "rotated" else 0
+        ordered = sides[begin:] + sides[:begin]
+        if campaign.order == "random":
+            generator.shuffle(ordered)
+        drawn = generator.randrange(1, 1 << 31)
+        runs += [
+            {
+                "id": f"b{block}-{side}-r{block}",
+                "block": block,
+                "side": side,
+                "repeat": block,
+                "rand_seed": drawn,
+            }
+            for side in ordered
+        ]
+    return runs
 
 
 def fractions(campaign: Campaign) -> list[float]:
