@@ -14,7 +14,7 @@ from loadprint.metrics.turns import LEFT_BEHIND, SPANS, STOPPED
 from loadprint.reading.sides import Side
 
 COUNT = re.compile(r"(?<![\w.])\d[\d.,]*(?= (?:%|ticks|reads))")
-LONGEST = 88  # characters of a warning on the first screen
+LONGEST = 170  # characters of a warning on the first screen: two lines
 COPY_AGAIN = "copy the run again from its host"
 FINISH = "run loadprint-collect finish, or copy the run again"
 FEWER_READS = "lengthen --interval or record fewer --probes"
@@ -47,7 +47,7 @@ class Warned(NamedTuple):
         return f"{self.text}; {self.remedy}"
 
     def brief(self) -> str:
-        """What happened and the remedy, in a line of the first screen."""
+        """What happened and the remedy, in two lines of the first screen at most."""
         room = LONGEST - len(self.remedy) - 2
         what = self.what if len(self.what) <= room else f"{self.what[: room - 1]}…"
         return f"{what}: {self.remedy}"
