@@ -67,7 +67,7 @@ def test_the_published_sample_is_worked_out_anew_and_says_what_it_cannot() -> No
     assert ratios["cpu"] == pytest.approx(0.987822, abs=5e-7)
     assert ratios["queries_per_cpu_second"] == pytest.approx(1.40178, abs=5e-6)
     assert result.schedule == "TB"
-    assert result.verdict == "too few"
+    assert result.verdict == "undecided"
     assert all(effect.low is None and effect.high is None for effect in result.effects)
     assert [check.state for check in result.checks if check.name.startswith("ratio of")] == ["passed"] * 3
     assert any("drift" in warning for warning in result.warnings)
@@ -233,21 +233,32 @@ def test_another_speed_of_the_machine_excludes_the_block_in_both_variants_alike(
     assert slow.blocks_used == 5
 
 
-def test_without_a_block_left_it_is_inconclusive_and_shows_what_was_excluded() -> None:
+def test_an_effect_within_two_percent_is_equivalent_and_a_wide_one_is_undecided() -> None:
+    equal = analysed(windows([1.0, 1.002, 0.999, 1.0] * 4))
+    assert equal.verdict == "equivalent"
+    assert equal.sentence.startswith(
+        "Treatment is equivalent within 2 %: 0.9995 × the queries per CPU-second ["
+    )
+    wide = analysed(windows([1.0, 0.9, 0.95, 1.0, 1.0, 1.1, 1.06, 1.0] * 2))
+    assert wide.verdict == "undecided"
+    assert wide.sentence.endswith(" more blocks would show a 5 % difference."), wide.sentence
+
+
+def test_without_a_block_left_it_is_not_measured_and_shows_what_was_excluded() -> None:
     plain = windows([1.0, 0.8, 0.8, 1.0] * 4)
     result = analysed(with_fixed_work(plain, w1=2e6, w5=2e6, w9=2e6, w14=2e6))
-    assert (result.verdict, result.blocks_used) == ("inconclusive", 0)
-    assert result.sentence == "Inconclusive: all blocks are excluded (4 of 4)."
+    assert (result.verdict, result.blocks_used) == ("not measured", 0)
+    assert result.sentence == "Not measured: all blocks are excluded (4 of 4)."
     text = ab_text.RENDERERS["text"](result)
     assert "no usable block" in text
     assert "1.2500" in text.partition("With the excluded blocks:")[2]
     assert json.loads(ab_text.RENDERERS["json"](result))["effects"][0]["ratio"] is None
-    assert analysed([]).sentence == "Inconclusive: no window was completed."
+    assert analysed([]).sentence == "Not measured: no window was completed."
 
 
-def test_too_few_matching_windows_are_inconclusive_never_silent() -> None:
+def test_too_few_matching_windows_are_not_measured_never_silent() -> None:
     result = analysed(with_fixed_work(windows([1.0, 0.8, 0.8, 1.0] * 4), w1=2e6, w5=2e6))
-    assert result.verdict == "inconclusive"
+    assert result.verdict == "not measured"
     assert "2 of 4 blocks are excluded" in result.sentence
 
 
@@ -256,7 +267,7 @@ def test_an_unfinished_block_does_not_count() -> None:
     result = analyse(given, Limits(), Result("x", "", "ABBA", status="aborted"))
     assert result.blocks_used == 3
     assert result.excluded[13] == "its block is incomplete"
-    assert result.verdict == "aborted"
+    assert result.verdict == "not measured"
 
 
 def test_distance_of_mixes_leaves_chance_out() -> None:
@@ -314,7 +325,7 @@ def test_missing_tables_are_reported(copy: Path) -> None:
     assert "by kind of statement (Com_*)" in next(c.text for c in result.checks if c.name == "statement mix")
     (copy / "server" / "mysql.parquet").unlink()
     result = show.result(copy)
-    assert result.verdict == "inconclusive"
+    assert result.verdict == "not measured"
     assert "no two readings of the server's statements" in result.excluded[1]
     (copy / "load" / "guards.json").unlink()
     assert any(check.name == "guards" for check in show.result(copy).checks)
@@ -332,7 +343,7 @@ def test_fixed_work_is_read_from_the_phases_and_all_blocks_can_be_excluded(
         return stamp | ({"fixed_work_ns": work.get(stamp["window"] % 8, 1_000_000)} if is_window else {})
 
     change_lines(copy / "load" / "phases.jsonl", worked)
-    assert ask("ab", "show", copy).out.endswith("Inconclusive: all blocks are excluded (4 of 4).\n")
+    assert ask("ab", "show", copy).out.endswith("Not measured: all blocks are excluded (4 of 4).\n")
     assert ask("report", copy, "-o", tmp_path / "page.html").status == 0
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "all blocks are excluded (4 of 4)" in page

@@ -68,7 +68,7 @@ def test_the_same_operation_carries_verdicts_and_ratios(tmp_path: Path, golden: 
     table = compared(tmp_path / "x", old=[oltp(k) for k in (0, 1, 2)], new=slower)
     assert versus(table, "operations").mark == "worse"
     assert versus(table, "server_cpu_per_operation").mark == "worse"
-    assert versus(table, "disk_vda_reads").mark == "~"
+    assert versus(table, "disk_vda_reads").mark == "="
     assert table.row("server_cpu_per_statement") is None
     golden("same_operation.txt", render_text.render(views.usual(table)))
 

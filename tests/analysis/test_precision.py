@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from damage import ask
 from loadprint.commands.campaign.precision import look
-from loadprint.statistics.stats import LEVEL, more_starts, t_quantile
+from loadprint.statistics.stats import LEVEL, more_repeats, t_quantile
 from loadprint.statistics.stopping import FIRST_LOOK, wider
 from programs import read
 from recordings import Host, change_json, make_execution, write_json
@@ -116,7 +116,8 @@ def test_intervals_are_wider_if_starts_were_added(tmp_path: Path) -> None:
 def test_more_starts_are_those_after_which_the_interval_is_narrow() -> None:
     for starts, spread in ((3, 0.02), (5, 0.06), (9, 0.2)):
         half = wider(starts) * t_quantile(0.5 + LEVEL / 2, starts - 1.0) * spread / math.sqrt(starts)
-        more = more_starts(half, starts, 0.05)
+        least = max(starts + 1, FIRST_LOOK)
+        more = more_repeats(half, starts, 0.05, paired=True, least=least, widened=wider)
         assert more is not None
 
         def at(count: int, spread: float = spread) -> float:
@@ -124,7 +125,7 @@ def test_more_starts_are_those_after_which_the_interval_is_narrow() -> None:
 
         assert at(starts + more) <= 0.05
         assert starts + more == FIRST_LOOK or at(starts + more - 1) > 0.05 or more == 1
-    assert more_starts(9.0, 3, 0.001) is None
+    assert more_repeats(9.0, 3, 0.001, paired=True) is None
 
 
 def test_intervals_of_campaigns_that_end_when_they_are_precise_contain_the_ratio_as_often_as_they_say() -> (

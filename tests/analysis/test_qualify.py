@@ -20,7 +20,7 @@ from test_canary import line as canary_line
 
 def shown(name: str, report: Qualification) -> str:
     """The text of a report without paths and method; its verdict is the exit status too."""
-    assert report.status == ("pass", "fail", "inconclusive").index(report.verdict)
+    assert report.status == ("pass", "fail", "undecided").index(report.verdict)
     parties = tuple((party, (), machines) for party, _, machines in report.parties)
     return f"# {name}\n\n{qualify_text.text(replace(report, parties=parties, method=()))}\n"
 
@@ -131,8 +131,8 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Base:
         (10.0, 700, "pass"),
         (12.0, 700, "fail"),
         (10.0, 800, "pass"),  # driven harder and still as quick
-        (12.0, 800, "inconclusive"),
-        (10.0, 600, "inconclusive"),
+        (12.0, 800, "undecided"),
+        (10.0, 600, "undecided"),
         (12.0, 600, "fail"),  # slower although driven less
     ],
 )

@@ -23,7 +23,7 @@ from reads import known
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Qualification:
-    """A pass, a fail and an inconclusive row, at two concurrencies and at equal load."""
+    """A pass, a fail and an undecided row, at two concurrencies and at equal load."""
     tmp_path = tmp_path_factory.mktemp("mixed")
     sides = {"oltp-t4": at(1000), "oltp-t16": at(2000), "oltp-t4@70": waiting(700, "db1", 10.0, 700)}
     old = execution(tmp_path / "old", sides)
@@ -137,7 +137,7 @@ def test_the_command(tmp_path: Path, base: Base) -> None:
 
 @pytest.mark.parametrize(
     ("candidate", "why"),
-    [("oltp", "inconclusive: oltp: "), ("insert", "inconclusive: oltp | insert: not the same work")],
+    [("oltp", "undecided: oltp: "), ("insert", "undecided: oltp | insert: not the same work")],
 )
 def test_real_recordings_do_not_fail_without_enough_repeats(
     capsys: pytest.CaptureFixture[str], candidate: str, why: str

@@ -167,7 +167,7 @@ def test_quantiles_of_adjacent_buckets_are_not_distinguishable() -> None:
     assert len(rounded) > 50
     assert {(row.rounding, "quantile" in row.footnote) for row in rounded} == {(BUCKET, True)}
     bucket = replace(PLAIN, rounding=BUCKET)
-    assert build(column("b", [43.0] * 3), column("a", [38.9] * 3), bucket)[1].mark == "~"
+    assert build(column("b", [43.0] * 3), column("a", [38.9] * 3), bucket)[1].includes_no_effect
     assert build(column("b", [86.0] * 3), column("a", [38.9] * 3), bucket)[1].mark == ""
 
 
@@ -253,18 +253,28 @@ def test_iowait_has_no_mark_of_a_difference() -> None:
     assert marks(marked_rows(both, [False, False], builder), 0) == ["*", ""]
 
 
+def test_an_interval_close_to_one_is_equivalent_although_it_may_exclude_one() -> None:
+    sides = [side_of("a", 1.0, 5), side_of("b", 1.015, 5)]
+    builder = RowBuilder(sides, 0)
+    row = builder.row(row_of("row0", "q.n0"))
+    (versus,) = [each for each in row.versus if each]
+    assert 1 < known(versus.low) < 1.02 < known(versus.high) < 1.03
+    found = [marks(marked_rows([row], [False], builder, None, within), 1) for within in (0.03, 0.02)]
+    assert found == [["="], ["*"]]
+
+
 def test_what_one_side_is_refused_for_is_no_matter_to_the_others() -> None:
     sides = [side_of(name, level, 5) for name, level in LEVELS.items()]
     rows = judged([sides[0], replace(sides[1], withheld="b never settled"), *sides[2:]], reference=0)
     assert marks(rows, 1) == ["*"] * 5  # shown, marked as any other row is, no verdict
     assert marks(rows, 2) == ["worse"] * 2 + ["*"] * 3
-    assert marks(rows, 3) == ["~"] * 5
+    assert marks(rows, 3) == ["="] * 5
 
 
 def test_a_reference_that_never_settled_leaves_nobody_a_verdict() -> None:
     sides = [side_of(name, level, 5) for name, level in LEVELS.items()]
     rows = judged([replace(sides[0], withheld="a never settled"), *sides[1:]], reference=0)
-    assert {mark for side in (1, 2, 3) for mark in marks(rows, side)} <= {"*", "~"}
+    assert {mark for side in (1, 2, 3) for mark in marks(rows, side)} <= {"*", "=", "~"}
 
 
 def test_rows_without_a_verdict_share_one_false_discovery_rate_of_each_side() -> None:

@@ -1,4 +1,4 @@
-"""Statistics against SciPy and arch, of any series in every unit, and plans in a table."""
+"""Statistics against SciPy and arch, of any series in every unit, and what the rows of a table show."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.stats
-from arch.bootstrap import StationaryBootstrap, optimal_block_length
+from arch.bootstrap import optimal_block_length
 from loadprint.commands.qualify.levels import BurstLevels, levels
 from loadprint.reading.time_series import Series
-from loadprint.rendering import render_json
+from loadprint.rendering import render_json, render_text
 from loadprint.series import spikes
-from loadprint.statistics import bootstrap, gaps, stats
-from loadprint.statistics.bootstrap import bootstrap_noise
+from loadprint.statistics import gaps, stats
+from loadprint.statistics.block_length import block_length
 from loadprint.statistics.trend import mser5, trend
-from loadprint.tables.table import Table
+from loadprint.tables.table import DIFFERENT, Table
+from loadprint.tables.tally import tallies
+from loadprint.tables.views import first
 from numpy.typing import NDArray
 from reads import compared, known
 from recordings import Host
@@ -179,7 +181,6 @@ def results(series: Floats) -> list[object]:
         spikes.EVENTS: Series(middle, series, np.full(n, 0.5)),
     }
     return [
-        bootstrap_noise(series, draws=50),
         trend(series),
         trend(np.array([series, series])),
         mser5(series),
@@ -236,8 +237,6 @@ def test_a_few_gaps_change_little() -> None:
     whole, some = known(trend(series)), known(trend(holed))
     assert some.slope == pytest.approx(whole.slope, abs=0.01)
     assert some.drifts
-    plain, noise = known(bootstrap_noise(series)), known(bootstrap_noise(holed))
-    assert noise == pytest.approx(plain, rel=0.3)
 
 
 def test_a_series_that_is_mostly_gaps_has_no_order_in_time() -> None:
@@ -273,37 +272,8 @@ def autoregressive(samples: int, autocorrelation: float, seed: int) -> NDArray[n
 def test_the_block_length_is_archs(samples: int, autocorrelation: float) -> None:
     series = autoregressive(samples, autocorrelation, seed=samples)
     expected = max(1.0, float(optimal_block_length(series)["stationary"].iloc[0]))
-    assert bootstrap.block_length(series) == pytest.approx(expected)
-
-
-def test_the_spread_is_the_closed_form_of_politis_and_romano() -> None:
-    series = autoregressive(120, 0.6, seed=9)
-    n, p, centred = 120, 1 / 7.0, series - series.mean()
-    circular = [float((centred * np.roll(centred, lag)).mean()) for lag in range(n)]
-    variance = circular[0] + 2 * sum((1 - i / n) * (1 - p) ** i * circular[i] for i in range(1, n))
-    result = bootstrap.stationary_means(series, 1 / p, 20_000, np.random.default_rng(4))
-    assert result.var() == pytest.approx(variance / n, rel=0.05)
-
-
-def test_noise_is_of_the_size_that_white_noise_has_and_grows_with_memory() -> None:
-    white, slow = (autoregressive(600, autocorrelation, seed=5) for autocorrelation in (0.0, 0.8))
-    noise, slower = known(bootstrap.bootstrap_noise(white)), known(bootstrap.bootstrap_noise(slow))
-    assert noise == pytest.approx(1.96 * 0.01 / math.sqrt(600), rel=0.2)
-    assert slower > 2.5 * noise
-    assert noise == bootstrap.bootstrap_noise(white)  # the seed is fixed
-
-
-def test_long_series_are_averaged_and_as_noisy() -> None:
-    series = autoregressive(3600, 0.5, seed=6)
-    noise = known(bootstrap.bootstrap_noise(series))
-    expected = 1.96 * StationaryBootstrap(16, series, seed=2).apply(np.mean, 1000).std() / 100
-    assert noise == pytest.approx(expected, rel=0.2)
-
-
-def test_too_short_or_zero_series_have_no_noise() -> None:
-    assert bootstrap.bootstrap_noise(np.ones(9)) is None
-    assert bootstrap.bootstrap_noise(np.zeros(60)) is None
-    assert bootstrap.block_length(np.full(60, 5.0)) == 1.0
+    assert block_length(series) == pytest.approx(expected)
+    assert block_length(np.full(samples, 5.0)) == 1.0
 
 
 @pytest.mark.parametrize("paired", [True, False])
@@ -327,42 +297,43 @@ def test_a_decided_comparison_needs_none_and_an_equal_one_never_ends() -> None:
     assert stats.repeats_to_decide([1.0, 0.0], [2.0, 1.0], paired=False) is None
 
 
-def test_what_a_number_of_repeats_would_tell() -> None:
-    """The inverse of planning: the planned repeats just detect the observed difference."""
-    more = known(stats.repeats_to_decide(X, NEAR, paired=False))
-    seen = math.exp(float(np.mean(np.log(X)) - np.mean(np.log(NEAR)))) - 1
-    enough = known(stats.detectable_difference(X, NEAR, len(X) + more, paired=False))
-    assert enough < seen <= known(stats.detectable_difference(X, NEAR, len(X) + more - 1, paired=False))
-
-
 def reaching(path: Path, a: list[int], b: list[int]) -> Table:
     """Two sides whose repeats reach the given operations a second."""
     return compared(path, a=[Host(events=each) for each in a], b=[Host(events=each) for each in b])
 
 
-def test_an_undecided_ratio_says_how_many_more_repeats(tmp_path: Path) -> None:
-    a, b = [100, 104, 97], [103, 101, 106]
-    table = reaching(tmp_path / "x", a, b)
-    (plan,) = table.plans
-    assert plan.row == "operations"
-    assert plan.more == stats.repeats_to_decide(b, a, paired=True)
-    ratio = stats.ratio(b, a, paired=True).centre
-    assert plan.apart == pytest.approx(ratio - 1)
-    assert any(line.startswith(f"b: with {plan.more} more repeats per side a diff") for line in table.method)
-    assert json.loads(render_json.render(table))["plans"][0]["more"] == plan.more
+def test_what_the_rows_show_is_counted_with_the_repeats_that_would_decide(tmp_path: Path) -> None:
+    table = first(reaching(tmp_path / "x", [100, 104, 97], [103, 101, 106]))
+    (tally,) = tallies(table)
+    rows = [versus for row in table.rows if (versus := row.versus[1]) and versus.mark]
+    assert (tally.differ, tally.equivalent, tally.undecided) == tuple(
+        sum(versus.mark in marks for versus in rows) for marks in (DIFFERENT, "=", "~")
+    )
+    # of the throughput the interval of the logs is that of the same spread with more repeats
+    x, y = np.log([103, 101, 106]), np.log([100, 104, 97])
+    halves = [
+        scipy.stats.t.ppf(0.975, 3 + more - 1) * np.std(x - y, ddof=1) / math.sqrt(3 + more)
+        for more in range(20)
+    ]
+    assert tally.more == next(more for more, half in enumerate(halves) if half <= math.log(1.05)) > 0
+    assert f"about {tally.more} more repeats would show a 5 % difference" in tally.text
+    assert tally.text in render_text.render(table)
+    assert json.loads(render_json.render(table))["tallies"][0]["more"] == tally.more
 
 
-def test_one_repeat_can_only_hope(tmp_path: Path) -> None:
-    """By what the seconds show two more repeats are the least: runs differ by more than that."""
-    table = reaching(tmp_path / "x", [100], [103])
-    (plan,) = table.plans
-    assert (plan.more, plan.basis) == (2, "within runs")
-    assert any("at best" in line for line in table.method)
-    assert 0 < plan.apart < 0.1
+def test_rows_without_an_interval_are_not_counted(tmp_path: Path) -> None:
+    assert tallies(first(reaching(tmp_path / "x", [100], [103]))) == ()
 
 
-def test_a_series_too_short_has_neither_noise_nor_drift(tmp_path: Path) -> None:
+def test_a_difference_that_would_show_is_reported(tmp_path: Path) -> None:
+    """Undecided within 2 %, and known to be below 5 %."""
+    (tally,) = tallies(first(reaching(tmp_path / "x", [1000, 1002, 998], [1015, 1017, 1012])))
+    assert tally.text.endswith("undecided") or "(a 5 % difference would show)" in tally.text
+    assert tally.more == 0
+
+
+def test_a_series_too_short_has_no_drift(tmp_path: Path) -> None:
     short = [Host(seconds=5, events=100 + k) for k in (0, 1, 2)]
     table = compared(tmp_path / "x", a=short, b=short)
-    assert [(head.noise, head.drift) for head in table.sides] == [(None, None)] * 2
-    assert not {"noise", "drift"} & dict(table.facts).keys()
+    assert [head.drift for head in table.sides] == [None] * 2
+    assert "drift" not in dict(table.facts)

@@ -92,7 +92,7 @@ def test_texts_of_a_study_are_one_line_each(tmp_path: Path) -> None:
 
 def test_the_published_table_supports_its_own_claims(report: StudyReport) -> None:
     expected = {"prefer-context-tables": "differs"}
-    expected |= dict.fromkeys(("twelve-connections", "decrease-above"), "inconclusive")
+    expected |= dict.fromkeys(("twelve-connections", "decrease-above"), "undecided")
     missing = ("best-connections", "ten-to-fourteen", "shape", "prefer-context")
     expected |= dict.fromkeys(missing, "not comparable")
     found = answers(report)
@@ -117,7 +117,7 @@ def test_a_table_upside_down_contradicts_them(tmp_path: Path) -> None:
         ('kind: between, pairs: [["simple-t{max}", "simple-t{min}"]], low: 2.4, high: 2.6', "holds"),
         ("kind: level, sides: [simple-t1, simple-t4], above: 400", "holds"),
         ("kind: level, sides: [simple-t1, simple-t4], below: 600", "differs"),
-        ("kind: level, sides: [simple-t1], above: 511", "inconclusive"),
+        ("kind: level, sides: [simple-t1], above: 511", "undecided"),
         ("kind: sign change, below: [ctx1-t1, simple-t1], above: [simple-t4, ctx1-t1]", "holds"),
         ("kind: sign change, below: [simple-t1, ctx1-t1], above: [simple-t4, ctx1-t1]", "differs"),
         ("kind: linear, least: 0.98, at: {simple-t1: 0, ctx1-t1: 20, ctx20-t1: 1}", "differs"),
@@ -130,7 +130,7 @@ def test_a_table_upside_down_contradicts_them(tmp_path: Path) -> None:
             "holds",
         ),
         ("kind: between, pairs: [[simple-t4, simple-t1]], low: 2.4, high: 2.6", "holds"),
-        ("kind: between, pairs: [[simple-t4, simple-t1]], high: 2.5", "inconclusive"),
+        ("kind: between, pairs: [[simple-t4, simple-t1]], high: 2.5", "undecided"),
         ("kind: order, sides: [simple-t4, simple-t1, ctx1-t1]", "holds"),
     ],
 )
@@ -158,7 +158,7 @@ def test_an_ab_experiment_is_judged(tmp_path: Path, rule: str, answer: str) -> N
 
 
 def test_a_case_in_which_it_is_not_so_does_not_refute_a_possibility(tmp_path: Path) -> None:
-    for change, answer in (("rises", "holds"), ("falls", "inconclusive")):
+    for change, answer in (("rises", "holds"), ("falls", "undecided")):
         rule = f"judge: {{kind: effect, quantity: cpu, change: {change}}}"
         study = study_of(tmp_path, f"experiment: hidden-index, possible: true, {rule}")
         assert judged(study, RECORDINGS / "hidden-index").answer == answer
@@ -272,8 +272,8 @@ def test_few_repeats_decide_nothing_and_more_are_planned(tmp_path: Path) -> None
     cells = {place: rate for place, rate in arm_cells().items() if place[0] == 12}
     report = judge(MYARM, [inserts(tmp_path / "x", cells, repeats=2)])
     judged = {each.claim.id: each.judged for each in report.findings}
-    assert judged["parent-correlator"].answer == "inconclusive"
-    assert judged["context-against-metrics"].answer == "inconclusive"
+    assert judged["parent-correlator"].answer == "undecided"
+    assert judged["context-against-metrics"].answer == "undecided"
     assert judged["context-against-metrics"].verdicts[0].more == 1
 
 
@@ -374,7 +374,7 @@ def test_formats(report: StudyReport) -> None:
     assert max(map(len, text.splitlines())) <= WIDTH
     assert text.endswith(
         "3 published: direction: 1 holds, 2 not comparable\n"
-        "3 computed from the published figures: direction: 1 holds, 2 inconclusive\n"
+        "3 computed from the published figures: direction: 1 holds, 2 undecided\n"
         "7 our reading: direction: 2 holds, 1 differs, 2 not comparable; size: 3 holds\n"
     )
     listed = json.loads(study_text.as_json(report))["claims"]

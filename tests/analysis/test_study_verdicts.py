@@ -183,7 +183,7 @@ def test_kinds_of_claims_are_counted_apart() -> None:
     ]
 
 
-@pytest.mark.parametrize(("arguments", "answer"), [([], "inconclusive"), (["--accept-disturbed"], "holds")])
+@pytest.mark.parametrize(("arguments", "answer"), [([], "undecided"), (["--accept-disturbed"], "holds")])
 def test_a_disturbed_run_supports_no_verdict(tmp_path: Path, arguments: list[str], answer: str) -> None:
     rule = "kind: between, row: operations, pairs: [[b, a]], low: 1"
     judged(tmp_path, rates(a=[100, 101, 102], b=[200, 201, 202]), rule)

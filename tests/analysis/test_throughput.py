@@ -16,7 +16,6 @@ from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.reading.time_series import Series
-from loadprint.statistics.bootstrap import bootstrap_noise
 from recordings import MEASURE, REALTIME, SECOND, Host, change_rows, make_run, write_table
 
 COUNTS = ("events", "queries", "reads", "writes", "others")
@@ -73,7 +72,6 @@ def test_closing_rows_of_each_column_are_one_interval(tmp_path: Path) -> None:
     assert len(measured.events_per_second) == len(series.values) == 61
     assert np.allclose(measured.events_per_second, events)
     assert series.seconds[-1] + float(np.asarray(series.half)[-1]) == pytest.approx(61)
-    assert bootstrap_noise(measured.events_per_second) is not None
     assert ask("compare", path, path).status == 0
 
 
@@ -116,7 +114,6 @@ def test_missing_seconds_are_gaps(tmp_path: Path) -> None:
     assert result[1:8].tolist() == list(range(101, 108))
     assert result[22:].tolist() == pytest.approx(range(122, 160))
     assert steady.together([measured]) is not None
-    assert bootstrap_noise(result) is not None
 
 
 ODD: dict[str, Callable[[int], Any]] = {
@@ -153,7 +150,6 @@ def test_odd_values_give_a_reason_for_the_missing_spread(tmp_path: Path) -> None
         run = open_run(recording(tmp_path / str(place), rows))
         result = gather(run, Store(), brief=True)
         assert "fewer than 5 seconds" in result.quantities.why("load.cv"), name
-        assert bootstrap_noise(result.events_per_second) is None
     rows = [(second + 1, ODD["one infinite"](second)) for second in range(60)]
     result = gather(open_run(recording(tmp_path / "one", rows)), Store(), brief=True)
     assert result.quantities.values["load.cv"].rate == pytest.approx(0.004, abs=0.001)

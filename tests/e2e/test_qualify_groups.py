@@ -58,7 +58,7 @@ def test_four_instances_run_two_at_a_time_and_are_judged(tmp_path: Path) -> None
     text = json.dumps(report)
     assert all(f"runs/{name}/" in text for name in NAMES), text
     assert (tmp_path / "runs/qualify.xml").read_text().startswith("<?xml")
-    assert "not qualified: inconclusive" in output.splitlines()[-1], output
+    assert "not qualified: undecided" in output.splitlines()[-1], output
 
 
 def test_instances_that_fail_are_named_with_their_reason(tmp_path: Path) -> None:

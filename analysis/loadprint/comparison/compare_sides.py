@@ -14,9 +14,10 @@ from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
 from loadprint.reading.sides import Side
 from loadprint.sentences.sentences import sentences
+from loadprint.statistics.answers import EQUIVALENT_WITHIN
 from loadprint.statistics.stopping import wider
 from loadprint.statistics.trend import Trend
-from loadprint.tables import ceilings, header, plans, title, warnings
+from loadprint.tables import ceilings, header, title, warnings
 from loadprint.tables.groups import groups
 from loadprint.tables.marks import marked
 from loadprint.tables.method import legend, method
@@ -31,13 +32,14 @@ def compare(  # noqa: PLR0913
     given_ceilings: tuple[ceilings.Ceiling, ...] | None = None,
     measured: Sequence[Sequence[Measured]] | None = None,
     noise: NoiseFloor | None = None,
+    equivalent: float = EQUIVALENT_WITHIN,
     rows: Catalogue | None = None,
 ) -> Table:
     """Compare sides with a reference (the first side by default), in all rows.
 
     `given_ceilings` replace those next to the runs; `measured` has what `gather` returned for every run, if
-    the caller has it; `noise` is the floor below which a ratio is marked `~`, `rows` the catalogue with own
-    rows. Raises InputError.
+    the caller has it; `noise` is the floor below which a ratio is marked `~`, `equivalent` the share of 1
+    within which an interval is marked `=`, `rows` the catalogue with own rows. Raises InputError.
     """
     names = [side.name for side in sides]
     reference = reference or names[0]
@@ -52,7 +54,6 @@ def compare(  # noqa: PLR0913
     trends = [steady.together(runs) for runs in measured]
     comparable = comparability.judge(sides, measured)
     shifts = canary.by_run([run.run for run in everyone])
-    noises = [plans.noise(runs) for runs in measured]
     limits = ceilings.ceilings_of(everyone, given_ceilings)
     cold = [
         warm.cold(side.name, runs, side.execution.campaign.warm)
@@ -66,27 +67,26 @@ def compare(  # noqa: PLR0913
         for side, runs, *reasons in zip(sides, measured, cold, unsettled, strict=True)
     ]
     builder = RowBuilder(columns, names.index(reference), limits, rows)
-    built = marked(groups(builder), builder, noise)
+    built = marked(groups(builder), builder, noise, equivalent)
     every = [row for group in built for row in group.rows]
-    planned = plans.plans(every, builder, noises)
     facts = (
         *header.facts(sides, measured, comparable),
         *header.steadiness(names, measured, trends),
         *header.canaries(shifts),
         *header.unused_ceilings(limits, every),
-        *header.noise(names, noises),
     )
     executions = len({run.run.path.resolve().parent for run in everyone})
     heads = tuple(
         replace(
-            _head(side, runs, shifts, trend, each),
+            _head(side, runs, shifts, trend),
             description=title.description(
                 side, runs, is_reference=side.name == reference, is_apart=executions > 1
             ),
             doubts=_doubts(column, *reasons),
+            paired=column.paired,
         )
-        for side, runs, trend, each, column, *reasons in zip(
-            sides, measured, trends, noises, columns, cold, unsettled, strict=True
+        for side, runs, trend, column, *reasons in zip(
+            sides, measured, trends, columns, cold, unsettled, strict=True
         )
     )
     warned = sorted(warnings.warnings(sides, measured, cold, unsettled), key=lambda each: each.rank)
@@ -99,10 +99,9 @@ def compare(  # noqa: PLR0913
         groups=built,
         sentences=(),
         verdicts=verdicts(sides, measured, comparable, shifts),
-        method=method(columns, reference, every, planned, noise),
-        plans=planned,
+        method=method(columns, reference, every, noise),
         title=title.title(measured),
-        legend=legend(columns, reference),
+        legend=legend(columns, reference, equivalent),
         page=title.page(sides, measured),
     )
     return replace(table, sentences=sentences(table))
@@ -132,9 +131,7 @@ def _doubts(column: Column, cold: str, unsettled: str) -> tuple[str, ...]:
     return tuple(word for word, reason in reasons.items() if reason)
 
 
-def _head(
-    side: Side, runs: Sequence[Measured], shifts: Shifts, trend: Trend | None, noise: float | None
-) -> SideHead:
+def _head(side: Side, runs: Sequence[Measured], shifts: Shifts, trend: Trend | None) -> SideHead:
     canaries = tuple(shift for run in runs for shift in shifts.get(run.run.path.resolve(), ()))
     return SideHead(
         side.name,
@@ -144,6 +141,6 @@ def _head(
         side.missing,
         canaries,
         tuple(canary.disturbed(canaries)),
-        noise,
         drift=trend,
+        replicate=title.replicate(side),
     )

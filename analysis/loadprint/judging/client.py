@@ -41,7 +41,7 @@ class Limit:
 
 
 def bound(runs: Sequence[Measured]) -> Judgement:
-    """Whether a side was client-bound: `yes` if any repeat was, `no` or `inconclusive`."""
+    """Whether a side was client-bound: `yes` if any repeat was, `no` or `not measured`."""
     limits = _limits(runs)
     beyond = [limit for limit in limits if limit.beyond]
     if beyond:
@@ -52,9 +52,9 @@ def bound(runs: Sequence[Measured]) -> Judgement:
     known = [limit.text() for limit in limits if limit.share is not None]
     lacking = [limit for limit in limits[:3] if limit.share is None]
     if len(lacking) == len(limits[:3]):
-        return Judgement("inconclusive", "; ".join(dict.fromkeys(limit.reason for limit in lacking)))
+        return Judgement("not measured", "; ".join(dict.fromkeys(limit.reason for limit in lacking)))
     if hidden := [run for run in runs if _may_hide_a_thread(run)]:
-        return Judgement("inconclusive", ", ".join([_hidden_text(hidden, len(runs)), *known]))
+        return Judgement("not measured", ", ".join([_hidden_text(hidden, len(runs)), *known]))
     unknown = f"; unknown: {'; '.join(dict.fromkeys(limit.reason for limit in lacking))}" if lacking else ""
     return Judgement("no", ", ".join(known) + _stolen_text(runs) + unknown)
 

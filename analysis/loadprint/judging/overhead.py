@@ -18,7 +18,7 @@ PROGRAMS = "ebpf_programs"  # the table of the programs' CPU time; it attaches n
 
 @dataclass(frozen=True)
 class Overhead:
-    """Overhead of the recorder on one side: `answer` is `small`, `matters` or `inconclusive`.
+    """Overhead of the recorder on one side: `answer` is `small`, `matters` or `not measured`.
 
     `reads` lists the probes that were read; `limit` is the limit of `cost`; `share` is the time of the
     recorder and its programs in cores, None if it was not measured.
@@ -48,13 +48,13 @@ class Programs:
 def observed(runs: Sequence[Measured]) -> Overhead:
     """Check all repeats of a side."""
     if not runs[0].run.roles:
-        return Overhead("inconclusive", "no recorder ran", "")
+        return Overhead("not measured", "no recorder ran", "")
     share, cost = _cost(runs)
     cpus, on_server = _cpus(runs[0])
     journal, on_data = _journal(runs[0])
     where = ", ".join(part for part in (cpus, journal) if part)
     if share is None:
-        return Overhead("inconclusive", cost, where)
+        return Overhead("not measured", cost, where)
     programs = _programs(runs)
     cores = min(len(run.server_cpus or (0,)) for run in runs)
     both = None if programs.cores is None else share + programs.cores
@@ -62,7 +62,7 @@ def observed(runs: Sequence[Measured]) -> Overhead:
     if over or on_server or on_data:
         answer = "matters"
     else:
-        answer = "inconclusive" if programs.cores is None else "small"
+        answer = "not measured" if programs.cores is None else "small"
     text = f"{cost}{_programs_cost(programs, share, over=over)}"
     return Overhead(answer, text, where, _reads(runs[0]), _limit(cores), both)
 

@@ -14,9 +14,9 @@ FOREIGN = 0.01  # of the memory of a process that is bound to other nodes
 
 
 def pinned(runs: Sequence[Measured]) -> Judgement:
-    """Whether a side was `not separated` or `inconclusive` in any repeat, else `yes`; CPUs and evidence."""
+    """Whether a side was `not separated` or `not measured` in any repeat, else `yes`; CPUs and evidence."""
     each = [_of_run(run) for run in runs]
-    for answer in ("not separated", "inconclusive"):
+    for answer in ("not separated", "not measured"):
         same = [one for one in each if one.answer == answer]
         if same:
             of = f" (in {len(same)} of {len(each)} runs)" if len(same) < len(each) else ""
@@ -62,10 +62,10 @@ def _verified(placement: PlacementChecks, where: str, run: Measured) -> Judgemen
     if placement.verified is None:
         if not run.shared_host:
             return Judgement("yes", where)
-        return Judgement("inconclusive", f"{where}, but no program checked whether threads stayed there")
+        return Judgement("not measured", f"{where}, but no program checked whether threads stayed there")
     if run.shared_host and placement.load and not placement.server:
         # an existing server is not a process of the supervisor
-        return Judgement("inconclusive", f"{where}; checked during the run: only the load's threads")
+        return Judgement("not measured", f"{where}; checked during the run: only the load's threads")
     return Judgement("yes", f"{where}; checked during the run: no thread ran elsewhere")
 
 

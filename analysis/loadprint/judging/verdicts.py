@@ -26,8 +26,8 @@ def verdicts(
     """All five in the order of printing; one side alone has no `comparable`."""
     return (
         *([_comparable(comparable)] if len(sides) > 1 else []),
-        _per_side("client-bound", sides, measured, client.bound, ("yes", "inconclusive", "no")),
-        _per_side("pinned", sides, measured, separation.pinned, ("not separated", "inconclusive", "yes")),
+        _per_side("client-bound", sides, measured, client.bound, ("yes", "not measured", "no")),
+        _per_side("pinned", sides, measured, separation.pinned, ("not separated", "not measured", "yes")),
         _overhead(sides, measured),
         _disturbed(sides, measured, shifts),
     )
@@ -62,7 +62,7 @@ def _per_side(
 def _overhead(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Verdict:
     """CPU time of the recorder on each side, then its limit, probes and CPUs."""
     overheads = [overhead.observed(runs) for runs in measured]
-    answer = min((each.answer for each in overheads), key=("matters", "inconclusive", "small").index)
+    answer = min((each.answer for each in overheads), key=("matters", "not measured", "small").index)
     costs = {each.cost for each in overheads}
     cost = [
         each.cost if len(costs) == 1 else f"{side.name} {each.cost}"
@@ -74,7 +74,7 @@ def _overhead(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> 
     texts += dict.fromkeys(each.where for each in overheads if each.where)
     shares = [each.share for each in overheads if each.share is not None]
     size = f"{100 * max(shares):.1f} %" if shares else ""
-    doubt = "" if answer == "small" else "not measured" if answer == "inconclusive" else answer
+    doubt = "" if answer == "small" else answer
     short = f"{size} ({doubt})" if size and doubt else size or doubt
     return Verdict("overhead", answer, "; ".join(texts), short)
 
@@ -103,7 +103,7 @@ def _disturbed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]], sh
         count = f"{len(reasons)} of {len(places)}"
         return Verdict("disturbed", f"{count} runs", "; ".join(every), count)
     if unchecked:
-        return Verdict("disturbed", "inconclusive", unchecked, short)
+        return Verdict("disturbed", "not measured", unchecked, short)
     plural = "s" if len(places) > 1 else ""
     turns = any(shift.in_turns for place in places for shift in shifts.get(place, ()))
     when = "before the slices of" if turns else "before and after"

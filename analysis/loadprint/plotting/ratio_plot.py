@@ -26,10 +26,6 @@ def ratios(row: Row) -> dict[int, Versus]:
     }
 
 
-def _differs(versus: Versus) -> bool:
-    return versus.mark not in ("", "~")
-
-
 def lines(table: Table, limit: int = MAX_ROWS) -> list[Line]:
     """Up to `limit` rows that have a ratio: headline rows first, then rows with a mark."""
     rows = [(group.title, row) for group in table.groups for row in group.rows if ratios(row)]
@@ -37,7 +33,7 @@ def lines(table: Table, limit: int = MAX_ROWS) -> list[Line]:
         range(len(rows)),
         key=lambda place: (
             not rows[place][1].headline,
-            not any(map(_differs, ratios(rows[place][1]).values())),
+            not any(versus.differs for versus in ratios(rows[place][1]).values()),
         ),
     )
     return [rows[place] for place in sorted(ranked[:limit])]
@@ -80,7 +76,7 @@ def _rows(axes: Axes, rows: Sequence[Line], compared: int) -> None:
             colour = style.colour(side)
             if ratio.low is not None and ratio.high is not None and ratio.low > 0:
                 axes.plot([ratio.low, ratio.high], [at, at], "-", color=colour, linewidth=1.1)
-            face = colour if _differs(ratio) else "white"
+            face = colour if ratio.differs else "white"
             marker = "x" if ratio.low is None else "o"
             axes.plot([ratio.centre or 0], [at], marker, color=colour, markerfacecolor=face, zorder=3)
         labels.append(row.label)

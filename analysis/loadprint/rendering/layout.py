@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from loadprint import numbers
 from loadprint.rendering.footnotes import Footnotes
 from loadprint.tables.table import Cell, Row, Table, Versus
+from loadprint.tables.tally import tallies
 
 SUPERSCRIPTS = str.maketrans("0123456789,", "⁰¹²³⁴⁵⁶⁷⁸⁹˒")
 MAX_SEPARATE = 2  # up to this many repeats are printed one by one
@@ -98,6 +99,12 @@ def sentences(table: Table) -> list[str]:
 def findings(table: Table) -> list[str]:
     """The sentences that are shown without their values, a line each."""
     return [sentence.brief for sentence in table.sentences if sentence.shown]
+
+
+def summary(table: Table) -> list[str]:
+    """What the rows show: a line for each compared side that has intervals."""
+    named = len(table.sides) > 2
+    return [f"{each.side}: {each.text}" if named else each.text for each in tallies(table)]
 
 
 def ending(table: Table, *, reasons: bool) -> str:

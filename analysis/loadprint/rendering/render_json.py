@@ -9,6 +9,7 @@ from loadprint.catalogue.metric import Screens
 from loadprint.rendering.footnotes import Footnotes
 from loadprint.rendering.printout import as_json
 from loadprint.tables.table import Cell, Table
+from loadprint.tables.tally import tallies
 
 
 def render(table: Table) -> str:
@@ -19,7 +20,7 @@ def render(table: Table) -> str:
         document[key] = _plain(value, footnotes)
         if key == "groups":
             document["footnotes"] = footnotes.texts
-    return as_json(document, format_version=1)
+    return as_json(document | {"tallies": tallies(table)}, format_version=1)
 
 
 def _plain(value: Any, footnotes: Footnotes) -> Any:

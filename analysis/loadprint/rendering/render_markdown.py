@@ -26,4 +26,5 @@ def render(table: Table) -> str:
     facts = [*((verdict.key, verdict.summary()) for verdict in table.verdicts), *table.facts]
     notes = (f"{number} {text}" for number, text in laid_out.numbered_footnotes())
     title = " compared with ".join(side.name for side in table.sides)
-    return printout.markdown(Printout(title, facts, table.warnings, blocks, [*notes, "", *table.method]))
+    below = [*notes, "", *layout.summary(table), *table.method]
+    return printout.markdown(Printout(title, facts, table.warnings, blocks, below))

@@ -55,7 +55,8 @@ def render(table: Table, width: int = WIDTH, *, colour: bool = False, reasons: b
         console.print()
     for number, text in laid_out.numbered_footnotes():
         _hanging(console, number, text)
-    for text in (*(table.method if reasons else ()), layout.ending(table, reasons=reasons)):
+    method = table.method if reasons else ()
+    for text in (*layout.summary(table), *method, layout.ending(table, reasons=reasons)):
         console.print(Text(text, style="dim"))
     if table.page:
         console.print(Text(f"page: {table.page}", style="dim"), soft_wrap=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from loadprint import numbers
 from loadprint.catalogue.files import unit_name
 from loadprint.metrics import cpu_groups, cpu_time_rows, ledger_rows
+from loadprint.sentences.ratios import direction
 from loadprint.tables.table import Group, Row, Sentence, Table, Versus
 
 NAMED = 5
@@ -141,7 +142,7 @@ def _difference(table: Table, row: Row, side: int) -> float:
 
 def _certain(versus: Versus | None) -> bool:
     """Whether the interval excludes "no effect"."""
-    return versus is not None and versus.low is not None and versus.mark != "~"
+    return versus is not None and versus.low is not None and direction(versus) != 0
 
 
 def _apart(table: Table, row: Row, side: int) -> bool:

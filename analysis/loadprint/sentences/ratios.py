@@ -12,7 +12,7 @@ def sure(versus: Versus | None, factor: float) -> int:
     """1 or -1 if the whole interval of a ratio is above `factor` or below 1/`factor`, else 0."""
     if versus is None or versus.kind != "ratio" or versus.low is None or versus.high is None:
         return 0
-    if versus.mark == "~":  # within a noise floor
+    if versus.within_floor:
         return 0
     return 1 if versus.low >= factor else -1 if versus.high <= 1 / factor else 0
 
@@ -22,7 +22,7 @@ def direction(versus: Versus | None) -> int:
 
     Without a value on the reference's side (`inf`) it is 1.
     """
-    if versus is None or versus.mark == "~":
+    if versus is None or versus.within_floor:
         return 0
     if versus.kind == "inf":
         return 1

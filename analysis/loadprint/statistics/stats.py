@@ -1,13 +1,13 @@
 """Computes means, ratios and differences of runs with their intervals. The unit is the run, not the second.
 
 Intervals are Student's t of log run means: paired within blocks, otherwise Welch's. At the observed spread
-between runs, plans give the repeats that would decide, and the difference that some repeats would detect.
+between runs, plans give the repeats that would decide.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from loadprint.statistics.stopping import FIRST_LOOK, wider
-
 Floats = NDArray[np.float64]
 LEVEL = 0.95
 NORMAL = NormalDist().inv_cdf(0.5 + LEVEL / 2)
 MIN_REPEATS, MAX_REPEATS = 3, 1000
+APART, MOST_MORE = 0.05, 30  # the difference that further repeats are planned for; more of them are no plan
 LARGEST_LOG = 700.0  # exp of more overflows a double
 
 
@@ -116,10 +115,7 @@ def _difference(  # noqa: PLR0913, PLR0917
     if paired:
         error, freedom = float(np.std(x - y, ddof=1)) / math.sqrt(len(x)), float(len(x) - 1)
     else:
-        a, b = float(x.var(ddof=1)) / len(x), float(y.var(ddof=1)) / len(y)
-        error = math.sqrt(a + b)
-        # Welch-Satterthwaite
-        freedom = (a + b) ** 2 / (a**2 / (len(x) - 1) + b**2 / (len(y) - 1)) if error else 1.0
+        error, freedom = welch(*((float(each.var(ddof=1)) / len(each), len(each) - 1.0) for each in (x, y)))
     quantile = t_quantile(0.5 + LEVEL / 2, freedom)
     error = max(error * wider, least / quantile)
     half = max(quantile * error, NORMAL * sampling)
@@ -129,6 +125,17 @@ def _difference(  # noqa: PLR0913, PLR0917
     of_runs = 2 * t_tail(abs(centre) / error, freedom) if error > nothing else 0.0
     of_samples = math.erfc(abs(centre) / sampling / math.sqrt(2)) if sampling else 0.0
     return Estimate(centre, centre - half, centre + half, max(of_runs, of_samples))
+
+
+def welch(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    """Standard error of a difference of two means, and its degrees of freedom (Welch, Satterthwaite).
+
+    Each mean has its variance and the degrees of freedom of that variance.
+    """
+    variance = one[0] + other[0]
+    if variance <= 0:
+        return 0.0, 1.0
+    return math.sqrt(variance), variance**2 / sum(each**2 / freedom for each, freedom in (one, other))
 
 
 def benjamini_hochberg(p: Sequence[float], rate: float = 0.05) -> list[bool]:
@@ -145,49 +152,41 @@ def benjamini_hochberg(p: Sequence[float], rate: float = 0.05) -> list[bool]:
 def repeats_to_decide(side: Sequence[float], reference: Sequence[float], *, paired: bool) -> int | None:
     """Further repeats per side after which the interval of the ratio excludes 1; 0 where it already does.
 
-    The observed ratio and the observed spread between runs are taken as the true ones. None above a thousand
-    repeats, and where the spread is unknown: a side has fewer than two runs, or a run is 0.
+    The observed ratio is taken as the true one. None where `more_repeats` has none, and where the spread is
+    unknown: a side has fewer than two runs, or a run is 0.
     """
-    if (variance := _variance(side, reference, paired=paired)) is None:
+    if min(len(side), len(reference)) < 2 or min(*side, *reference) <= 0:
         return None
-    distance = abs(float(np.log(side).mean() - np.log(reference).mean()))
-    current = min(len(side), len(reference))
-    for repeats in range(max(current, MIN_REPEATS), MAX_REPEATS + 1):
-        if half_width(variance, repeats, paired=paired) < distance:
-            return repeats - current
+    x, y = np.log(side), np.log(reference)
+    variance = float(np.var(x - y, ddof=1) if paired else np.var(x, ddof=1) + np.var(y, ddof=1))
+    repeats, distance = min(len(side), len(reference)), abs(float(x.mean() - y.mean()))
+    if not distance:
+        return None
+    return more_repeats(half_width(variance, repeats, paired=paired), repeats, distance, paired=paired)
+
+
+def more_repeats(  # noqa: PLR0913
+    half: float,
+    repeats: int,
+    wanted: float,
+    *,
+    paired: bool,
+    least: int = MIN_REPEATS,
+    widened: Callable[[int], float] = lambda _: 1.0,
+) -> int | None:
+    """Further repeats per side after which the half-width `half` of an interval of logs is `wanted`.
+
+    The observed spread between repeats is taken as the true one. 0 if it is narrow enough with `least`
+    repeats; None above a thousand. `widened` is the factor of an interval by its repeats.
+    """
+    seen = half_width(1.0, repeats, paired=paired) * widened(repeats)
+    for needed in range(max(repeats, least), MAX_REPEATS + 1):
+        if half * half_width(1.0, needed, paired=paired) * widened(needed) <= wanted * seen:
+            return needed - repeats
     return None
-
-
-def detectable_difference(
-    side: Sequence[float], reference: Sequence[float], repeats: int, *, paired: bool
-) -> float | None:
-    """Smallest difference, as a share, that this many repeats per side detect; None where it is unknown."""
-    if (variance := _variance(side, reference, paired=paired)) is None:
-        return None
-    return math.expm1(min(LARGEST_LOG, half_width(variance, repeats, paired=paired)))
 
 
 def half_width(variance: float, repeats: int, *, paired: bool) -> float:
     """Half the width of the interval of a difference of logs, for at least two `repeats` per side."""
     freedom = float(repeats - 1 if paired else 2 * (repeats - 1))
     return t_quantile(0.5 + LEVEL / 2, freedom) * math.sqrt(variance / repeats)
-
-
-def more_starts(log: float, starts: int, wanted: float) -> int | None:
-    """Further starts after which half the width `log` of an interval of paired logs is `wanted`.
-
-    The spread between starts that is seen is taken as the true one. None above a thousand.
-    """
-    variance = starts * (log / (t_quantile(0.5 + LEVEL / 2, starts - 1.0) * wider(starts))) ** 2
-    for needed in range(max(starts + 1, FIRST_LOOK), MAX_REPEATS + 1):
-        if half_width(variance, needed, paired=True) * wider(needed) <= wanted:
-            return needed - starts
-    return None
-
-
-def _variance(side: Sequence[float], reference: Sequence[float], *, paired: bool) -> float | None:
-    """Variance of one repeat's difference of logs; None where it is unknown."""
-    if min(len(side), len(reference)) < 2 or min(*side, *reference) <= 0:
-        return None
-    x, y = np.log(side), np.log(reference)
-    return float(np.var(x - y, ddof=1) if paired else np.var(x, ddof=1) + np.var(y, ddof=1))

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
-from loadprint import numbers
 from loadprint.judging import canary, steady, warm
 from loadprint.judging.comparability import Comparability, Difference
 from loadprint.judging.effective import Server, effective
@@ -113,18 +112,6 @@ def unused_ceilings(limits: Ceilings, rows: Sequence[Row]) -> list[tuple[str, st
     """The line `ceilings`: quantities with a ceiling that no row shows."""
     unused = limits.unused({cell.ceiling for row in rows for cell in row.cells if cell.ceiling})
     return [("ceilings", f"no row shows {', '.join(unused)}")] if unused else []
-
-
-def noise(names: Sequence[str], noises: Sequence[float | None]) -> list[tuple[str, str]]:
-    """The line `noise`: the within-run noise of each side that has one."""
-    texts = [
-        f"{name} ±{numbers.percent(each)} %"
-        for name, each in zip(names, noises, strict=True)
-        if each is not None
-    ]
-    return (
-        [("noise", f"of operations/s within a run, for planning only: {'; '.join(texts)}")] if texts else []
-    )
 
 
 def _describe(side: Side, runs: Sequence[Measured]) -> str:

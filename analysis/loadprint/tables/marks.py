@@ -1,4 +1,4 @@
-"""Marks the rows of a table: verdicts of headline rows, significant differences of all others, `~`.
+"""Marks the rows of a table: verdicts of headline rows, significant differences of all others, `=`, `~`.
 
 Eight rows at most may carry a verdict; they are chosen before any number is seen. Every verdict is a test at
 5 %: eight of them raise a false alarm in a third of all comparisons of equals, forty in seven of eight. All
@@ -12,21 +12,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loadprint.statistics import stats
+from loadprint.statistics.answers import EQUIVALENT_WITHIN, answer
 from loadprint.tables.rows import RowBuilder
-from loadprint.tables.table import Floor, Group, NoiseFloor, Row, Versus
+from loadprint.tables.table import EQUIVALENT, UNDECIDED, Floor, Group, NoiseFloor, Row, Versus
 
 MAX_HEADLINES = 8
 ONE_OF = ("disk", "nic", "cost")  # of several groups of a kind only the first has headlines
-IOWAIT = "_iowait"  # no difference is claimed of it: a busy CPU hides it
+IOWAIT = "_iowait"  # nothing is claimed of it: a busy CPU hides it
 ROUNDING = 1e-9  # an A/A must be within its floor
 
 
 def marked(
-    groups: Sequence[Group], builder: RowBuilder, noise: NoiseFloor | None = None
+    groups: Sequence[Group],
+    builder: RowBuilder,
+    noise: NoiseFloor | None = None,
+    equivalent: float = EQUIVALENT_WITHIN,
 ) -> tuple[Group, ...]:
     """Return the groups with marks, headlines and noise floors."""
     rows = [row for group in groups for row in group.rows]
-    done = iter(marked_rows(rows, headlines(groups), builder, noise))
+    done = iter(marked_rows(rows, headlines(groups), builder, noise, equivalent))
     return tuple(replace(group, rows=tuple(next(done) for _ in group.rows)) for group in groups)
 
 
@@ -63,11 +67,15 @@ def marked_rows(
     headline: Sequence[bool],
     builder: RowBuilder,
     noise: NoiseFloor | None = None,
+    equivalent: float = EQUIVALENT_WITHIN,
 ) -> list[Row]:
-    """Return the rows with the marks of every side; `headline` rows get verdicts."""
-    by_side = [_marks(rows, headline, builder, place) for place in range(len(builder.columns))]
+    """Return the rows with the marks of every side; `headline` rows get verdicts.
+
+    An interval within `equivalent` (a share) of 1 is marked as such.
+    """
+    by_side = [_flags(rows, headline, builder, place) for place in range(len(builder.columns))]
     return [
-        _marked_row(row, is_headline, [marks.get(place, "") for marks in by_side], noise)
+        _marked_row(row, is_headline, [flags.get(place, "") for flags in by_side], noise, equivalent)
         for place, (row, is_headline) in enumerate(zip(rows, headline, strict=True))
     ]
 
@@ -81,12 +89,12 @@ def _within(versus: Versus, floor: Floor) -> bool:
     return versus.kind == "difference" and abs(versus.centre) <= floor.difference * (1 + ROUNDING)
 
 
-def _marks(
+def _flags(
     rows: Sequence[Row], headline: Sequence[bool], builder: RowBuilder, position: int
 ) -> dict[int, str]:
-    """Marks of one side by the place of the row: verdicts, and Benjamini-Hochberg's flags of the others.
+    """Verdicts of one side by the place of the row, and Benjamini-Hochberg's flags of the others.
 
-    %iowait has no mark. A verdict needs a direction, one operation for both sides, and a side and a reference
+    A verdict needs a direction, one operation for both sides, and a side and a reference
     that settled and were not client-bound.
     """
     column, base = builder.columns[position], builder.columns[builder.reference]
@@ -116,15 +124,26 @@ def _verdict(row: Row, position: int) -> str:
     return "better" if (versus.centre > versus.no_effect) == (row.better == "higher") else "worse"
 
 
-def _marked_row(row: Row, is_headline: bool, marks: Sequence[str], noise: NoiseFloor | None) -> Row:
+def _marked_row(
+    row: Row, is_headline: bool, flags: Sequence[str], noise: NoiseFloor | None, equivalent: float
+) -> Row:
     floor = noise.floors.get(row.key) if noise else None
     compared: list[Versus | None] = []
-    for versus, mark in zip(row.versus, marks, strict=True):
+    for unmarked, flag in zip(row.versus, flags, strict=True):
+        versus = unmarked
         if versus is not None and noise is not None and floor is not None and _within(versus, floor):
             note = f"not larger than between sides of one configuration in the A/A {noise.path}"
-            compared.append(replace(versus, mark="~", notes=(*versus.notes, note)))
-        elif versus is not None and mark and versus.p is not None and versus.mark != "~":
-            compared.append(replace(versus, mark=mark))
-        else:
-            compared.append(versus)
+            versus = replace(versus, within_floor=True, notes=(*versus.notes, note))
+        is_open = versus is not None and versus.p is not None and not row.key.endswith(IOWAIT)
+        compared.append(
+            replace(versus, mark=_mark(versus, flag, equivalent)) if versus and is_open else versus
+        )
     return replace(row, headline=is_headline, versus=tuple(compared), floor=floor)
+
+
+def _mark(versus: Versus, flag: str, equivalent: float) -> str:
+    """What an interval shows; a difference that is certain can be small enough for `=`."""
+    ratio = stats.Estimate(versus.centre or 0.0, versus.low, versus.high)
+    if versus.kind == "ratio" and answer(ratio, equivalent) == "equivalent":
+        return EQUIVALENT
+    return flag if flag and not versus.includes_no_effect and not versus.within_floor else UNDECIDED

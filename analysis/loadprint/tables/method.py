@@ -1,4 +1,4 @@
-"""The lines below a table: how its numbers were computed, what the marks mean, plans, the noise floor."""
+"""The lines below a table: how its numbers were computed, what the marks mean, the noise floor."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from collections.abc import Sequence
 
 from loadprint import numbers
 from loadprint.statistics import stats
-from loadprint.tables.plans import WITHIN
 from loadprint.tables.rows import Column
-from loadprint.tables.table import NoiseFloor, RepeatsPlan, Row
+from loadprint.tables.table import NoiseFloor, Row
 
 LEGEND = (
     "value: arithmetic mean of the runs; ratio: of geometric means, to {reference}; can differ from the "
     "quotient of the printed means; interval: 95 %, Student's t on the log of run means, unadjusted.",
-    "* differs from 1, tested among all rows (Benjamini–Hochberg, 5 %)   ~ the interval contains 1",
-    "no mark: not significant after correction for the number of rows, or not tested",
+    "* differs from 1, tested among all rows (Benjamini–Hochberg, 5 %); better, worse: a headline row, "
+    "tested alone; = equivalent: the interval is inside the bound; ~ undecided; no mark: not tested",
     "– no ratio   inf the reference is 0   ? both are 0   points: difference in percentage points",
 )
 
 
-def legend(columns: Sequence[Column], reference: str) -> str:
+def legend(columns: Sequence[Column], reference: str, equivalent: float) -> str:
     """What the marks mean, in one line."""
     if len(columns) == 1:
         return ""
@@ -28,19 +27,18 @@ def legend(columns: Sequence[Column], reference: str) -> str:
     most = max(len(column.runs) for column in columns if column.name != reference)
     if min(base, most) < stats.MIN_REPEATS:
         return f"fewer than {stats.MIN_REPEATS} runs per side: no intervals, no marks"
-    return "* differs  ~ not distinguishable from 1  – no ratio"
+    return f"* differs  = equivalent (±{numbers.brief(100 * equivalent, 3)} %)  ~ undecided  – no ratio"
 
 
 def method(
     columns: Sequence[Column],
     reference: str,
     rows: Sequence[Row],
-    plans: Sequence[RepeatsPlan],
     noise: NoiseFloor | None,
 ) -> tuple[str, ...]:
     """All lines below a table."""
     floor = [_noise_floor(rows, noise)] if noise else []
-    return (*_legend(columns, reference), *(_plan(plan, rows) for plan in plans), *floor)
+    return (*_legend(columns, reference), *floor)
 
 
 def _legend(columns: Sequence[Column], reference: str) -> list[str]:
@@ -60,15 +58,6 @@ def _legend(columns: Sequence[Column], reference: str) -> list[str]:
     else:
         texts.append("runs are not paired (no blocks on one host): Welch's t.")
     return texts
-
-
-def _plan(plan: RepeatsPlan, rows: Sequence[Row]) -> str:
-    label = next(row.label for row in rows if row.key == plan.row)
-    return (
-        f"{plan.side}: with {plan.more} more repeat{'s' if plan.more > 1 else ''} per side a difference of "
-        f"{numbers.percent(plan.apart)} % in {label} would be detectable "
-        f"(estimate by the spread {plan.basis}{', at best' if plan.basis == WITHIN else ''})."
-    )
 
 
 def _noise_floor(rows: Sequence[Row], noise: NoiseFloor) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from loadprint.catalogue.files import Catalogue, catalogue
@@ -167,7 +167,7 @@ class RowBuilder:
             reason = "is below 0" if min(*side, *reference) < 0 else "is 0"
             kind, note = (
                 "difference",
-                f"a run {reason}: difference shown (~: its interval contains 0)",
+                f"a run {reason}: difference shown",
             )
         else:
             error = self._sampling(metric, position, side, reference)
@@ -179,8 +179,7 @@ class RowBuilder:
         estimate = estimate_with(sampling=error)
         sampled = SAMPLED if error > 0 and _wider(estimate, estimate_with()) else ""
         notes = tuple(text for text in (note, sampled) if text)
-        versus = Versus(kind, estimate.centre, estimate.low, estimate.high, estimate.p, points, notes=notes)
-        return replace(versus, mark="~") if versus.is_inconclusive else versus
+        return Versus(kind, estimate.centre, estimate.low, estimate.high, estimate.p, points, notes=notes)
 
     def _sampling(
         self, metric: Metric, position: int, side: Sequence[float], reference: Sequence[float]

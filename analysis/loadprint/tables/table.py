@@ -13,6 +13,7 @@ from loadprint.statistics.trend import Trend
 from loadprint.tables.ceilings import Ceiling
 
 OWN_ROWS = "OWN ROWS"  # section of the user's rows, whose keys can be those of others
+DIFFERENT, EQUIVALENT, UNDECIDED = ("*", "better", "worse"), "=", "~"  # marks
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,9 @@ class Versus:
 
     `kind` is the kind of `centre`: `ratio`, `difference` (a repeat was 0: no log ratio), `inf` (the reference
     is 0), `?` (both are 0), or `none` (not comparable; the notes give the reason). `points` is the difference
-    of percentages. `mark` is `~` (not distinguishable from 1), `*` (differs, at a false discovery rate of
-    5 %), `better`, `worse`, or empty.
+    of percentages. `mark` is what the interval shows: `*` (differs, at a false discovery rate of 5 %),
+    `better` or `worse` (the same of a headline row, each tested alone), `=` (equivalent: it is within a small
+    bound around 1), `~` (neither), or empty (no interval). `within_floor`: no larger than in an A/A.
     """
 
     kind: str
@@ -64,6 +66,7 @@ class Versus:
     points: float | None = None
     mark: str = ""
     notes: tuple[str, ...] = ()
+    within_floor: bool = False
 
     @property
     def no_effect(self) -> float:
@@ -71,9 +74,14 @@ class Versus:
         return 1.0 if self.kind == "ratio" else 0.0
 
     @property
-    def is_inconclusive(self) -> bool:
+    def includes_no_effect(self) -> bool:
         """Whether the interval includes "no effect"."""
         return self.low is not None and self.high is not None and self.low <= self.no_effect <= self.high
+
+    @property
+    def differs(self) -> bool:
+        """Whether its mark is that of a difference."""
+        return self.mark in DIFFERENT
 
 
 @dataclass(frozen=True)
@@ -155,27 +163,12 @@ class Group:
 
 
 @dataclass(frozen=True)
-class RepeatsPlan:
-    """With `more` repeats a side, a difference of `apart` (a share of the reference) in `row` is detectable.
-
-    `basis` is `between runs`, the spread of the repeats, or `within runs` if one repeat a side has no spread:
-    then it is the best case. A plan, not a finding.
-    """
-
-    side: str
-    row: str
-    more: int
-    apart: float
-    basis: str
-
-
-@dataclass(frozen=True)
 class SideHead:
     """The head of a column; its notes name the repeats that were disturbed.
 
-    `description` is what it ran. `noise` is the within-run noise of operations/s, half of a 95 % interval as
-    a share of the mean (only for planning); `drift` is their trend over the window, None if there is none to
-    test. `doubts` are why no sentence may compare the side without saying so: not warm, never settled,
+    `description` is what it ran, `replicate` what is repeated: `start` or `repeat`. `paired`: its repeats
+    pair up with the reference's. `drift` is the trend of operations/s over the window, None if there is none
+    to test. `doubts` are why no sentence may compare the side without saying so: not warm, never settled,
     client-bound.
     """
 
@@ -186,10 +179,11 @@ class SideHead:
     missing: tuple[tuple[str, str], ...]
     canary: tuple[Shift, ...] = ()
     notes: tuple[str, ...] = ()
-    noise: float | None = None
     doubts: tuple[str, ...] = ()
     drift: Trend | None = None
     description: str = ""
+    replicate: str = "repeat"
+    paired: bool = False
 
 
 @dataclass(frozen=True)
@@ -226,7 +220,6 @@ class Table:
     sentences: tuple[Sentence, ...]
     method: tuple[str, ...] = field(default=())
     verdicts: tuple[Verdict, ...] = field(default=())
-    plans: tuple[RepeatsPlan, ...] = field(default=())
     title: str = ""
     legend: str = ""
     page: str = ""

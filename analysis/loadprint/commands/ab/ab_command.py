@@ -11,7 +11,7 @@ from loadprint.errors import InputError
 
 RUN_STATUS = """exit status of `run`:
   0  complete
-  1  ended early with everything reverted, or inconclusive
+  1  ended early with everything reverted, or not measured
   2  unusable input, or not reverted
 """
 EXAMPLES = f"""examples:
@@ -110,7 +110,7 @@ def run_run(arguments: argparse.Namespace) -> int:
     except (InputError, OSError) as error:
         say(f"the figures cannot be shown: {error}")
         return 1
-    return 1 if result.verdict == "inconclusive" else status
+    return 1 if result.verdict == "not measured" else status
 
 
 def run_show(arguments: argparse.Namespace) -> int:

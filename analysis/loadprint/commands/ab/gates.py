@@ -3,7 +3,7 @@
 Only fixed work, timed in the gap before each window, excludes a window, with its block: it does not
 depend on the load. Statement mix, load and CPU utilisation are compared and reported. They exclude
 nothing, because they can follow from the treatment: in a closed loop, queries per second are its effect.
-With too many excluded blocks the experiment is inconclusive.
+With too many excluded blocks the effect is not measured.
 """
 
 from __future__ import annotations

@@ -92,8 +92,8 @@ class Result:
 
     `status`: complete, aborted or failed, with `reason`. `excluded`: window number → why its block
     is excluded; `with_excluded` are the effects with these blocks, empty if none is excluded.
-    `verdict`: better, worse, no difference, too few, inconclusive, or aborted. `flips`: one line per
-    switch. `analyse` computes the values from the windows.
+    `verdict`: better, worse, equivalent, undecided, or not measured. `flips`: one line per switch.
+    `analyse` computes the values from the windows.
     """
 
     name: str

@@ -11,7 +11,8 @@ from loadprint.commands.ab.inference import Slope, carry_over, drift
 from loadprint.commands.ab.result import HEADLINE, AbWindow, Check, Effect
 from loadprint.commands.ab.schedule import smallest_p
 from loadprint.reading.names import BASELINE, TREATMENT
-from loadprint.statistics.stats import MIN_REPEATS
+from loadprint.statistics.answers import EQUIVALENT_WITHIN, answer
+from loadprint.statistics.stats import APART, MIN_REPEATS, MOST_MORE, Estimate, more_repeats
 
 SATURATED = 0.9  # of the host's CPUs
 NEAR = 0.02  # without an interval, a ratio of queries this close to 1 counts as equal
@@ -98,33 +99,50 @@ def judge(status: str, blocks: int, used: int, effects: Sequence[Effect]) -> tup
     """Return the verdict and its sentence, from the interval of the headline over the used blocks."""
     headline = by_key(effects, HEADLINE)
     excluded = f" {blocks - used} of {blocks} blocks are excluded." if blocks > used else ""
-    if status != "complete":
-        return (
-            "aborted",
-            f"The experiment is incomplete: values of complete blocks only, no verdict.{excluded}",
-        )
-    if headline.ratio is None:
-        why = "no window was completed." if not blocks else f"all blocks are excluded ({blocks} of {blocks})."
-        if used:
-            why = f"no block has queries and CPU of both variants.{excluded}"
-        return "inconclusive", f"Inconclusive: {why}"
-    value = f"{numbers.brief(headline.ratio, 4)} × the queries per CPU-second"
-    if blocks > used and used < max(MIN_REPEATS, ENOUGH * blocks):
-        return "inconclusive", f"Inconclusive: too few blocks are left.{excluded} The others show {value}."
+    value = f"{numbers.brief(headline.ratio or 0.0, 4)} × the queries per CPU-second"
+    if why := _not_measured(status, blocks, used, headline):
+        shown = f" The others show {value}." if headline.ratio is not None and status == "complete" else ""
+        return "not measured", f"Not measured: {why}.{excluded if used else ''}{shown}"
     if headline.low is None or headline.high is None or headline.p_sign is None:
         if headline.blocks == 1:
             why = "one block: no interval, and an effect cannot be separated from drift"
         else:
             why = f"{headline.blocks} blocks: no interval and no verdict below {MIN_REPEATS}"
-        return "too few", f"Treatment gave {value}, from {why}.{excluded}"
-    interval = f"[{numbers.brief(headline.low, 4)}, {numbers.brief(headline.high, 4)}]"
-    test = f"{headline.blocks} blocks, sign-flip p = {numbers.brief(headline.p_sign, 3)}"
-    if headline.low > 1 or headline.high < 1:
-        word = "better" if headline.low > 1 else "worse"
-        return word, f"Treatment is {word}: {value} {interval} ({test}).{excluded}"
-    return "no difference", (
-        f"No difference found in queries per CPU-second: {value} {interval} ({test}).{excluded}"
-    )
+        return "undecided", f"Undecided: treatment gave {value}, from {why}.{excluded}"
+    figures = f"{value} [{numbers.brief(headline.low, 4)}, {numbers.brief(headline.high, 4)}]"
+    figures += f" ({headline.blocks} blocks, sign-flip p = {numbers.brief(headline.p_sign, 3)})"
+    found = answer(Estimate(headline.ratio or 0.0, headline.low, headline.high))
+    if found == "undecided":
+        return found, f"Undecided: {figures}.{_more(headline)}{excluded}"
+    if found == "equivalent":
+        within = numbers.brief(100 * EQUIVALENT_WITHIN, 3)
+        return found, f"Treatment is equivalent within {within} %: {figures}.{excluded}"
+    word = "better" if headline.low > 1 else "worse"
+    return word, f"Treatment is {word}: {figures}.{excluded}"
+
+
+def _not_measured(status: str, blocks: int, used: int, headline: Effect) -> str:
+    """Say why there is no effect to judge; empty if there is one."""
+    if status != "complete":
+        return "the experiment is incomplete: values of complete blocks only"
+    if not blocks:
+        return "no window was completed"
+    if not used:
+        return f"all blocks are excluded ({blocks} of {blocks})"
+    if headline.ratio is None:
+        return "no block has queries and CPU of both variants"
+    few = blocks > used and used < max(MIN_REPEATS, ENOUGH * blocks)
+    return "too few blocks are left" if few else ""
+
+
+def _more(headline: Effect) -> str:
+    """How many blocks would decide a difference, if it is a plan."""
+    half = math.log((headline.high or 1.0) / (headline.low or 1.0)) / 2
+    more = more_repeats(half, headline.blocks, math.log1p(APART), paired=True)
+    if not more or more > MOST_MORE:
+        return ""
+    blocks = f"{more} more block{'s' * (more > 1)}"
+    return f" About {blocks} would show a {numbers.brief(100 * APART, 3)} % difference."
 
 
 def warnings(schedule: str, used: int, headline: Effect) -> tuple[str, ...]:

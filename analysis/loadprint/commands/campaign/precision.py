@@ -19,8 +19,8 @@ from loadprint.comparison.compare_sides import compare
 from loadprint.configuration.field_types import minutes
 from loadprint.numbers import brief
 from loadprint.reading.sides import Side, read_plan, side_of
-from loadprint.statistics.stats import MIN_REPEATS, more_starts
-from loadprint.statistics.stopping import FIRST_LOOK
+from loadprint.statistics.stats import MIN_REPEATS, more_repeats
+from loadprint.statistics.stopping import FIRST_LOOK, wider
 from loadprint.tables.table import Row, Versus
 
 
@@ -72,7 +72,8 @@ def _judged(widths: dict[str, float | None], wanted: float, starts: int) -> tupl
     )
     if widest <= math.log1p(wanted) and starts >= FIRST_LOOK:
         return f"precision {_percent(widest)} % after {starts} starts", 0
-    more = more_starts(widest, starts, math.log1p(wanted))
+    least = max(starts + 1, FIRST_LOOK)
+    more = more_repeats(widest, starts, math.log1p(wanted), paired=True, least=least, widened=wider)
     about = "more than a thousand" if more is None else f"about {more}"
     starts_more = f"{about} more start{'' if more == 1 else 's'}"
     return f"{name} ±{_percent(widest)} %, {starts_more} for {brief(100 * wanted, 3)} %", more

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from loadprint import options
+from loadprint.errors import InputError
 
 COMPARE_EXAMPLES = """SIDE is a run directory, EXECUTION:side, EXECUTION (all its sides), RUN:side of a run in
 which sides took turns (RUN:baseline and RUN:treatment of an A/B experiment), or a file of sysstat: an sa
@@ -24,7 +25,7 @@ examples:
   loadprint compare run-a run-b --all --ceilings host-ceilings.json
   loadprint compare /var/log/sysstat/sa20 /var/log/sysstat/sa21
   loadprint compare runs/quick/latest --format csv -o table.csv
-  loadprint compare run-a run-b --noise runs/aa/latest
+  loadprint compare run-a run-b --noise runs/aa/latest --equivalent 1
   loadprint compare run-a run-b --all --rows mine.toml
 """
 
@@ -68,6 +69,13 @@ def add_compare(subparsers: Any) -> None:
         metavar="EXECUTION",
         help="A/A execution: also mark a ratio with ~ if the sides of the A/A differ by as much",
     )
+    parser.add_argument(
+        "--equivalent",
+        type=float,
+        default=2.0,
+        metavar="PERCENT",
+        help="mark a ratio with = if its interval is within this of 1 (default: 2)",
+    )
     options.add_rows(parser)
     options.add_output(parser, (*options.FORMATS, "html"))
     parser.set_defaults(run=run_compare)
@@ -82,6 +90,8 @@ def run_compare(arguments: argparse.Namespace) -> int:
     from loadprint.tables import views
     from loadprint.tables.ceilings import read
 
+    if not 0 < arguments.equivalent < 100:
+        raise InputError("--equivalent", "is not between 0 and 100", "use a percentage such as 1")
     sides, declared = resolve(arguments.sides)
     names = [side.name for side in sides]
     reference = arguments.reference or (declared if declared in names else None)
@@ -90,6 +100,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
         reference,
         given_ceilings=read(arguments.ceilings).ceilings if arguments.ceilings else None,
         noise=noise_floor.measured(arguments.noise) if arguments.noise else None,
+        equivalent=arguments.equivalent / 100,
         rows=with_rows(arguments.rows),
     )
     chosen = arguments.all or arguments.per_op or arguments.view or arguments.ceilings

@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 
 from loadprint.commands.qualify import non_inferiority
 from loadprint.commands.qualify.measure import Sheet, Values
-from loadprint.commands.qualify.non_inferiority import FAIL, INCONCLUSIVE, PASS, PartyLevel, RowJudgement
+from loadprint.commands.qualify.non_inferiority import FAIL, PASS, UNDECIDED, PartyLevel, RowJudgement
 from loadprint.commands.qualify.qualify_report import PartyFigure, QualifiedRow
 from loadprint.commands.qualify.spec import Price, RowSpec, Spec
 from loadprint.errors import InputError
@@ -120,7 +120,7 @@ def _sustained(
     )
     line = _judged(_unjudged(row, tolerance, old, new), old, new, scope, sheet.why_missing(row))
     if scope.beyond and line.verdict == PASS:
-        return replace(line, verdict=INCONCLUSIVE, reason=scope.beyond)
+        return replace(line, verdict=UNDECIDED, reason=scope.beyond)
     return line
 
 
@@ -177,7 +177,7 @@ def _bounded(figure: PartyFigure, level: PartyLevel, scope: Scope) -> PartyFigur
 
 
 def _needed(judgement: RowJudgement, scope: Scope) -> str:
-    if judgement.verdict != INCONCLUSIVE:
+    if judgement.verdict != UNDECIDED:
         return ""
     if judgement.more is None:
         return (
@@ -203,12 +203,12 @@ def _zero(line: QualifiedRow, old: Sequence[float], new: Sequence[float]) -> Qua
 
 
 def _without_ratio(line: QualifiedRow, reason: str) -> QualifiedRow:
-    return replace(line, verdict=INCONCLUSIVE if line.tolerance is not None else "", reason=reason)
+    return replace(line, verdict=UNDECIDED if line.tolerance is not None else "", reason=reason)
 
 
 def void(line: QualifiedRow, *, comparable: bool) -> QualifiedRow:
     """Remove the verdict of a line in an invalid cell, and its ratio if the operations differ."""
-    line = replace(line, verdict=INCONCLUSIVE if line.verdict else "", more=None, reason="")
+    line = replace(line, verdict=UNDECIDED if line.verdict else "", more=None, reason="")
     return line if comparable else replace(line, ratio=None, low=None, high=None, is_better=False)
 
 
@@ -234,7 +234,7 @@ def _at_other_rate(line: QualifiedRow, scope: Scope) -> QualifiedRow:
         percent = f"{100 * abs(math.expm1(scope.harder)):.0f} %"
         way = "lower" if slower else "higher"
         reason = f"the candidate's rate was {percent} {way}: run both at the same rate"
-        return replace(line, verdict=INCONCLUSIVE, more=None, reason=reason)
+        return replace(line, verdict=UNDECIDED, more=None, reason=reason)
     return line
 
 

@@ -1,6 +1,6 @@
 """Renders a report as JUnit XML, for continuous integration: a suite per cell, a case per row.
 
-A row that fails is a `failure`, an inconclusive row is an `error`: a pipeline would treat `skipped`
+A row that fails is a `failure`, an undecided row is an `error`: a pipeline would treat `skipped`
 as passed. The last suite contains the overall verdict, so that the file fails whenever the exit
 status is not 0.
 """

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.statistics import gaps
-from loadprint.statistics.bootstrap import block_length
+from loadprint.statistics.block_length import block_length
 
 Floats = NDArray[np.float64]
 MIN_SEGMENT = 10  # samples, as all constants without a unit

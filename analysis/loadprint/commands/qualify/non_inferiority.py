@@ -2,7 +2,7 @@
 
 The test is on the log of the ratio (Schuirmann 1987 for the one-sided bounds). Pass: the one-sided
 bound of the interval is within the tolerance; fail: the whole interval is beyond it; else
-inconclusive. The unit is the run for an instance, and the instance for a type.
+undecided. The unit is the run for an instance, and the instance for a type.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import stdtrit  # four times faster to import than scipy.stats
 
-Verdict = Literal["pass", "fail", "inconclusive"]
+from loadprint.statistics.stats import t_quantile, welch
+
+Verdict = Literal["pass", "fail", "undecided"]
 PASS: Verdict = "pass"
 FAIL: Verdict = "fail"
-INCONCLUSIVE: Verdict = "inconclusive"
+UNDECIDED: Verdict = "undecided"
 
 MIN_FREEDOM = 2  # degrees of freedom: three runs of one instance, or three instances
 MAX_MORE = 1000
@@ -95,16 +96,16 @@ def judge(
     # the ends of the interval, mirrored if needed so that larger is better
     worst, best, allowed = (low, high, edge) if better == "higher" else (-high, -low, -edge)
     # rounding of the logarithm must not make equal values differ
-    verdict = PASS if worst >= allowed - 1e-12 else FAIL if best < allowed - 1e-12 else INCONCLUSIVE
+    verdict = PASS if worst >= allowed - 1e-12 else FAIL if best < allowed - 1e-12 else UNDECIDED
     more = None
-    if verdict == INCONCLUSIVE:
+    if verdict == UNDECIDED:
         more = _more(baseline, candidate, abs(centre - edge), confidence)
     return RowJudgement(verdict, limit, _exp(centre), _exp(low), _exp(high), worst > 1e-12, more)
 
 
 def interval(level: PartyLevel, confidence: float) -> tuple[float, float, float]:
     """Return the geometric mean of a side, and its two one-sided bounds."""
-    half = float(stdtrit(level.freedom, confidence)) * math.sqrt(level.variance)
+    half = t_quantile(confidence, level.freedom) * math.sqrt(level.variance)
     return _exp(level.mean), _exp(level.mean - half), _exp(level.mean + half)
 
 
@@ -114,18 +115,14 @@ def _exp(log: float) -> float:
 
 
 def _half(one: PartyLevel, other: PartyLevel, confidence: float, more: int) -> float:
-    """Return the half width of the difference if each side had `more` further units of the same variance.
-
-    Degrees of freedom by Welch and Satterthwaite.
-    """
-    total, denominator = 0.0, 0.0
-    for level in (one, other):
-        variance = level.variance * level.units / (level.units + more)
-        total += variance
-        denominator += variance**2 / (level.freedom + more)
-    if total <= 0:
-        return 0.0
-    return float(stdtrit(total**2 / denominator, confidence)) * math.sqrt(total)
+    """Return the half width of the difference if each side had `more` further units of the same variance."""
+    error, freedom = welch(
+        *(
+            (level.variance * level.units / (level.units + more), level.freedom + more)
+            for level in (one, other)
+        )
+    )
+    return t_quantile(confidence, freedom) * error
 
 
 def _more(one: PartyLevel, other: PartyLevel, distance: float, confidence: float) -> int | None:

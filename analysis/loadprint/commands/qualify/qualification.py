@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from loadprint.commands.qualify import cell, parties
 from loadprint.commands.qualify.measure import Reader, Sheet, observe
-from loadprint.commands.qualify.non_inferiority import FAIL, INCONCLUSIVE, MIN_FREEDOM, PASS, Verdict
+from loadprint.commands.qualify.non_inferiority import FAIL, MIN_FREEDOM, PASS, UNDECIDED, Verdict
 from loadprint.commands.qualify.parties import Party
 from loadprint.commands.qualify.party_differences import configuration
 from loadprint.commands.qualify.qualify_report import CellReport, Machine, Qualification
@@ -75,13 +75,13 @@ def qualify(
 def _verdict(
     cells: Sequence[CellReport], gaps: Sequence[str], type_unknown: str
 ) -> tuple[Verdict, list[str]]:
-    """Return pass if all rows pass, fail if one fails, else inconclusive, with the reasons."""
+    """Return pass if all rows pass, fail if one fails, else undecided, with the reasons."""
     judged = [(each, line) for each in cells for line in each.lines if line.verdict]
     failed = [f"{each.name}: {line.label}" for each, line in judged if line.verdict == FAIL]
     if type_unknown:
         passed = judged and all(line.verdict == PASS for _, line in judged)
-        verdict = FAIL if failed else PASS if passed else INCONCLUSIVE
-        return INCONCLUSIVE, [type_unknown, f"these instances themselves: {verdict}", *gaps]
+        verdict = FAIL if failed else PASS if passed else UNDECIDED
+        return UNDECIDED, [type_unknown, f"these instances themselves: {verdict}", *gaps]
     if failed:
         return FAIL, [f"beyond the tolerance: {row}" for row in failed]
     reasons = [
@@ -92,11 +92,11 @@ def _verdict(
     reasons += _grouped(
         (line.reason, f"{each.name}: {line.label}")
         for each, line in judged
-        if line.verdict == INCONCLUSIVE and not each.voids
+        if line.verdict == UNDECIDED and not each.voids
     )
     reasons += gaps
     if reasons or not judged:
-        return INCONCLUSIVE, reasons or ["no row of the specification was judged"]
+        return UNDECIDED, reasons or ["no row of the specification was judged"]
     better = sum(line.is_better for _, line in judged)
     if len(judged) == 1:
         return PASS, [f"the one row is within its tolerance{', better than the baseline' if better else ''}"]

@@ -13,7 +13,7 @@ EXAMPLES = """BASELINE and CANDIDATE are executions, EXECUTION:side, run directo
 executions, or a quoted glob. For several hosts per side, use --baseline and --candidate; with
 three or more instances per side, the type of instance is judged.
 
-exit status: 0 pass, 1 fail, 2 inconclusive or unusable input. The last line has the verdict and
+exit status: 0 pass, 1 fail, 2 undecided or unusable input. The last line has the verdict and
 its reason.
 
 examples:
@@ -29,7 +29,7 @@ def add(subparsers: Any) -> None:
     parser = options.command(
         subparsers,
         "qualify",
-        "test whether a new instance is as good as the old one: pass, fail or inconclusive",
+        "test whether a new instance is as good as the old one: pass, fail or undecided",
         EXAMPLES,
     )
     parser.add_argument("words", nargs="*", metavar="BASELINE CANDIDATE", help="the two sides to compare")

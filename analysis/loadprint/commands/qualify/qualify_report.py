@@ -25,7 +25,7 @@ class PartyFigure:
 class QualifiedRow:
     """One row in one cell.
 
-    `verdict` is empty if the row is not judged. `reason` is why a row is inconclusive. `more` is
+    `verdict` is empty if the row is not judged. `reason` is why a row is undecided. `more` is
     the number of further repeats (or instances) per side that would decide. `limit` is the worst
     ratio that passes.
     """
@@ -116,5 +116,5 @@ class Qualification:
 
     @property
     def status(self) -> int:
-        """Exit status: 0 pass, 1 fail, 2 inconclusive."""
+        """Exit status: 0 pass, 1 fail, 2 undecided."""
         return {"pass": 0, "fail": 1}.get(self.verdict, 2)

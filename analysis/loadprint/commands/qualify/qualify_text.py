@@ -29,7 +29,7 @@ def text(report: Qualification) -> str:
         for _, reason in rows(cell):
             lines += [next(below_heads), *wrapped(reason, " " * 6, " " * 6)]
         for void in why_void(cell):
-            lines += wrapped(void, "  inconclusive: ", " " * 16)
+            lines += wrapped(void, "  undecided: ", " " * 16)
         for line in below(cell):
             lines += wrapped(line, "  ")
     lines += ["", *(line for sentence in report.method for line in wrapped(sentence, rest="")), ""]
@@ -57,7 +57,7 @@ def markdown(report: Qualification) -> str:
         heads, _, *table = pipes((*HEADS, "why"), ((*texts, why) for texts, why in rows(cell)), left=0)
         rule = "| --- " * (len(HEADS) + 1) + "|"
         lines += ["", f"### {escape.markdown(cell.title)}", "", heads, rule, *table]
-        lines += ["", *(f"- inconclusive: {escape.markdown(void)}" for void in why_void(cell))]
+        lines += ["", *(f"- undecided: {escape.markdown(void)}" for void in why_void(cell))]
         lines += [f"- {escape.markdown(line)}" for line in below(cell)]
     lines += ["", *(f"{escape.markdown(sentence)}  " for sentence in report.method), ""]
     lines += [f"- {escape.markdown(reason)}" for reason in report.reasons]

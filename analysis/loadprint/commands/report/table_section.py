@@ -31,7 +31,7 @@ def tabled(table: Table) -> dict[str, Any]:
 
     A row's `kind` is `first` (on the first screen), `usual`, `further` (only among all rows) or `sum` (not
     among them). `counts` are how many rows are shown first, usually, in all. `compared` are the sides with
-    ratios, `head_notes` the numbers of the footnotes of each side.
+    ratios, `head_notes` the numbers of the footnotes of each side, `summary` what the rows show.
     """
     footnotes = Footnotes(table)
     compared = [place for place in range(len(table.sides)) if place != table.base]
@@ -51,6 +51,7 @@ def tabled(table: Table) -> dict[str, Any]:
         "footnotes": footnotes.texts,
         "head_notes": [footnotes.numbers(side.notes) for side in table.sides],
         "compared": compared,
+        "summary": layout.summary(table),
         "scale": scale,
         "points": any(versus and versus.points is not None for row in table.rows for versus in row.versus),
         "counts": (counted["first"], counted.total() - counted["further"], counted.total() - counted["sum"]),

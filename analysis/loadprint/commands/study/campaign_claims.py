@@ -1,7 +1,7 @@
 """Defines the claims on a campaign, and judges each by the values of an execution.
 
 A claim holds, or differs, only if an interval over three or more repeats excludes the other answer; it is
-equivalent if the interval is within the claim's bound. Otherwise it is inconclusive, with the further repeats
+equivalent if the interval is within the claim's bound. Otherwise it is undecided, with the further repeats
 that would decide it at the observed spread.
 
 In names of sides `{cores}` is the number of physical cores of the server's CPU set, `{min}` and `{max}` are
@@ -63,7 +63,7 @@ class RatioClaim(Strict):
         measured = ratio_of(seen, self.row, self.side, self.against)
         direction = on_side_of_1([measured], self.published > 1, self.bound)
         if measured.value is None:
-            size = ClaimVerdict("inconclusive", "a repeat is 0: no ratio")
+            size = ClaimVerdict("undecided", "a repeat is 0: no ratio")
         else:
             low, high = self.published / self.within, self.published * self.within
             # an effect in the other direction does not have the published size, at any factor
@@ -192,9 +192,9 @@ def mean_of(values: Values, level: float = stats.LEVEL) -> Estimate:
 def beyond(measured: Estimate, limit: float, direction: int) -> Answer:
     """Whether the whole interval is above the limit (direction 1) or below it (−1)."""
     if measured.low is None or measured.high is None:
-        return "inconclusive"
+        return "undecided"
     side = 1 if measured.low > limit else -1 if measured.high < limit else 0
-    return "holds" if side == direction else "differs" if side else "inconclusive"
+    return "holds" if side == direction else "differs" if side else "undecided"
 
 
 class SignChange(Strict):
@@ -219,7 +219,7 @@ class SignChange(Strict):
                 verdict = ClaimVerdict("holds")
             elif verdict.answer == "differs":
                 reason = "no change of order here, which does not show that there is none"
-                verdict = ClaimVerdict("inconclusive", reason)
+                verdict = ClaimVerdict("undecided", reason)
         return judged([first, second], verdict)
 
 
@@ -260,13 +260,13 @@ class Maximum(Strict):
         text += f"; not distinguishable from {', '.join(rivals)}" if rivals else ""
         few = _fewest(values)
         if few < stats.MIN_REPEATS:
-            verdict = ClaimVerdict("inconclusive", FEW)
+            verdict = ClaimVerdict("undecided", FEW)
         elif expected.issuperset(candidates):
             verdict = ClaimVerdict("holds")
         elif expected.isdisjoint(candidates):
             verdict = ClaimVerdict("differs")
         else:
-            verdict = ClaimVerdict("inconclusive", "other sides may be the best")
+            verdict = ClaimVerdict("undecided", "other sides may be the best")
         return Judged(text, verdict, None, few)
 
     def _expected(self, seen: Observations, sides: Sequence[str]) -> set[str]:
@@ -342,11 +342,11 @@ def _at_least(
             "", None, ClaimVerdict("not comparable", "undefined: the cells are equal, or one is 0"), few
         )
     if few < stats.MIN_REPEATS:
-        return Judged(f"{label} {whole:.3f}", None, ClaimVerdict("inconclusive", FEW), few)
+        return Judged(f"{label} {whole:.3f}", None, ClaimVerdict("undecided", FEW), few)
     left_out = [figure([_mean_without(each.repeats, number) for each in values]) for number in range(few)]
     interval = stats.jackknife(whole, [one for one in left_out if one is not None])
     low, high = interval.low or 0.0, min(interval.high or 1.0, 1.0)
-    answer: Answer = "holds" if low >= least else "differs" if high < least else "inconclusive"
+    answer: Answer = "holds" if low >= least else "differs" if high < least else "undecided"
     return Judged(f"{label} {whole:.3f} [{low:.3f}, {high:.3f}]", None, ClaimVerdict(answer), few)
 
 
@@ -375,7 +375,7 @@ class Concludes(Strict):
         text = "; ".join(each.text.partition(": ")[0] for each in listed)
         expected = seen.resolved(self.side)
         answers: list[Answer] = [
-            "inconclusive" if about not in sides else "holds" if sides[about] == expected else "differs"
+            "undecided" if about not in sides else "holds" if sides[about] == expected else "differs"
             for about in self.about
         ]
         missing = " and ".join(about for about in self.about if about not in sides)

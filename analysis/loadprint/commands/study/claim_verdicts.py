@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
-Answer = Literal["holds", "equivalent", "differs", "inconclusive", "not comparable"]
+from loadprint.statistics import answers
+
+Answer = Literal["holds"] | answers.Answer
+ANSWERS: tuple[Answer, ...] = ("holds", *get_args(answers.Answer))
 FEW = "fewer than three repeats"
 
 
@@ -14,7 +17,7 @@ FEW = "fewer than three repeats"
 class ClaimVerdict:
     """`figure` is what only this verdict is about, with its interval; `reason` why it is not another one.
 
-    `more`: repeats per side that would decide an inconclusive one.
+    `more`: repeats per side that would decide an undecided one.
     """
 
     answer: Answer
@@ -27,10 +30,10 @@ class ClaimVerdict:
         return replace(self, reason="; ".join(each for each in (self.reason, reason) if each))
 
     def void(self, reason: str) -> ClaimVerdict:
-        """An inconclusive verdict on the same figure."""
+        """An undecided verdict on the same figure."""
         if self.answer == "not comparable":
             return self
-        return replace(self.because(reason), answer="inconclusive", more=None)
+        return replace(self.because(reason), answer="undecided", more=None)
 
     def as_possible(self) -> ClaimVerdict:
         """The verdict on a claim that this is possible."""
@@ -86,5 +89,5 @@ def not_comparable(reason: str, needs: str = "") -> Judged:
 
 def worst(answers: Sequence[Answer]) -> Answer:
     """The answer of a claim whose parts must all hold: one that differs decides."""
-    decisive: tuple[Answer, ...] = ("differs", "inconclusive", "equivalent")
+    decisive: tuple[Answer, ...] = ("differs", "undecided", "equivalent")
     return next((each for each in decisive if each in answers), "holds")

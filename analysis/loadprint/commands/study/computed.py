@@ -77,7 +77,7 @@ def best_connections() -> Judged:
         return _computed("differs", text, "12 is significantly below the best")
     others = " and ".join(count for count in best if count != "12")
     reason = f"not distinguishable from {others}" if others else ""
-    return _computed("inconclusive" if others else "holds", text, reason)
+    return _computed("undecided" if others else "holds", text, reason)
 
 
 def _possible_best(builds: Sequence[Sequence[float]]) -> list[str]:
@@ -102,7 +102,7 @@ def decrease_above() -> Judged:
 
 
 def _below_1(ratio: Estimate) -> Answer:
-    return "holds" if (ratio.high or 2) < 1 else "differs" if (ratio.low or 0) > 1 else "inconclusive"
+    return "holds" if (ratio.high or 2) < 1 else "differs" if (ratio.low or 0) > 1 else "undecided"
 
 
 def _together(builds: dict[str, list[list[float]]]) -> list[list[float]]:
@@ -169,7 +169,7 @@ def prediction_at_1000() -> Judged:
         listed = ", ".join(f"{label} {value:,.0f}" for label, value in values.items())
         texts.append(f"{column.removesuffix('_qps')}: {listed}")
     reason = "" if agree else "the models differ by 2 × or more"
-    return _computed("holds" if agree else "inconclusive", "; ".join(texts), reason)
+    return _computed("holds" if agree else "undecided", "; ".join(texts), reason)
 
 
 def _computed(answer: Answer, text: str, reason: str = "") -> Judged:

@@ -93,11 +93,11 @@ class StudyEffect(Strict):
             return not_comparable(seen.nothing_left or f"{self.quantity} was not measured")
         stays, equal = self.change == "stays", equivalence(value, self.bound or 0.0)
         if value.low is None:
-            verdict = ClaimVerdict("inconclusive", "fewer than three blocks")
+            verdict = ClaimVerdict("undecided", "fewer than three blocks")
         elif self.bound is not None and equal.equal:
             verdict = ClaimVerdict("holds" if stays else "equivalent", figure=at_most([equal.most or 0.0]))
         elif stays:
-            verdict = ClaimVerdict("differs" if equal.unequal else "inconclusive")
+            verdict = ClaimVerdict("differs" if equal.unequal else "undecided")
         else:
             verdict = ClaimVerdict(beyond(value, 1.0, 1 if self.change == "rises" else -1))
         text = f"{measured.label} {with_interval(value)}"
@@ -128,7 +128,7 @@ class OneFactor(Strict):
         texts = [f"{name} {with_interval(value)}" for name, value in effects if value]
         value = stats.ratio(factors[1], factors[0], paired=False)
         result = equivalence(value, self.bound)
-        answer: Answer = "holds" if result.equal else "differs" if result.unequal else "inconclusive"
+        answer: Answer = "holds" if result.equal else "differs" if result.unequal else "undecided"
         reason = "fewer than three blocks" if value.low is None else ""
         if {beyond(value, 1.0, 1) for _, value in effects if value} == {"holds", "differs"}:
             answer, reason = "differs", "it rises in one and falls in the other"

@@ -114,7 +114,7 @@ def between(
     decided = holm([1.0 if value is None else value for value in p])
     equal = [equivalence(each.value, bound) if bound and each.value else None for each in ratios]
     final: list[Answer] = [
-        "equivalent" if same and same.equal else answer if one else "inconclusive"
+        "equivalent" if same and same.equal else answer if one else "undecided"
         for same, answer, one in zip(equal, answers, decided, strict=True)
     ]
     answer = worst(final)
@@ -122,9 +122,9 @@ def between(
         return ClaimVerdict(
             answer, figure=at_most([each.most or 0.0 for each in equal if each and each.equal])
         )
-    if answer != "inconclusive":
+    if answer != "undecided":
         return ClaimVerdict(answer)
-    open_ones = [each for each, one in zip(ratios, final, strict=True) if one == "inconclusive"]
+    open_ones = [each for each, one in zip(ratios, final, strict=True) if one == "undecided"]
     needed = [each.more(limits) for each in open_ones]
     more = None if None in needed else max(each for each in needed if each)
     reason = ""
@@ -134,7 +134,7 @@ def between(
     elif len(ratios) > 1:
         listed = ", ".join(each.label for each in open_ones)
         reason = f"not decided: {listed}, by Holm's test of {len(ratios)} together"
-    return ClaimVerdict("inconclusive", reason, more=more)
+    return ClaimVerdict("undecided", reason, more=more)
 
 
 def _inside(ratio: RatioOf, low: float | None, high: float | None) -> tuple[Answer, float | None]:

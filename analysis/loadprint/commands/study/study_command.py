@@ -17,7 +17,7 @@ EXAMPLES = """examples:
 DESCRIPTION = """Judge the claims of a published study by executions of its campaigns.
 Direction and size have a verdict each. A claim holds or differs if a 95 % interval over three or
 more repeats decides it, is equivalent if the interval is within the claim's bound, else it is
-inconclusive, or not comparable with the reason."""
+undecided, or not comparable with the reason."""
 
 
 def add(subparsers: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, model_validator
 
 from loadprint.commands.study.campaign_claims import OfCampaign
-from loadprint.commands.study.claim_verdicts import Judged, not_comparable
+from loadprint.commands.study.claim_verdicts import Answer, Judged, not_comparable
 from loadprint.commands.study.computed import Computed
 from loadprint.commands.study.experiments import OfExperiment
 from loadprint.commands.study.figures import Figure
@@ -65,9 +65,7 @@ class Claim(Strict):
     despite: list[Void] = []
     possible: bool = False
     ledger: str | None = None
-    explain: dict[
-        Literal["holds", "equivalent", "differs", "inconclusive", "not comparable", "size differs"], Line
-    ] = {}
+    explain: dict[Answer | Literal["size differs"], Line] = {}
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import get_args
 
-from loadprint.commands.study.claim_verdicts import Answer, ClaimVerdict, Judged
+from loadprint.commands.study.claim_verdicts import ANSWERS, Answer, ClaimVerdict, Judged
 from loadprint.commands.study.study import JudgedClaim, StudyReport
 from loadprint.commands.study.study_file import CHECK, Claim, Study
 from loadprint.rendering import printout
@@ -102,7 +101,7 @@ def summary(report: StudyReport) -> list[str]:
 
 def _counted(verdicts: Sequence[ClaimVerdict | None]) -> str:
     counts = Counter(each.answer for each in verdicts if each is not None)
-    return ", ".join(f"{counts[answer]} {answer}" for answer in get_args(Answer) if counts[answer])
+    return ", ".join(f"{counts[answer]} {answer}" for answer in ANSWERS if counts[answer])
 
 
 def reason(judged: Judged, verdict: ClaimVerdict) -> str:
@@ -110,7 +109,7 @@ def reason(judged: Judged, verdict: ClaimVerdict) -> str:
     texts = [verdict.reason]
     if not verdict.reason and judged.repeats:
         differs = OPPOSITE if verdict is judged.direction else OUTSIDE
-        texts.append({"differs": differs, "inconclusive": OPEN}.get(verdict.answer, ""))
+        texts.append({"differs": differs, "undecided": OPEN}.get(verdict.answer, ""))
     if verdict.more:
         texts.append(f"{verdict.more} more repeat{'s' if verdict.more > 1 else ''} per side would decide it")
     return "; ".join(each for each in texts if each)

@@ -21,7 +21,7 @@ from loadprint.numbers import brief
 from loadprint.statistics import stats
 
 Grid = Mapping[tuple[str, str], SweepCell]
-Verdict = Literal["crossover", "inconclusive", "none"]
+Verdict = Literal["crossover", "undecided", "none"]
 ERROR = 0.1  # two-sided, over all counts
 
 
@@ -111,7 +111,7 @@ def _judged(column: str, against: str, at: Sequence[At]) -> Crossover:
     known = [each for each in at if each.sign]
     between = tuple((one.row, other.row) for one, other in pairwise(known) if one.sign != other.sign)
     signs = {each.ratio > 1 for each in at}
-    verdict: Verdict = "crossover" if between else "inconclusive" if len(signs) > 1 else "none"
+    verdict: Verdict = "crossover" if between else "undecided" if len(signs) > 1 else "none"
     return Crossover(column, against, verdict, between, tuple(at))
 
 
@@ -127,8 +127,8 @@ def sentences(pairs: Sequence[Crossover]) -> tuple[str, ...]:
 
 
 def _crossing(pair: Crossover) -> str:
-    if pair.verdict == "inconclusive":
-        return _inconclusive(pair)
+    if pair.verdict == "undecided":
+        return _undecided(pair)
     places = ", ".join(f"{one} and {other}" for one, other in pair.between)
     return (
         f"Crossover between {places} connections: {_ratios(pair)}. Which one has the higher throughput "
@@ -136,14 +136,14 @@ def _crossing(pair: Crossover) -> str:
     )
 
 
-def _inconclusive(pair: Crossover) -> str:
+def _undecided(pair: Crossover) -> str:
     reasons: dict[str, list[str]] = {}
     for each in pair.at:
         if each.why:
             more = f" ({each.more} more repeats would decide)" if each.more else ""
             reasons.setdefault(each.why, []).append(each.row + more)
     texts = [f"{why} at {', '.join(rows)}" for why, rows in reasons.items()]
-    return f"Crossover inconclusive, {'; '.join(texts)}: {_ratios(pair)}."
+    return f"Crossover undecided, {'; '.join(texts)}: {_ratios(pair)}."
 
 
 def _without(pair: Crossover) -> str:
