@@ -90,13 +90,27 @@ class Side:
         self._frozen = [self._named["server"], self._named["load"]]
         running = {each["name"]: int(each["pid"]) for each in supervisor.ask("status")["processes"]}
         self._pids = {kind: running[named] for kind, named in self._named.items()}
-        self._open = {kind: os.pidfd_open(pid) for kind, pid in self._pids.items()}
+        self._open = {kind: self._opened(kind, pid) for kind, pid in self._pids.items()}
         self._journal = self.run / "server" / "journal"
         self._turns, self._phases = (
             Lines(self.run / "load" / f"{name}.jsonl") for name in ("turns", "phases")
         )
         self._done: list[dict[str, Any]] = []
         self.measuring = False
+
+    def _opened(self, kind: str, pid: int) -> int:
+        """Return a descriptor of a process. Raises Failed if it has ended."""
+        try:
+            return os.pidfd_open(pid)
+        except ProcessLookupError:
+            raise self._ended(kind) from None
+
+    def _ended(self, kind: str) -> Failed:
+        """Return how a process ended, with its last message."""
+        ended = self._supervisor.ask("wait", name=self._named[kind], slice={"secs": 1, "nanos": 0})
+        why = f"signal {ended['signal']}" if "signal" in ended else f"exit status {ended.get('code')}"
+        said = ended["stderr_tail"].strip().splitlines()[-1:] if "code" in ended else []
+        return Failed(": ".join([f"the {kind} of side {self.name} ended ({why})", *said]))
 
     def thaw(self) -> None:
         """Let server and load go on."""
@@ -111,10 +125,7 @@ class Side:
         """Read what the load has done. Raises Failed if a process has ended."""
         for kind, process in self._open.items():
             if select.select([process], [], [], 0)[0]:
-                ended = self._supervisor.ask("wait", name=self._named[kind], slice={"secs": 1, "nanos": 0})
-                why = f"signal {ended['signal']}" if "signal" in ended else f"exit status {ended.get('code')}"
-                said = ended["stderr_tail"].strip().splitlines()[-1:] if "code" in ended else []
-                raise Failed(": ".join([f"the {kind} of side {self.name} ended ({why})", *said]))
+                raise self._ended(kind)
         self.measuring = self.measuring or any(line["phase"] == "measure" for line in self._phases.new())
         self._done += self._turns.new()
 
