@@ -27,6 +27,7 @@ from loadprint.rendering import render_json
 from loadprint.rendering.pivot import RENDERERS, Pivot, PivotReport
 from loadprint.statistics import stats
 from loadprint.statistics.several import rank_correlation
+from loadprint.tables import views
 from published import arm_cells, inserts
 from reads import compared, known, table_of
 from recordings import Host, change_json, make_execution, make_matrix
@@ -154,8 +155,9 @@ def test_compare_of_equal_load_takes_its_middle_load_and_judges_latency(equal_lo
     assert resolve([str(equal_load)])[1] == "text@50"
     table = table_of(equal_load)
     assert [side.name for side in table.sides] == ["text@50", "uncached@50"]
-    latency = known(table.row("latency_p99"))
+    latency = known(table.row("latency_p95"))
     assert latency.headline
+    assert latency in views.first(table).rows
     assert not latency.notes
     slower = known(known(table.row("latency_neword_p99")).versus[1])
     assert slower.mark == "*"  # the verdict is that of all types together
@@ -172,6 +174,9 @@ def test_at_saturation_latency_is_shown_and_not_judged(equal_load: Path) -> None
         row = known(table.row(key))
         assert not row.headline
         assert "closed loop" in row.notes[0]
+        slower = known(row.versus[1])
+        assert (slower.mark, slower.low is not None) == ("", True)
+    assert table.row("latency_p95") in views.first(table).rows
     asked = known(table.row("rate_asked"))
     assert (asked.view, asked.cells[0].value) == ("all", None)
 

@@ -50,12 +50,14 @@ class Screens:
     """The screens that show a row, besides the whole table.
 
     `first` is its heading on the first screen, `sar` its place in the published SAR table, `instead_of` the
-    row that it replaces on the first screen where a side lacks that one.
+    row that it replaces on the first screen where a side lacks that one. `unlike`: it is there also if the
+    sides count different operations.
     """
 
     first: str = ""
     sar: int = 0
     instead_of: str = ""
+    unlike: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class Metric:
     `rounding` is the largest error from the source's resolution, as a share of the value (half a bucket).
     The first `sampled` inputs have a sampling error, which is part of the interval.
     `between_flavours` is a footnote where MySQL is compared with MariaDB.
+    `untested` rows have intervals and no mark.
     `per_operation` rows depend on the workload's operation: no ratio between different operations.
     `part` rows are parts of the row above them and not of a sum.
     `chart` is the section of its chart, and the chart's title. `optional`: the usual view has it if a run has
@@ -80,6 +83,7 @@ class Metric:
     better: Better = "neither"
     headline: bool = False
     per_operation: bool = False
+    untested: bool = False
     footnote: str = ""
     between_flavours: str = ""
     view: View = "always"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loadprint.catalogue.files import OWN, Catalogue, Work, catalogue
-from loadprint.catalogue.metric import Metric, Screens, with_view
+from loadprint.catalogue.metric import Metric, with_view
 from loadprint.metrics import devices
 from loadprint.metrics.devices import Device
 from loadprint.metrics.gather import Measured
@@ -23,6 +23,8 @@ from loadprint.tables.time_ledger import time_ledger
 WORKLOAD, CPU, DISK, NETWORK = "WORKLOAD", "CPU METRICS", "DISK METRICS", "NETWORK METRICS"
 OTHER, COSTS = "OTHER METRICS", "COSTS"
 SERVER_SWITCHES = "threads.server.voluntary_ctxt_switches"  # else costs are of the host's switches
+CLOSED_LOOP = "of a transaction; in a closed loop it follows from threads ÷ throughput: not judged"
+OTHER_RATES = "of a transaction; the sides had different rates, on which it depends: not judged"
 Sides = Sequence[Sequence[Measured]]
 
 
@@ -66,20 +68,18 @@ def cpu_metrics(side: str) -> tuple[Metric, ...]:
 
 def _throughput(builder: RowBuilder) -> list[Group]:
     sides = builder.sides
-    latency = of_group("latency")
-    is_equal = _equal_load(sides)
-    if is_equal:
-        latency = tuple(_at_equal_load(row, "latency_p99") for row in latency)
-    else:
-        latency = tuple(replace(row, screens=Screens()) for row in latency)
+    why = _latency_untested(sides)
+    latency = [_judged_at_equal_load(row, "latency_p95", why) for row in of_group("latency")]
     rows = builder.rows((*if_measured(sides, of_group("throughput")), *latency))
     listed = [_group("throughput", rows, WORKLOAD)]
     kinds = list(dict.fromkeys(kind for runs in sides for kind in transaction_types(runs)))
     if len(kinds) > 1:
         shared = [kind for kind in kinds if sum(kind in transaction_types(runs) for runs in sides) > 1]
-        by_type = [row.of(kind) for kind in kinds for row in of_group("latency_types")]
-        if is_equal:
-            by_type = [_at_equal_load(row, "_p99") for row in by_type]
+        by_type = [
+            _judged_at_equal_load(row.of(kind), "_p95", why)
+            for kind in kinds
+            for row in of_group("latency_types")
+        ]
         alone = tuple(f"latency_{kind}_" for kind in kinds if kind not in shared)
         by_type = [replace(row, view="all") if row.key.startswith(alone) else row for row in by_type]
         listed.append(_group("latency_types", builder.rows(by_type), WORKLOAD))
@@ -89,9 +89,11 @@ def _throughput(builder: RowBuilder) -> list[Group]:
     return listed
 
 
-def _at_equal_load(row: Metric, judged: str) -> Metric:
-    """A latency where all sides were driven at one rate: it can be compared, and p99 has a verdict."""
-    return replace(row, footnote="", headline=row.key.endswith(judged))
+def _judged_at_equal_load(row: Metric, judged: str, untested: str) -> Metric:
+    """A latency: where all sides were driven at one rate one of them has a verdict, else none has a mark."""
+    return replace(
+        row, footnote=untested, untested=bool(untested), headline=not untested and row.key.endswith(judged)
+    )
 
 
 def _cpu(builder: RowBuilder) -> list[Group]:
@@ -241,10 +243,12 @@ def _error_codes(sides: Sides) -> list[str]:
     return sorted({str(code) for codes in counts for code in codes})
 
 
-def _equal_load(sides: Sides) -> bool:
-    """Whether all runs had the same target rate."""
+def _latency_untested(sides: Sides) -> str:
+    """Why latencies are not compared; empty if all runs had the same target rate."""
     rates = [run.quantities.get("load.rate") for runs in sides for run in runs]
-    return None not in rates and len({rate.rate for rate in rates if rate}) == 1
+    if None not in rates and len({rate.rate for rate in rates if rate}) == 1:
+        return ""
+    return OTHER_RATES if any(rates) else CLOSED_LOOP
 
 
 def if_measured(sides: Sides, metrics: Sequence[Metric], *, every: bool = False) -> tuple[Metric, ...]:

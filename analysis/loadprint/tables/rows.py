@@ -179,7 +179,8 @@ class RowBuilder:
         estimate = estimate_with(sampling=error)
         sampled = SAMPLED if error > 0 and _wider(estimate, estimate_with()) else ""
         notes = tuple(text for text in (note, sampled) if text)
-        return Versus(kind, estimate.centre, estimate.low, estimate.high, estimate.p, points, notes=notes)
+        p = None if metric.untested else estimate.p
+        return Versus(kind, estimate.centre, estimate.low, estimate.high, p, points, notes=notes)
 
     def _sampling(
         self, metric: Metric, position: int, side: Sequence[float], reference: Sequence[float]

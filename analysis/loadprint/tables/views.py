@@ -83,7 +83,8 @@ def _or_instead(table: Table, row: Row) -> Row | None:
 def _is_first(row: Row) -> bool:
     values = [cell.value for cell in row.cells if cell.value is not None]
     compared = [versus.notes for versus in row.versus if versus]
-    if len(values) > 1 and compared and all(OTHER_OPERATIONS in notes for notes in compared):
+    unlike = compared and all(OTHER_OPERATIONS in notes for notes in compared)
+    if len(values) > 1 and unlike and not row.screens.unlike:
         return False
     return _has_values(row) if row.view == "nonzero" else bool(values)
 
