@@ -316,7 +316,7 @@ def test_what_the_rows_show_is_counted_with_the_repeats_that_would_decide(tmp_pa
         for more in range(20)
     ]
     assert tally.more == next(more for more, half in enumerate(halves) if half <= math.log(1.05)) > 0
-    assert f"about {tally.more} more repeats would show a 5 % difference" in tally.text
+    assert f"≈ {tally.more} more repeats would show a 5 % difference" in tally.text
     assert tally.text in render_text.render(table)
     assert json.loads(render_json.render(table))["tallies"][0]["more"] == tally.more
 

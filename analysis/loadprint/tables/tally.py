@@ -37,7 +37,7 @@ class Tally:
         wanted = f"a {numbers.brief(100 * APART, 3)} % difference{each}"
         if not self.more:
             return f"{text} ({wanted} would show)"
-        return f"{text} (about {self.more} more {self.replicate}{'s' * (self.more > 1)} would show {wanted})"
+        return f"{text} (≈ {self.more} more {self.replicate}{'s' * (self.more > 1)} would show {wanted})"
 
 
 def tallies(table: Table) -> tuple[Tally, ...]:
