@@ -23,15 +23,15 @@ def conclusive(directory: Path, server: Server, treatment: dict[str, str]) -> di
     """An experiment that found something, with windows that are long enough for this machine."""
     directory.mkdir()
     for window in WINDOWS:
-        told = experiment(directory / f"{window}", server, treatment, window)
-        if told["verdict"] != "not measured" and digests(told) >= DIGESTS:
-            return told
-    raise AssertionError(f"{told['sentence']}; {digests(told)} windows with digests")
+        shown = experiment(directory / f"{window}", server, treatment, window)
+        if shown["verdict"] != "not measured" and digests(shown) >= DIGESTS:
+            return shown
+    raise AssertionError(f"{shown['sentence']}; {digests(shown)} windows with digests")
 
 
-def digests(told: dict[str, Any]) -> int:
+def digests(shown: dict[str, Any]) -> int:
     """How many windows have statement digests."""
-    return sum(bool(window["digests"]) for window in told["windows"])
+    return sum(bool(window["digests"]) for window in shown["windows"])
 
 
 def experiment(directory: Path, server: Server, treatment: dict[str, str], window: float) -> dict[str, Any]:

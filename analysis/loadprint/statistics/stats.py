@@ -186,6 +186,15 @@ def more_repeats(  # noqa: PLR0913
     return None
 
 
+def repeats_to_show(low: float, high: float, repeats: int, *, paired: bool) -> int | None:
+    """Further repeats per side after which the interval of a ratio would show a difference of `APART`.
+
+    0 if it would already; None if that takes more than `MOST_MORE`.
+    """
+    more = more_repeats(math.log(high / low) / 2, repeats, math.log1p(APART), paired=paired)
+    return more if more is not None and more <= MOST_MORE else None
+
+
 def half_width(variance: float, repeats: int, *, paired: bool) -> float:
     """Half the width of the interval of a difference of logs, for at least two `repeats` per side."""
     freedom = float(repeats - 1 if paired else 2 * (repeats - 1))

@@ -94,8 +94,8 @@ def _flags(
 ) -> dict[int, str]:
     """Verdicts of one side by the place of the row, and Benjamini-Hochberg's flags of the others.
 
-    A verdict needs a direction, one operation for both sides, and a side and a reference
-    that settled and were not client-bound.
+    A verdict needs a direction, one operation for both sides, and a side and a reference that settled and
+    were not client-bound.
     """
     column, base = builder.columns[position], builder.columns[builder.reference]
     judged = builder.counts_alike(column) and not column.withheld and not base.withheld
@@ -128,17 +128,25 @@ def _marked_row(
     row: Row, is_headline: bool, flags: Sequence[str], noise: NoiseFloor | None, equivalent: float
 ) -> Row:
     floor = noise.floors.get(row.key) if noise else None
-    compared: list[Versus | None] = []
-    for unmarked, flag in zip(row.versus, flags, strict=True):
-        versus = unmarked
-        if versus is not None and noise is not None and floor is not None and _within(versus, floor):
-            note = f"not larger than between sides of one configuration in the A/A {noise.path}"
-            versus = replace(versus, within_floor=True, notes=(*versus.notes, note))
-        is_open = versus is not None and versus.p is not None and not row.key.endswith(IOWAIT)
-        compared.append(
-            replace(versus, mark=_mark(versus, flag, equivalent)) if versus and is_open else versus
+    compared = row.versus
+    if noise and floor:
+        compared = tuple(versus and _floored(versus, floor, noise.path) for versus in compared)
+    if not row.key.endswith(IOWAIT):
+        compared = tuple(
+            replace(versus, mark=_mark(versus, flag, equivalent))
+            if versus and versus.p is not None
+            else versus
+            for versus, flag in zip(compared, flags, strict=True)
         )
-    return replace(row, headline=is_headline, versus=tuple(compared), floor=floor)
+    return replace(row, headline=is_headline, versus=compared, floor=floor)
+
+
+def _floored(versus: Versus, floor: Floor, path: str) -> Versus:
+    """The comparison, with a note if it is no larger than the floor of an A/A."""
+    if not _within(versus, floor):
+        return versus
+    note = f"not larger than between sides of one configuration in the A/A {path}"
+    return replace(versus, within_floor=True, notes=(*versus.notes, note))
 
 
 def _mark(versus: Versus, flag: str, equivalent: float) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from loadprint import numbers
-from loadprint.statistics.stats import APART, MOST_MORE, more_repeats
-from loadprint.tables.table import EQUIVALENT, UNDECIDED, SideHead, Table, Versus
+from loadprint.statistics.stats import APART, repeats_to_show
+from loadprint.tables.table import EQUIVALENT, UNDECIDED, SideHead, Table
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,12 @@ def _tally(table: Table, place: int, side: SideHead) -> Tally | None:
         return None
     repeats = min(len(side.repeats), len(table.sides[table.base].repeats))
     open_rows = [versus for versus in marked if versus.mark == UNDECIDED]
-    planned = [more for versus in open_rows if (more := _more(versus, repeats, side.paired)) is not None]
+    needed = [
+        repeats_to_show(versus.low, versus.high, repeats, paired=side.paired)
+        for versus in open_rows
+        if versus.kind == "ratio" and versus.low and versus.high
+    ]
+    planned = [more for more in needed if more is not None]
     return Tally(
         side.name,
         side.replicate,
@@ -65,12 +69,3 @@ def _tally(table: Table, place: int, side: SideHead) -> Tally | None:
         max(planned, default=0),
         len(planned),
     )
-
-
-def _more(versus: Versus, repeats: int, paired: bool) -> int | None:
-    """Further repeats after which half the width of its interval is `APART`; None if that is not a plan."""
-    if versus.kind != "ratio" or not versus.low or not versus.high:
-        return None
-    half = math.log(versus.high / versus.low) / 2
-    more = more_repeats(half, repeats, math.log1p(APART), paired=paired)
-    return more if more is not None and more <= MOST_MORE else None

@@ -97,7 +97,7 @@ impl InTurns {
         }
     }
 
-    /// Sends a signal, by its name without SIG, and waits until so many turns are recorded.
+    /// Sends a signal, by its name without SIG, and waits until this number of turns is recorded.
     pub fn signal(&self, name: &str, turns: usize) {
         signal(&self.child, name);
         self.wait_for_turns(turns);

@@ -12,7 +12,7 @@ from loadprint.commands.ab.result import HEADLINE, AbWindow, Check, Effect
 from loadprint.commands.ab.schedule import smallest_p
 from loadprint.reading.names import BASELINE, TREATMENT
 from loadprint.statistics.answers import EQUIVALENT_WITHIN, answer
-from loadprint.statistics.stats import APART, MIN_REPEATS, MOST_MORE, Estimate, more_repeats
+from loadprint.statistics.stats import APART, MIN_REPEATS, Estimate, repeats_to_show
 
 SATURATED = 0.9  # of the host's CPUs
 NEAR = 0.02  # without an interval, a ratio of queries this close to 1 counts as equal
@@ -137,9 +137,8 @@ def _not_measured(status: str, blocks: int, used: int, headline: Effect) -> str:
 
 def _more(headline: Effect) -> str:
     """How many blocks would decide a difference, if it is a plan."""
-    half = math.log((headline.high or 1.0) / (headline.low or 1.0)) / 2
-    more = more_repeats(half, headline.blocks, math.log1p(APART), paired=True)
-    if not more or more > MOST_MORE:
+    more = repeats_to_show(headline.low or 1.0, headline.high or 1.0, headline.blocks, paired=True)
+    if not more:
         return ""
     blocks = f"{more} more block{'s' * (more > 1)}"
     return f" About {blocks} would show a {numbers.brief(100 * APART, 3)} % difference."

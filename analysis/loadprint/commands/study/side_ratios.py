@@ -14,7 +14,6 @@ from loadprint.statistics import stats
 from loadprint.statistics.several import equivalence, holm
 from loadprint.statistics.stats import Estimate
 
-MOST_REPEATS = 30  # more are not a plan
 LEAST_EFFECT = 0.01  # a smaller difference is not worth repeats
 
 
@@ -72,7 +71,7 @@ class RatioOf:
                 return None
             needed.append(repeats)
         most = max(needed)
-        return most if 0 < most <= MOST_REPEATS else None
+        return most if 0 < most <= stats.MOST_MORE else None
 
 
 def ratio_of(seen: Observations, row: str, side: str, against: str) -> RatioOf:
