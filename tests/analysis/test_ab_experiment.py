@@ -94,11 +94,11 @@ def test_tb_counts_every_flip_and_is_refused_beyond_the_limit() -> None:
 
 
 def test_random_pairs_are_half_each_way_and_the_seed_decides() -> None:
-    planned = plan(made(order="random", blocks=8, seed=3))
-    pairs = [order(planned)[k : k + 2] for k in range(0, 16, 2)]
-    assert sorted(pairs) == ["BT"] * 4 + ["TB"] * 4
-    assert planned == plan(made(order="random", blocks=8, seed=3))
-    assert len({order(plan(made(order="random", blocks=8, seed=seed))) for seed in range(20)}) > 10
+    planned = plan(made(order="random", blocks=12, seed=3))
+    pairs = [order(planned)[k : k + 2] for k in range(0, 24, 2)]
+    assert sorted(pairs) == ["BT"] * 6 + ["TB"] * 6
+    assert planned == plan(made(order="random", blocks=12, seed=3))
+    assert len({order(plan(made(order="random", blocks=12, seed=seed))) for seed in range(20)}) > 10
     last = planned.slots[-1].variant
     flips = sum(bool(slot.flip) for slot in planned.slots)
     assert planned.flips == flips + (last == TREATMENT)

@@ -6,16 +6,15 @@ import json
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 import yaml
 from damage import ask
 from loadprint.commands.campaign.campaign_file import load
-from loadprint.commands.campaign.execution import Plan, open_execution, starts
-from plays import plugin
+from loadprint.commands.campaign.execution import Plan, open_execution, order, starts
+from loadprint.statistics.orders import orders
 from reads import known
-
-alternate = plugin("roles/supervisor/files/alternate.py")
 
 
 @pytest.fixture
@@ -114,11 +113,21 @@ def test_the_plan_says_how_the_time_is_spent(turns: Path) -> None:
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_each_side_has_each_position_as_often_in_random_order(count: int) -> None:
     names = [f"side{number}" for number in range(count)]
-    orders = alternate.orders(names, 20 * count, 7)
-    assert all(sorted(order) == names for order in orders)
-    places = Counter((name, place) for order in orders for place, name in enumerate(order))
+    drawn = orders(names, 20 * count, Random(7))
+    assert all(sorted(order) == names for order in drawn)
+    places = Counter((name, place) for order in drawn for place, name in enumerate(order))
     assert set(places.values()) == {20}
-    assert orders == alternate.orders(names, 20 * count, 7)
-    assert orders != alternate.orders(names, 20 * count, 8)
+    assert drawn == orders(names, 20 * count, Random(7))
+    assert drawn != orders(names, 20 * count, Random(8))
     # not in one fixed rotation
-    assert len({(one[-1], other[0]) for one, other in pairwise(orders)}) > count
+    assert len({(one[-1], other[0]) for one, other in pairwise(drawn)}) > count
+
+
+def test_the_runs_of_a_start_have_the_positions_of_all_rounds(turns: Path) -> None:
+    runs = order(load(turns), 3)
+    for block in (1, 2, 3):
+        of_start = [run["positions"] for run in runs if run["block"] == block]
+        assert {frozenset(positions) for positions in zip(*of_start, strict=True)} == {frozenset({1, 2})}
+        assert len(of_start[0]) == load(turns).rounds
+        assert Counter(of_start[0]) == {1: 16, 2: 16}
+    assert len({tuple(run["positions"]) for run in runs}) > 2

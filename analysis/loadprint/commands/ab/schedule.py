@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from loadprint.errors import InputError
 from loadprint.reading.names import BASELINE, TREATMENT
+from loadprint.statistics.orders import orders
 
 if TYPE_CHECKING:
     from loadprint.commands.ab.experiment import Experiment
@@ -89,12 +90,8 @@ def _blocks(experiment: Experiment) -> list[tuple[str, ...]]:
         return [(BASELINE, TREATMENT, TREATMENT, BASELINE)] * blocks
     if order == "TB":
         return [(TREATMENT, BASELINE)] * blocks
-    # half of the pairs in each order: an unrestricted draw may give one order only, confounded with drift
-    pairs: list[tuple[str, ...]] = [
-        (TREATMENT, BASELINE) if k % 2 else (BASELINE, TREATMENT) for k in range(blocks)
-    ]
-    random.Random(experiment.schedule.seed).shuffle(pairs)
-    return pairs
+    draw = random.Random(experiment.schedule.seed)
+    return [tuple(each) for each in orders((BASELINE, TREATMENT), blocks, draw)]
 
 
 def _count(blocks: int) -> str:

@@ -26,6 +26,7 @@ from loadprint.commands.campaign.server_identity import MAIN, Identity, confirm,
 from loadprint.configuration.document import DocumentError
 from loadprint.reading.bounds import DOCUMENT
 from loadprint.safe_files import read_file, replace, require_trusted
+from loadprint.statistics.orders import orders
 
 FORMAT_VERSION = 1
 
@@ -73,8 +74,8 @@ def digest(
 def order(campaign: Campaign, seed: int) -> list[dict[str, Any]]:
     """List the runs: one block per repeat or start, every side once in each block.
 
-    Each block is shuffled, or the first one is and each further one begins at another side of its order, so
-    that a side is early in one block and late in another.
+    Each block is in random order, or the first one is and each further one begins at another side of its order,
+    so that a side is early in one block and late in another. Sides that alternate have a position in each round.
 
     Mode `equal-load` has two stages: all blocks at saturation, which measure the maximum, then the
     blocks of open-loop runs, every side at every fraction. The sides of a block share a `rand_seed`
@@ -95,14 +96,8 @@ def _ordered(campaign: Campaign, blocks: range, generator: random.Random) -> lis
 def _stage(
     campaign: Campaign, sides: list[str], blocks: range, generator: random.Random
 ) -> list[dict[str, Any]]:
-    if campaign.order == "rotated":
-        generator.shuffle(sides)
     runs = []
-    for place, block in enumerate(blocks):
-        begin = place * len(sides) // len(blocks) if campaign.order == "rotated" else 0
-        ordered = sides[begin:] + sides[:begin]
-        if campaign.order == "random":
-            generator.shuffle(ordered)
+    for block, ordered in zip(blocks, _orders(campaign, sides, len(blocks), generator), strict=True):
         drawn = generator.randrange(1, 1 << 31)
         runs += [
             {
@@ -114,7 +109,24 @@ def _stage(
             }
             for side in ordered
         ]
+        if campaign.design == "alternate":
+            rounds = orders(sides, campaign.rounds, generator)
+            for run in runs[-len(sides) :]:
+                run["positions"] = [each.index(run["side"]) + 1 for each in rounds]
     return runs
+
+
+def _orders(
+    campaign: Campaign, sides: list[str], blocks: int, generator: random.Random
+) -> list[list[str]]:
+    """The order of the sides in each block."""
+    if campaign.order == "random":
+        return orders(sides, blocks, generator)
+    if campaign.order == "listed":
+        return [sides] * blocks
+    first = generator.sample(sides, len(sides))
+    begins = [block * len(sides) // blocks for block in range(blocks)]
+    return [first[begin:] + first[:begin] for begin in begins]
 
 
 def fractions(campaign: Campaign) -> list[float]:

@@ -5,9 +5,9 @@ slice: thaw, the load resumes, the guard; a tick of the side's recorder and an e
 measured part, both again; the load pauses between two operations (an external generator does not), and the
 side is frozen. Every run directory gets the lines of all slices in `slices.jsonl`.
 
-PLAN is JSON: `state` (the supervisor's directory), `directory` (of the runs), `runs` (`id`, `side`, and
-`rand_seed`, from which the orders are drawn), `slots` (of each run the end of the names of its processes),
-`rounds`, `slice_s`, `guard_s`, and `cpu` (one of the server's). Exit status 1 with one line on standard error
+PLAN is JSON: `state` (the supervisor's directory), `directory` (of the runs), `runs` (`id`, `side`, and its
+position in each round), `slots` (of each run the end of the names of its processes), `slice_s`, `guard_s`,
+and `cpu` (one of the server's). Exit status 1 with one line on standard error
 if a process ends or does not answer. All sides are thawed at any end but SIGKILL, after which the supervisor
 does it. Standard library of Python 3.9 only: it runs with the Python of the host.
 """
@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import random
 import select
 import signal
 import socket
@@ -188,17 +187,6 @@ class Side:
         return found[0]
 
 
-def orders(names: list[str], rounds: int, seed: int) -> list[list[str]]:
-    """Draw the order of each round; in as many rounds as sides, each side has each position once."""
-    draw = random.Random(seed)
-    drawn: list[list[str]] = []
-    while len(drawn) < rounds:
-        first = draw.sample(names, len(names))
-        group = [first[place:] + first[:place] for place in range(len(names))]
-        drawn += draw.sample(group, len(group))
-    return drawn[:rounds]
-
-
 def fixed_work_ns(cpu: int) -> int:
     """Return the CPU time of hashing 1 MiB on this CPU, in ns: the lower quartile of nine."""
     home, block, taken = os.sched_getaffinity(0), bytes(BYTES), []
@@ -233,11 +221,11 @@ def warm_up(sides: list[Side]) -> None:
 
 def alternate(plan: dict[str, Any], sides: list[Side]) -> None:
     """Give the sides their slices, round by round."""
-    by_name = {side.name: side for side in sides}
-    for number, order in enumerate(orders(sorted(by_name), plan["rounds"], plan["runs"][0]["rand_seed"]), 1):
-        print(f"round {number} of {plan['rounds']}", flush=True)
-        for position, name in enumerate(order, 1):
-            side, work_ns = by_name[name], fixed_work_ns(int(plan["cpu"]))
+    rounds = list(zip(*(run["positions"] for run in plan["runs"])))
+    for number, positions in enumerate(rounds, 1):
+        print(f"round {number} of {len(rounds)}", flush=True)
+        for position, side in sorted(zip(positions, sides)):
+            work_ns = fixed_work_ns(int(plan["cpu"]))
             begin_ns = time.monotonic_ns()
             side.thaw()
             side.resume()
@@ -249,7 +237,7 @@ def alternate(plan: dict[str, Any], sides: list[Side]) -> None:
             line = {
                 "round": number,
                 "position": position,
-                "side": name,
+                "side": side.name,
                 "begin_ns": begin_ns,
                 "measured_from_ns": measured_from_ns,
                 "end_ns": end_ns,
