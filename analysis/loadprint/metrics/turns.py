@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,12 +11,14 @@ from loadprint.metrics.quantities import NEAR, Quantities
 from loadprint.metrics.rates import Source
 from loadprint.reading.counters import Floats, edges
 from loadprint.series.intervals import Intervals
+from loadprint.statistics import stats
 
 LEFT = 0.01  # of the written bytes
 STOPPED = "its processes were stopped by signals between its turns, not frozen by a control group"
 LEFT_BEHIND = "of what it wrote was left to the kernel at the ends of its turns"
 SPANS = "operations of the load had not ended when it was frozen"
-# `turns.<name>`: by how much statements/s then differ from those of its other turns, or seconds, as a log
+# `turns.<name>`: by how much statements/s then differ from those of its other turns, or seconds, as a log;
+# with its `.variance`, by the spread of the turns of a start, whose order is drawn, and the `.freedom` of that
 CONTRASTS = {
     "position": "in the first turn of a round",
     "predecessor": "after a turn of its own",
@@ -65,13 +68,29 @@ def since_thaw(reported: Intervals, out: Quantities) -> None:
 
     Of statements: no operation has ended in the first part of a turn, however much work it is.
     """
-    apart = reported.begins[1:] > reported.ends[:-1] + NEAR
-    _contrast(out, "thaw", reported.rates("queries"), [True, *apart])
+    begins = np.flatnonzero(np.append(True, reported.begins[1:] > reported.ends[:-1] + NEAR))
+    rates = reported.rates("queries")
+    slices = [each for each in np.split(rates, begins[1:]) if len(each) > 1 and (each > 0).all()]
+    apart = np.array([math.log(each[0]) - np.log(each[1:]).mean() for each in slices])
+    if len(apart) > 1:
+        _put(out, "thaw", float(apart.mean()), *_of_mean(apart))
 
 
 def _contrast(out: Quantities, name: str, rates: Floats, chosen: Sequence[bool]) -> None:
-    """Add the difference of the mean logs of the chosen rates and the others; nothing if one has no rate."""
-    these = np.array(chosen, dtype=bool) & (rates > 0)
-    others = ~np.array(chosen, dtype=bool) & (rates > 0)
-    if these.any() and others.any():
-        out.put(f"turns.{name}", float(np.log(rates[these]).mean() - np.log(rates[others]).mean()))
+    """Add the difference of the mean logs of the chosen rates and the others; nothing without two of both."""
+    is_chosen = np.array(chosen, dtype=bool)
+    these, others = (np.log(rates[each & (rates > 0)]) for each in (is_chosen, ~is_chosen))
+    if min(len(these), len(others)) > 1:
+        error, freedom = stats.welch(_of_mean(these), _of_mean(others))
+        _put(out, name, float(these.mean() - others.mean()), error**2, freedom)
+
+
+def _of_mean(values: Floats) -> tuple[float, float]:
+    """The variance of a mean, and the degrees of freedom of it."""
+    return float(values.var(ddof=1)) / len(values), len(values) - 1.0
+
+
+def _put(out: Quantities, name: str, effect: float, variance: float, freedom: float) -> None:
+    out.put(f"turns.{name}", effect)
+    out.put(f"turns.{name}.variance", variance)
+    out.put(f"turns.{name}.freedom", freedom)

@@ -127,15 +127,15 @@ def _difference(  # noqa: PLR0913, PLR0917
     return Estimate(centre, centre - half, centre + half, max(of_runs, of_samples))
 
 
-def welch(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    """Standard error of a difference of two means, and its degrees of freedom (Welch, Satterthwaite).
+def welch(*means: tuple[float, float]) -> tuple[float, float]:
+    """Standard error of a sum or difference of means, and its degrees of freedom (Welch, Satterthwaite).
 
     Each mean has its variance and the degrees of freedom of that variance.
     """
-    variance = one[0] + other[0]
+    variance = sum(each for each, _ in means)
     if variance <= 0:
         return 0.0, 1.0
-    return math.sqrt(variance), variance**2 / sum(each**2 / freedom for each, freedom in (one, other))
+    return math.sqrt(variance), variance**2 / sum(each**2 / freedom for each, freedom in means)
 
 
 def benjamini_hochberg(p: Sequence[float], rate: float = 0.05) -> list[bool]:

@@ -62,8 +62,6 @@ def warnings(
     """All warnings, side by side; `cold` and `unsettled` are those of warm.py and steady.py."""
     for side, runs, *checks in zip(sides, measured, cold, unsettled, strict=True):
         yield from _unready(side, runs, *checks)
-        for text, remedy in carried(side.name, runs, len(sides)):
-            yield Warned(1, text, text, remedy)
         alike: dict[str, list[tuple[str, str]]] = {}
         for run in runs:
             # two counters of one run that differ in their numbers only are two warnings
@@ -74,6 +72,8 @@ def warnings(
         for (first, remedy), *others in alike.values():
             more = f"{len(others)} more run{'s' if len(others) > 1 else ''}"
             yield Warned(2, f"{first}; alike in {more}" if others else first, first, remedy)
+    if over := carried([side.name for side in sides], measured):
+        yield Warned(1, over[0], *over)
     yield from _repeated(sides)
 
 
