@@ -96,7 +96,9 @@ def by_hand(ticks: range) -> Tables:
         "Innodb_buffer_pool_pages_dirty": lambda tick: 100 * tick,
         "Innodb_buffer_pool_pages_data": lambda _: 1000,
     }
-    waits = histogram(ticks, (0, 970, 20, 10), 6000, role="server", threads="connection", state="run queue")
+    waited = {"time_ns": 6000, "count": 1000, "user_ns": 0, "system_ns": 0}
+    plain["ebpf_states"] = counters(ticks, waited, role="server", threads="connection", state="run queue")
+    waits = histogram(ticks, (0, 970, 20, 10), 6000, role="server", state="run queue")
     return {name: (rows, {"shape": "table"}) for name, rows in plain.items()} | {
         "mysql": metrics(ticks, mysql),
         "vmstat": metrics(ticks, {"pswpin": 7}),
@@ -178,6 +180,7 @@ PLAIN = (
     "cgroup.",
     "nvme.",
     "connections.",
+    "waiting.",
     "mysql.flush_burst",
     "mysql.checkpoint_spikes",
     "load.cv",

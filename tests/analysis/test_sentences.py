@@ -14,7 +14,7 @@ from loadprint.sentences.exercises import SUBJECTS
 from loadprint.sentences.rules import RULES
 from loadprint.tables.table import Sentence, Table
 from reads import compared, known, table_of
-from recordings import SECOND, Host, Tables, counters, histogram, histograms, make_execution, metrics
+from recordings import SECOND, Host, Tables, counters, make_execution, metrics
 
 CALM = {"user": 12, "system": 3, "softirq": 1, "idle": 84}
 
@@ -80,26 +80,26 @@ class Case:
             for r, us in (("io", self.io_stalled_us), ("cpu", 50_000))
             for t in ticks
         ]
-        waiting = (
-            histogram(ticks, [1, 9], ns, role="server", state=state)
-            for state, ns in ({"lock": 700_000_000} | dict(self.waiting_ns)).items()
-        )
+        waiting = {"lock": 700_000_000} | dict(self.waiting_ns)
+        of_threads = [("other", state, ns) for state, ns in waiting.items()]
+        of_threads += [
+            ("connection", state, 4 * share * SECOND // 100) for state, share in self.connections.items()
+        ]
         times = [
             row
-            for state, share in self.connections.items()
+            for threads, state, ns in of_threads
             for row in counters(
                 ticks,
-                {"time_ns": 4 * share * SECOND // 100, "count": 100, "user_ns": 0, "system_ns": 1},
+                {"time_ns": ns, "count": 100, "user_ns": 0, "system_ns": 1},
                 start=0,
                 role="server",
-                threads="connection",
+                threads=threads,
                 state=state,
             )
         ]
-        states: Tables = {"ebpf_states": (times, {"shape": "table"})} if times else {}
-        return states | {
+        return {
+            "ebpf_states": (times, {"shape": "table"}),
             "pressure": (pressure, {"shape": "table"}),
-            "ebpf_sched": histograms(waiting, [0, 1000, None]),
             "mysql": metrics(ticks, values),
         }
 
@@ -142,8 +142,8 @@ CASES: dict[str, tuple[Case, Case]] = {
         Case(in_flight=4100, disk="vdb", io_stalled_us=900_000),
     ),
     "storage-bound, off CPU": (
-        Case(waiting_ns={"block I/O": 11 * SECOND // 10}),
-        Case(waiting_ns={"block I/O": 9 * SECOND // 10}),
+        Case(waiting_ns={"read tablespace": 11 * SECOND // 10}),
+        Case(waiting_ns={"read tablespace": 9 * SECOND // 10}),
     ),
     "storage-bound, connections": (
         Case(in_flight=900, connections={"read tablespace": 41, "on CPU": 59}),

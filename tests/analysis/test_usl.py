@@ -19,7 +19,7 @@ from loadprint.commands.usl.usl_summary import summarise
 from loadprint.commands.usl.usl_text import RENDERERS
 from loadprint.errors import InputError
 from loadprint.rendering.printout import WIDTH
-from recordings import SECOND, Host, Tables, histogram, histograms, make_matrix
+from recordings import SECOND, Host, Tables, counters, histogram, histograms, make_matrix
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "published"
 STUDY = PUBLISHED / "go_vs_sysbench_qps.csv"
@@ -190,7 +190,20 @@ def scheduler(threads: int, locked: float) -> Callable[[range], Tables]:
             histogram(ticks, buckets, seconds * SECOND, role="server", state=state)
             for state, seconds, buckets in waits
         )
-        return {"ebpf_sched": histograms(rows, [1_000, 10_000 * threads, 20_000 * threads])}
+        states = [
+            row
+            for state, seconds, _ in waits
+            for row in counters(
+                ticks,
+                {"time_ns": round(seconds * SECOND), "count": 1, "user_ns": 0, "system_ns": 0},
+                start=0,
+                role="server",
+                threads="connection",
+                state=state,
+            )
+        ]
+        bounds = [1_000, 10_000 * threads, 20_000 * threads]
+        return {"ebpf_sched": histograms(rows, bounds), "ebpf_states": (states, {"shape": "table"})}
 
     return tables
 
@@ -238,7 +251,7 @@ def test_a_term_that_the_kernel_does_not_bear_out_is_told(tmp_path: Path) -> Non
 
 def test_what_was_not_recorded_is_not_available(tmp_path: Path) -> None:
     text = RENDERERS["text"](summarise(points.read(swept(tmp_path / "x", locks=True, recorded=False))))
-    assert "on a lock n/a: probe ebpf_sched was not recorded" in " ".join(text.split())
+    assert "on a lock n/a: probe ebpf_states was not recorded" in " ".join(text.split())
     assert "Contention cannot be compared with lock waits" in text
 
 

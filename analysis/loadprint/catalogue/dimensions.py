@@ -24,7 +24,9 @@ DIMENSIONS: dict[str, Dimension] = {
 }
 # starts of the names of quantities that code computes, from the generator or of several tables (docs/rows.md)
 QUANTITIES: dict[str, Dimension] = {
-    **dict.fromkeys(("cgroup.", "nvme.", "connections.", "load.cv", "load.worst", "load.backlog"), NUMBER),
+    **dict.fromkeys(
+        ("cgroup.", "nvme.", "connections.", "waiting.", "load.cv", "load.worst", "load.backlog"), NUMBER
+    ),
     **dict.fromkeys(("load.time_wait", "mysql.flush_burst", "mysql.checkpoint_spikes"), NUMBER),
     **dict.fromkeys(("latency.", "load.latency", "type."), TIME),
     **dict.fromkeys(("load.", "details.nopm", "details.tpm", "host.", "interrupts.", "softirqs."), RATE),

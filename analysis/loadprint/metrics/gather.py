@@ -21,6 +21,7 @@ from loadprint.metrics.recorded import recorded
 from loadprint.metrics.scraped import scraped
 from loadprint.metrics.threads import threads
 from loadprint.metrics.turns import since_thaw, turns
+from loadprint.metrics.waiting import waiting
 from loadprint.reading.clocks import SAME_CLOCK, Clocks, clocks
 from loadprint.reading.cpusets import cpuset
 from loadprint.reading.names import LOAD
@@ -116,6 +117,7 @@ def _server_side(
     host.process(source)
     threads(source)
     programs(source)
+    waiting(source)
     if brief:
         scheduler(source)
         return None
