@@ -27,7 +27,7 @@ KEPT = {"tick", "pid", "tid", "starttime", "stack", "samples", "cycles"}
 FIGURES = (
     *("mean(", "max(", "min(", "frequency."),
     *("mysql.miss_ratio", "mysql.threads_connected", "mysql.redo_capacity", "mysql.checkpoint_"),
-    *("mysql.flush_burst", "sockets.load.time_wait", "sockets.server.time_wait"),
+    *("mysql.flush_burst", "sockets.load.time_wait", "sockets.server.time_wait", "programs."),
 )
 # tables of which an entity without a row counted nothing yet, or is not there
 BORN = ("ebpf_", "threads", "process", "profile", "mysql_")

@@ -75,7 +75,6 @@ OF_COMPLETE = [
     ("ebpf_syscalls", "count", {"role": "server", "syscall": "read"}, "ebpf_syscalls.server.read.count", 1.0),
     ("ebpf_sched", "sum_ns", {"role": "server", "state": "lock"}, "ebpf_sched.server.lock.sum_ns", 1e-9),
     ("ebpf_tcp", "opened", {"side": "accepted"}, "ebpf_tcp.port.accepted.opened", 1.0),
-    ("ebpf_programs", "run_time_ns", {"cpus": "all"}, "programs.x:x.cpu", 1e-9),
 ]
 
 

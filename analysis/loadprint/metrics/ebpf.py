@@ -49,7 +49,7 @@ def ebpf(source: Source) -> None:
 
 
 def scheduler(source: Source) -> None:
-    """Only the tables that grow with concurrency: run queue, off-CPU time by reason, switches."""
+    """Only the tables that grow with concurrency: off-CPU time by reason, switches."""
     _histograms(source, "ebpf_sched", EBPF_HISTOGRAMS["ebpf_sched"], "sum_ns")
     _counters(source, "ebpf_switches")
 
@@ -57,33 +57,35 @@ def scheduler(source: Source) -> None:
 def programs(source: Source) -> None:
     """CPU time of the recorder's own eBPF programs as `programs.<object>:<program>.<figure>`, in cores.
 
-    `cpu` is the time on all CPUs. `server_cpu` is the part on the server's CPUs, from their share of the
-    calls, because the kernel reports one time for all CPUs. It is absent if the recorder did not get the
-    server's CPUs.
+    `cpu` is the calls on all CPUs × the time of a call, which the kernel measured for the first seconds of the
+    recording; a program without a call in them has that of the most expensive one. `server_cpu` is the part
+    of the server's CPUs, absent if the recorder did not get them.
     """
-    probe = "ebpf_programs"
-    figures = doubles(("run_time_ns", "calls"))
-    keys = ("object", "program", "cpus")
-    rows = readings(source, probe, keys, figures)
+    probe, keys = "ebpf_programs", ("object", "program", "cpus")
+    rows = readings(source, probe, keys, doubles(("run_time_ns", "run_cnt", "calls")))
     if rows is None:
         source.out.mark_missing("programs.", source.window.why_missing(probe))
         return
-    seconds = source.seconds(probe)
-    risen: dict[str, dict[str, tuple[float, float]]] = {}
-    for (owner, program, cpus), of_program in increases(source, probe, rows, keys, tuple(figures)):
-        risen.setdefault(f"{owner}:{program}", {})[cpus] = of_program["run_time_ns"], of_program["calls"]
-    for name, by_cpus in risen.items():
-        time, calls = by_cpus["all"]
-        if not (time >= 0 and calls >= 0):
+    calls: dict[str, dict[str, float]] = {}
+    for (owner, program, cpus), risen in increases(source, probe, rows, keys, ("calls",)):
+        calls.setdefault(f"{owner}:{program}", {})[cpus] = risen["calls"]
+    times = dict[str, float]()
+    for owner, program, time, count in zip(
+        *(rows[column].tolist() for column in ("object", "program", "run_time_ns", "run_cnt")), strict=True
+    ):
+        if count > 0 and time > 0:
+            times[f"{owner}:{program}"] = time / count * source.unit(f"{probe}.run_time_ns")
+    for name, by_cpus in calls.items():
+        if not (by_cpus["all"] >= 0 and times):
             source.out.mark_missing(f"programs.{name}.", f"{probe}: {NOT_KNOWN}")
             continue
-        cores = time * source.unit(f"{probe}.run_time_ns") / seconds
         source.out.entities["programs"].add((name,))
-        source.out.put(f"programs.{name}.cpu", cores)
+        of_call = times.get(name, max(times.values())) / source.seconds(probe)
+        source.out.put(f"programs.{name}.cpu", by_cpus["all"] * of_call)
         if "server" in by_cpus:
             # it is read after the sum of all CPUs and can be a few calls ahead
-            share = min(1.0, by_cpus["server"][1] / calls) if calls else 0.0
-            source.out.put(f"programs.{name}.server_cpu", cores * share)
+            on_server = min(by_cpus["server"], by_cpus["all"])
+            source.out.put(f"programs.{name}.server_cpu", on_server * of_call)
 
 
 def readings(

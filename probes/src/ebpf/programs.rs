@@ -1,8 +1,9 @@
 //! Reads time and calls of each eBPF program of the recorder from the kernel.
 //!
 //! The kernel measures programs only while a process requests it (`BPF_ENABLE_STATS`): it then
-//! reads the clock twice at each call of every program on the host. It reports one time for all
-//! CPUs. Each program counts its own calls by CPU, which gives the share of a CPU set in the calls.
+//! reads the clock twice at each call of every program on the host, which costs as much as a fifth of
+//! the calls. So it is requested for the first ten seconds, which gives the time of a call, and each
+//! program counts its own calls, always and by CPU.
 //! The time excludes the cost of the hook itself, such as the trap of a uprobe.
 
 use std::collections::BTreeMap;
@@ -12,6 +13,8 @@ use std::os::fd::AsFd;
 use std::os::fd::AsRawFd;
 use std::os::fd::FromRawFd;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
+use std::time::Instant;
 
 use libbpf_rs::Object;
 use libbpf_rs::OpenObject;
@@ -35,7 +38,7 @@ static ENTITY: &[Text] = &[text("object"), text("program"), text("cpus")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
 static COLUMNS: &[Column] = columns! {
     counter(Nanosecond) "run_time_ns",
-        "time in the program on all CPUs, since the recorder started; null on rows of a CPU set",
+        "time in the program on all CPUs while the kernel measured it; null on rows of a CPU set",
         "run_time_ns of /proc/self/fdinfo, under BPF_ENABLE_STATS", lower;
     counter(One) "run_cnt",
         "calls that this time covers; null on rows of a CPU set",
@@ -43,6 +46,9 @@ static COLUMNS: &[Column] = columns! {
     counter(One) "calls",
         "calls on these CPUs since the program was attached", "counted by the program itself, by CPU", lower;
 };
+
+/// The kernel measures until the first sample after this time: the warm-up of most loads.
+const MEASURED: Duration = Duration::from_secs(10);
 
 /// `CALL_COUNTER` puts this before the name of the program to name its map. A program without such
 /// a map is refused.
@@ -105,7 +111,8 @@ struct ProgramStats {
     programs: Vec<(Rc<Program>, Source)>,
     sets: Vec<(String, CpuSet)>,
     /// The kernel measures programs while it is open; `None` where the host always measures them.
-    _measuring: Option<OwnedFd>,
+    measuring: Option<OwnedFd>,
+    opened: Instant,
 }
 
 fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
@@ -116,7 +123,8 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
         ));
     }
     let mut stats = ProgramStats {
-        _measuring: measure(host)?,
+        measuring: measure(host)?,
+        opened: Instant::now(),
         host: host.clone(),
         shared: Rc::clone(shared),
         programs: vec![],
@@ -201,6 +209,9 @@ impl Probe for ProgramStats {
                 rows.nulls(2);
                 rows.uint(calls(&|cpu| cpus.contains(cpu)));
             }
+        }
+        if self.opened.elapsed() >= MEASURED {
+            self.measuring = None;
         }
         Ok(())
     }
