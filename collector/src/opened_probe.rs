@@ -146,7 +146,7 @@ fn reason_off(entry: &ProbeEntry, selection: &ProbeOptions) -> Option<String> {
     let by_name = |list: &[String]| list.iter().any(|name| entry.name == name);
     (entry.on_request && !by_name(&selection.with) && !by_name(&selection.only)).then(|| {
         format!(
-            "not in the standard set; --with {} adds it: {}",
+            "not in the standard set; --with {} (recorder.more_probes of a campaign) adds it: {}",
             entry.name, entry.help
         )
     })

@@ -65,7 +65,7 @@ sh -c 'read -r _ <start-pinger; exec ping -q -c "$pings" -s 1000 127.0.0.1' >pin
 pinger=$!
 until is_asleep $spinner && is_asleep $pinger; do sleep 0.1; done
 
-more="--with ebpf_syscalls,ebpf_syscall_latency"
+more="--with ebpf_syscalls,ebpf_syscall_latency,ebpf_sched,ebpf_block,ebpf_block_size,ebpf_irq,ebpf_tcp"
 # shellcheck disable=SC2086 # two words
 loadprint-collect probes $more --process spinner=$spinner --format json >probes.json
 # shellcheck disable=SC2086

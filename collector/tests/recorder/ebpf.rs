@@ -17,6 +17,9 @@ use rustix::process::kill_process;
 use serde_json::Value;
 use tempfile::tempdir;
 
+/// Those that are not in the standard set.
+const BY_NAME: &str = "ebpf_sched,ebpf_block,ebpf_block_size,ebpf_irq,ebpf_tcp";
+
 /// The eBPF probes in the output of `probes` with further options, run by the command `prefix` from
 /// a directory that every user can read.
 fn listed(prefix: &str, options: &str) -> Vec<Value> {
@@ -59,7 +62,7 @@ fn assert_unavailable(probe: &Value, words: &[&str]) {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn each_probe_runs_without_the_others() {
-    for name in running(listed("", ""))
+    for name in running(listed("", &format!("--with {BY_NAME}")))
         .iter()
         .filter(|name| *name != "ebpf_programs")
     {
@@ -71,7 +74,8 @@ fn each_probe_runs_without_the_others() {
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn unprivileged_users_get_a_reason_with_the_fix() {
-    let probes = listed("setpriv --reuid 65534 --regid 65534 --clear-groups", "");
+    let prefix = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+    let probes = listed(prefix, &format!("--with {BY_NAME}"));
     let wanted: Vec<_> = probes.iter().filter(|probe| probe["status"] != "off").collect();
     assert!(wanted.len() > 5, "{probes:?}");
     for probe in wanted {
@@ -85,7 +89,7 @@ fn unprivileged_users_get_a_reason_with_the_fix() {
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn no_locked_memory_is_needed() {
     let with = running(listed("", ""));
-    for name in ["ebpf_sched", "profile"] {
+    for name in ["ebpf_switches", "profile"] {
         assert!(with.contains(&name.into()), "{with:?}");
     }
     assert_eq!(running(listed("prlimit --memlock=0:0", "")), with);
@@ -114,7 +118,7 @@ fn without_free_descriptors_the_fix_is_their_limit() {
 fn without_cap_sys_admin_programs_run_and_their_times_are_unavailable() {
     let capabilities = "-all,+bpf,+perfmon,+dac_read_search,+sys_resource";
     let probes = listed(&format!("setpriv --bounding-set {capabilities}"), "");
-    for name in ["ebpf_irq", "profile"] {
+    for name in ["ebpf_switches", "profile"] {
         assert_eq!(named(&probes, &name.into())["status"], "running", "{probes:?}");
     }
     let programs = named(&probes, &"ebpf_programs".into());

@@ -19,6 +19,9 @@ SHARED_ENUM(reason);
 /* Slots of a CPU: one for each role, the first for processes without a role. */
 const volatile __u32 slots = 1;
 
+/* Whether a probe reads the histograms; the verifier removes their code otherwise. */
+const volatile __u32 has_histograms;
+
 ROLES();
 
 /* Uses role_of. */
@@ -286,10 +289,13 @@ static __noinline void switch_in(struct task_struct *task, __u64 now)
 {
 	__u32 role = role_of(task->tgid), pcount;
 	struct counts *counts = counts_of(bpf_get_smp_processor_id(), role);
-	struct last_switch *last = last_switches_of(task, true);
 	__u64 queued, run_delay, last_part, wait, blocked, throttled;
+	struct last_switch *last;
 	bool is_next;
 
+	if (!role && !has_histograms)
+		return;
+	last = last_switches_of(task, true);
 	if (!counts || !last)
 		return;
 	/* The kernel adds the last part of the wait to run_delay just after this hook. */
@@ -310,7 +316,7 @@ static __noinline void switch_in(struct task_struct *task, __u64 now)
 		if (queued < first_switch)
 			queued = 0;
 	}
-	if (queued && (__s64)wait >= 0)
+	if (has_histograms && queued && (__s64)wait >= 0)
 		histogram_count(&counts->waits, wait);
 	if (!role) {
 		last->switched_at = 0;
@@ -324,7 +330,7 @@ static __noinline void switch_in(struct task_struct *task, __u64 now)
 	} else if (last->state != ON_CPU && is_next) {
 		add_off_cpu(counts, last, role, now, wait, throttled);
 		blocked = now - wait - last->switched_at;
-		if (last->state != RUN_QUEUE && (__s64)blocked >= 0)
+		if (has_histograms && last->state != RUN_QUEUE && (__s64)blocked >= 0)
 			histogram_count(&counts->off_cpu[reason_of(last->state)], blocked);
 	}
 	last->switched_at = now;

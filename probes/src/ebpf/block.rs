@@ -22,7 +22,8 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     "block I/O latency by device and operation, flushes included",
     &SCHEMA,
     open,
-);
+)
+.on_request();
 
 static ENTITY: &[Text] = &[text("device"), text("operation"), text("stage")];
 static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);
@@ -266,7 +267,8 @@ pub const SIZE_ENTRY: ProbeEntry = ProbeEntry::ebpf(
     "block I/O sizes by device and operation",
     &SIZE_SCHEMA,
     open_size,
-);
+)
+.on_request();
 
 static SIZE_ENTITY: &[Text] = &[text("device"), text("operation")];
 static SIZE_SCHEMA: Schema = Schema::histogram(SIZE_ENTITY, SIZE_COLUMNS);

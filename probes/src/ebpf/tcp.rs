@@ -28,7 +28,8 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     "TCP round-trip times, retransmits and connections by port",
     &SCHEMA,
     open,
-);
+)
+.on_request();
 
 static ENTITY: &[Text] = &[text("port"), text("side"), text("peer")];
 static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);

@@ -40,7 +40,12 @@ impl Scheduler {
         (0..self.cpus).map(move |cpu| cpu * slots + slot)
     }
 
-    fn new(host: &Host, options: &Options, shared: &Shared) -> Result<Self, NotRunning> {
+    fn new(
+        host: &Host,
+        options: &Options,
+        shared: &Shared,
+        has_histograms: bool,
+    ) -> Result<Self, NotRunning> {
         check_host(host)?;
         // Without watched processes there are still the rows of the whole host.
         let roles = match shared.roles(host, options) {
@@ -66,6 +71,7 @@ impl Scheduler {
                     shared.choose_task_map(&mut maps.last_switches, &mut maps.last_switches_by_tid)?;
                 if let Some(data) = maps.rodata_data.as_deref_mut() {
                     data.slots = slots as u32;
+                    data.has_histograms = has_histograms.into();
                     data.use_task_storage = use_task_storage;
                     data.recorder = options.recorder_pid.cast_signed();
                     (data.server_role, data.load_role) = (number_of(SERVER), number_of(LOAD));
@@ -107,6 +113,6 @@ impl Scheduler {
 
 impl Shared {
     fn scheduler(&self, host: &Host, options: &Options) -> Result<Rc<Scheduler>, NotRunning> {
-        self.once(|| Scheduler::new(host, options, self))
+        self.once(|| Scheduler::new(host, options, self, false))
     }
 }

@@ -17,7 +17,8 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     "time in the run queue, and off-CPU time by reason",
     &SCHEMA,
     open,
-);
+)
+.on_request();
 
 /// The state of a task that is runnable and not on a CPU.
 const RUN_QUEUE: &str = "run queue";
@@ -45,7 +46,8 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
     Ok(Box::new(Time {
         buckets: Box::new([0; BUCKETS]),
         all: Box::new([0; BUCKETS]),
-        scheduler: shared.scheduler(host, options)?,
+        // The registry has it before the other probes of these programs.
+        scheduler: shared.once(|| Scheduler::new(host, options, shared, true))?,
     }))
 }
 
