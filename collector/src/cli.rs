@@ -40,7 +40,8 @@ it is taken at once: the journal has grown when it is complete.
 
 With --on-request one recorder can make several recordings, so that its eBPF programs run once: `--and` and
 all options of a recording follow those of the first, whose limits and pid file apply. SIGRTMIN+K requests
-a tick of the Kth after it.
+a tick of the Kth after it. SIGUSR2 closes the gate of the scheduler's programs, SIGRTMIN opens it: closed,
+they cost a third, and their probes are not read.
 
 Examples:
   loadprint-collect record --out runs/try --duration 60s

@@ -67,14 +67,14 @@ pub fn run(all: &[RecordOptions]) -> anyhow::Result<()> {
     let signals = Signals::install(all.len()).context("cannot install the handlers of SIGTERM and SIGINT")?;
     raise_descriptor_limit();
     let first = all.first().context("no recording")?;
-    let shared = Rc::default();
+    let shared = Rc::<Shared>::default();
     let opened = all.iter().map(|options| Recording::open(options, all, &shared));
     let mut recordings = opened.collect::<anyhow::Result<Vec<_>>>()?;
     let mut recorders: Vec<_> = recordings.iter_mut().map(|each| &mut each.recorder).collect();
     let pid_file = PidFile(first.pid_file.clone());
     let ended = match recorders.as_mut_slice() {
         [recorder] if !first.on_request => recorder.run(first, &signals, &pid_file),
-        several => run_on_request(several, first, &signals, &pid_file),
+        several => run_on_request(several, &shared, first, &signals, &pid_file),
     };
     let ended = ended.with_context(|| {
         let kept = recordings.iter().map(|Recording { options, recorder, .. }| {

@@ -13,6 +13,7 @@ use loadprint_probes::Cadence;
 use loadprint_probes::NotRunning;
 use loadprint_probes::ProbeError;
 use loadprint_probes::RecordedFile;
+use loadprint_probes::ebpf::Shared;
 use loadprint_recording::clock;
 use loadprint_recording::files;
 use loadprint_recording::journal::End;
@@ -48,6 +49,8 @@ pub struct Recorder {
     live: Option<Live>,
     unread: BTreeMap<&'static str, Unread>,
     roles: BTreeSet<Vec<u8>>,
+    /// Whether the probes with a gate are read.
+    is_gate_open: bool,
 }
 
 /// What could not be read of one probe in the whole recording.
@@ -107,6 +110,7 @@ impl Recorder {
             live,
             unread: BTreeMap::new(),
             roles: BTreeSet::new(),
+            is_gate_open: true,
         }
     }
 
@@ -136,6 +140,8 @@ impl Recorder {
                 match signals.wait(until)? {
                     Wakeup::TickDue => break,
                     Wakeup::SampleAllRequested(_) => scope = SampleScope::All,
+                    // Only turns have a gate.
+                    Wakeup::GateRequested { .. } => {}
                     Wakeup::StopRequested => {
                         last(clock::monotonic_ns())?;
                         return Ok(Ended::Signal);
@@ -221,8 +227,11 @@ impl Recorder {
     /// Reads every probe that is due at this tick: the quick ones first, then those that read in the
     /// background.
     fn sample(&mut self, scope: SampleScope, tick: u32) {
-        let threads_every = self.threads_every;
+        let (threads_every, is_gate_open) = (self.threads_every, self.is_gate_open);
         let is_due = |opened: &OpenedProbe| {
+            if opened.entry.gated && !is_gate_open {
+                return false;
+            }
             scope != SampleScope::Due
                 || match opened.entry.cadence {
                     Cadence::Every => true,
@@ -351,13 +360,15 @@ fn sample_one(opened: &mut OpenedProbe, skip: bool) {
     };
 }
 
-/// Takes a tick of every recorder at the start, of one at each request, and of every one at the end. The
-/// limits are those of `options`.
+/// Takes a tick of every recorder at the start, of one at each request, and of every one at the end. While the
+/// gate of `shared` is closed on request, the probes that have one are not read. The limits are those of
+/// `options`.
 ///
 /// # Errors
 /// As [`Recorder::run`].
 pub fn run_on_request(
     recorders: &mut [&mut Recorder],
+    shared: &Shared,
     options: &RecordOptions,
     signals: &Signals,
     pid_file: &PidFile,
@@ -370,6 +381,12 @@ pub fn run_on_request(
     let ended = loop {
         match (signals.wait(limit.map_or(i64::MAX, |(time, _)| time))?, limit) {
             (Wakeup::SampleAllRequested(place), _) => recorders[place].tick_now(SampleScope::All)?,
+            (Wakeup::GateRequested { open }, _) => {
+                shared.set_gate(open);
+                for recorder in &mut *recorders {
+                    recorder.is_gate_open = open;
+                }
+            }
             (Wakeup::StopRequested, _) => break Ended::Signal,
             (Wakeup::TickDue, Some((_, ended))) => break ended,
             (Wakeup::TickDue, None) => {}

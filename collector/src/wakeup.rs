@@ -14,14 +14,16 @@ use rustix::time::Timespec;
 use signal_hook::consts::SIGINT;
 use signal_hook::consts::SIGTERM;
 use signal_hook::consts::SIGUSR1;
+use signal_hook::consts::SIGUSR2;
 use signal_hook::low_level::pipe;
 
-/// Pipes that become readable on SIGTERM or SIGINT (stop), and when a recording is to take a tick of all
-/// probes: the first on SIGUSR1, the Kth after it on SIGRTMIN+K.
+/// Pipes that become readable on SIGTERM or SIGINT (stop), when the gate of the eBPF programs is to be opened
+/// (SIGRTMIN) or closed (SIGUSR2), and when a recording is to take a tick of all probes: the first on SIGUSR1,
+/// the Kth after it on SIGRTMIN+K.
 #[derive(Debug)]
 pub struct Signals {
     stop: UnixStream,
-    requests: Vec<UnixStream>,
+    requests: Vec<(UnixStream, Wakeup)>,
 }
 
 impl Signals {
@@ -33,12 +35,21 @@ impl Signals {
         let (stop, sender) = UnixStream::pair()?;
         pipe::register(SIGTERM, sender.try_clone()?)?;
         pipe::register(SIGINT, sender)?;
+        // What is asked first holds for the ticks that follow.
+        let gate = [
+            (libc::SIGRTMIN(), Wakeup::GateRequested { open: true }),
+            (SIGUSR2, Wakeup::GateRequested { open: false }),
+        ];
         let further = (libc::SIGRTMIN() + 1..=libc::SIGRTMAX()).take(recordings.saturating_sub(1));
-        let requests = [SIGUSR1].into_iter().chain(further).map(|signal| {
+        let ticks = [SIGUSR1].into_iter().chain(further);
+        let ticks = ticks
+            .enumerate()
+            .map(|(place, signal)| (signal, Wakeup::SampleAllRequested(place)));
+        let requests = gate.into_iter().chain(ticks).map(|(signal, wakeup)| {
             let (request, sender) = UnixStream::pair()?;
             request.set_nonblocking(true)?;
             pipe::register(signal, sender)?;
-            Ok(request)
+            Ok((request, wakeup))
         });
         Ok(Self {
             stop,
@@ -65,7 +76,9 @@ impl Signals {
                 tv_sec: left / 1_000_000_000,
                 tv_nsec: left % 1_000_000_000,
             };
-            let pipes = [&self.stop].into_iter().chain(&self.requests);
+            let pipes = [&self.stop]
+                .into_iter()
+                .chain(self.requests.iter().map(|(pipe, _)| pipe));
             let mut descriptors: Vec<_> = pipes
                 .map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN))
                 .collect();
@@ -77,9 +90,10 @@ impl Signals {
                     let Some(place) = ready.and_then(|ready| ready.checked_sub(1)) else {
                         return Ok(Wakeup::StopRequested);
                     };
+                    let (mut pipe, wakeup) = (&self.requests[place].0, self.requests[place].1);
                     // Several requests before one tick count as one.
-                    let _ = (&self.requests[place]).read(&mut [0; 64])?;
-                    return Ok(Wakeup::SampleAllRequested(place));
+                    let _ = pipe.read(&mut [0; 64])?;
+                    return Ok(wakeup);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -96,4 +110,6 @@ pub enum Wakeup {
     StopRequested,
     /// The next tick of this recording, from 0, reads all probes.
     SampleAllRequested(usize),
+    /// The gate of the eBPF programs.
+    GateRequested { open: bool },
 }

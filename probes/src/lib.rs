@@ -131,6 +131,8 @@ pub struct ProbeEntry {
     /// True if it reads from the running kernel or a server, and not from files: it cannot run on a
     /// fake host.
     pub live: bool,
+    /// True if its programs can be closed for a time ([`ebpf::Shared::set_gate`]).
+    pub gated: bool,
     /// True if it reads symbols of watched processes ([`Options::symbols`]).
     pub reads_symbols: bool,
     opener: Opener,
@@ -167,6 +169,7 @@ impl ProbeEntry {
             cadence: Cadence::Every,
             on_request: false,
             live: false,
+            gated: false,
             reads_symbols: false,
             opener,
         }
@@ -199,6 +202,13 @@ impl ProbeEntry {
     #[must_use]
     pub const fn on_request(mut self) -> Self {
         self.on_request = true;
+        self
+    }
+
+    /// The same probe, whose programs have a gate.
+    #[must_use]
+    pub const fn gated(mut self) -> Self {
+        self.gated = true;
         self
     }
 

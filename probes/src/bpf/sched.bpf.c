@@ -22,6 +22,16 @@ const volatile __u32 slots = 1;
 /* Whether a probe reads the histograms; the verifier removes their code otherwise. */
 const volatile __u32 has_histograms;
 
+/* Odd: the gate is open. Closed, the programs count their calls and do nothing else. Each opening has another
+ * number: what was stored of a task in an earlier one says nothing of the time since. Attaching again would
+ * need capabilities that the recorder has dropped. */
+__u8 gate = 1;
+
+static __always_inline bool is_open(void)
+{
+	return gate & 1;
+}
+
 ROLES();
 
 /* Uses role_of. */
@@ -79,8 +89,8 @@ struct last_switch {
 	__u32 pcount; /* times that it had run */
 	__u16 cpu;
 	__u8 state;
-	__u8 is_known;
-	__u64 utime; /* at their last reading */
+	__u8 opening; /* of the gate, in which it was seen; 0: never */
+	__u64 utime;  /* at their last reading */
 	__u64 stime;
 };
 
@@ -186,6 +196,15 @@ static __always_inline void watch(struct task_struct *task, struct last_switch *
 	add_ticks(task, last, 0);
 }
 
+/* Whether a task was seen since the gate was opened. Of one that was not, nothing is known. */
+static __always_inline bool forget_earlier(struct last_switch *last)
+{
+	if (last->opening == gate)
+		return true;
+	last->switched_at = 0;
+	return false;
+}
+
 /* Not inlined, so that each function needs little stack: from 64 bytes the kernel gives a program a
  * stack that is not in the cache. */
 static __noinline void switch_out(struct task_struct *task, bool preempt, __u64 now)
@@ -208,6 +227,7 @@ static __noinline void switch_out(struct task_struct *task, bool preempt, __u64 
 	last = last_switches_of(task, true);
 	if (!last)
 		return;
+	forget_earlier(last);
 	if (voluntary)
 		state = state_of_blocked(task, &last->connection, blocking);
 	if (state == CLIENT_WAIT && is_followed(task->pid))
@@ -218,7 +238,7 @@ static __noinline void switch_out(struct task_struct *task, bool preempt, __u64 
 		watch(task, last);
 	last->run_delay = task->sched_info.run_delay;
 	last->pcount = task->sched_info.pcount;
-	last->is_known = 1;
+	last->opening = gate;
 	last->switched_at = now;
 	last->state = state;
 	last->cpu = cpu;
@@ -291,13 +311,14 @@ static __noinline void switch_in(struct task_struct *task, __u64 now)
 	struct counts *counts = counts_of(bpf_get_smp_processor_id(), role);
 	__u64 queued, run_delay, last_part, wait, blocked, throttled;
 	struct last_switch *last;
-	bool is_next;
+	bool is_known, is_next;
 
 	if (!role && !has_histograms)
 		return;
 	last = last_switches_of(task, true);
 	if (!counts || !last)
 		return;
+	is_known = forget_earlier(last);
 	/* The kernel adds the last part of the wait to run_delay just after this hook. */
 	queued = task->sched_info.last_queued;
 	last_part = queued ? now - queued : 0;
@@ -305,12 +326,12 @@ static __noinline void switch_in(struct task_struct *task, __u64 now)
 	/* The tracepoint is not called at every switch. If pcount shows that this program missed
 	 * one, the wait before it is not counted. */
 	pcount = task->sched_info.pcount;
-	is_next = last->is_known && last->pcount == pcount;
+	is_next = is_known && last->pcount == pcount;
 	wait = is_next ? run_delay + last_part - last->run_delay : last_part;
 	last->run_delay = run_delay + last_part;
 	last->pcount = pcount + (queued != 0);
-	if (!last->is_known) {
-		last->is_known = 1;
+	if (!is_known) {
+		last->opening = gate;
 		if (!first_switch)
 			first_switch = now;
 		if (queued < first_switch)
@@ -345,7 +366,9 @@ CALL_COUNTER(sched_switch);
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	count_sched_switch();
+	count_call_sched_switch(!is_open());
+	if (!is_open())
+		return 0;
 	/* Every task has a fair run queue of its CPU, regardless of its policy; that leads to the run
 	 * queue of the CPU. */
 	__u64 now = next->se.cfs_rq->rq->clock;
@@ -365,9 +388,12 @@ CALL_COUNTER(sched_migrate_task);
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(sched_migrate_task, struct task_struct *task)
 {
-	count_sched_migrate_task();
-	struct counts *counts = counts_of(bpf_get_smp_processor_id(), role_of(task->tgid));
+	struct counts *counts;
 
+	count_call_sched_migrate_task(!is_open());
+	if (!is_open())
+		return 0;
+	counts = counts_of(bpf_get_smp_processor_id(), role_of(task->tgid));
 	if (counts)
 		counts->switches.migrations++;
 	return 0;
@@ -379,7 +405,8 @@ CALL_COUNTER(sock_send_length);
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(sock_send_length, struct sock *sock)
 {
-	count_sock_send_length();
-	follow_send(sock);
+	count_call_sock_send_length(!is_open());
+	if (is_open())
+		follow_send(sock);
 	return 0;
 }

@@ -13,7 +13,7 @@ use super::skeletons::irq::IrqSkelBuilder;
 use super::skeletons::irq::types::limits as Limits;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = 
+pub const ENTRY: ProbeEntry =
     ProbeEntry::ebpf("ebpf_irq", "time in soft and hard interrupts", &SCHEMA, open).on_request();
 
 static ENTITY: &[Text] = &[text("kind")];

@@ -48,6 +48,7 @@ use crate::source::fix_of;
 use programs::Programs;
 use programs::size_call_counters;
 pub use roles::Roles;
+use sched::Scheduler;
 use skeletons::task_storage::TaskStorageSkelBuilder;
 
 /// The names that a probe of eBPF programs needs.
@@ -96,7 +97,7 @@ pub(crate) mod skeletons {
             })*
         };
     }
-    skeletons! { block irq profile sched statements syscalls task_storage tcp }
+    skeletons! { block empty irq profile sched statements syscalls task_storage tcp }
     // Of the tests.
     #[cfg(test)]
     skeletons! { broken bucket }
@@ -134,12 +135,7 @@ impl Shared {
         &self,
         load: impl FnOnce() -> Result<T, NotRunning>,
     ) -> Result<Rc<T>, NotRunning> {
-        let running = self
-            .objects
-            .borrow()
-            .get(&TypeId::of::<T>())
-            .and_then(Weak::upgrade);
-        if let Some(Ok(running)) = running.map(Rc::downcast) {
+        if let Some(running) = self.running() {
             return Ok(running);
         }
         let loaded = Rc::new(load()?);
@@ -148,6 +144,23 @@ impl Shared {
             .borrow_mut()
             .insert(TypeId::of::<T>(), Rc::downgrade(&object));
         Ok(loaded)
+    }
+
+    fn running<T: 'static>(&self) -> Option<Rc<T>> {
+        let running = self
+            .objects
+            .borrow()
+            .get(&TypeId::of::<T>())
+            .and_then(Weak::upgrade);
+        running.and_then(|running| running.downcast().ok())
+    }
+
+    /// Opens or closes the gate of the probes that have one ([`crate::ProbeEntry::gated`]): closed, their
+    /// programs only count their calls, and a read finds what it found before.
+    pub fn set_gate(&self, open: bool) {
+        if let Some(scheduler) = self.running::<Scheduler>() {
+            scheduler.set_gate(open);
+        }
     }
 
     /// Chooses the map in which an object stores its values of tasks, before the object is loaded.

@@ -9,6 +9,8 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
 use std::time::Instant;
 
 use crate::prelude::*;
@@ -55,10 +57,13 @@ impl Sched {
     }
 
     fn sharing(shared: Shared, processes: &[String]) -> Self {
-        let (options, shared) = (watching(processes), Rc::new(shared));
+        Self::of(&Rc::new(shared), &watching(processes))
+    }
+
+    fn of(shared: &Rc<Shared>, options: &Options) -> Self {
         Self {
-            time: Live::sharing("ebpf_sched", &options, &shared),
-            switches: Live::sharing("ebpf_switches", &options, &shared),
+            time: Live::sharing("ebpf_sched", options, shared),
+            switches: Live::sharing("ebpf_switches", options, shared),
         }
     }
 
@@ -304,4 +309,54 @@ fn rows_of_the_host_need_no_watched_process() {
         let seen = sched.read("all").since(&before);
         seen.periods(["run queue"]) >= [2] && seen.switches("voluntary") >= 2
     });
+}
+
+/// Closed, the programs count their calls and nothing else; a wait that began before, or while the gate was
+/// closed, adds nothing at the switch that ends it.
+#[test]
+fn nothing_is_counted_of_the_time_in_which_the_gate_is_closed() {
+    const CLOSED: Duration = Duration::from_millis(200);
+    let mut child = Child::new(nap);
+    let options = watching(&[format!("load={}", child.pid)]);
+    let shared = Rc::new(Shared::default());
+    let mut sched = Sched::of(&shared, &options);
+    let mut states = Live::sharing("ebpf_states", &options, &shared);
+    let mut programs = Live::sharing("ebpf_programs", &options, &shared);
+    child.round();
+    child.until_asleep();
+
+    shared.set_gate(false);
+    let (before, in_states, calls) = (sched.read("load"), states.read(), programs.read());
+    for _ in 0..10 {
+        child.round();
+    }
+    child.until_asleep();
+    assert_eq!(sched.read("load"), before);
+    assert_eq!(states.read(), in_states);
+    let calls = between(&calls, &programs.read(), "sched sched_switch all");
+    assert!(
+        calls["closed"] >= 20 && calls["closed"] == calls["calls"],
+        "{calls:?}"
+    );
+
+    // Its wait for the next round lasts until the gate is open again.
+    shared.set_gate(true);
+    child.round();
+    child.until_asleep();
+    let (before, in_states) = (sched.read("load"), states.read());
+    shared.set_gate(false);
+    thread::sleep(CLOSED);
+    shared.set_gate(true);
+    child.round();
+    child.until_asleep();
+    let seen = sched.read("load").since(&before);
+    assert!(seen.off_cpu() >= 1, "{seen:?}");
+    let closed = u64::try_from(CLOSED.as_nanos()).unwrap();
+    let times = seen.0.values().filter_map(|row| row.numbers.get("sum_ns"));
+    assert!(times.sum::<u64>() < closed, "{seen:?}");
+    let now = states.read();
+    let times = now
+        .keys()
+        .map(|state| between(&in_states, &now, state)["time_ns"]);
+    assert!(times.sum::<u64>() < closed, "{now:?}");
 }

@@ -17,7 +17,8 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     "sampled exchanges of the load with the server: network, and work while the client does not wait",
     &SCHEMA,
     open,
-);
+)
+.gated();
 
 const HOOKS: &str = "sched_switch, sock_send_length";
 static ENTITY: &[Text] = &[text("ends")];

@@ -6,6 +6,7 @@ pub mod exchanges;
 pub mod states;
 pub mod time;
 
+use std::cell::RefCell;
 use std::env;
 
 use super::prelude::*;
@@ -23,7 +24,7 @@ const LOSE_ONE_IN: &str = "LOADPRINT_TEST_LOSE_ONE_SWITCH_IN";
 
 /// The programs, attached while a probe reads them.
 pub(super) struct Scheduler {
-    _programs: SchedSkel<'static>,
+    programs: RefCell<SchedSkel<'static>>,
     counts: MappedArray<counts>,
     exchanges: MappedArray<exchange_totals>,
     follows_exchanges: bool,
@@ -96,11 +97,24 @@ impl Scheduler {
             counts: MappedArray::new(&programs.maps.counts)?,
             exchanges: MappedArray::new(&programs.maps.exchange_totals)?,
             follows_exchanges,
-            _programs: programs,
+            programs: RefCell::new(programs),
             cpus,
             roles,
             names,
         })
+    }
+
+    /// Opens or closes the gate: closed, the programs only count their calls.
+    pub(super) fn set_gate(&self, open: bool) {
+        let maps = &mut self.programs.borrow_mut().maps;
+        if let (Some(data), Some(bss)) = (maps.data_data.as_deref_mut(), maps.bss_data.as_deref_mut())
+            && (data.gate % 2 == 1) != open
+        {
+            // What began in an earlier opening says nothing of the time since.
+            bss.first_switch = 0;
+            bss.followed.pair = 0;
+            data.gate = data.gate.wrapping_add(1);
+        }
     }
 
     /// Updates the roles, once a tick.

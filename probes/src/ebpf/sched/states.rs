@@ -17,7 +17,8 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     "time of the watched threads by state, connection threads apart",
     &SCHEMA,
     open,
-);
+)
+.gated();
 
 static ENTITY: &[Text] = &[text("role"), text("threads"), text("state")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

@@ -18,6 +18,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     &SCHEMA,
     open,
 )
+.gated()
 .on_request();
 
 /// The state of a task that is runnable and not on a CPU.
@@ -93,7 +94,8 @@ pub const SWITCHES_ENTRY: ProbeEntry = ProbeEntry::ebpf(
     "context switches and migrations of the host and of the watched processes",
     &SWITCHES_SCHEMA,
     open_switches,
-);
+)
+.gated();
 
 static SWITCHES_ENTITY: &[Text] = &[text("role")];
 static SWITCHES_SCHEMA: Schema = Schema::table(SWITCHES_ENTITY, SWITCHES_COLUMNS);
