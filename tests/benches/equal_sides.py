@@ -1,70 +1,178 @@
-"""Measures how far apart two equal sides are, when they alternate and when they run one after the other.
+"""Measures what executions of the campaign `aa` say: of equal sides, a known difference, what carries over.
 
-    .venv/bin/python tests/benches/equal_sides.py [--pairs 10] RUNS_DIR
+    .venv/bin/python tests/benches/equal_sides.py [--rounds 10] [--kinds alternate,sequential] RUNS_DIR
 
-Each pair is two executions of the campaign `aa` in random order: three starts of sides that alternate, and
-its scale `sequential`; about five minutes each. Printed are, for each design and row, the standard deviation
-of the log ratio over the executions, the half-width that they stated (median), and how many of their
-intervals contained 1. The executions stay in RUNS_DIR; a later call with the directory adds its pairs.
+A round is one execution of each kind in random order, about five minutes each (the kind faster-2: fifteen):
+
+    alternate     three starts of sides that alternate
+    sequential    the scale `sequential`: three runs of each side, one after the other
+    faster-5, -2  three starts, or nine, of sides in open loops; the rate of b is that much higher, and all
+                  that is counted per second with it
+    writer        alternate; after each turn of side a, pages that another program made dirty are written
+    cold          alternate, with tables in the page cache, which is emptied after each turn of side a
+
+Printed are, for each kind and row, the standard deviation of the log ratio over the executions, the
+half-width that they stated (median), how many of their intervals contained the truth and how many excluded 1;
+for each kind, how many executions warned that something carries over, and how far the p values of all rows
+are from uniform ones. The executions stay in RUNS_DIR; a later call with the directory adds its rounds.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
 from statistics import median, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from processes import described
 from programs import ROOT, printed
+from scipy.stats import kstest
 
-DESIGNS = {"alternate": ["starts=3"], "sequential": ["campaign_scale=sequential"]}
-ROWS = {"statements": "client statements", "server_cpu_per_operation": "server CPU per operation"}
+ROWS = {
+    "statements": "client statements",
+    "server_cpu_per_operation": "server CPU per operation",
+    "cpu_server_utilisation": "utilisation of the server's CPUs",
+    "disk_*_write_kb": "written to the disk",
+    "nic_veth_tx": "sent on the network",
+    "switches_server": "context switches of the server",
+}
+DIRTY = 128 << 20  # bytes
+CARRIED = ("statements/s in", "statements/s after", "left to the kernel")  # of warnings
 
 
-def execute(design: str, runs: Path) -> None:
+class Kind(NamedTuple):
+    """Settings of the campaign, the truth of rows per second, and what happens after each turn of side a."""
+
+    settings: dict[str, Any]
+    truth: float = 1.0
+    after: Callable[[Path], None] | None = None
+
+
+def faster(percent: int, starts: int) -> Kind:
+    """Open loops of which that of side b has a higher rate."""
+    rates = [f"sides.a.rate={RATE}", f"sides.b.rate={RATE * (100 + percent) / 100:g}"]
+    return Kind({"starts": starts, "campaign_set": rates}, 1 + percent / 100)
+
+
+def write_behind(execution: Path) -> None:
+    """Leave dirty pages whose writing has begun."""
+    with (execution / "dirty").open("wb") as file:
+        file.write(bytes(DIRTY))
+        file.flush()
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # begins to write, and does not wait
+
+
+def empty_page_cache(_: Path) -> None:
+    """Drop clean pages of all files."""
+    Path("/proc/sys/vm/drop_caches").write_text("1")
+
+
+RATE = 300  # transactions/s: a third of what a side can do
+CACHED = ["server.options.innodb_flush_method=fsync", "server.buffer_pool_size=64M"]
+KINDS = {
+    "alternate": Kind({"starts": 3}),
+    "sequential": Kind({"campaign_scale": "sequential"}),
+    "faster-5": faster(5, 3),
+    "faster-2": faster(2, 9),
+    "writer": Kind({"starts": 3}, after=write_behind),
+    "cold": Kind({"starts": 3, "campaign_set": CACHED}, after=empty_page_cache),
+}
+
+
+@contextmanager
+def after_turns(runs: Path, act: Callable[[Path], None] | None) -> Iterator[None]:
+    """Act at the end of each turn of side a of the newest execution."""
+    done = threading.Event()
+
+    def watch() -> None:
+        seen = 0
+        while not done.wait(0.005):
+            files = list((runs / "aa/latest").glob("b*-a-r*/slices.jsonl"))
+            turns = sum(file.read_text().count('"side": "a"') for file in files)
+            if turns > seen and act:
+                act(runs / "aa/latest")
+            seen = turns
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def execute(name: str, runs: Path) -> None:
     """Run the campaign once; its output is kept next to its runs."""
     runs.mkdir(parents=True, exist_ok=True)
-    settings = ["campaign=aa", "campaign_new=true", f"campaign_runs_dir={runs}", *DESIGNS[design]]
+    settings = {
+        "campaign": "aa",
+        "campaign_new": True,
+        "campaign_runs_dir": str(runs),
+        **KINDS[name].settings,
+    }
     begin = time.monotonic()
-    with (runs / "output").open("a") as output:
-        words = [str(ROOT / "characterize"), *(word for each in settings for word in ("-e", each))]
+    with (runs / "output").open("a") as output, after_turns(runs, KINDS[name].after):
+        words = [str(ROOT / "characterize"), "-e", json.dumps(settings)]
         subprocess.run(words, stdout=output, stderr=subprocess.STDOUT, check=True)
-    print(f"{design}: {time.monotonic() - begin:.0f} s", file=sys.stderr)
+    print(f"{name}: {time.monotonic() - begin:.0f} s", file=sys.stderr)
 
 
-def read(execution: Path) -> dict[str, Any]:
-    """Read the comparison of an execution: for each row of ROWS, what its second side is to the first."""
+def read(execution: Path) -> tuple[dict[str, Any], list[str]]:
+    """Read what side b is to side a in an execution: by row, and the warnings."""
     text = printed(ROOT / ".venv/bin/loadprint", "compare", execution, "--format", "json", "--all")
-    rows = (row for group in json.loads(text)["groups"] for row in group["rows"])
-    return {row["key"]: row["versus"][1] for row in rows if row["key"] in ROWS}
+    table = json.loads(text)
+    rows = (row for group in table["groups"] for row in group["rows"])
+    return {row["key"]: row["versus"][1] for row in rows if row["versus"][1]}, table["warnings"]
+
+
+def report(name: str, executions: list[Path]) -> None:
+    """Print the rows of a kind."""
+    found, warned = zip(*map(read, executions), strict=True)
+    print(f"{name}: {len(executions)} executions")
+    for key, label in ROWS.items():
+        each = [one[row] for one in found for row in one if fnmatch(row, key) and one[row]["low"]]
+        if len(each) < 2:
+            continue
+        truth = KINDS[name].truth if key != "server_cpu_per_operation" else 1.0
+        half_width = median(math.log(one["high"] / one["low"]) / 2 for one in each)
+        deviation = stdev(math.log(one["centre"]) for one in each)
+        print(
+            f"  {label:31} sd {deviation:6.1%}  half-width {half_width:6.1%}"
+            f"  {sum(one['low'] <= truth <= one['high'] for one in each)} of {len(each)} contain {truth:g},"
+            f" {sum(not one['low'] <= 1 <= one['high'] for one in each)} exclude 1"
+        )
+    values = [one["p"] for each in found for one in each.values() if one["p"] is not None]
+    carried = sum(any(part in text for part in CARRIED for text in texts) for texts in warned)
+    distance = kstest(values, "uniform").statistic
+    print(f"  p values: {distance:.3f} from uniform ({len(values)}); carried over: {carried}")
 
 
 def main() -> None:
-    """Run the pairs and print the table."""
+    """Run the rounds and print the table."""
     parser = described(__doc__)
-    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--kinds", default="alternate,sequential")
     parser.add_argument("runs", type=Path, metavar="RUNS_DIR")
     arguments = parser.parse_args()
     runs = arguments.runs.absolute()
-    for _ in range(arguments.pairs):
-        for design in random.sample(list(DESIGNS), len(DESIGNS)):
-            execute(design, runs / design)
-    for design in DESIGNS:
-        found = [read(each) for each in sorted((runs / design / "aa").glob("2*"))]
-        for key, label in ROWS.items():
-            each = [one[key] for one in found]
-            half_widths = [math.log(one["high"] / one["low"]) / 2 for one in each]
-            print(
-                f"{design:10}  {label:24}  sd {stdev(math.log(one['centre']) for one in each):6.1%}  "
-                f"half-width {median(half_widths):6.1%}  "
-                f"{sum(one['low'] <= 1 <= one['high'] for one in each)} of {len(each)} intervals contain 1"
-            )
+    kinds = arguments.kinds.split(",")
+    for _ in range(arguments.rounds):
+        for name in random.sample(kinds, len(kinds)):
+            execute(name, runs / name)
+    for name in KINDS:
+        if executions := sorted((runs / name / "aa").glob("2*")):
+            report(name, executions)
 
 
 if __name__ == "__main__":
