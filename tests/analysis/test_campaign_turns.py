@@ -13,7 +13,7 @@ import yaml
 from damage import ask
 from loadprint.commands.campaign.campaign_file import load
 from loadprint.commands.campaign.execution import Plan, open_execution, order, starts
-from loadprint.statistics.orders import orders
+from loadprint.statistics.orders import halves, orders
 from reads import known
 
 
@@ -131,3 +131,19 @@ def test_the_runs_of_a_start_have_the_positions_of_all_rounds(turns: Path) -> No
         assert len(of_start[0]) == load(turns).rounds
         assert Counter(of_start[0]) == {1: 16, 2: 16}
     assert len({tuple(run["positions"]) for run in runs}) > 2
+    for run in runs:
+        # also of those in the first position
+        first = Counter(zip(run["positions"], run["probed"], strict=True))
+        assert set(first.values()) <= {7, 8, 9}, first
+        assert sum(run["probed"]) == 16
+
+
+@pytest.mark.parametrize("kinds", ["aaaa", "abababab", "aaab", "abc", ""])
+def test_half_of_the_places_are_drawn_and_half_of_each_kind(kinds: str) -> None:
+    drawn = [halves(kinds, Random(seed)) for seed in range(40)]
+    for chosen in drawn:
+        assert abs(sum(chosen) - len(kinds) / 2) <= 0.5
+        for kind in set(kinds):
+            own = [is_chosen for each, is_chosen in zip(kinds, chosen, strict=True) if each == kind]
+            assert abs(sum(own) - len(own) / 2) <= 0.5
+    assert len({tuple(chosen) for chosen in drawn}) > 1 or not kinds

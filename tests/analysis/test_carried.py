@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loadprint.judging.carried import carried
+from loadprint.judging.carried import carried, effect_of
 from loadprint.metrics.gather import Measured, gather
 from loadprint.metrics.quantities import Quantities
-from loadprint.metrics.turns import CONTRASTS
+from loadprint.metrics.turns import CONTRASTS, PROBED
 from loadprint.reading.queries import Store
 from loadprint.reading.sides import single
 from recordings import SECOND, Host, change_column, make_run, of_mysql, read_at, write_lines
@@ -40,7 +40,7 @@ def start(path: Path, faster: Callable[[int], bool], first_second: int = 100) ->
     for turn, (number, position, side) in enumerate(turns()):
         begin, end = read_at(1 + turn * TURN), read_at(1 + (turn + 1) * TURN)
         times = {"begin_ns": begin, "measured_from_ns": begin, "end_ns": end - SECOND // 2}
-        lines.append({"round": number, "position": position, "side": side, **times})
+        lines.append({"round": number, "position": position, "side": side, "probed": turn % 4 < 2, **times})
     write_lines(run / "slices.jsonl", lines)
     begins = [turn * TURN for turn, (_, _, side) in enumerate(turns()) if side == "a"]
     change_column(
@@ -64,6 +64,9 @@ def test_each_contrast_is_that_of_its_turns(tmp_path: Path) -> None:
         start(tmp_path / "after", lambda turn: 0 < turn < len(every) and every[turn - 1][2] == "a")
     )
     assert after["predecessor"] == pytest.approx(math.log(1.1))
+    probed = start(tmp_path / "probed", lambda turn: turn % 4 < 2)
+    (effect,) = effect_of([gather(single(probed).runs[0], Store())], PROBED)
+    assert effect == pytest.approx((math.log(1.1), 0))
     none = contrasts(start(tmp_path / "none", lambda turn: False))
     assert list(none.values()) == pytest.approx([0.0, 0.0, 0.0])
 

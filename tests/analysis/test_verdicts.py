@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from conftest import Golden
 from loadprint.judging import client
 from loadprint.judging.comparability import Comparability
@@ -49,8 +50,12 @@ def with_programs(
     sets: Mapping[str, int] | None = None,
     cpus: str = "0",
     recorder: float = 0.002,
+    closed: Mapping[str, int] | None = None,
 ) -> Measured:
-    """A run with eBPF programs that take `ns` a second in 1,000 calls; `sets`: calls of CPU sets."""
+    """A run with eBPF programs that take `ns` a second in 1,000 calls; `sets`: calls of CPU sets.
+
+    With `closed`, 400 of the calls find the gate closed; it has the columns of such calls at the start.
+    """
     sets = {"server": 900, "load": 100} if sets is None else sets
 
     def tables(ticks: range) -> Tables:
@@ -61,10 +66,11 @@ def with_programs(
             for program, rate in ns.items():
                 entity = {"tick": tick, "object": "sched", "program": program}
                 calls = {"run_cnt": 1000 * tick, "calls": 1000 * tick}
-                rows.append(entity | calls | {"cpus": "all", "run_time_ns": 7 + rate * tick})
+                gate = {"closed": 400 * tick, **closed} if closed else {}
+                rows.append(entity | calls | gate | {"cpus": "all", "run_time_ns": 7 + rate * tick})
+                none = dict.fromkeys(("run_time_ns", "run_cnt", *gate))
                 rows += [
-                    entity | {"cpus": name, "run_time_ns": None, "run_cnt": None, "calls": calls * tick}
-                    for name, calls in sets.items()
+                    entity | none | {"cpus": name, "calls": calls * tick} for name, calls in sets.items()
                 ]
         result = {"ebpf_switches": (switches, {"shape": "table"})}
         return result | ({"ebpf_programs": (rows, {"shape": "table"})} if ns else {})
@@ -200,6 +206,14 @@ CASES: dict[str, Runs] = {
         with_programs(path / "old", {}),
     ],
     "an expensive recorder with unknown programs": programs({}, recorder=0.02),
+    "an effect of the programs": of(
+        {
+            "process.recorder.cpu": 0.001,
+            "turns.probed": -0.003,
+            "turns.probed.variance": 1e-5,
+            "turns.probed.freedom": 60,
+        }
+    ),
     "stolen time and a quota": of({"cpu.server.steal": 0.04, "cgroup.server.throttled": 0.25}),
 }
 
@@ -213,6 +227,17 @@ def test_verdicts(tmp_path: Path, golden: Golden) -> None:
         shown = [f"{each.key} {each.summary()}" for each in judged] + [client.client_bound("a", runs)]
         lines += [f"# {name}", *(f"  {each}" for each in shown if each)]
     golden("verdicts.txt", "\n".join(lines) + "\n")
+
+
+def test_calls_with_the_gate_closed_have_a_time_of_their_own(tmp_path: Path) -> None:
+    run = with_programs(
+        tmp_path / "run", {"sched_switch": 200_000}, closed={"closed_time_ns": 20_000, "closed_cnt": 1000}
+    )
+    assert run.window
+    last = run.window.ends("ebpf_programs")[1]
+    of_open = (7 + 200_000 * last - 20_000) / (1000 * last - 1000)
+    found = run.quantities.values["programs.sched:sched_switch.cpu"].rate
+    assert found == pytest.approx((600 * of_open + 400 * 20) * 1e-9)
 
 
 def test_verdicts_of_two_sides(tmp_path: Path) -> None:

@@ -130,6 +130,21 @@ def test_counters_are_read_at_the_edges_of_the_own_slices_only(runs: Path) -> No
             assert each["measured_from_ns"] <= start <= end <= each["end_ns"]
 
 
+def test_the_scheduler_is_probed_in_half_of_the_slices(runs: Path) -> None:
+    """Its probes are read at the edges of those slices only, and count nothing in the others."""
+    for run in of_runs(runs):
+        own = [each for each in slices(run) if each["side"] == campaigns.document(runs, run.name)["side"]]
+        assert Counter(each["probed"] for each in own) == {True: 3, False: 3}
+        read = f"SELECT start_ns, status FROM '{run}/server/ticks.parquet' WHERE probe = 'ebpf_states'"
+        ticks = dict(rows(f"{read} ORDER BY tick")[1:-1])
+        for each in own:
+            inside = {ticks[at] for at in ticks if each["measured_from_ns"] <= at <= each["end_ns"]}
+            assert inside == {"ok" if each["probed"] else "skipped"}
+        calls = f"SELECT max(calls), max(closed) FROM '{run}/server/ebpf_programs.parquet'"
+        ((all_calls, closed),) = rows(f"{calls} WHERE program = 'sched_switch' AND cpus = 'all'")
+        assert 0.2 * all_calls < closed < 0.8 * all_calls
+
+
 def test_the_table_has_the_starts_of_both_sides(runs: Path) -> None:
     table = campaigns.table_rows(runs)
     # the figures of sysbench, which is frozen as it is, have the pauses; those of its server do not

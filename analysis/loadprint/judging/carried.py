@@ -27,7 +27,7 @@ def carried(names: Sequence[str], measured: Sequence[Sequence[Measured]]) -> tup
         (effect, half, f"{name} has {{}} statements/s {words}", runs)
         for name, runs in zip(names, measured, strict=True)
         for contrast, words in CONTRASTS.items()
-        for effect, half in _effects(runs, f"turns.{contrast}", level)
+        for effect, half in effect_of(runs, contrast, level)
         if abs(effect) > max(half, math.log1p(LARGE))
     ]
     if not found:
@@ -39,9 +39,11 @@ def carried(names: Sequence[str], measured: Sequence[Sequence[Measured]]) -> tup
     return what, f"use slices.length: {_length_s(runs) + 1:g}s"
 
 
-def _effects(runs: Sequence[Measured], name: str, level: float) -> Iterator[tuple[float, float]]:
-    """The mean effect of the starts and half the width of its interval; none if no start has one."""
-    found = [each for run in runs if (each := _effect(run.quantities, name))]
+def effect_of(
+    runs: Sequence[Measured], contrast: str, level: float = stats.LEVEL
+) -> Iterator[tuple[float, float]]:
+    """The mean effect of the starts, as a log, and half the width of its interval; none without a start."""
+    found = [each for run in runs if (each := _effect(run.quantities, f"turns.{contrast}"))]
     if found:
         parts = [(variance / len(found) ** 2, freedom) for _, variance, freedom in found]
         error, freedom = stats.welch(*parts)

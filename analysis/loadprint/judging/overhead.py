@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadprint.errors import InputError
+from loadprint.judging.carried import effect_of
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import STEPS
+from loadprint.metrics.turns import PROBED
 from loadprint.reading.cpusets import cpu_list, parse_cpus
 from loadprint.reading.server_disks import server_disks
 
@@ -21,7 +23,8 @@ class Overhead:
     """Overhead of the recorder on one side: `answer` is `small`, `matters` or `not measured`.
 
     `reads` lists the probes that were read; `limit` is the limit of `cost`; `share` is the time of the
-    recorder and its programs in cores, None if it was not measured.
+    recorder and its programs in cores, None if it was not measured. `effect` is what the scheduler's programs
+    do to the statements/s of a side that alternates, as a log, and half the width of its interval.
     """
 
     answer: str
@@ -30,6 +33,7 @@ class Overhead:
     reads: str = ""
     limit: str = ""
     share: float | None = None
+    effect: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,8 @@ def observed(runs: Sequence[Measured]) -> Overhead:
     else:
         answer = "not measured" if programs.cores is None else "small"
     text = f"{cost}{_programs_cost(programs, share, over=over)}"
-    return Overhead(answer, text, where, _reads(runs[0]), _limit(cores), both)
+    effect = next(effect_of(runs, PROBED), None)
+    return Overhead(answer, text, where, _reads(runs[0]), _limit(cores), both, effect)
 
 
 def _limit(cores: int) -> str:

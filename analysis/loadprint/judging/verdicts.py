@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -69,6 +70,12 @@ def _overhead(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> 
         for side, each in zip(sides, overheads, strict=True)
     ]
     texts = [*dict.fromkeys(cost)]
+    effects = [
+        (abs(each.effect[0]), f"effect on statements of {side.name} {_percent(*each.effect)}")
+        for side, each in zip(sides, overheads, strict=True)
+        if each.effect
+    ]
+    texts += [text for _, text in effects]
     texts += dict.fromkeys(each.limit for each in overheads if each.limit and each.reads)
     texts += dict.fromkeys(each.reads for each in overheads if each.reads)
     texts += dict.fromkeys(each.where for each in overheads if each.where)
@@ -76,7 +83,15 @@ def _overhead(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> 
     size = f"{100 * max(shares):.1f} %" if shares else ""
     doubt = "" if answer == "small" else answer
     short = f"{size} ({doubt})" if size and doubt else size or doubt
-    return Verdict("overhead", answer, "; ".join(texts), short)
+    largest = [max(effects)[1]] if effects else []
+    return Verdict("overhead", answer, "; ".join(texts), " · ".join([short or answer, *largest]))
+
+
+def _percent(effect: float, half: float) -> str:
+    """A difference of logs and its interval in percent."""
+    logs = (effect, effect - half, effect + half)
+    centre, low, high = (f"{100 * math.expm1(each):+.1f}".replace("-", "−") for each in logs)
+    return f"{centre} % [{low}, {high}]"
 
 
 def _disturbed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]], shifts: Shifts) -> Verdict:

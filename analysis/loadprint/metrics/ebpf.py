@@ -30,6 +30,7 @@ TOO_FEW = {
 }
 BUCKETS = "buckets"
 ROUND_TRIPS = "ebpf_tcp.port.accepted"  # of the server's port, for all peers
+EMPTY = "empty"  # the object whose program does nothing
 SYNCS = frozenset({"fsync", "fdatasync"})
 
 
@@ -57,35 +58,64 @@ def scheduler(source: Source) -> None:
 def programs(source: Source) -> None:
     """CPU time of the recorder's own eBPF programs as `programs.<object>:<program>.<figure>`, in cores.
 
-    `cpu` is the calls on all CPUs × the time of a call, which the kernel measured for the first seconds of the
-    recording; a program without a call in them has that of the most expensive one. `server_cpu` is the part
-    of the server's CPUs, absent if the recorder did not get them.
+    `cpu` is the calls on all CPUs × the time of a call, which the kernel measured for the first seconds of
+    the recording; a program without a call in them has that of the most expensive one. Calls with the gate
+    closed have a time of their own. `server_cpu` is the part of the server's CPUs, absent if the recorder did
+    not get them.
     """
     probe, keys = "ebpf_programs", ("object", "program", "cpus")
-    rows = readings(source, probe, keys, doubles(("run_time_ns", "run_cnt", "calls")))
+    has_gate = source.has(probe, "closed")
+    gated = ("closed", "closed_time_ns", "closed_cnt") if has_gate else ()
+    rows = readings(source, probe, keys, doubles(("run_time_ns", "run_cnt", "calls", *gated)))
     if rows is None:
         source.out.mark_missing("programs.", source.window.why_missing(probe))
         return
-    calls: dict[str, dict[str, float]] = {}
-    for (owner, program, cpus), risen in increases(source, probe, rows, keys, ("calls",)):
-        calls.setdefault(f"{owner}:{program}", {})[cpus] = risen["calls"]
-    times = dict[str, float]()
-    for owner, program, time, count in zip(
-        *(rows[column].tolist() for column in ("object", "program", "run_time_ns", "run_cnt")), strict=True
-    ):
-        if count > 0 and time > 0:
-            times[f"{owner}:{program}"] = time / count * source.unit(f"{probe}.run_time_ns")
+    calls: dict[str, dict[str, dict[str, float]]] = {}
+    for (owner, program, cpus), risen in increases(source, probe, rows, keys, ("calls", *gated[:1])):
+        if owner != EMPTY:
+            calls.setdefault(f"{owner}:{program}", {})[cpus] = risen
+    times = _times_of_calls(rows, source.unit(f"{probe}.run_time_ns"), has_gate=has_gate)
     for name, by_cpus in calls.items():
-        if not (by_cpus["all"] >= 0 and times):
+        if not (by_cpus["all"]["calls"] >= 0 and times):
             source.out.mark_missing(f"programs.{name}.", f"{probe}: {NOT_KNOWN}")
             continue
         source.out.entities["programs"].add((name,))
-        of_call = times.get(name, max(times.values())) / source.seconds(probe)
-        source.out.put(f"programs.{name}.cpu", by_cpus["all"] * of_call)
-        if "server" in by_cpus:
+        opened, closed = times.get(name, max(times.values()))
+        cores = {
+            cpus: ((risen["calls"] - shut) * opened + shut * closed) / source.seconds(probe)
+            for cpus, risen in by_cpus.items()
+            for shut in [risen.get("closed", 0.0)]
+        }
+        source.out.put(f"programs.{name}.cpu", cores["all"])
+        if "server" in cores:
             # it is read after the sum of all CPUs and can be a few calls ahead
-            on_server = min(by_cpus["server"], by_cpus["all"])
-            source.out.put(f"programs.{name}.server_cpu", on_server * of_call)
+            source.out.put(f"programs.{name}.server_cpu", min(cores["server"], cores["all"]))
+
+
+def _times_of_calls(rows: Columns, unit: float, *, has_gate: bool) -> dict[str, tuple[float, float]]:
+    """The seconds of a call of each program with its gate open and closed, by the last row that has them.
+
+    Without those that the kernel measures of a program that does nothing.
+    """
+    zeros = np.zeros(len(rows["tick"]))
+    closed = (rows["closed_time_ns"], rows["closed_cnt"]) if has_gate else (zeros, zeros)
+    found, empty = {}, 0.0
+    for owner, program, *figures in zip(
+        *(rows[name].tolist() for name in ("object", "program", "run_time_ns", "run_cnt")),
+        *(each.tolist() for each in closed),
+        strict=True,
+    ):
+        time, count, closed_time, closed_count = figures
+        if count > closed_count and time > closed_time:
+            opened = (time - closed_time) / (count - closed_count) * unit
+            if owner == EMPTY:
+                empty = opened
+                continue
+            found[f"{owner}:{program}"] = (
+                opened,
+                closed_time / closed_count * unit if closed_count else opened,
+            )
+    return {name: (max(0.0, one - empty), max(0.0, two - empty)) for name, (one, two) in found.items()}
 
 
 def readings(

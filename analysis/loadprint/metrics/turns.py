@@ -18,12 +18,13 @@ STOPPED = "its processes were stopped by signals between its turns, not frozen b
 LEFT_BEHIND = "of what it wrote was left to the kernel at the ends of its turns"
 SPANS = "operations of the load had not ended when it was frozen"
 # `turns.<name>`: by how much statements/s then differ from those of its other turns, or seconds, as a log;
-# with its `.variance`, by the spread of the turns of a start, whose order is drawn, and the `.freedom` of that
+# with its `.variance`, by the spread of the turns of a start, whose order is drawn, and that one's `.freedom`
 CONTRASTS = {
     "position": "in the first turn of a round",
     "predecessor": "after a turn of its own",
     "thaw": "in the first second of a turn",
 }
+PROBED = "probed"  # the same of turns in which the gate of the scheduler's programs was open
 
 
 def turns(source: Source) -> None:
@@ -52,7 +53,7 @@ def turns(source: Source) -> None:
 
 
 def _by_order(source: Source) -> None:
-    """Add `turns.position` and `turns.predecessor`, of the statements that the server counted."""
+    """Add `turns.position`, `.predecessor` and `.probed`, of the statements that the server counted."""
     run, rates = source.run, source.out.each.get("mysql.Questions", np.empty(0))
     own = [place for place, each in enumerate(run.slices) if each.side == run.meta.side]
     if len(rates) != len(own):
@@ -61,6 +62,7 @@ def _by_order(source: Source) -> None:
     _contrast(source.out, "position", rates, [run.slices[place].position == first for place in own])
     same = [place > 0 and run.slices[place - 1].side == run.meta.side for place in own]
     _contrast(source.out, "predecessor", rates, same)
+    _contrast(source.out, PROBED, rates, [run.slices[place].probed for place in own])
 
 
 def since_thaw(reported: Intervals, out: Quantities) -> None:

@@ -18,7 +18,8 @@ SLICES = "slices.jsonl"
 class Slice(BaseModel):
     """The time of one side, CLOCK_MONOTONIC of the server's host in ns; a guard until `measured_from_ns`.
 
-    `by`: what froze the side at its end; `in_event`: None if the generator does not know it.
+    `by`: what froze the side at its end; `in_event`: None if the generator does not know it; `probed`:
+    whether the gate of the scheduler's programs was open.
     """
 
     model_config = ConfigDict(strict=True, frozen=True)
@@ -31,6 +32,7 @@ class Slice(BaseModel):
     fixed_work_ns: int | None = Field(None, ge=0)
     by: str = "control group"
     in_event: int | None = Field(0, ge=0)
+    probed: bool = True
 
 
 def read_slices(path: Path, problems: list[str]) -> tuple[Slice, ...]:

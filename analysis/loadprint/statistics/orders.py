@@ -1,9 +1,10 @@
-"""Draws the order of sides in rounds: of runs in blocks, of turns in a start, of windows in an experiment."""
+"""Draws the order of sides: of runs in blocks, turns in a start, windows in an experiment; and halves."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from itertools import cycle
 
 
 def orders(names: Sequence[str], rounds: int, draw: random.Random) -> list[list[str]]:
@@ -17,3 +18,14 @@ def orders(names: Sequence[str], rounds: int, draw: random.Random) -> list[list[
         group = [first[place:] + first[:place] for place in range(len(names))]
         drawn += draw.sample(group, len(group))
     return drawn[:rounds]
+
+
+def halves(kinds: Sequence[Hashable], draw: random.Random) -> list[bool]:
+    """Draw half of the places, and of those of each kind half."""
+    places = draw.sample(range(len(kinds)), len(kinds))
+    order = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
+    places.sort(key=lambda place: order[kinds[place]])
+    chosen = [False] * len(kinds)
+    for place, is_chosen in zip(places, cycle(draw.sample((True, False), 2)), strict=False):
+        chosen[place] = is_chosen
+    return chosen

@@ -26,7 +26,7 @@ from loadprint.commands.campaign.server_identity import MAIN, Identity, confirm,
 from loadprint.configuration.document import DocumentError
 from loadprint.reading.bounds import DOCUMENT
 from loadprint.safe_files import read_file, replace, require_trusted
-from loadprint.statistics.orders import orders
+from loadprint.statistics.orders import halves, orders
 
 FORMAT_VERSION = 1
 
@@ -74,8 +74,9 @@ def digest(
 def order(campaign: Campaign, seed: int) -> list[dict[str, Any]]:
     """List the runs: one block per repeat or start, every side once in each block.
 
-    Each block is in random order, or the first one is and each further one begins at another side of its order,
-    so that a side is early in one block and late in another. Sides that alternate have a position in each round.
+    Each block is in random order, or the first one is and each further one begins at another side of its
+    order, so that a side is early in one block and late in another. Sides that alternate have a position in
+    each round, and are probed in half of their turns: in half of those of each position and predecessor.
 
     Mode `equal-load` has two stages: all blocks at saturation, which measure the maximum, then the
     blocks of open-loop runs, every side at every fraction. The sides of a block share a `rand_seed`
@@ -96,7 +97,7 @@ def _ordered(campaign: Campaign, blocks: range, generator: random.Random) -> lis
 def _stage(
     campaign: Campaign, sides: list[str], blocks: range, generator: random.Random
 ) -> list[dict[str, Any]]:
-    runs = []
+    runs = list[dict[str, Any]]()
     for block, ordered in zip(blocks, _orders(campaign, sides, len(blocks), generator), strict=True):
         drawn = generator.randrange(1, 1 << 31)
         runs += [
@@ -110,15 +111,24 @@ def _stage(
             for side in ordered
         ]
         if campaign.design == "alternate":
-            rounds = orders(sides, campaign.rounds, generator)
+            turns = [side for each in orders(sides, campaign.rounds, generator) for side in each]
             for run in runs[-len(sides) :]:
-                run["positions"] = [each.index(run["side"]) + 1 for each in rounds]
+                run.update(_own_turns(run["side"], turns, len(sides), generator))
     return runs
 
 
-def _orders(
-    campaign: Campaign, sides: list[str], blocks: int, generator: random.Random
-) -> list[list[str]]:
+def _own_turns(side: str, turns: list[str], sides: int, generator: random.Random) -> dict[str, Any]:
+    """The position of a side in each round, and whether it is probed in it."""
+    own = [place for place, each in enumerate(turns) if each == side]
+    positions = [place % sides + 1 for place in own]
+    after_own = [place > 0 and turns[place - 1] == side for place in own]
+    return {
+        "positions": positions,
+        "probed": halves(list(zip(positions, after_own, strict=True)), generator),
+    }
+
+
+def _orders(campaign: Campaign, sides: list[str], blocks: int, generator: random.Random) -> list[list[str]]:
     """The order of the sides in each block."""
     if campaign.order == "random":
         return orders(sides, blocks, generator)

@@ -5,8 +5,9 @@ slice: thaw, the load resumes, the guard; a tick of the side's recorder and an e
 measured part, both again; the load pauses between two operations (an external generator does not), and the
 side is frozen. Every run directory gets the lines of all slices in `slices.jsonl`.
 
-PLAN is JSON: `state` (the supervisor's directory), `directory` (of the runs), `runs` (`id`, `side`, and its
-position in each round), `slots` (of each run the end of the names of its processes), `slice_s`, `guard_s`,
+PLAN is JSON: `state` (the supervisor's directory), `directory` (of the runs), `runs` (`id`, `side`, its
+`positions` in the rounds, and in which it is `probed`: in the others the gate of the scheduler's programs is
+closed), `slots` (of each run the end of the names of its processes), `slice_s`, `guard_s`,
 and `cpu` (one of the server's). Exit status 1 with one line on standard error
 if a process ends or does not answer. All sides are thawed at any end but SIGKILL, after which the supervisor
 does it. Standard library of Python 3.9 only: it runs with the Python of the host.
@@ -128,6 +129,10 @@ class Side:
         self.measuring = self.measuring or any(line["phase"] == "measure" for line in self._phases.new())
         self._done += self._turns.new()
 
+    def probe(self, is_probed: bool) -> None:
+        """Open or close the gate of the recorder's programs; it is done before the tick of the next edge."""
+        self._signal("recorder", signal.SIGRTMIN if is_probed else signal.SIGUSR2)
+
     def until(self, what: str, is_so: Any, seconds: float = ANSWER_S) -> None:
         """Look until something is so. Raises Failed if it is not after this time."""
         end = time.monotonic() + seconds
@@ -221,10 +226,13 @@ def warm_up(sides: list[Side]) -> None:
 
 def alternate(plan: dict[str, Any], sides: list[Side]) -> None:
     """Give the sides their slices, round by round."""
-    rounds = list(zip(*(run["positions"] for run in plan["runs"])))
-    for number, positions in enumerate(rounds, 1):
-        print(f"round {number} of {len(rounds)}", flush=True)
-        for position, side in sorted(zip(positions, sides)):
+    runs = plan["runs"]
+    rounds = len(runs[0]["positions"])
+    for number in range(rounds):
+        print(f"round {number + 1} of {rounds}", flush=True)
+        for position, place in sorted((run["positions"][number], place) for place, run in enumerate(runs)):
+            side, is_probed = sides[place], runs[place]["probed"][number]
+            side.probe(is_probed)
             work_ns = fixed_work_ns(int(plan["cpu"]))
             begin_ns = time.monotonic_ns()
             side.thaw()
@@ -235,13 +243,14 @@ def alternate(plan: dict[str, Any], sides: list[Side]) -> None:
             _, end_ns = side.edge()
             in_event, frozen = side.pause(), side.freeze()
             line = {
-                "round": number,
+                "round": number + 1,
                 "position": position,
                 "side": side.name,
                 "begin_ns": begin_ns,
                 "measured_from_ns": measured_from_ns,
                 "end_ns": end_ns,
                 "in_event": in_event,
+                "probed": is_probed,
                 "fixed_work_ns": work_ns,
                 **frozen,
             }
