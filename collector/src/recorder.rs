@@ -34,6 +34,8 @@ use crate::wakeup::Wakeup;
 const PROCESS: &str = "process";
 /// Longest wait of a tick for background reads, unless it is the last one.
 const TICK_TIMEOUT: Duration = Duration::from_millis(50);
+/// Of a tick on request: no schedule waits for it, and without a read a turn has none of its rows.
+const EDGE_TIMEOUT: Duration = Duration::from_millis(500);
 const FINAL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The probes of a recording and its open journal.
@@ -86,6 +88,8 @@ enum SampleScope {
     Due,
     /// All probes: a measurement window begins or ends here.
     All,
+    /// The same on request, without a schedule.
+    Edge,
     /// All probes with a long timeout: there is no later tick.
     Last,
 }
@@ -252,6 +256,7 @@ impl Recorder {
         }
         let timeout = match scope {
             SampleScope::Last => FINAL_TIMEOUT,
+            SampleScope::Edge => EDGE_TIMEOUT,
             SampleScope::Due | SampleScope::All => TICK_TIMEOUT.min(self.interval / 4),
         };
         let (slow, quick): (Vec<_>, Vec<_>) =
@@ -375,12 +380,12 @@ pub fn run_on_request(
 ) -> anyhow::Result<Ended> {
     let limit = time_limit(options, clock::monotonic_ns());
     for recorder in &mut *recorders {
-        recorder.tick_now(SampleScope::All)?;
+        recorder.tick_now(SampleScope::Edge)?;
     }
     pid_file.write()?;
     let ended = loop {
         match (signals.wait(limit.map_or(i64::MAX, |(time, _)| time))?, limit) {
-            (Wakeup::SampleAllRequested(place), _) => recorders[place].tick_now(SampleScope::All)?,
+            (Wakeup::SampleAllRequested(place), _) => recorders[place].tick_now(SampleScope::Edge)?,
             (Wakeup::GateRequested { open }, _) => {
                 shared.set_gate(open);
                 for recorder in &mut *recorders {
