@@ -65,7 +65,7 @@ def test_each_contrast_is_that_of_its_turns(tmp_path: Path) -> None:
     )
     assert after["predecessor"] == pytest.approx(math.log(1.1))
     probed = start(tmp_path / "probed", lambda turn: turn % 4 < 2)
-    (effect,) = effect_of([gather(single(probed).runs[0], Store())], PROBED)
+    effect = effect_of([gather(single(probed).runs[0], Store())], PROBED)
     assert effect == pytest.approx((math.log(1.1), 0))
     none = contrasts(start(tmp_path / "none", lambda turn: False))
     assert list(none.values()) == pytest.approx([0.0, 0.0, 0.0])

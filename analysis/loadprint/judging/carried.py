@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from loadprint.metrics.gather import Measured
-from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.turns import CONTRASTS
 from loadprint.statistics import stats
 
@@ -27,7 +26,7 @@ def carried(names: Sequence[str], measured: Sequence[Sequence[Measured]]) -> tup
         (effect, half, f"{name} has {{}} statements/s {words}", runs)
         for name, runs in zip(names, measured, strict=True)
         for contrast, words in CONTRASTS.items()
-        for effect, half in effect_of(runs, contrast, level)
+        for effect, half in filter(None, [effect_of(runs, contrast, level)])
         if abs(effect) > max(half, math.log1p(LARGE))
     ]
     if not found:
@@ -41,20 +40,18 @@ def carried(names: Sequence[str], measured: Sequence[Sequence[Measured]]) -> tup
 
 def effect_of(
     runs: Sequence[Measured], contrast: str, level: float = stats.LEVEL
-) -> Iterator[tuple[float, float]]:
-    """The mean effect of the starts, as a log, and half the width of its interval; none without a start."""
-    found = [each for run in runs if (each := _effect(run.quantities, f"turns.{contrast}"))]
-    if found:
-        parts = [(variance / len(found) ** 2, freedom) for _, variance, freedom in found]
-        error, freedom = stats.welch(*parts)
-        yield sum(each for each, *_ in found) / len(found), stats.t_quantile(0.5 + level / 2, freedom) * error
-
-
-def _effect(found: Quantities, name: str) -> tuple[float, float, float] | None:
-    """An effect in one start, its variance, and the degrees of freedom of that."""
-    of_start = [found.get(each) for each in (name, f"{name}.variance", f"{name}.freedom")]
-    values = [each.rate for each in of_start if each]
-    return (values[0], values[1], values[2]) if len(values) == len(of_start) else None
+) -> tuple[float, float] | None:
+    """The mean effect of the starts, as a log, and half the width of its interval; None without a start."""
+    name = f"turns.{contrast}"
+    found = [run.quantities.values for run in runs if name in run.quantities.values]
+    if not found:
+        return None
+    number = len(found)
+    error, freedom = stats.welch(
+        *((of[f"{name}.variance"].rate / number**2, of[f"{name}.freedom"].rate) for of in found)
+    )
+    mean = sum(of[name].rate for of in found) / number
+    return mean, stats.t_quantile(0.5 + level / 2, freedom) * error
 
 
 def _length_s(runs: Sequence[Measured]) -> float:

@@ -68,7 +68,7 @@ def observed(runs: Sequence[Measured]) -> Overhead:
     else:
         answer = "not measured" if programs.cores is None else "small"
     text = f"{cost}{_programs_cost(programs, share, over=over)}"
-    effect = next(effect_of(runs, PROBED), None)
+    effect = effect_of(runs, PROBED)
     return Overhead(answer, text, where, _reads(runs[0]), _limit(cores), both, effect)
 
 

@@ -93,17 +93,18 @@ def programs(source: Source) -> None:
 
 
 def _times_of_calls(rows: Columns, unit: float, *, has_gate: bool) -> dict[str, tuple[float, float]]:
-    """The seconds of a call of each program with its gate open and closed, by the last row that has them.
+    """The seconds of a call of each program with its gate open and closed, by the last reading that has them.
 
     Without those that the kernel measures of a program that does nothing.
     """
+    names = ("object", "program", "run_time_ns", "run_cnt")
     zeros = np.zeros(len(rows["tick"]))
     closed = (rows["closed_time_ns"], rows["closed_cnt"]) if has_gate else (zeros, zeros)
+    # an hour has a hundred thousand rows
+    last = rows["tick"] == rows["tick"][rows["run_cnt"] > 0].max(initial=0)
     found, empty = {}, 0.0
     for owner, program, *figures in zip(
-        *(rows[name].tolist() for name in ("object", "program", "run_time_ns", "run_cnt")),
-        *(each.tolist() for each in closed),
-        strict=True,
+        *(each[last].tolist() for each in (*(rows[name] for name in names), *closed)), strict=True
     ):
         time, count, closed_time, closed_count = figures
         if count > closed_count and time > closed_time:

@@ -123,12 +123,15 @@ class Source:
     def counter(self, column: str, name: str, ticks: Floats, readings: Floats) -> None:
         """Add a counter from `column`, TABLE.COLUMN: its increase, and its series if charted."""
         there = np.ones((1, len(ticks)), dtype=bool)
-        of_one = Members(ticks, {"": readings[np.newaxis]}, there, there)
+        self.counters(column, name, Members(ticks, {"": readings[np.newaxis]}, there, there), "")
+
+    def counters(self, column: str, name: str, members: Members, values: str) -> None:
+        """The same of several counters together, the `values` of their members."""
         if self.charted:
             course = CounterCourse(self.window.grids[column.partition(".")[0]])
-            course.add(of_one, "", self.size(column))
+            course.add(members, values, self.size(column))
             self.out.add_series(name, course.series(self.unit(column)))
-        self.increase(column, name, of_one, "")
+        self.increase(column, name, members, values)
 
     def increase(
         self, column: str, name: str, members: Members, values: str, *, succeeded: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from loadprint.metrics.rates import CounterCourse, Source
+from loadprint.metrics.rates import Source
 from loadprint.reading.queries import together
 
 PROBE, COLUMN = "ebpf_states", "time_ns"
@@ -38,8 +38,4 @@ def waiting(source: Source) -> None:
             continue
         of_kind = {column: rows[column][chosen] for column in ("tick", "name", COLUMN)}
         members = together(of_kind, "name", ticks).born_at_zero()
-        source.increase(f"{PROBE}.{COLUMN}", name, members, COLUMN)
-        if source.charted:
-            course = CounterCourse(grid)
-            course.add(members, COLUMN, source.size(f"{PROBE}.{COLUMN}"))
-            source.out.add_series(name, course.series(source.unit(f"{PROBE}.{COLUMN}")))
+        source.counters(f"{PROBE}.{COLUMN}", name, members, COLUMN)
