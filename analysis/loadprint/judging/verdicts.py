@@ -71,7 +71,7 @@ def _overhead(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> 
     ]
     texts = [*dict.fromkeys(cost)]
     effects = [
-        (abs(each.effect[0]), f"effect on statements of {side.name} {_percent(*each.effect)}")
+        (each.share or 0.0, f"effect on statements of {side.name} {_percent(*each.effect)}")
         for side, each in zip(sides, overheads, strict=True)
         if each.effect
     ]
@@ -83,8 +83,9 @@ def _overhead(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> 
     size = f"{100 * max(shares):.1f} %" if shares else ""
     doubt = "" if answer == "small" else answer
     short = f"{size} ({doubt})" if size and doubt else size or doubt
-    largest = [max(effects)[1]] if effects else []
-    return Verdict("overhead", answer, "; ".join(texts), " · ".join([short or answer, *largest]))
+    # of the side with that overhead: the largest of several effects would not be in its interval often enough
+    costliest = [max(effects)[1]] if effects else []
+    return Verdict("overhead", answer, "; ".join(texts), " · ".join([short or answer, *costliest]))
 
 
 def _percent(effect: float, half: float) -> str:
