@@ -134,6 +134,7 @@ FULL: Parts = {
             " tests/e2e/test_host_refusals.py",
         )
     ],
+    "host-turns": [Step("turns on two hosts", 3600, f"{PYTEST} tests/e2e/test_host_turns.py")],
     "playbooks": [Step("playbooks", 3600, f"{PYTEST} tests/e2e/test_host_playbooks.py")],
     "host-faults": [Step("faults of hosts", 3600, f"{HOST_FAULTS} -k '{KILLED}'")],
     "disk-faults": [Step("faults of disks", 3600, f"{HOST_FAULTS} -k '{DISKS}'")],

@@ -81,12 +81,14 @@ def test_the_plan_of_a_precision_has_the_starts_that_may_fit(turns: Path) -> Non
     assert "until client statements and server CPU per statement are known to 5 %, within 12min" in text
 
 
-def test_sides_on_two_hosts_do_not_alternate(turns: Path) -> None:
-    hosts = ("--host", "server=db", "--host", "load=client")
+def test_a_turn_on_two_hosts_is_longer_than_its_unmeasured_end(turns: Path) -> None:
+    short, hosts = ("--set", "slices.length=0.4s"), ("--host", "server=db", "--host", "load=client")
     assert (
-        "sides alternate on one host only, not on server=db and load=client"
-        in ask("campaign", turns, *hosts).line
+        "slices.length: of 0.4s on two hosts 0.25s are not measured"
+        in ask("campaign", turns, *short, *hosts).line
     )
+    assert "3 of all sides, which alternate" in ask("campaign", turns, *hosts).out
+    assert "3 of all sides, which alternate" in ask("campaign", turns, *short).out
 
 
 def test_a_start_that_is_not_complete_is_made_again_with_all_its_sides(turns: Path, tmp_path: Path) -> None:

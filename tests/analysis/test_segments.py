@@ -286,6 +286,23 @@ def test_what_a_side_leaves_to_the_time_of_others_is_a_warning(plain: Path, tmp_
     assert left.endswith(LEFT_BEHIND), left
 
 
+def test_a_load_on_another_host_has_the_slices_of_that_host(start: Path) -> None:
+    """Its slices end two seconds sooner here, and one of its operations had not ended at each of them."""
+
+    def found() -> Quantities:
+        return gather(single(change_json(start / "run.json", side="b")).runs[0], Store()).quantities
+
+    both = found()
+    sooner = [each | {"end_ns": each["end_ns"] - 2 * SECOND, "in_event": 1} for each in slices()]
+    write_lines(start / "load/slices.jsonl", sooner)
+    apart = found()
+    for key in ("host.ctxt", "load.events"):
+        assert apart.values[key].rate == pytest.approx(both.values[key].rate)
+    seconds = [each.values["load.seconds"].rate for each in (both, apart)]
+    assert seconds[0] - seconds[1] == pytest.approx(4 * 2)
+    assert f"4 {SPANS}" in apart.warnings
+
+
 def test_a_short_interval_after_a_slice_leaves_the_slice_whole(start: Path) -> None:
     """The generator ends one at the edge of a slice, and another when its events have ended."""
 

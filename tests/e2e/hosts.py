@@ -19,6 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+from uuid import uuid4
 
 from programs import ROOT, SUCCEEDED, commanded, ended, environment, finished, playbook, started, wait_for
 from programs import printed as run
@@ -47,6 +48,7 @@ set -e
 root=$1/root
 mount -t overlay overlay -o "lowerdir=$5,upperdir=$1/upper,workdir=$1/work" "$root"
 mount -t proc proc "$root/proc"
+[ ! -e "$1/boot_id" ] || mount --bind "$1/boot_id" "$root/proc/sys/kernel/random/boot_id"
 mount -t sysfs sysfs "$root/sys"
 mount --bind /sys/fs/cgroup "$root/sys/fs/cgroup"
 for place in kernel/tracing kernel/debug fs/bpf; do mount --rbind /sys/$place "$root/sys/$place" || :; done
@@ -105,7 +107,8 @@ def unpack(system: System) -> None:
 class Host:
     """One host.
 
-    `files` are the files that differ from the common root directory, `data` is its /var/lib/loadprint.
+    `files` are the files that differ from the common root directory, `data` is its /var/lib/loadprint. With
+    `ahead_s` it has another boot than this machine, and its CLOCK_MONOTONIC is ahead; that of eBPF is not.
     """
 
     name: str
@@ -114,6 +117,7 @@ class Host:
     sshd: subprocess.Popen[str] | None = None
     system: System = DEBIAN_12
     machine: str = os.uname().machine  # the architecture that it reports from its next start on
+    ahead_s: int = 0
 
     @property
     def files(self) -> Path:
@@ -141,6 +145,9 @@ class Host:
         """Boot: new mounts, an SSH server with the keys that it had."""
         log = self.place / "sshd.log"
         inside = ["nsenter", f"--net={NETWORKS / self.name}", "unshare", "--mount", "--uts"]
+        if self.ahead_s:
+            (self.place / "boot_id").write_text(f"{uuid4()}\n")
+            inside += ["--time", "--monotonic", str(self.ahead_s), "--fork"]
         places = (self.place, self.data, self.name, SERVERS, self.system.root, self.machine)
         boot = ["sh", "-c", BOOT, "sh", *map(str, places)]
         with log.open("w") as output:
@@ -333,11 +340,11 @@ def installed(host: Host, key: str, known: IO[str]) -> Host:
 
 @contextmanager
 def bench(
-    place: Path, *, loads: int = 1, forwarded: bool = False, systems: Sequence[System] = ()
+    place: Path, *, loads: int = 1, forwarded: bool = False, systems: Sequence[System] = (), ahead_s: int = 0
 ) -> Iterator[Bench]:
     """Boot one server and `loads` load hosts; `forwarded`: joined by the forwarder, without delay.
 
-    `systems` are those of the first hosts; the others have Debian 12.
+    `systems` are those of the first hosts; the others have Debian 12. `ahead_s` is of the loads.
     """
     for system in (DEBIAN_12, *systems):
         unpack(system)
@@ -363,7 +370,8 @@ def bench(
             key = (place / "key.pub").read_text()
             for name in list(names)[1:]:
                 system = systems[len(made.hosts)] if len(made.hosts) < len(systems) else DEBIAN_12
-                host = Host(name, names[name], place / name, system=system)
+                ahead = ahead_s if made.hosts else 0
+                host = Host(name, names[name], place / name, system=system, ahead_s=ahead)
                 made.hosts.append(installed(host, key, known))
         for host in made.hosts:
             host.start()

@@ -33,9 +33,10 @@ def turns(source: Source) -> None:
     What is written into the page cache becomes dirty pages, and the kernel writes them when it likes, also
     while the side is frozen; their growth in the slices is compared with the bytes that the server wrote.
     """
-    own = source.run.turns
-    if not own:
+    run = source.run
+    if not run.turns:
         return
+    own = [each for each in (*run.slices, *run.load_slices) if each.side == run.meta.side]
     if any(each.by == "signal" for each in own):
         source.out.warnings.append(STOPPED)
     if unended := sum(each.in_event or 0 for each in own):

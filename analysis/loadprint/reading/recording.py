@@ -37,8 +37,9 @@ class Run:
     """One run directory: its JSON files, empty where a file is missing.
 
     `phases` are the load's, `exchanges` relate its clock to the server's. `slices` are the turns of all sides
-    of a start; empty if the run had all of the time. `segments` are begins and ends of
-    the measured time, CLOCK_MONOTONIC of the server's host in ns, in order; None: phase `measure`.
+    of a start; empty if the run had all of the time. `segments` are begins and ends of the measured time,
+    CLOCK_MONOTONIC of the server's host in ns, in order; None: phase `measure`. The same of a load on another
+    host, in its clock, are `load_slices` and `load_segments`.
     """
 
     path: Path
@@ -50,8 +51,10 @@ class Run:
     phases: tuple[Phase, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
     slices: tuple[Slice, ...] = ()
+    load_slices: tuple[Slice, ...] = ()
     problems: tuple[str, ...] = ()
     segments: tuple[tuple[float, float], ...] | None = None
+    load_segments: tuple[tuple[float, float], ...] | None = None
 
     @property
     def id(self) -> str:
@@ -167,6 +170,7 @@ def open_run(path: Path) -> Run:
         phases=phases,
         exchanges=read_exchanges(load / "clock.jsonl"),
         slices=read_slices(path / SLICES, problems),
+        load_slices=read_slices(load / SLICES, problems),
         problems=tuple(problems),
     )
 

@@ -37,17 +37,22 @@ def sides_in(run: Run) -> Mapping[str, tuple[Run, ...]]:
         # its recorder read only at the slices of its own side
         own = run.meta.side if run.turns else None
         names = dict.fromkeys(each.side for each in slices if own in (None, each.side))
-        spans = {
-            name: tuple((each.measured_from_ns, each.end_ns) for each in slices if each.side == name)
-            for name in names
-        }
-        return {name: (replace(run, segments=spans[name]),) for name in names}
+        return {name: (_of_side(run, name),) for name in names}
     windows = list(windows_of(run)) if run.meta.generator == "ab" else []
     return {
         variant: tuple(_of_blocks(run, variant, windows))
         for variant in (BASELINE, TREATMENT)
         if any(each.variant == variant for each in windows)
     }
+
+
+def _of_side(run: Run, name: str) -> Run:
+    """The run with the slices of one side as its segments."""
+    here, load = (
+        tuple((each.measured_from_ns, each.end_ns) for each in slices if each.side == name)
+        for slices in (run.slices, run.load_slices)
+    )
+    return replace(run, segments=here, load_segments=load or None)
 
 
 def _of_blocks(run: Run, variant: str, windows: list[WindowSpan]) -> Iterator[Run]:

@@ -16,10 +16,10 @@ SLICES = "slices.jsonl"
 
 
 class Slice(BaseModel):
-    """The time of one side, CLOCK_MONOTONIC of the server's host in ns; a guard until `measured_from_ns`.
+    """The time of one side, CLOCK_MONOTONIC of its host in ns; a guard until `measured_from_ns`.
 
-    `by`: what froze the side at its end; `in_event`: None if the generator does not know it; `probed`:
-    whether the gate of the scheduler's programs was open.
+    `by`: what froze the side at its end; `in_event`: None if the generator does not know it, or is on another
+    host; `probed`: whether the gate of the scheduler's programs was open.
     """
 
     model_config = ConfigDict(strict=True, frozen=True)

@@ -114,8 +114,9 @@ def inside_segments(run: Run, store: Store, begins: Floats, ends: Floats) -> NDA
     measure = run.phase("measure")
     if run.segments is None or measure is None:
         return np.ones(len(begins), dtype=bool)
-    clock = align(run, run.roles[0], store) if run.roles else Alignment()
-    spans = [[(clock.here(edge) - measure.begin_ns) / 1e9 for edge in span] for span in run.segments]
+    clock = align(run, run.roles[0], store) if run.roles and not run.load_segments else Alignment()
+    segments = run.load_segments or run.segments
+    spans = [[(clock.here(edge) - measure.begin_ns) / 1e9 for edge in span] for span in segments]
     return segments_of(begins, ends, [(begin - NEAR, end + NEAR) for begin, end in spans]) >= 0
 
 
@@ -150,6 +151,8 @@ def _segments(run: Run, role: str, store: Store) -> tuple[list[tuple[float, floa
     zero = clock.there(phase.begin_ns)
     if run.segments is None:
         return [(zero, clock.there(phase.end_ns))], zero
+    if role == LOAD and run.load_segments:
+        return list(run.load_segments), zero
     server = clock if role == run.roles[0] else align(run, run.roles[0], store)
     return [
         (clock.there(server.here(begin)), clock.there(server.here(end))) for begin, end in run.segments

@@ -203,10 +203,11 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     server = (
         declared(campaign.server.source, arguments.server) if arguments.server or arguments.runs else None
     )
-    if campaign.design == "alternate" and len({host.partition("=")[2] for host in arguments.host}) > 1:
+    slices, hosts = campaign.slices, {host.partition("=")[2] for host in arguments.host}
+    if campaign.design == "alternate" and len(hosts) > 1 and slices.length < 2 * slices.closing:
         raise DocumentError(
-            f"{file}: design: sides alternate on one host only, not on {' and '.join(arguments.host)}; "
-            f"{campaign.instead}"
+            f"{file}: slices.length: of {slices.length:g}s on two hosts {slices.closing:g}s are not measured "
+            f"(slices.closing); use {2 * slices.closing:g}s or more, or {campaign.instead}"
         )
     servers = of_sides(campaign, arguments.server, server)
     hashed = execution.digest(campaign, arguments.binary, arguments.host, servers)

@@ -85,6 +85,7 @@ class Phases(Strict):
 class Slices(Strict):
     """The turns of sides that alternate: measured length, the guard before it, and the seconds of a start.
 
+    On two hosts the last `closing` of the length is not measured: the load pauses before the freeze.
     A server does the work of its timers at the thaw, and a guard would leave it out of the rows of flushing.
     Thawed for a little less than whole seconds, it does it as often as one that runs freely (see
     docs/benchmarks.md).
@@ -92,6 +93,7 @@ class Slices(Strict):
 
     length: Annotated[Seconds, Field(gt=0)] = 1.9
     guard: Seconds = 0.0
+    closing: Annotated[Seconds, Field(gt=0)] = 0.25
     seconds: Annotated[Seconds, Field(gt=0)] = 60.0
 
 
