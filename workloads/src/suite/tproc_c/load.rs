@@ -33,7 +33,6 @@ const PREPARE_STREAM: u64 = 1 << 34;
 pub fn prepare(setup: &Setup<'_>) -> Result<()> {
     let mut connection = setup.driver.connect()?;
     let values = setup.values;
-    let strict = values.flag("strict")?;
     expect_empty_database(connection.as_mut())?;
     if values.flag("history-pk")? {
         expect_invisible_columns(connection.as_mut())?;
@@ -45,9 +44,9 @@ pub fn prepare(setup: &Setup<'_>) -> Result<()> {
     for definition in tables::definitions(values)? {
         connection.query(definition.as_bytes())?;
     }
-    fill(setup, values.int("warehouses")?, strict)?;
+    fill(setup, values.int("warehouses")?)?;
     setup.output.line("Creating 5 procedures");
-    procedures::create(connection.as_mut(), strict)?;
+    procedures::create(connection.as_mut())?;
     setup.output.line("Analyzing the tables");
     connection.query(format!("ANALYZE TABLE {}", TABLES.map(|(table, ..)| table).join(", ")).as_bytes())?;
     Ok(())
@@ -78,7 +77,7 @@ fn expect_invisible_columns(connection: &mut dyn Connection) -> Result<()> {
         )
 }
 
-fn fill(setup: &Setup<'_>, warehouses: i64, strict: bool) -> Result<()> {
+fn fill(setup: &Setup<'_>, warehouses: i64) -> Result<()> {
     let start = Instant::now();
     let progress = Mutex::new(Progress::default());
     let next = AtomicI64::new(0);
@@ -94,7 +93,6 @@ fn fill(setup: &Setup<'_>, warehouses: i64, strict: bool) -> Result<()> {
             let rows = Slice {
                 warehouse,
                 number: slice % DISTRICTS + 1,
-                strict,
                 rng: Rng::new(setup.seed, PREPARE_STREAM + u64::try_from(slice)?),
             }
             .insert(connection)

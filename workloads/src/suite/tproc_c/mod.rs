@@ -53,9 +53,6 @@ pub const OPTIONS: &[OptionSpec] = &[
     OptionSpec::flag("keying-thinking")
         .default("off")
         .help("keying times (18, 3, 2 s) and think times (mean 12, 10, 5 s) of TPC-C: about 1.3 new orders per minute and thread"),
-    OptionSpec::flag("strict")
-        .default("off")
-        .help("prepare and run: the rules of TPC-C where HammerDB deviates; not comparable with HammerDB"),
     OptionSpec::flag("check")
         .default("off")
         .help("run: check the consistency of the data after the run; exit status 1 if a rule is broken"),
@@ -119,7 +116,6 @@ impl Workload for TprocC {
             prepared: values.text("tproc-mode")? == Some("prepared"),
             all: values.flag("all-warehouses")?,
             pauses: values.flag("keying-thinking")?,
-            strict: values.flag("strict")?,
             threads,
             seed,
             counts: Mutex::default(),
@@ -174,7 +170,6 @@ struct TprocLoad {
     prepared: bool,
     all: bool,
     pauses: bool,
-    strict: bool,
     threads: usize,
     seed: u64,
     /// Before and after `measure`.
@@ -197,7 +192,7 @@ impl Load for TprocLoad {
             }
         }
         Ok(Box::new(TerminalSession {
-            terminal: Terminal::new(thread, self.threads, warehouses, self.all, self.strict, rng),
+            terminal: Terminal::new(thread, self.threads, warehouses, self.all, rng),
             prepared: self.prepared,
             pauses: self.pauses,
             thinking: 0.0,
@@ -239,7 +234,6 @@ impl Load for TprocLoad {
             ("tpm", json!(per_minute(|counts| counts.transactions))),
             ("warehouses", json!(used.unwrap_or(present))),
             ("tproc_mode", json!(mode)),
-            ("strict", json!(self.strict)),
         ];
         details
             .map(|(name, value)| (name.to_owned(), value))

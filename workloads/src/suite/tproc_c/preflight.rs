@@ -2,6 +2,7 @@
 //! contain the fix.
 
 use std::collections::HashMap;
+use std::collections::HashSet;
 
 use anyhow::Result;
 use anyhow::bail;
@@ -19,8 +20,7 @@ use crate::suite::number;
 /// # Errors
 /// One line with the fix.
 pub fn preflight(values: &Values, threads: usize, connection: &mut dyn Connection) -> Result<()> {
-    let strict = values.flag("strict")?;
-    columns(connection, strict)?;
+    columns(connection)?;
     let rows = connection.rows("SELECT MAX(w_id) FROM warehouse")?;
     let present: i64 = number(&rows, 0).unwrap_or(0);
     if present == 0 {
@@ -41,19 +41,19 @@ pub fn preflight(values: &Values, threads: usize, connection: &mut dyn Connectio
              other; HammerDB recommends several warehouses per virtual user"
         );
     }
-    procedures_fit(connection, strict)
+    procedures_fit(connection)
 }
 
-fn columns(connection: &mut dyn Connection, strict: bool) -> Result<()> {
+fn columns(connection: &mut dyn Connection) -> Result<()> {
     let rows = connection.rows(
-        "SELECT LOWER(TABLE_NAME), LOWER(COLUMN_NAME), LOWER(DATA_TYPE) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE()",
+        "SELECT LOWER(TABLE_NAME), LOWER(COLUMN_NAME) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE()",
     )?;
-    let mut present: HashMap<String, HashMap<String, String>> = HashMap::new();
+    let mut present: HashMap<String, HashSet<String>> = HashMap::new();
     for row in rows {
         let mut cells = row.into_iter().map(Option::unwrap_or_default);
         let mut cell = || cells.next().unwrap_or_default();
-        let (table, column, kind) = (cell(), cell(), cell());
-        present.entry(table).or_default().insert(column, kind);
+        let (table, column) = (cell(), cell());
+        present.entry(table).or_default().insert(column);
     }
     let tables = TABLES.map(|(table, ..)| table);
     let missing: Vec<&str> = tables
@@ -67,22 +67,16 @@ fn columns(connection: &mut dyn Connection, strict: bool) -> Result<()> {
         );
     }
     for (table, columns, _) in TABLES {
-        if let Some(name) = names(columns).find(|name| !present[table].contains_key(*name)) {
+        if let Some(name) = names(columns).find(|name| !present[table].contains(*name)) {
             bail!(
                 "table {table} has no column {name} and does not belong to TPROC-C: give another --mysql-db"
             );
         }
     }
-    if strict && present["order_line"]["ol_amount"] != "decimal" {
-        bail!(
-            "--strict: the data were loaded without it (ol_amount has no cents): run `loadprint-load cleanup tproc_c` and \
-             `prepare tproc_c --strict`"
-        );
-    }
     Ok(())
 }
 
-fn procedures_fit(connection: &mut dyn Connection, strict: bool) -> Result<()> {
+fn procedures_fit(connection: &mut dyn Connection) -> Result<()> {
     let comments = procedures::comments(connection)?;
     let missing: Vec<&str> = procedures::NAMES
         .into_iter()
@@ -94,26 +88,14 @@ fn procedures_fit(connection: &mut dyn Connection, strict: bool) -> Result<()> {
             missing.join(", ")
         );
     }
-    // Only our procedures have one of these comments.
-    let all = |strict| {
-        let comment = procedures::comment(strict);
-        procedures::NAMES.iter().all(|name| comments[*name] == comment)
-    };
-    match (strict, all(false), all(true)) {
-        (false, true, _) | (true, _, true) => {}
-        (true, true, _) => bail!(
-            "the procedures were created without --strict: leave out --strict, or run cleanup and prepare again"
-        ),
-        (false, _, true) => bail!(
-            "the procedures were created with --strict: give --strict, or run cleanup and prepare again"
-        ),
-        (true, false, false) => bail!(
-            "--strict: another tool created the procedures: run `loadprint-load cleanup tproc_c` and `prepare tproc_c --strict`"
-        ),
-        (false, false, false) => eprintln!(
+    if procedures::NAMES
+        .iter()
+        .any(|name| comments[*name] != procedures::COMMENT)
+    {
+        eprintln!(
             "loadprint-load: warning: another tool (HammerDB?) created the procedures: they do not report the 1 % of new orders that \
              they roll back, so that `events` includes these; nopm and tpm are exact"
-        ),
+        );
     }
     Ok(())
 }

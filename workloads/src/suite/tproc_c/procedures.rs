@@ -1,6 +1,5 @@
 //! Creates and recognizes the five stored procedures. Names, parameters and statements are those of
-//! HammerDB, so that each tool runs on the other's schema. The texts in `sql/` contain both rule
-//! sets; lines of only one of them are marked.
+//! HammerDB, so that each tool runs on the other's schema.
 
 use std::collections::HashMap;
 
@@ -9,7 +8,7 @@ use anyhow::Result;
 use crate::driver::Connection;
 use crate::driver::Row;
 
-/// The procedures; `by_rules` completes their texts.
+/// The procedures.
 pub const NAMES: [&str; 5] = ["NEWORD", "PAYMENT", "DELIVERY", "OSTAT", "SLEV"];
 const TEXTS: [&str; 5] = [
     include_str!("sql/neword.sql"),
@@ -20,14 +19,12 @@ const TEXTS: [&str; 5] = [
 ];
 
 /// The comment of our procedures, by which `run` recognizes them.
-pub const fn comment(strict: bool) -> &'static str {
-    if strict { "loadprint strict" } else { "loadprint" }
-}
+pub const COMMENT: &str = "loadprint";
 
 /// Creates the procedures in the chosen database.
-pub fn create(connection: &mut dyn Connection, strict: bool) -> Result<()> {
+pub fn create(connection: &mut dyn Connection) -> Result<()> {
     for text in TEXTS {
-        connection.query(by_rules(text, strict).as_bytes())?;
+        connection.query(text.as_bytes())?;
     }
     Ok(())
 }
@@ -53,40 +50,15 @@ pub fn comments(connection: &mut dyn Connection) -> Result<HashMap<String, Strin
     Ok(rows.into_iter().filter_map(pair).collect())
 }
 
-/// The lines of one rule set.
-fn by_rules(text: &str, strict: bool) -> String {
-    let (kept, dropped) = if strict {
-        ("[strict]", "[hammerdb]")
-    } else {
-        ("[hammerdb]", "[strict]")
-    };
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.starts_with(dropped))
-        .map(|line| line.strip_prefix(kept).unwrap_or(line))
-        .collect();
-    lines.join("\n").replace("{comment}", comment(strict))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_the_other_rules_are_left_out() {
-        let text = "a\n[strict] b\n[hammerdb] c\n'{comment}'";
-        assert_eq!(by_rules(text, false), "a\n c\n'loadprint'");
-        assert_eq!(by_rules(text, true), "a\n b\n'loadprint strict'");
-    }
-
-    #[test]
     fn every_text_creates_the_procedure_of_its_name() {
         for (name, text) in NAMES.into_iter().zip(TEXTS) {
-            for strict in [false, true] {
-                let text = by_rules(text, strict);
-                assert!(text.starts_with(&format!("CREATE PROCEDURE {name}(")), "{name}");
-                assert!(!text.contains('[') && !text.contains('{'), "{name}");
-            }
+            assert!(text.starts_with(&format!("CREATE PROCEDURE {name}(")), "{name}");
+            assert!(text.contains(&format!("COMMENT '{COMMENT}'")), "{name}");
         }
     }
 }

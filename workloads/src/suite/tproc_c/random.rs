@@ -21,12 +21,6 @@ const SYLLABLES: [&str; 10] = [
 
 /// HammerDB's NURand constant of last names, for prepare and run.
 const C_LAST: i64 = 123;
-/// By the rules of TPC-C the constant of the run differs from that of the data by 65 to 119, but
-/// not by 96 or 112 (clause
-/// 2.1.6.1).
-const C_LAST_STRICT: i64 = 223;
-/// NURand constant of customers, from 0 to A.
-const C_CUSTOMER: i64 = 259;
 
 /// Clause 2.1.6: NURand(A, x, y) with the constant C.
 fn nurand(rng: &mut Rng, a: i64, c: i64, lowest: i64, highest: i64) -> i64 {
@@ -34,22 +28,14 @@ fn nurand(rng: &mut Rng, a: i64, c: i64, lowest: i64, highest: i64) -> i64 {
     (mixed + c) % (highest - lowest + 1) + lowest
 }
 
-/// The number of a last name in the data.
-pub fn name_of_data(rng: &mut Rng) -> i64 {
+/// The number of a last name, in the data and in a transaction.
+pub fn name(rng: &mut Rng) -> i64 {
     nurand(rng, 255, C_LAST, 0, 999)
 }
 
-/// The number of a last name in a transaction.
-pub fn name_of_run(rng: &mut Rng, strict: bool) -> i64 {
-    nurand(rng, 255, if strict { C_LAST_STRICT } else { C_LAST }, 0, 999)
-}
-
 /// The number of a customer: uniform in HammerDB.
-pub fn customer(rng: &mut Rng, strict: bool) -> i64 {
-    match strict {
-        true => nurand(rng, 1023, C_CUSTOMER, 1, CUSTOMERS),
-        false => rng.uniform(1, CUSTOMERS),
-    }
+pub fn customer(rng: &mut Rng) -> i64 {
+    rng.uniform(1, CUSTOMERS)
 }
 
 /// A warehouse other than `home`, if there is one.
@@ -109,7 +95,7 @@ mod tests {
         let mut rng = Rng::new(1, 1);
         let mut hits = vec![0u32; 1000];
         for _ in 0..200_000 {
-            hits[usize::try_from(name_of_data(&mut rng)).unwrap()] += 1;
+            hits[usize::try_from(name(&mut rng)).unwrap()] += 1;
         }
         hits.sort_unstable_by(|a, b| b.cmp(a));
         let hottest: u32 = hits[..100].iter().sum();

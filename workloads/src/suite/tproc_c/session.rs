@@ -24,8 +24,6 @@ pub struct Terminal {
     homes: Vec<i64>,
     /// The district of its stock levels.
     district: i64,
-    /// The rules of TPC-C.
-    strict: bool,
     rng: Rng,
 }
 
@@ -33,14 +31,7 @@ impl Terminal {
     /// Terminal `thread` of `threads`. With `all` it owns every `threads`-th warehouse and draws
     /// one for each transaction, like HammerDB's allwarehouse; otherwise it draws one home
     /// warehouse.
-    pub fn new(
-        thread: usize,
-        threads: usize,
-        warehouses: i64,
-        all: bool,
-        strict: bool,
-        mut rng: Rng,
-    ) -> Self {
+    pub fn new(thread: usize, threads: usize, warehouses: i64, all: bool, mut rng: Rng) -> Self {
         let home = rng.uniform(1, warehouses);
         let district = rng.uniform(1, DISTRICTS);
         let (thread, threads) = (thread as i64, threads as i64);
@@ -56,7 +47,6 @@ impl Terminal {
             warehouses,
             homes,
             district,
-            strict,
             rng,
         }
     }
@@ -71,7 +61,7 @@ impl Terminal {
             Kind::NewOrder => numbers.extend([
                 ("most_w", self.warehouses),
                 ("d", self.rng.uniform(1, DISTRICTS)),
-                ("c", random::customer(&mut self.rng, self.strict)),
+                ("c", random::customer(&mut self.rng)),
                 ("lines", self.rng.uniform(5, 15)),
             ]),
             // Clause 2.5.1; whole amounts in HammerDB.
@@ -85,15 +75,7 @@ impl Terminal {
                 };
                 numbers.extend([("d", d), ("c_w", c_w), ("c_d", c_d)]);
                 inputs.extend(self.customer());
-                let cents = match self.strict {
-                    true => self.rng.uniform(100, 500_000),
-                    false => self.rng.uniform(1, 5000) * 100,
-                };
-                let amount = match (cents / 100, cents % 100) {
-                    (whole, 0) => whole.to_string(),
-                    (whole, rest) => format!("{whole}.{rest:02}"),
-                };
-                inputs.push(("amount", amount));
+                numbers.push(("amount", self.rng.uniform(1, 5000)));
             }
             // Clause 2.7.1.
             Kind::Delivery => numbers.push(("carrier", self.rng.uniform(1, 10))),
@@ -132,8 +114,8 @@ impl Terminal {
     /// always drawn, so that the stream does not depend on the choice.
     fn customer(&mut self) -> [(&'static str, String); 3] {
         let by_name = self.percent(60);
-        let name = random::last_name(random::name_of_run(&mut self.rng, self.strict));
-        let c = random::customer(&mut self.rng, self.strict);
+        let name = random::last_name(random::name(&mut self.rng));
+        let c = random::customer(&mut self.rng);
         [
             ("name", if by_name { name } else { String::new() }),
             ("by_name", u8::from(by_name).to_string()),
@@ -189,23 +171,17 @@ impl TerminalSession {
     /// clause 5.2.5). False at the end of the phase.
     fn pause(&mut self, kind: Kind, client: &mut Client<'_>) -> bool {
         let (keying, mean) = kind.transaction().pauses;
-        let next = think(&mut self.terminal.rng, mean, self.terminal.strict);
+        let next = think(&mut self.terminal.rng, mean);
         let wait_ns = ((self.thinking + keying) * 1e9) as i64;
         self.thinking = next;
         client.think(wait_ns)
     }
 }
 
-/// Draws a think time from the exponential distribution: whole seconds in HammerDB, at most ten
-/// times the mean in TPC-C.
-fn think(rng: &mut Rng, mean: f64, strict: bool) -> f64 {
+/// Draws a think time from the exponential distribution: whole seconds, as in HammerDB.
+fn think(rng: &mut Rng, mean: f64) -> f64 {
     // 1 - u is never 0.
-    let seconds = -(1.0 - rng.unit()).ln() * mean;
-    if strict {
-        seconds.min(10.0 * mean)
-    } else {
-        seconds.round()
-    }
+    (-(1.0 - rng.unit()).ln() * mean).round()
 }
 
 #[cfg(test)]
@@ -214,7 +190,7 @@ mod tests {
 
     fn terminal(thread: usize, threads: usize, warehouses: i64, all: bool) -> Terminal {
         let rng = Rng::new(3, thread as u64);
-        Terminal::new(thread, threads, warehouses, all, false, rng)
+        Terminal::new(thread, threads, warehouses, all, rng)
     }
 
     #[test]
@@ -244,9 +220,7 @@ mod tests {
     #[test]
     fn think_times_have_their_mean() {
         let mut rng = Rng::new(5, 5);
-        for strict in [false, true] {
-            let sum: f64 = (0..100_000).map(|_| think(&mut rng, 12.0, strict)).sum();
-            assert!((sum / 100_000.0 - 12.0).abs() < 0.2, "{sum}");
-        }
+        let sum: f64 = (0..100_000).map(|_| think(&mut rng, 12.0)).sum();
+        assert!((sum / 100_000.0 - 12.0).abs() < 0.2, "{sum}");
     }
 }

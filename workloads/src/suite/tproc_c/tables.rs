@@ -69,7 +69,7 @@ pub const TABLES: [(&str, &str, &str); 9] = [
     (
         "order_line",
         "ol_w_id INT NOT NULL, ol_d_id INT NOT NULL, ol_o_id INT NOT NULL, ol_number INT NOT NULL,
-  ol_i_id INT, ol_delivery_d DATETIME, ol_amount {amount}, ol_supply_w_id INT, ol_quantity INT,
+  ol_i_id INT, ol_delivery_d DATETIME, ol_amount INT, ol_supply_w_id INT, ol_quantity INT,
   ol_dist_info CHAR(24) {text}",
         ",\n  PRIMARY KEY (ol_w_id, ol_d_id, ol_o_id, ol_number)",
     ),
@@ -97,18 +97,12 @@ pub fn definitions(values: &Values) -> Result<Vec<String>> {
         true => ", id INT NOT NULL AUTO_INCREMENT INVISIBLE,\n  PRIMARY KEY (id)",
         false => "",
     };
-    // Only the rules of TPC-C store cents.
-    let amount = match values.flag("strict")? {
-        true => "DECIMAL(6,2)",
-        false => "INT",
-    };
     let definition = |(name, columns, keys): (&str, &str, &str)| {
         let partitions = if name == "order_line" { &partitions } else { "" };
         format!(
             "CREATE TABLE {name} (\n  {columns}{keys}\n) ENGINE = {engine} DEFAULT CHARACTER SET latin1{partitions}"
         )
         .replace("{history_key}", history_key)
-        .replace("{amount}", amount)
         .replace("{text}", "COLLATE latin1_bin")
     };
     Ok(TABLES.into_iter().map(definition).collect())
@@ -133,11 +127,5 @@ mod tests {
             many.ends_with("PARTITION BY HASH (ol_w_id) PARTITIONS 2"),
             "{many}"
         );
-    }
-
-    #[test]
-    fn only_the_strict_rules_store_cents() {
-        assert!(order_line(&[]).contains("ol_amount INT,"));
-        assert!(order_line(&[("strict", "on")]).contains("ol_amount DECIMAL(6,2),"));
     }
 }

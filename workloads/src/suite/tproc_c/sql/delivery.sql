@@ -1,10 +1,9 @@
 CREATE PROCEDURE DELIVERY(IN in_w_id INT, IN in_carrier INT, IN in_now DATETIME)
-COMMENT '{comment}'
+COMMENT 'loadprint'
 BEGIN
     DECLARE district INT DEFAULT 1;
     DECLARE order_id, buyer INT;
-[hammerdb]    DECLARE total INT;
-[strict]    DECLARE total DECIMAL(12,2);
+    DECLARE total INT;
     DECLARE EXIT HANDLER FOR SQLSTATE '23000' ROLLBACK;
 
     START TRANSACTION;
@@ -12,9 +11,7 @@ BEGIN
         /* Without waiting orders they stay NULL and the district is unchanged. */
         SET order_id = NULL, buyer = NULL;
         SELECT no_o_id INTO order_id FROM new_order WHERE no_w_id = in_w_id AND no_d_id = district
-[hammerdb]            LIMIT 1;
-[strict]            ORDER BY no_o_id LIMIT 1 FOR UPDATE;
-[strict]        IF order_id IS NOT NULL THEN
+            LIMIT 1;
         DELETE FROM new_order WHERE no_w_id = in_w_id AND no_d_id = district AND no_o_id = order_id;
         SELECT o_c_id INTO buyer FROM orders WHERE o_w_id = in_w_id AND o_d_id = district AND o_id = order_id;
         UPDATE orders SET o_carrier_id = in_carrier
@@ -24,9 +21,7 @@ BEGIN
         SELECT SUM(ol_amount) INTO total FROM order_line
             WHERE ol_w_id = in_w_id AND ol_d_id = district AND ol_o_id = order_id;
         UPDATE customer SET c_balance = c_balance + total
-[strict]            , c_delivery_cnt = c_delivery_cnt + 1
             WHERE c_w_id = in_w_id AND c_d_id = district AND c_id = buyer;
-[strict]        END IF;
         SET district = district + 1;
     END WHILE;
     COMMIT;

@@ -3,7 +3,7 @@ CREATE PROCEDURE NEWORD(
     OUT out_discount DECIMAL(4,4), OUT out_last VARCHAR(16), OUT out_credit VARCHAR(2),
     OUT out_d_tax DECIMAL(4,4), OUT out_w_tax DECIMAL(4,4),
     INOUT io_o_id INT, IN in_now DATETIME)
-COMMENT '{comment}'
+COMMENT 'loadprint'
 BEGIN
     DECLARE number INT DEFAULT 1;
     DECLARE all_local INT DEFAULT 1;
@@ -17,28 +17,24 @@ BEGIN
     DECLARE EXIT HANDLER FOR SQLSTATE '23000' BEGIN ROLLBACK; SET io_o_id = NULL; END;
     DECLARE EXIT HANDLER FOR NOT FOUND BEGIN ROLLBACK; SET io_o_id = NULL; END;
 
-[strict]    START TRANSACTION;
     SELECT c_discount, c_last, c_credit, w_tax INTO out_discount, out_last, out_credit, out_w_tax
         FROM warehouse, customer WHERE w_id = in_w_id AND c_w_id = in_w_id AND c_d_id = in_d_id AND c_id = in_c_id;
-[hammerdb]    START TRANSACTION;
+    START TRANSACTION;
     SELECT d_next_o_id, d_tax INTO io_o_id, out_d_tax FROM district
         WHERE d_w_id = in_w_id AND d_id = in_d_id FOR UPDATE;
     UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = in_w_id AND d_id = in_d_id;
     SET order_id = io_o_id;
-[hammerdb]    SET unused = FLOOR(1 + RAND() * 99);
-[strict]    SET unused = FLOOR(1 + RAND() * 100);
+    SET unused = FLOOR(1 + RAND() * 99);
     WHILE number <= in_lines DO
         /* The same number of branches and assignments as in the procedure of HammerDB: they take a fifth of the server time. */
         IF unused = 1 AND number = in_lines THEN
             SET item = 100001;
         ELSE
-[hammerdb]            SET item = FLOOR(1 + RAND() * 100000);
-[strict]            SET item = 1 + ((FLOOR(RAND() * 8192) | FLOOR(1 + RAND() * 100000)) + 7911) % 100000;
+            SET item = FLOOR(1 + RAND() * 100000);
         END IF;
         SET die = FLOOR(1 + RAND() * 100);
         SET supplier = in_w_id;
-[hammerdb]        IF die = 1 THEN
-[strict]        IF die = 1 AND in_warehouses > 1 THEN
+        IF die = 1 THEN
             SET all_local = 0;
             WHILE supplier = in_w_id AND in_warehouses <> 1 DO
                 SET supplier = FLOOR(1 + RAND() * in_warehouses);
@@ -49,20 +45,14 @@ BEGIN
         SELECT s_quantity, s_data, s_dist_01, s_dist_02, s_dist_03, s_dist_04, s_dist_05,
                s_dist_06, s_dist_07, s_dist_08, s_dist_09, s_dist_10
             INTO stocked, about_stock, d01, d02, d03, d04, d05, d06, d07, d08, d09, d10
-            FROM stock WHERE s_w_id = supplier AND s_i_id = item
-[strict]            FOR UPDATE
-        ;
-[hammerdb]        IF stocked > quantity THEN
-[strict]        IF stocked >= quantity + 10 THEN
+            FROM stock WHERE s_w_id = supplier AND s_i_id = item;
+        IF stocked > quantity THEN
             SET stocked = stocked - quantity;
         ELSE
             SET stocked = stocked - quantity + 91;
         END IF;
-[hammerdb]        UPDATE stock SET s_quantity = stocked WHERE s_w_id = supplier AND s_i_id = item;
-[hammerdb]        SET amount = quantity * price * (1 + out_w_tax + out_d_tax) * (1 - out_discount);
-[strict]        UPDATE stock SET s_quantity = stocked, s_ytd = s_ytd + quantity, s_order_cnt = s_order_cnt + 1,
-[strict]            s_remote_cnt = s_remote_cnt + (supplier <> in_w_id) WHERE s_w_id = supplier AND s_i_id = item;
-[strict]        SET amount = quantity * price;
+        UPDATE stock SET s_quantity = stocked WHERE s_w_id = supplier AND s_i_id = item;
+        SET amount = quantity * price * (1 + out_w_tax + out_d_tax) * (1 - out_discount);
         CASE in_d_id
             WHEN 1 THEN SET about_line = d01;
             WHEN 2 THEN SET about_line = d02;

@@ -2,14 +2,13 @@ CREATE PROCEDURE OSTAT(
     IN in_w_id INT, IN in_d_id INT, INOUT io_c_id INT, IN in_by_name INT, INOUT io_last VARCHAR(16),
     OUT out_first VARCHAR(16), OUT out_middle CHAR(2), OUT out_balance DECIMAL(12,2),
     OUT out_o_id INT, OUT out_entry DATETIME, OUT out_carrier INT)
-COMMENT '{comment}'
+COMMENT 'loadprint'
 BEGIN
     DECLARE names, middle INT;
     DECLARE fetched INT DEFAULT 0;
     DECLARE missing INT DEFAULT 0;
     DECLARE item, supplier, quantity INT;
-[hammerdb]    DECLARE amount INT;
-[strict]    DECLARE amount DECIMAL(6,2);
+    DECLARE amount INT;
     DECLARE delivered DATETIME;
     DECLARE items, suppliers, quantities, amounts, dates VARCHAR(500) DEFAULT '';
     DECLARE namesakes CURSOR FOR
@@ -25,8 +24,7 @@ BEGIN
     IF in_by_name = 1 THEN
         SELECT COUNT(c_id) INTO names FROM customer
             WHERE c_w_id = in_w_id AND c_d_id = in_d_id AND c_last = io_last;
-[hammerdb]        SET middle = (names + 1) DIV 2 + 1;
-[strict]        SET middle = (names + 1) DIV 2;
+        SET middle = (names + 1) DIV 2 + 1;
         OPEN namesakes;
         WHILE fetched < middle DO
             FETCH namesakes INTO out_balance, out_first, out_middle, io_c_id;

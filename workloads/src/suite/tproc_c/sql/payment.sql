@@ -9,7 +9,7 @@ CREATE PROCEDURE PAYMENT(
     OUT out_city VARCHAR(20), OUT out_state CHAR(2), OUT out_zip CHAR(9), OUT out_phone CHAR(16),
     OUT out_since DATETIME, INOUT io_credit CHAR(2), OUT out_credit_lim DECIMAL(12,2),
     OUT out_discount DECIMAL(4,4), INOUT io_balance DECIMAL(12,2), OUT out_data VARCHAR(500), IN in_now DATETIME)
-COMMENT '{comment}'
+COMMENT 'loadprint'
 BEGIN
     DECLARE names, middle INT;
     DECLARE fetched INT DEFAULT 0;
@@ -20,9 +20,7 @@ BEGIN
     DECLARE namesakes CURSOR FOR
         SELECT c_first, c_middle, c_id, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_credit,
                c_credit_lim, c_discount, c_balance, c_since
-        FROM customer WHERE c_w_id = in_c_w_id AND c_d_id = in_c_d_id AND c_last = io_last ORDER BY c_first
-[strict]        FOR UPDATE
-        ;
+        FROM customer WHERE c_w_id = in_c_w_id AND c_d_id = in_c_d_id AND c_last = io_last ORDER BY c_first;
     DECLARE CONTINUE HANDLER FOR NOT FOUND SET missing = 1;
     DECLARE EXIT HANDLER FOR SQLSTATE '23000' ROLLBACK;
 
@@ -38,8 +36,7 @@ BEGIN
     IF in_by_name = 1 THEN
         SELECT COUNT(c_id) INTO names FROM customer
             WHERE c_w_id = in_c_w_id AND c_d_id = in_c_d_id AND c_last = io_last;
-[hammerdb]        SET middle = (names + 1) DIV 2 + 1;
-[strict]        SET middle = (names + 1) DIV 2;
+        SET middle = (names + 1) DIV 2 + 1;
         OPEN namesakes;
         /* After the last row its values remain. */
         WHILE fetched < middle DO
@@ -53,29 +50,19 @@ BEGIN
                c_credit_lim, c_discount, c_balance, c_since
             INTO out_first, out_middle, io_last, out_street_1, out_street_2, out_city, out_state, out_zip, out_phone,
                  io_credit, out_credit_lim, out_discount, io_balance, out_since
-            FROM customer WHERE c_w_id = in_c_w_id AND c_d_id = in_c_d_id AND c_id = io_c_id
-[strict]            FOR UPDATE
-        ;
+            FROM customer WHERE c_w_id = in_c_w_id AND c_d_id = in_c_d_id AND c_id = io_c_id;
     END IF;
-[hammerdb]    SET io_balance = io_balance + in_amount;
-[strict]    SET io_balance = io_balance - in_amount;
-[hammerdb]    SET places = CONCAT(w_called, ' ', d_called);
-[strict]    SET places = CONCAT(w_called, '    ', d_called);
+    SET io_balance = io_balance + in_amount;
+    SET places = CONCAT(w_called, ' ', d_called);
     IF io_credit = 'BC' THEN
         SELECT c_data INTO out_data FROM customer
             WHERE c_w_id = in_c_w_id AND c_d_id = in_c_d_id AND c_id = io_c_id;
-[hammerdb]        SET about = CONCAT(CONCAT_WS(' ', io_c_id, in_c_d_id, in_c_w_id, in_d_id, in_w_id, FORMAT(in_amount, 2)), in_now, places);
-[hammerdb]        SET about = SUBSTR(CONCAT(about, out_data), 1, 500 - LENGTH(about));
-[hammerdb]        UPDATE customer SET c_balance = io_balance, c_data = about
-[strict]        SET about = CONCAT_WS(' ', io_c_id, in_c_d_id, in_c_w_id, in_d_id, in_w_id, in_amount);
-[strict]        SET about = LEFT(CONCAT(about, '|', out_data), 500);
-[strict]        UPDATE customer SET c_balance = io_balance, c_ytd_payment = c_ytd_payment + in_amount,
-[strict]                c_payment_cnt = c_payment_cnt + 1, c_data = about
+        SET about = CONCAT(CONCAT_WS(' ', io_c_id, in_c_d_id, in_c_w_id, in_d_id, in_w_id, FORMAT(in_amount, 2)), in_now, places);
+        SET about = SUBSTR(CONCAT(about, out_data), 1, 500 - LENGTH(about));
+        UPDATE customer SET c_balance = io_balance, c_data = about
             WHERE c_w_id = in_c_w_id AND c_d_id = in_c_d_id AND c_id = io_c_id;
     ELSE
-[hammerdb]        UPDATE customer SET c_balance = io_balance
-[strict]        UPDATE customer SET c_balance = io_balance, c_ytd_payment = c_ytd_payment + in_amount,
-[strict]                c_payment_cnt = c_payment_cnt + 1
+        UPDATE customer SET c_balance = io_balance
             WHERE c_w_id = in_c_w_id AND c_d_id = in_c_d_id AND c_id = io_c_id;
     END IF;
     INSERT INTO history (h_c_d_id, h_c_w_id, h_c_id, h_d_id, h_w_id, h_date, h_amount, h_data)

@@ -1,5 +1,5 @@
 CREATE PROCEDURE SLEV(IN in_w_id INT, IN in_d_id INT, IN in_threshold INT, OUT out_low INT)
-COMMENT '{comment}'
+COMMENT 'loadprint'
 BEGIN
     DECLARE next_order INT;
     DECLARE EXIT HANDLER FOR SQLSTATE '23000' ROLLBACK;
