@@ -86,14 +86,9 @@ def test_segments_are_counted_alone(values: list[int], of: list[int]) -> None:
     whole = counters.increase(readings, None, segment)
     parts = [counters.increase(readings[segment == each]) for each in set(of) if (segment == each).sum() > 1]
     assert whole is None or whole.amount == pytest.approx(sum(part.amount for part in parts if part))
-    amounts, _ = counters.by_segment(readings, np.arange(len(readings), dtype=float), segment)
-    for each, amount in enumerate(amounts):
-        part = counters.increase(readings[segment == each])
-        assert (
-            amount == (math.nan if part is None or part.restarts else part.amount)
-            or math.isnan(amount)
-            or (segment == each).sum() < 2
-        )
+    for place, amount in zip(whole.first, whole.each, strict=True) if whole else ():
+        part = known(counters.increase(readings[segment == segment[place]]))
+        assert math.isnan(amount) if part.restarts else amount == part.amount
 
 
 def test_a_fall_between_segments_is_none() -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from loadprint.catalogue.formula import Formula
 from loadprint.catalogue.metric import Metric
-from loadprint.reading.counters import SIZES, Floats, Numbers, by_segment, edges, increase, steps
+from loadprint.reading.counters import SIZES, Floats, Numbers, edges, increase, steps
 from loadprint.reading.histograms import Histogram
 from loadprint.reading.time_series import Series
 
@@ -181,15 +181,18 @@ class Quantities:
         seconds = float(whole.sum())
         found, each = [], np.zeros(self.segments)
         for one, seen in zip(counters, there, strict=True):
-            lived = self._spans(at[seen], of[seen])
+            times, segment = (at, of) if seen.all() else (at[seen], of[seen])
+            lived = whole if times is at else self._spans(times, segment)
             if not lived.any():
                 continue  # one that was there for a single read counted nothing that is known
-            risen = increase(one[seen], size, of[seen], succeeded=succeeded)
+            risen = increase(one[seen], size, segment, succeeded=succeeded)
+            spans = np.zeros(1) if risen is None else times[risen.last] - times[risen.first]
             if self.segments > 1:
-                each += self._each(
-                    lived, *by_segment(one[seen], at[seen], of[seen], size, succeeded=succeeded)
-                )
-            spans = np.zeros(1) if risen is None else at[seen][risen.last] - at[seen][risen.first]
+                amounts = np.full(self.segments, np.nan)
+                if risen is not None:
+                    places = segment[risen.first]
+                    amounts[places] = risen.each * lived[places] / spans
+                each += np.where(lived > 0, amounts, 0.0)
             found.append((risen, lived, spans))
         if self.segments > 1 and found:
             self.each[name] = each * unit / np.where(whole > 0, whole, np.nan)
@@ -208,23 +211,17 @@ class Quantities:
             self.warnings.append(f"{name} was reset {restarts}x; counted from zero after each reset")
         if back:
             self.notes.append(f"{name} stepped back {back}x; a step back adds nothing")
-        amounts = [risen.amount * (lived.sum() / spans.sum()) for risen, lived, spans in known]
-        amount = math.fsum(amounts)
+        counted = [risen.amount * (lived.sum() / spans.sum()) for risen, lived, spans in known]
+        amount = math.fsum(counted)
         # a step below a base unit is of a clock or a meter, which truncate
         self.put(name, amount * unit / seconds, amount, cut=unit < 1)
-        return np.array(amounts) * (unit / seconds)
+        return np.array(counted) * (unit / seconds)
 
     def _spans(self, at: Floats, of: Numbers) -> Floats:
         """Seconds from the first to the last read of each segment, shape (segments,)."""
         spans, (first, last) = np.zeros(self.segments), edges(of)
         spans[of[first]] = at[last] - at[first]
         return spans
-
-    def _each(self, lived: Floats, risen: Floats, seconds: Floats) -> Floats:
-        """Increase in each segment, over the time in which the counter was there."""
-        amounts, known = np.zeros((2, self.segments))
-        amounts[: len(risen)], known[: len(risen)] = risen, seconds
-        return np.where(lived > 0, amounts * lived / np.where(known > 0, known, np.nan), 0.0)
 
     def _why_unknown(self, name: str, counters: Floats, size: float | None, of: Numbers) -> str:
         """Reason why the increase of these counters is not known; a warning if one of them fell."""

@@ -49,7 +49,8 @@ STEPPED_BACK, FEW, MANY = 1 / 100, 10, 1000  # of the value before; units
 class Increase:
     """Increase of a counter in the unit of its source, with the falls that it includes.
 
-    It is from the readings number `first` to number `last` of each segment in which it is known, (segments,).
+    It is from the readings number `first` to number `last` of each segment in which it is known, (segments,);
+    `each` are the amounts of these segments, NaN where it restarted.
     """
 
     amount: float
@@ -58,6 +59,7 @@ class Increase:
     steps_back: int = 0
     first: Numbers = field(default_factory=lambda: np.zeros(0, np.intp), compare=False)
     last: Numbers = field(default_factory=lambda: np.zeros(0, np.intp), compare=False)
+    each: Floats = field(default_factory=lambda: np.zeros(0), compare=False)
 
 
 @dataclass(frozen=True)
@@ -86,36 +88,24 @@ def increase(
     if not usable.any():
         return None
     amounts, falls = known[last] - known[first], (0, 0, 0)
+    restarted = np.zeros(len(first), dtype=bool)
     if not _is_rising(known, segment):
         each = steps(known, size, segment, succeeded=succeeded)
         if each.unknown.any():
             return None
         begins, ends = first[usable], last[usable]
-        summed, restarts = np.append(each.amounts, 0.0), np.append(each.restarted, False)
-        amounts[usable] = [summed[one:end].sum() for one, end in zip(begins, ends, strict=True)]
+        amounts[usable] = [each.amounts[one:end].sum() for one, end in zip(begins, ends, strict=True)]
         if not succeeded:
-            usable[usable] = [not restarts[one:end].all() for one, end in zip(begins, ends, strict=True)]
+            restarts = [each.restarted[one:end] for one, end in zip(begins, ends, strict=True)]
+            restarted[usable] = [one.any() for one in restarts]
+            usable[usable] = [not one.all() for one in restarts]
         if not usable.any():
             return None
         falls = int(each.wrapped.sum()), int(each.restarted.sum()), int(each.stepped_back.sum())
-    return Increase(float(amounts[usable].sum()), *falls, places[first[usable]], places[last[usable]])
-
-
-def by_segment(
-    values: Floats, at: Floats, of: Numbers, size: float | None = None, *, succeeded: bool = False
-) -> tuple[Floats, Floats]:
-    """Increase of a counter in each segment to the last one of `of`, and the seconds it is from, (segments,).
-
-    NaN where it restarted or is not known; 0 seconds where it was not read twice.
-    """
-    known = np.flatnonzero(~np.isnan(values))
-    segment, number = of[known], int(of[-1]) + 1 if len(of) else 0
-    each = steps(values[known], size, segment, succeeded=succeeded)
-    same = segment[1:] == segment[:-1]
-    amounts = np.where(each.restarted & (not succeeded), np.nan, each.amounts)[same]
-    at_end = segment[1:][same]
-    risen = np.bincount(at_end, amounts, number).astype(float)  # int if empty
-    return risen, np.bincount(at_end, np.diff(at[known])[same], number).astype(float)
+    of_each = np.where(restarted, np.nan, amounts)[usable]
+    return Increase(
+        float(amounts[usable].sum()), *falls, places[first[usable]], places[last[usable]], of_each
+    )
 
 
 def _is_rising(known: Floats, segment: Numbers) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ class Store:
         )
         # every query opens the file
         self._duckdb.execute("SET parquet_metadata_cache = true")
-        self._footers: dict[Hashable, Footer] = {}
+        self._footers: dict[Path, Footer] = {}
         self._kinds: dict[Hashable, Kinds] = {}
 
     def fetch(
@@ -147,10 +148,9 @@ class Store:
         return None if coded is None else coded | {text: values[text][coded[text]] for text in texts}
 
     def _footer(self, path: Path) -> Footer:
-        version = _version(path)
-        if version not in self._footers:
-            self._footers[version] = _read_footer(path)
-        return self._footers[version]
+        if path not in self._footers:
+            self._footers[path] = _read_footer(path)
+        return self._footers[path]
 
     def rows(self, path: Path) -> int:
         """Number of a file's rows. Raises InputError."""
@@ -195,18 +195,15 @@ def _read_footer(path: Path) -> Footer:
 def _described(path: Path, text: bytes | None) -> TableMeaning | None:
     """The JSON in a footer. Raises InputError."""
     try:
-        return None if text is None else documents.parse(path, text, TableMeaning, FIX)
+        return None if text is None else _meaning(text)
     except InputError as error:
         raise InputError(path, f"its `loadprint` metadata: {error.what}", FIX) from error
 
 
-def _version(path: Path) -> Hashable:
-    """Cache key of a file; it changes when the file is written again."""
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise InputError(path, f"cannot be read ({error.strerror})", FIX) from error
-    return (path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+@lru_cache
+def _meaning(text: bytes) -> TableMeaning:
+    """The JSON of a footer, which is the same in all runs. Raises InputError."""
+    return documents.parse("footer", text, TableMeaning, FIX)
 
 
 def grouped(names: NDArray[Any]) -> list[tuple[str, NDArray[np.intp]]]:

@@ -13,7 +13,7 @@ from loadprint.metrics import host
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.rates import Source
 from loadprint.reading.columns import CPU_FIELDS
-from loadprint.reading.counters import Floats, by_segment
+from loadprint.reading.counters import Floats, steps
 from loadprint.reading.queries import Store, among, by_entity, quote, together
 from loadprint.reading.recording import Run
 from loadprint.reading.segments import WindowSpan, windows_of
@@ -139,8 +139,8 @@ def _server(source: Source) -> tuple[NDArray[np.bool_], Floats]:
             source.counter(f"mysql.{name}", f"mysql.{name}", ticks, values)
         of, known = source.segments("mysql", ticks), np.isfinite(values)
         if name == "Questions":
-            risen, seconds = by_segment(values, source.times("mysql", ticks), of)
-            fell[: len(risen)] = np.isnan(risen) & (seconds > 0)
+            each = steps(values[known], None, of[known])
+            fell[of[known][1:][each.restarted | each.unknown]] = True
         if name == CONNECTED:
             reads, sums = (np.bincount(of[known], of_each, number) for of_each in (None, values[known]))
             connected = np.divide(sums, reads, out=connected, where=reads > 0)
