@@ -47,7 +47,8 @@ def look(directory: Path) -> Look:
     table = compare(sides, execution.reference)
     by_key = {row.key: row for row in table.rows}
     rows = {name: _row(by_key, catalogue().named_rows[name]) for name in campaign["rows"]}
-    answer = _answer(*next(iter(rows.items())))
+    first = next(iter(rows))
+    answer = _answer(first, rows[first])
     if campaign["precision"] is None or document.get("ended_by"):
         return Look(answer)
     left_s = campaign["within"] - _spent_s(document)
@@ -56,7 +57,11 @@ def look(directory: Path) -> Look:
     fit, within = int(left_s / _start_s(sides)), minutes(campaign["within"])
     if more != 0 and fit > 0:
         if more is None or more > fit:
-            answer = "; ".join(filter(None, (answer, f"{said}, {fit} fit{'s' * (fit == 1)} into {within}")))
+            said = f"{said}, {fit} fit{'s' * (fit == 1)} into {within}"
+            of_answer = f"{first} ±{_percent(widths[first] or 0.0)} %, "
+            if answer and said.startswith(of_answer):
+                return Look(f"{answer}, {said.removeprefix(of_answer)}")
+            answer = "; ".join(filter(None, (answer, said)))
         return Look(answer)
     ended = said if more == 0 else f"within {within}: {said}"
     _end(directory, document, ended)
