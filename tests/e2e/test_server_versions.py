@@ -84,6 +84,14 @@ def findings(run: Path) -> Mapping[str, str]:
     return {each["id"]: each["fix"] for each in reported}
 
 
+def test_servers_that_take_turns_have_a_login_each(tmp_path: Path) -> None:
+    """In each order of their starts: only MySQL has a public key, and the last one was taken for all."""
+    campaigns.run("flavours", tmp_path / "runs", "starts=2")
+    planned = read(campaigns.newest(tmp_path / "runs") / "execution.json")["runs"]
+    assert {run["side"] for run in planned[1::2]} == {"mysql", "mariadb"}
+    assert campaigns.complete(tmp_path / "runs") == {run["id"] for run in planned}
+
+
 @pytest.mark.parametrize("side", EXPECTED)
 def test_each_version_is_recorded_and_checked(finished: Path, side: str) -> None:
     run, expected = finished / f"b1-{side}-r1", EXPECTED[side]
