@@ -58,8 +58,9 @@ def look(directory: Path) -> Look:
     if more != 0 and fit > 0:
         if more is None or more > fit:
             said = f"{said}, {fit} fit{'s' * (fit == 1)} into {within}"
-            of_answer = f"{first} ±{_percent(widths[first] or 0.0)} %, "
-            if answer and said.startswith(of_answer):
+            # the answer is of the first ratio, which need not be the widest
+            of_answer = f"{first} ±{answer.rpartition('±')[2]}, "
+            if said.startswith(of_answer):
                 return Look(f"{answer}, {said.removeprefix(of_answer)}")
             answer = "; ".join(filter(None, (answer, said)))
         return Look(answer)

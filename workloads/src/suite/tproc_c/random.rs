@@ -33,11 +33,6 @@ pub fn name(rng: &mut Rng) -> i64 {
     nurand(rng, 255, C_LAST, 0, 999)
 }
 
-/// The number of a customer: uniform in HammerDB.
-pub fn customer(rng: &mut Rng) -> i64 {
-    rng.uniform(1, CUSTOMERS)
-}
-
 /// A warehouse other than `home`, if there is one.
 pub fn other_warehouse(rng: &mut Rng, home: i64, warehouses: i64) -> i64 {
     if warehouses == 1 {

@@ -2,6 +2,7 @@
 //! the same for all modes, waits and runs it.
 
 use super::random;
+use super::random::CUSTOMERS;
 use super::random::DISTRICTS;
 use super::transactions::Inputs;
 use super::transactions::Kind;
@@ -61,7 +62,7 @@ impl Terminal {
             Kind::NewOrder => numbers.extend([
                 ("most_w", self.warehouses),
                 ("d", self.rng.uniform(1, DISTRICTS)),
-                ("c", random::customer(&mut self.rng)),
+                ("c", self.rng.uniform(1, CUSTOMERS)),
                 ("lines", self.rng.uniform(5, 15)),
             ]),
             // Clause 2.5.1; whole amounts in HammerDB.
@@ -115,7 +116,7 @@ impl Terminal {
     fn customer(&mut self) -> [(&'static str, String); 3] {
         let by_name = self.percent(60);
         let name = random::last_name(random::name(&mut self.rng));
-        let c = random::customer(&mut self.rng);
+        let c = self.rng.uniform(1, CUSTOMERS);
         [
             ("name", if by_name { name } else { String::new() }),
             ("by_name", u8::from(by_name).to_string()),
