@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from every_table import every_table
 from loadprint.judging.carried import carried, effect_of
 from loadprint.metrics.gather import Measured, gather
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.turns import CONTRASTS, PROBED
 from loadprint.reading.queries import Store
 from loadprint.reading.sides import single
-from recordings import SECOND, Host, change_column, make_run, of_mysql, read_at, write_lines
+from recordings import SECOND, Host, Tables, change_column, make_run, of_mysql, read_at, write_lines
 
 TURN = 4  # seconds
 ORDERS = ("ab", "ba", "ab", "ba", "ba", "ab", "ba", "ab")
@@ -28,13 +29,18 @@ def turns() -> list[tuple[int, int, str]]:
     ]
 
 
-def start(path: Path, faster: Callable[[int], bool], first_second: int = 100) -> Path:
+def start(
+    path: Path, faster: Callable[[int], bool], first_second: int = 100, gated: str = "ebpf_states"
+) -> Path:
     """A start of side a, which has a tenth more statements in some of all turns, by their number."""
 
     def statements(tick: int) -> int:
         return sum(1100 if faster((second - 1) // TURN) else 1000 for second in range(1, tick + 1))
 
-    host = Host(seconds=TURN * len(turns()) + 2, more=of_mysql({"Questions": statements}))
+    def tables(ticks: range) -> Tables:
+        return of_mysql({"Questions": statements})(ticks) | {gated: every_table(ticks)[gated]}
+
+    host = Host(seconds=TURN * len(turns()) + 2, more=tables)
     run = make_run(path, host, side="a")
     lines = []
     for turn, (number, position, side) in enumerate(turns()):
@@ -67,6 +73,8 @@ def test_each_contrast_is_that_of_its_turns(tmp_path: Path) -> None:
     probed = start(tmp_path / "probed", lambda turn: turn % 4 < 2)
     effect = effect_of([gather(single(probed).runs[0], Store())], PROBED)
     assert effect == pytest.approx((math.log(1.1), 0))
+    without = start(tmp_path / "without", lambda turn: turn % 4 < 2, gated="vmstat")
+    assert effect_of([gather(single(without).runs[0], Store())], PROBED) is None, "no program had a gate"
     none = contrasts(start(tmp_path / "none", lambda turn: False))
     assert list(none.values()) == pytest.approx([0.0, 0.0, 0.0])
 

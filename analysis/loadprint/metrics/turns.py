@@ -24,6 +24,7 @@ CONTRASTS = {
     "predecessor": "after a turn of its own",
     "thaw": "in the first second of a turn",
 }
+GATED = {"ebpf_exchanges", "ebpf_sched", "ebpf_states", "ebpf_switches"}
 PROBED = "probed"  # the same of turns in which the gate of the scheduler's programs was open
 
 
@@ -63,7 +64,8 @@ def _by_order(source: Source) -> None:
     _contrast(source.out, "position", rates, [run.slices[place].position == first for place in own])
     same = [place > 0 and run.slices[place - 1].side == run.meta.side for place in own]
     _contrast(source.out, "predecessor", rates, same)
-    _contrast(source.out, PROBED, rates, [run.slices[place].probed for place in own])
+    if not GATED.isdisjoint(source.window.read):
+        _contrast(source.out, PROBED, rates, [run.slices[place].probed for place in own])
 
 
 def since_thaw(reported: Intervals, out: Quantities) -> None:
