@@ -172,8 +172,9 @@ def children(pid: int) -> list[tuple[int, str]]:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process exists and is not a zombie."""
+    """Whether a thread of a process has not exited: the main thread may be a zombie before the others."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] not in "ZX"
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     except OSError:
         return False
+    return stat[0] not in "ZX" or stat[17] != "1"

@@ -18,16 +18,19 @@ pub struct Stat {
     /// R, S, D, Z, T …
     pub state: u8,
     pub parent: u32,
+    /// The threads of the process.
+    pub threads: u32,
     pub start_time: u64,
     /// The CPU it last ran on.
     pub processor: u32,
 }
 
 impl ProcessId {
-    /// The process that has this pid now; `None` if there is none or it is a zombie.
+    /// The process that has this pid now; `None` if there is none or all its threads have exited. The main
+    /// thread can be a zombie while others run, or still have the process's files and locks open.
     pub fn of(pid: u32) -> Option<Self> {
         let stat = read_stat(&format!("/proc/{pid}/stat"))?;
-        (stat.state != b'Z').then_some(Self {
+        (stat.state != b'Z' || stat.threads > 1).then_some(Self {
             pid,
             start_time: stat.start_time,
         })
@@ -48,17 +51,19 @@ pub fn read_stat(path: &str) -> Option<Stat> {
     parse_stat(&String::from_utf8_lossy(buffer.get(..read)?))
 }
 
-/// Parses `pid (comm) state ppid … starttime(22) … processor(39) …`; comm may contain blanks and
+/// Parses `pid (comm) state ppid … num_threads(20) … starttime(22) … processor(39) …`; comm may contain blanks and
 /// parentheses.
 fn parse_stat(text: &str) -> Option<Stat> {
     let mut fields = text.get(text.rfind(')')? + 1..)?.split_ascii_whitespace();
     let state = *fields.next()?.as_bytes().first()?;
     let parent = fields.next()?.parse().ok()?;
-    let start_time = fields.nth(22 - 5)?.parse().ok()?;
+    let threads = fields.nth(20 - 5)?.parse().ok()?;
+    let start_time = fields.nth(22 - 21)?.parse().ok()?;
     let processor = fields.nth(39 - 23)?.parse().ok()?;
     Some(Stat {
         state,
         parent,
+        threads,
         start_time,
         processor,
     })
@@ -84,6 +89,7 @@ mod tests {
             Stat {
                 state: b'R',
                 parent: 27948,
+                threads: 1,
                 start_time: 245907,
                 processor: 1
             }
@@ -105,5 +111,28 @@ mod tests {
         };
         assert!(me.is_alive());
         assert!(!other.is_alive());
+    }
+
+    #[test]
+    fn a_process_is_alive_while_one_of_its_threads_is() {
+        let script = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(300,)).start(); \
+                      ctypes.CDLL(None).pthread_exit(None)";
+        let mut child = process::Command::new("/usr/bin/python3")
+            .args(["-c", script])
+            .spawn()
+            .unwrap();
+        let path = format!("/proc/{}/stat", child.id());
+        let stat = || read_stat(&path).unwrap();
+        while stat().state != b'Z' {
+            std::thread::yield_now();
+        }
+        assert_eq!(stat().threads, 2);
+        let process = ProcessId::of(child.id()).unwrap();
+        child.kill().unwrap();
+        while process.is_alive() {
+            std::thread::yield_now();
+        }
+        assert_eq!(stat().threads, 1);
+        child.wait().unwrap();
     }
 }

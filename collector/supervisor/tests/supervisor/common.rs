@@ -189,9 +189,11 @@ pub fn until_dead(pid: u32) {
     });
 }
 
-/// True if the pid is a process and not a zombie.
+/// True if the pid is a process of which a thread has not exited. The main thread of a killed process can be
+/// a zombie while others still have its files and locks open.
 pub fn is_alive(pid: u32) -> bool {
-    stat_field(pid, 3).is_some_and(|state| state != "Z")
+    let threads = stat_field(pid, 20);
+    stat_field(pid, 3).is_some_and(|state| state != "Z" || threads.is_some_and(|count| count != "1"))
 }
 
 /// Sends SIGSTOP and waits until the process has stopped.
