@@ -7,9 +7,13 @@
 use std::sync::mpsc::TryRecvError;
 use std::time::Duration;
 
-use crate::lookup::Lookup;
-use crate::prelude::*;
 use loadprint_recording::clock::monotonic_ns;
+use loadprint_recording::rows::Rows;
+use loadprint_recording::schema::Schema;
+
+use crate::Probe;
+use crate::ProbeError;
+use crate::lookup::Lookup;
 
 /// A finished read.
 struct Reading {

@@ -21,6 +21,7 @@ use crate::series::Series;
 use crate::series::latencies::LatencyTable;
 use crate::series::reported;
 use crate::series::reported::ReportedInterval;
+use crate::server::Server;
 use crate::server_clock::ClockReading;
 use crate::stats::histogram::Sparse;
 
@@ -32,7 +33,7 @@ pub struct Recording {
     load: PathBuf,
     phases: PhaseLog,
     /// `clock.jsonl` could not be written, and the failure was printed.
-    pub lost_clock: bool,
+    lost_clock: bool,
     boot_id: String,
     started_ns: i64,
     /// Series of `measure`.
@@ -70,8 +71,25 @@ impl Recording {
         Ok(self.phases.end(phase)?)
     }
 
+    /// Measures the server's clock and appends a line to `clock.jsonl`; `at` is `before` or `after`. A failure is
+    /// printed once and costs only this file: the figures of the run do not need it.
+    pub fn record_clock(&mut self, at: &str, server: &mut Server) {
+        if !self.lost_clock
+            && let Err(error) =
+                ClockReading::measure(server.connection()).and_then(|reading| self.write_clock(at, reading))
+        {
+            self.lost_clock = true;
+            let text = format!("{error:#}");
+            let line: Vec<&str> = text.split_whitespace().collect();
+            eprintln!(
+                "loadprint-load: warning: no clock.jsonl: the server's clock could not be recorded {at} the run: {}",
+                line.join(" ")
+            );
+        }
+    }
+
     /// Appends a line to `clock.jsonl`, which the one before the run creates.
-    pub fn write_clock(&self, at: &str, reading: ClockReading) -> Result<()> {
+    fn write_clock(&self, at: &str, reading: ClockReading) -> Result<()> {
         let file = self.load.join("clock.jsonl");
         let line = format!("{}\n", reading.to_json(at, &self.boot_id));
         let mut log = match at {

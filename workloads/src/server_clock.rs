@@ -10,8 +10,6 @@ use serde_json::json;
 
 use crate::driver::Connection;
 use crate::driver::Row;
-use crate::recording::Recording;
-use crate::server::Server;
 
 /// Round trips of a measurement; the shortest one is used, whose bound is the smallest.
 const ROUND_TRIPS: usize = 20;
@@ -70,23 +68,6 @@ impl ClockReading {
             "server_realtime_ns": self.server_realtime_ns,
             "bound_ns": self.bound_ns,
         })
-    }
-}
-
-/// Measures and appends a line to `clock.jsonl`; `at` is `before` or `after`. A failure is printed
-/// once and costs only this file: the figures of the run do not need it.
-pub fn record(recording: Option<&mut Recording>, at: &str, server: &mut Server) {
-    if let Some(recording) = recording.filter(|recording| !recording.lost_clock)
-        && let Err(error) =
-            ClockReading::measure(server.connection()).and_then(|reading| recording.write_clock(at, reading))
-    {
-        recording.lost_clock = true;
-        let text = format!("{error:#}");
-        let line: Vec<&str> = text.split_whitespace().collect();
-        eprintln!(
-            "loadprint-load: warning: no clock.jsonl: the server's clock could not be recorded {at} the run: {}",
-            line.join(" ")
-        );
     }
 }
 

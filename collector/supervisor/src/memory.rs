@@ -21,8 +21,6 @@ use anyhow::ensure;
 use loadprint_cpulist::CpuSet;
 use serde::Serialize;
 
-use crate::state::Shared;
-
 /// The nodes with memory; absent if the kernel has no NUMA.
 const NODES: &str = "/sys/devices/system/node/has_memory";
 const FIRST_INTERVAL: Duration = Duration::from_secs(1);
@@ -137,32 +135,21 @@ impl Schedule {
         Instant::now() >= self.next
     }
 
-    fn after(&mut self, took: Duration) {
+    /// Sets the time of the next reading, after one that took this long.
+    pub fn after(&mut self, took: Duration) {
         self.next = Instant::now() + self.interval.max(took * SHARE);
         self.interval = (self.interval * 2).min(LONGEST_INTERVAL);
     }
 }
 
-/// Reads the memory of a process's group, without the lock of the state, and stores the reading if it is the
-/// largest. A program frees its memory before it exits, so the last reading may be of nothing.
-pub fn read(shared: &Shared, number: u64) {
-    let pids = match shared.lock().get(number) {
-        Some(process) if process.schedule().is_some() => process.group.pids(),
-        _ => return,
-    };
-    let begin = Instant::now();
+/// Reads the memory of these processes, in kB by node.
+pub fn read(pids: &[u32]) -> BTreeMap<u32, u64> {
     let mut nodes = BTreeMap::new();
     for pid in pids {
         // Unreadable: it has exited, or a security module forbids it.
-        drop(add_process(pid, &mut nodes));
+        drop(add_process(*pid, &mut nodes));
     }
-    let took = begin.elapsed();
-    if let Some(placement) = shared.lock().placement(number) {
-        placement.store(nodes);
-        if let Some(schedule) = &mut placement.schedule {
-            schedule.after(took);
-        }
-    }
+    nodes
 }
 
 fn add_process(pid: u32, nodes: &mut BTreeMap<u32, u64>) -> io::Result<()> {

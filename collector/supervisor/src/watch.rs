@@ -33,7 +33,7 @@ pub fn watch(shared: &Shared) {
             next = begin + begin.elapsed() * SHARE;
         }
         for number in running(shared, |process| process.schedule().is_some_and(Schedule::is_due)) {
-            memory::read(shared, number);
+            read_memory(shared, number);
         }
         thread::sleep(INTERVAL.saturating_sub(begin.elapsed()));
     }
@@ -76,12 +76,30 @@ fn running(shared: &Shared, is_wanted: impl Fn(&Process) -> bool) -> Vec<u64> {
         .collect()
 }
 
+/// Reads the memory of a process's group, without the lock of the state, and stores the reading if it is the
+/// largest. A program frees its memory before it exits, so the last reading may be of nothing.
+fn read_memory(shared: &Shared, number: u64) {
+    let pids = match shared.lock().get(number) {
+        Some(process) if process.schedule().is_some() => process.group.pids(),
+        _ => return,
+    };
+    let begin = Instant::now();
+    let nodes = memory::read(&pids);
+    let took = begin.elapsed();
+    if let Some(placement) = shared.lock().placement(number) {
+        placement.store(nodes);
+        if let Some(schedule) = &mut placement.schedule {
+            schedule.after(took);
+        }
+    }
+}
+
 /// Reads the memory of a process that is about to be stopped: a server has all its memory then.
 pub fn read_last(shared: &Arc<Shared>, number: u64) {
     let (done, ended) = channel::<()>();
     let shared = Arc::clone(shared);
     let reader = thread::Builder::new().name("memory".into()).spawn(move || {
-        memory::read(&shared, number);
+        read_memory(&shared, number);
         drop(done);
     });
     if reader.is_ok() {

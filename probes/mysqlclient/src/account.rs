@@ -146,7 +146,7 @@ impl Account {
             if let Some(file) = &self.option_file {
                 file.set(mysql)?;
             }
-            self.tls.set(mysql, destination)?;
+            self.tls.set(mysql, destination.may_send_key)?;
             set_text(mysql, sys::mysql_option::MYSQL_SET_CHARSET_NAME, "utf8mb4")?;
             let port = c_uint::from(port);
             let connected =

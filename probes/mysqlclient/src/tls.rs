@@ -10,7 +10,6 @@ use std::ptr;
 
 use mysqlclient_sys as sys;
 
-use crate::destination::Destination;
 use crate::library::set_text;
 use crate::library::set_value;
 use crate::option_file::OptionFile;
@@ -228,24 +227,20 @@ impl Tls {
         }
     }
 
-    /// Sets the options of a handle. LOAD DATA LOCAL is off: a server could request any file.
+    /// Sets the options of a handle; `may_send_key`: the server, its public key. LOAD DATA LOCAL is off: a server could request any file.
     ///
     /// # Errors
     /// When an option contains a zero byte.
     ///
     /// # Safety
     /// `mysql` must come from mysql_init and must not be connected yet.
-    pub unsafe fn set(&self, mysql: *mut sys::MYSQL, destination: &Destination) -> Result<(), Refusal> {
+    pub unsafe fn set(&self, mysql: *mut sys::MYSQL, may_send_key: bool) -> Result<(), Refusal> {
         use sys::mysql_option as option;
         // SAFETY: these options take an unsigned int, the last one a bool.
         unsafe {
             set_value(mysql, option::MYSQL_OPT_SSL_MODE, self.mode as c_uint);
             set_value(mysql, option::MYSQL_OPT_LOCAL_INFILE, 0 as c_uint);
-            set_value(
-                mysql,
-                option::MYSQL_OPT_GET_SERVER_PUBLIC_KEY,
-                destination.may_send_key,
-            );
+            set_value(mysql, option::MYSQL_OPT_GET_SERVER_PUBLIC_KEY, may_send_key);
         }
         let tls13 = self
             .cipher

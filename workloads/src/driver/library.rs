@@ -13,9 +13,9 @@ use super::Effect;
 use super::ParamType;
 use super::Row;
 use super::Value;
+use super::connect::Account;
 use super::failure::Failure;
 use super::failure::failure_of;
-use super::mysql::MysqlDriver;
 use super::open::open;
 use super::protocol::ProtocolCalls;
 use super::statement::ServerStatement;
@@ -30,17 +30,19 @@ pub struct LibraryConnection {
 }
 
 impl LibraryConnection {
-    /// Logs in to address `number`. `watched` gets the handle as soon as it exists.
+    /// Logs in to address `number`. `watched` gets the handle as soon as it exists; with
+    /// `may_wait` statements have no time limit.
     pub fn open(
-        driver: &MysqlDriver,
+        account: &Account,
         number: usize,
         with_database: bool,
+        may_wait: bool,
         watched: &WatchedConnection,
     ) -> Result<Self, Failure> {
         attach_thread();
         Ok(Self {
             text: Vec::new(),
-            mysql: open(driver, number, with_database, watched)?,
+            mysql: open(account, number, with_database, may_wait, watched)?,
         })
     }
 

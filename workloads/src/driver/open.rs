@@ -12,7 +12,6 @@ use super::connect::Account;
 use super::failure::Failure;
 use super::failure::client_failure;
 use super::failure::failure_of;
-use super::mysql::MysqlDriver;
 use super::watchdog::WatchedConnection;
 
 /// CLIENT_MULTI_STATEMENTS of mysql_com.h, which sysbench sets too.
@@ -34,19 +33,20 @@ const KEEPALIVE: [(c_int, c_int); 3] = [
     (libc::TCP_KEEPCNT, 6),
 ];
 
-/// Opens connection `number` to its address, and selects how the library waits for replies.
+/// Opens connection `number` to its address, and selects how the library waits for replies; `may_wait`: without
+/// a limit.
 ///
 /// On a unix socket it polls. A thread that blocks in recv(2) is woken a first time when the server
 /// *reads* the query: `unix_write_space` of the kernel wakes every waiter, and poll filters by
 /// event. Measured: 1.7 context switches a query against 1.0. On TCP it blocks in recv(2), which
 /// saves two system calls.
 pub fn open(
-    driver: &MysqlDriver,
+    account: &Account,
     number: usize,
     with_database: bool,
+    may_wait: bool,
     watched: &WatchedConnection,
 ) -> Result<*mut sys::MYSQL, Failure> {
-    let account = &driver.account;
     let endpoint = account.endpoint(number);
     let login = &account.login;
     let destination = login
@@ -70,7 +70,7 @@ pub fn open(
         login.log_in(mysql, &destination, address, database, CLIENT_MULTI_STATEMENTS)
     };
     if matches!(connected, Ok(true)) {
-        if driver.read_timeout.is_none() && !endpoint.is_local() {
+        if may_wait && !endpoint.is_local() {
             // SAFETY: the handle is connected.
             keep_alive(unsafe { (*mysql).net.fd });
         }

@@ -21,7 +21,6 @@ use crate::driver::mysql::MysqlDriver;
 use crate::recording::Recording;
 use crate::recording::RunInfo;
 use crate::server::Server;
-use crate::server_clock;
 use crate::verb::Verb;
 
 /// A run of an external generator.
@@ -70,7 +69,9 @@ impl ExternalRun<'_> {
             driver.account.describe(),
             job.threads
         ));
-        server_clock::record(monitor.recording.as_mut(), "before", &mut monitor.server);
+        if let Some(recording) = &mut monitor.recording {
+            recording.record_clock("before", &mut monitor.server);
+        }
         let before = sockets();
         let outcome = self.follow(&mut monitor).map_err(place);
         let (mut outcome, error) = match outcome {
@@ -78,8 +79,12 @@ impl ExternalRun<'_> {
             Err(error) => (ExternalOutcome::default(), Some(error)),
         };
         outcome.details["sockets"] = json!({"before": before, "after": sockets()});
-        if error.is_none() && outcome.failure.is_none() && outcome.signal.is_none() {
-            server_clock::record(monitor.recording.as_mut(), "after", &mut monitor.server);
+        if error.is_none()
+            && outcome.failure.is_none()
+            && outcome.signal.is_none()
+            && let Some(recording) = &mut monitor.recording
+        {
+            recording.record_clock("after", &mut monitor.server);
         }
         let interrupted = outcome
             .signal

@@ -30,7 +30,6 @@ use crate::recording::RunInfo;
 use crate::report;
 use crate::result;
 use crate::server::Server;
-use crate::server_clock;
 use crate::stats::Counter;
 use crate::stats::Totals;
 use crate::workload::Workload;
@@ -129,8 +128,11 @@ impl NativeRun<'_> {
             .or_else(|| error.map(|error| self.driver.explain(error)))
             .filter(|_| !(self.interrupts.ended_calls().is_some() || cut_off));
         // After a failure the connection may hang.
-        if error.is_none() && self.interrupts.ended_calls().is_none() {
-            server_clock::record(observer.recording.as_mut(), "after", &mut observer.server);
+        if error.is_none()
+            && self.interrupts.ended_calls().is_none()
+            && let Some(recording) = &mut observer.recording
+        {
+            recording.record_clock("after", &mut observer.server);
         }
         // Nothing else ends a run without a limit.
         let endless = self.plan.time.is_none() && self.plan.events.is_none();
@@ -311,7 +313,9 @@ impl Observer for RunObserver<'_> {
     }
 
     fn ready(&mut self) -> Result<()> {
-        server_clock::record(self.recording.as_mut(), "before", &mut self.server);
+        if let Some(recording) = &mut self.recording {
+            recording.record_clock("before", &mut self.server);
+        }
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use std::io::BufRead;
 use std::io::BufReader;
 use std::io::Seek;
 
-use super::tree::Place;
+use super::modules::Place;
 use crate::Host;
 use crate::symbols::elf::rank;
 

@@ -12,7 +12,16 @@ use crate::symbols::Mapping;
 use crate::symbols::Request;
 use crate::symbols::Symbols;
 
-use super::tree::Place;
+/// A place in a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// The function with this first address.
+    Function(u64),
+    /// No function of the module has this address.
+    Module,
+    /// The offset in the file, in bytes: its functions could not be read.
+    Offset(u64),
+}
 
 /// The most modules: each has an open file, or two. The code of others is unknown.
 const MAX_MODULES: usize = 500;

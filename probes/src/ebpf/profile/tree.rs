@@ -8,22 +8,12 @@ use serde::Serialize;
 use super::kallsyms::Kallsyms;
 use super::modules::Module;
 use super::modules::Modules;
+use super::modules::Place;
 use crate::symbols::Answer;
 use crate::symbols::MAX_NAME;
 use crate::symbols::Request;
 use crate::symbols::Symbols;
 use crate::symbols::boundary;
-
-/// A place in a module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
-    /// The function with this first address.
-    Function(u64),
-    /// No function of the module has this address.
-    Module,
-    /// The offset in the file, in bytes: its functions could not be read.
-    Offset(u64),
-}
 
 /// A place by the number of its module.
 pub type Frame = (u32, Place);
