@@ -262,7 +262,7 @@ def write_table(path: Path, rows: Rows, described: Mapping[str, Any]) -> None:
         if pa.types.is_null(column.type):
             table = table.set_column(place, table.column_names[place], column.cast(pa.string()))
     meta = {"format_version": 1, "interval_ns": SECOND, "boot_id": BOOT, **described}
-    for probe in (each for each in declared() if each.name == path.stem):
+    for probe in (probe for probe in declared() if probe.name == path.stem):
         key = "metrics" if probe.shape == "metrics" else "columns"
         given = meta.get(key) or {}
         units = {name: {"unit": unit, **given.get(name, {})} for name, unit in probe.units.items()}
@@ -369,10 +369,7 @@ def _processes(host: Host, ticks: range) -> Rows:
         "load": (901, host.load_ticks),
         "recorder": (902, {"stime": 1}),
     }
-    names = (
-        *("utime", "stime", "cutime", "cstime", "read_bytes", "write_bytes"),
-        *("rchar", "wchar", "syscr", "syscw", "minflt", "majflt"),
-    )
+    names = ("utime", "stime", "read_bytes", "write_bytes", "minflt", "majflt")
     fixed = {"starttime": 5, "threads": 4, "rss": 2048}
     return [
         row

@@ -37,7 +37,6 @@ static COLUMNS: &[Column] = columns! {
         "time throttled while runnable; version 2", "cpu.stat throttled_usec", lower;
     counter(Nanosecond) "throttled_ns",
         "time throttled while runnable; version 1", "cpu.stat throttled_time", lower;
-    counter(Microsecond) "usage_us", "CPU time; version 2", "cpu.stat usage_usec";
     gauge(Microsecond) "quota_us",
         "CPU time allowed in a period; null without a limit", "cpu.max, cpu.cfs_quota_us";
     gauge(Microsecond) "period_us", "length of a period", "cpu.max, cpu.cfs_period_us";
@@ -48,18 +47,11 @@ static COLUMNS: &[Column] = columns! {
 /// Documentation/scheduler/sched-bwc.rst), in the order of their columns.
 ///
 /// ```text
-/// usage_usec 812331
 /// nr_periods 100
 /// nr_throttled 7
 /// throttled_usec 190233
 /// ```
-pub const CPU_STAT: [&str; 5] = [
-    "nr_periods",
-    "nr_throttled",
-    "throttled_usec",
-    "throttled_time",
-    "usage_usec",
-];
+pub const CPU_STAT: [&str; 4] = ["nr_periods", "nr_throttled", "throttled_usec", "throttled_time"];
 
 #[derive(Debug)]
 struct Cgroups {
@@ -314,7 +306,7 @@ mod tests {
             if let Value::Bits(throttled) = cell(1)
                 && throttled >= 3
             {
-                break [cell(2), cell(3), cell(5), cell(6)];
+                break [cell(2), cell(3), cell(4), cell(5)];
             }
             assert!(Instant::now() < deadline, "never throttled");
             std::thread::yield_now();

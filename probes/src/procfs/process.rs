@@ -24,24 +24,18 @@ static COLUMNS: &[Column] = columns! {
     counter(Tick) "starttime", "start time, since boot", "/proc/PID/stat field 22";
     counter(Tick) "utime", "user mode", "/proc/PID/stat field 14";
     counter(Tick) "stime", "kernel mode", "/proc/PID/stat field 15";
-    counter(Tick) "cutime", "user mode of reaped children", "/proc/PID/stat field 16", stored(Type::Int64);
-    counter(Tick) "cstime", "kernel mode of reaped children", "/proc/PID/stat field 17", stored(Type::Int64);
     gauge(One) "threads", "threads", "/proc/PID/stat field 20";
     gauge(Page) "rss", "resident memory; inexact by some pages per thread", "/proc/PID/stat field 24";
     counter(One) "minflt", "faults without I/O", "/proc/PID/stat field 10";
     counter(One) "majflt", "faults with I/O", "/proc/PID/stat field 12";
     counter(Byte) "read_bytes", "read from storage", "/proc/PID/io";
     counter(Byte) "write_bytes", "sent to storage", "/proc/PID/io";
-    counter(Byte) "rchar", "read by system calls", "/proc/PID/io";
-    counter(Byte) "wchar", "written by system calls", "/proc/PID/io";
-    counter(One) "syscr", "read calls", "/proc/PID/io";
-    counter(One) "syscw", "write calls", "/proc/PID/io";
 };
 
 /// The fields of the columns after the name (proc_pid_stat(5)).
-const FIELDS: [usize; 9] = [22, 14, 15, 16, 17, 20, 24, 10, 12];
+const FIELDS: [usize; 7] = [22, 14, 15, 20, 24, 10, 12];
 /// The keys in `/proc/PID/io`, in the order of their columns.
-const IO: [&str; 6] = ["read_bytes", "write_bytes", "rchar", "wchar", "syscr", "syscw"];
+const IO: [&str; 2] = ["read_bytes", "write_bytes"];
 
 #[derive(Debug)]
 struct Process {
@@ -117,13 +111,9 @@ pub fn parse_stat(file: &[u8], entity: [&[u8]; 2], rows: &mut Rows) -> Result<()
     rows.text(&file[open + 1..close]);
     // The next field is field 3.
     let words: Vec<_> = (3..=24).map(|_| cursor.word().unwrap_or_default()).collect();
-    for (field, column) in FIELDS.iter().zip(&COLUMNS[1..]) {
-        let word = words[field - 3];
-        rows.uint_or_null(match column.storage {
-            _ if word.is_empty() => None,
-            Type::Int64 => cursor.number::<i64>("stat field", word).map(i64::cast_unsigned),
-            _ => cursor.number("stat field", word),
-        });
+    for word in FIELDS.map(|field| words[field - 3]) {
+        let value = (!word.is_empty()).then(|| cursor.number("stat field", word));
+        rows.uint_or_null(value.flatten());
     }
     rows.odd_mut().add(&cursor.into_odd());
     Ok(())
@@ -132,8 +122,8 @@ pub fn parse_stat(file: &[u8], entity: [&[u8]; 2], rows: &mut Rows) -> Result<()
 /// Parses `/proc/PID/io` (proc_pid_io(5)).
 ///
 /// ```text
-/// rchar: 6976
 /// read_bytes: 0
+/// write_bytes: 4096
 /// ```
 ///
 /// # Errors

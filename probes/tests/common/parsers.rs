@@ -129,10 +129,10 @@ pub static PARSERS: &[Parser] = &[
     parser("pressure", 1, || {
         of_rows(|text, rows| pressure::parse(text, "io", rows))
     }),
-    parser("process_stat", 10, || {
+    parser("process_stat", 8, || {
         Box::new(|text, rows| text_error(process::parse_stat(text, [b"server", b"42"], rows)))
     }),
-    parser("process_io", 6, || of_row(process::parse_io)),
+    parser("process_io", 2, || of_row(process::parse_io)),
     parser("thread_status", 3, || {
         Box::new(|text, rows| {
             let status = text_error(threads::parse_status(text, rows.odd_mut()))?;
@@ -146,9 +146,9 @@ pub static PARSERS: &[Parser] = &[
     parser("schedstat", 3, || {
         Box::new(|text, rows| cells(threads::parse_schedstat(text, rows.odd_mut()), rows))
     }),
-    parser("sockets_snmp", 14, || of_cells(sockets::parse_snmp)),
-    parser("sockets_sockstat", 14, || of_cells(sockets::parse_sockstat)),
-    parser("cgroup_cpu_stat", 5, || {
+    parser("sockets_snmp", 3, || of_cells(sockets::parse_snmp)),
+    parser("sockets_sockstat", 3, || of_cells(sockets::parse_sockstat)),
+    parser("cgroup_cpu_stat", 4, || {
         Box::new(|text, rows| cells(values(text, cgroup::CPU_STAT, rows.odd_mut()), rows))
     }),
     parser("program_fdinfo", 2, || {
