@@ -13,7 +13,7 @@ import yaml
 from damage import ask
 from loadprint.commands.campaign.campaign_file import load
 from loadprint.commands.campaign.execution import Plan, open_execution, order, starts
-from loadprint.statistics.orders import halves, orders
+from loadprint.statistics.orders import one_in, orders
 from reads import known
 
 
@@ -95,13 +95,13 @@ def test_a_start_that_is_not_complete_is_made_again_with_all_its_sides(turns: Pa
     campaign = load(turns)
     plan = open_execution(campaign, "a" * 64, tmp_path / "runs")
     assert sorted(Counter(run["block"] for run in plan.document["runs"]).items()) == [(1, 2), (2, 2), (3, 2)]
-    assert [len(each) for each in starts(plan.document, plan.todo)] == [2, 2, 2]
+    assert [len(start) for start in starts(plan.document, plan.todo)] == [2, 2, 2]
     directory = known(plan.directory)
     for run in [*starts(plan.document, plan.todo)[0], "b2-a-r2"]:
         (directory / run).mkdir()
         (directory / run / "run.json").write_text(json.dumps({"status": "complete"}), encoding="utf-8")
     resumed: Plan = open_execution(campaign, "a" * 64, tmp_path / "runs")
-    assert {frozenset(each) for each in starts(resumed.document, resumed.todo)} == {
+    assert {frozenset(start) for start in starts(resumed.document, resumed.todo)} == {
         frozenset(f"b{block}-{side}-r{block}" for side in "ab") for block in (2, 3)
     }
     assert not (directory / "b2-a-r2").exists()
@@ -136,16 +136,17 @@ def test_the_runs_of_a_start_have_the_positions_of_all_rounds(turns: Path) -> No
     for run in runs:
         # also of those in the first position
         first = Counter(zip(run["positions"], run["probed"], strict=True))
-        assert set(first.values()) <= {7, 8, 9}, first
-        assert sum(run["probed"]) == 16
+        assert all(abs(first[position, True] - 16 / 3) < 2 for position in (1, 2)), first
+        assert sum(run["probed"]) in (10, 11)
 
 
+@pytest.mark.parametrize("number", [2, 3])
 @pytest.mark.parametrize("kinds", ["aaaa", "abababab", "aaab", "abc", ""])
-def test_half_of_the_places_are_drawn_and_half_of_each_kind(kinds: str) -> None:
-    drawn = [halves(kinds, Random(seed)) for seed in range(40)]
+def test_a_share_of_the_places_is_drawn_and_of_each_kind(kinds: str, number: int) -> None:
+    drawn = [one_in(number, kinds, Random(seed)) for seed in range(40)]
     for chosen in drawn:
-        assert abs(sum(chosen) - len(kinds) / 2) <= 0.5
+        assert abs(sum(chosen) - len(kinds) / number) < 1
         for kind in set(kinds):
-            own = [is_chosen for each, is_chosen in zip(kinds, chosen, strict=True) if each == kind]
-            assert abs(sum(own) - len(own) / 2) <= 0.5
+            own = [is_chosen for name, is_chosen in zip(kinds, chosen, strict=True) if name == kind]
+            assert abs(sum(own) - len(own) / number) < 1
     assert len({tuple(chosen) for chosen in drawn}) > 1 or not kinds

@@ -96,7 +96,7 @@ def test_each_side_has_each_position_as_often(runs: Path) -> None:
     for run in of_runs(runs):
         taken = slices(run)
         assert len(taken) == 2 * 6  # 3 s of slices of 0.6 s, and one more, because the rounds are even
-        assert set(Counter((each["side"], each["position"]) for each in taken).values()) == {3}
+        assert set(Counter((turn["side"], turn["position"]) for turn in taken).values()) == {3}
         for first, second in zip(taken[::2], taken[1::2], strict=True):
             assert {first["side"], second["side"]} == SIDES
             assert first["round"] == second["round"]
@@ -106,43 +106,43 @@ def test_each_side_has_each_position_as_often(runs: Path) -> None:
 def test_no_operation_of_the_native_generator_spans_a_freeze(runs: Path) -> None:
     for run in of_runs(runs):
         side = campaigns.document(runs, run.name)["side"]
-        own = [each for each in slices(run) if each["side"] == side]
+        own = [turn for turn in slices(run) if turn["side"] == side]
         # sysbench does not say what it has in flight
-        assert {each["in_event"] for each in own} == {0 if side == "insert" else None}
+        assert {turn["in_event"] for turn in own} == {0 if side == "insert" else None}
         turns = [json.loads(line) for line in (run / "load" / "turns.jsonl").read_text().splitlines()]
         at = {
             event: [turn["monotonic_ns"] for turn in turns if turn["event"] == event]
             for event in ("paused", "resumed")
         }
-        for each in own:
-            assert any(each["end_ns"] <= paused <= each["frozen_ns"] for paused in at["paused"])
-            assert any(each["begin_ns"] <= resumed <= each["measured_from_ns"] for resumed in at["resumed"])
+        for turn in own:
+            assert any(turn["end_ns"] <= paused <= turn["frozen_ns"] for paused in at["paused"])
+            assert any(turn["begin_ns"] <= resumed <= turn["measured_from_ns"] for resumed in at["resumed"])
 
 
 def test_counters_are_read_at_the_edges_of_the_own_slices_only(runs: Path) -> None:
     for run in of_runs(runs):
-        own = [each for each in slices(run) if each["side"] == campaigns.document(runs, run.name)["side"]]
+        own = [turn for turn in slices(run) if turn["side"] == campaigns.document(runs, run.name)["side"]]
         table = f"'{run}/server/ticks.parquet'"
         sql = f"SELECT tick, start_ns, end_ns FROM {table} WHERE probe = 'cpu' ORDER BY tick"
         ticks = rows(sql)[1:-1]  # without the first and the last, when all sides run
         assert len(ticks) == 2 * len(own)
-        for each, (_, start, _), (_, _, end) in zip(own, ticks[::2], ticks[1::2], strict=True):
-            assert each["measured_from_ns"] <= start <= end <= each["end_ns"]
+        for turn, (_, start, _), (_, _, end) in zip(own, ticks[::2], ticks[1::2], strict=True):
+            assert turn["measured_from_ns"] <= start <= end <= turn["end_ns"]
 
 
-def test_the_scheduler_is_probed_in_half_of_the_slices(runs: Path) -> None:
+def test_the_scheduler_is_probed_in_a_third_of_the_slices(runs: Path) -> None:
     """Its probes are read at the edges of those slices only, and count nothing in the others."""
     for run in of_runs(runs):
-        own = [each for each in slices(run) if each["side"] == campaigns.document(runs, run.name)["side"]]
-        assert Counter(each["probed"] for each in own) == {True: 3, False: 3}
+        own = [turn for turn in slices(run) if turn["side"] == campaigns.document(runs, run.name)["side"]]
+        assert Counter(turn["probed"] for turn in own) == {True: 2, False: 4}
         read = f"SELECT start_ns, status FROM '{run}/server/ticks.parquet' WHERE probe = 'ebpf_states'"
         ticks = dict(rows(f"{read} ORDER BY tick")[1:-1])
-        for each in own:
-            inside = {ticks[at] for at in ticks if each["measured_from_ns"] <= at <= each["end_ns"]}
-            assert inside == {"ok" if each["probed"] else "skipped"}
+        for turn in own:
+            inside = {ticks[at] for at in ticks if turn["measured_from_ns"] <= at <= turn["end_ns"]}
+            assert inside == {"ok" if turn["probed"] else "skipped"}
         calls = f"SELECT max(calls), max(closed) FROM '{run}/server/ebpf_programs.parquet'"
         ((all_calls, closed),) = rows(f"{calls} WHERE program = 'sched_switch' AND cpus = 'all'")
-        assert 0.2 * all_calls < closed < 0.8 * all_calls
+        assert 0.2 * all_calls < closed < 0.9 * all_calls
 
 
 def test_the_table_has_the_starts_of_both_sides(runs: Path) -> None:
@@ -153,7 +153,7 @@ def test_the_table_has_the_starts_of_both_sides(runs: Path) -> None:
     )
     assert [value is None for value in table["statements"]] == [True, False], table
     # no wait spans a freeze: the states of the load's threads add up to the latency
-    unexplained, latency = (table[f"time_{each}_per_statement"] for each in ("client_unexplained", "latency"))
+    unexplained, latency = (table[f"time_{part}_per_statement"] for part in ("client_unexplained", "latency"))
     assert latency[0] is None
     assert abs(unexplained[1]) < 0.1 * latency[1], table
     by_run = {run.name: read(run / "load" / "result.json") for run in of_runs(runs)}

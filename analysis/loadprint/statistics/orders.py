@@ -1,4 +1,4 @@
-"""Draws the order of sides: of runs in blocks, turns in a start, windows in an experiment; and halves."""
+"""Draws orders of sides (runs in blocks, turns in a start, windows in an experiment), and a share of them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ def orders(names: Sequence[str], rounds: int, draw: random.Random) -> list[list[
     return drawn[:rounds]
 
 
-def halves(kinds: Sequence[Hashable], draw: random.Random) -> list[bool]:
-    """Draw half of the places, and of those of each kind half."""
+def one_in(number: int, kinds: Sequence[Hashable], draw: random.Random) -> list[bool]:
+    """Draw one in `number` of the places, and of those of each kind."""
     places = draw.sample(range(len(kinds)), len(kinds))
     order = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
     places.sort(key=lambda place: order[kinds[place]])
     chosen = [False] * len(kinds)
-    for place, is_chosen in zip(places, cycle(draw.sample((True, False), 2)), strict=False):
+    for place, is_chosen in zip(
+        places, cycle(draw.sample((True, *[False] * (number - 1)), number)), strict=False
+    ):
         chosen[place] = is_chosen
     return chosen

@@ -26,9 +26,10 @@ from loadprint.commands.campaign.server_identity import MAIN, Identity, confirm,
 from loadprint.configuration.document import DocumentError
 from loadprint.reading.bounds import DOCUMENT
 from loadprint.safe_files import read_file, replace, require_trusted
-from loadprint.statistics.orders import halves, orders
+from loadprint.statistics.orders import one_in, orders
 
 FORMAT_VERSION = 1
+PROBED = 3  # every third turn; every second would cost more (docs/benchmarks.md)
 
 
 @dataclass
@@ -76,7 +77,7 @@ def order(campaign: Campaign, seed: int) -> list[dict[str, Any]]:
 
     Each block is in random order, or the first one is and each further one begins at another side of its
     order, so that a side is early in one block and late in another. Sides that alternate have a position in
-    each round, and are probed in half of their turns: in half of those of each position and predecessor.
+    each round, and are probed in a third of their turns, also of those of each position and predecessor.
 
     Mode `equal-load` has two stages: all blocks at saturation, which measure the maximum, then the
     blocks of open-loop runs, every side at every fraction. The sides of a block share a `rand_seed`
@@ -111,7 +112,7 @@ def _stage(
             for side in ordered
         ]
         if campaign.design == "alternate":
-            turns = [side for each in orders(sides, campaign.rounds, generator) for side in each]
+            turns = [side for order in orders(sides, campaign.rounds, generator) for side in order]
             for run in runs[-len(sides) :]:
                 run.update(_own_turns(run["side"], turns, len(sides), generator))
     return runs
@@ -119,12 +120,12 @@ def _stage(
 
 def _own_turns(side: str, turns: list[str], sides: int, generator: random.Random) -> dict[str, Any]:
     """The position of a side in each round, and whether it is probed in it."""
-    own = [place for place, each in enumerate(turns) if each == side]
+    own = [place for place, turn in enumerate(turns) if turn == side]
     positions = [place % sides + 1 for place in own]
     after_own = [place > 0 and turns[place - 1] == side for place in own]
     return {
         "positions": positions,
-        "probed": halves(list(zip(positions, after_own, strict=True)), generator),
+        "probed": one_in(PROBED, list(zip(positions, after_own, strict=True)), generator),
     }
 
 
@@ -321,10 +322,10 @@ def _newest(parent: Path, hashed: str, *, complete: bool) -> tuple[Plan, Path] |
 
 
 def _resume(parent: Path, hashed: str) -> Plan | None:
-    found = _newest(parent, hashed, complete=False)
-    if found is None:
+    newest = _newest(parent, hashed, complete=False)
+    if newest is None:
         return None
-    resumed, directory = found
+    resumed, directory = newest
     other = resumed.document.get("controller")
     if other is not None and is_alive(other):
         raise DocumentError(
@@ -347,13 +348,13 @@ def _resume(parent: Path, hashed: str) -> Plan | None:
 
 def _extend(parent: Path, campaign: Campaign, hashed: str, more: int) -> Plan:
     """Append blocks of runs to the newest complete execution."""
-    found = _newest(parent, hashed, complete=True)
-    if found is None:
+    newest = _newest(parent, hashed, complete=True)
+    if newest is None:
         raise DocumentError(
             f"{parent}: no complete execution of this campaign with these programs, hosts and server; "
             "run it without campaign_more first"
         )
-    plan, directory = found
+    plan, directory = newest
     known = max(run["block"] for run in plan.document["runs"])
     runs = _ordered(
         campaign, range(known + 1, known + more + 1), random.Random(f"{plan.document['seed']} {known}")
