@@ -14,7 +14,8 @@ A round is one execution of each kind in random order, about five minutes each (
 Printed are, for each kind and row, the standard deviation of the log ratio over the executions, the
 half-width that they stated (median), how many of their intervals contained the truth and how many excluded 1;
 for each kind, how many executions warned that something carries over, and how far the p values of all rows
-are from uniform ones. The executions stay in RUNS_DIR; a later call with the directory adds its rounds.
+are from uniform ones; of sides that alternate also the parts of the variance of client statements. The
+executions stay in RUNS_DIR; a later call with the directory adds its rounds, or none (--rounds 0).
 """
 
 from __future__ import annotations
@@ -34,6 +35,11 @@ from pathlib import Path
 from statistics import median, stdev
 from typing import Any, NamedTuple
 
+import numpy as np
+from loadprint.metrics.gather import gather
+from loadprint.reading.queries import Store
+from loadprint.reading.sides import single
+from numpy.typing import NDArray
 from processes import described
 from programs import ROOT, printed
 from scipy.stats import kstest
@@ -136,23 +142,44 @@ def read(execution: Path) -> tuple[dict[str, Any], list[str]]:
     return {row["key"]: row["versus"][1] for row in rows if row["versus"][1]}, table["warnings"]
 
 
+def rounds(execution: Path, start: int) -> NDArray[np.float64]:
+    """The log of side b's statements/s to side a's in each round of a start."""
+    runs = (execution / f"b{start}-{side}-r{start}" for side in "ba")
+    b, a = (gather(single(run).runs[0], Store()).quantities.by_segment["mysql.Questions"] for run in runs)
+    return np.log(b) - np.log(a)
+
+
+def print_parts(executions: list[Path]) -> None:
+    """Print the standard deviations of a round, of a start and of an execution, without what they average.
+
+    Nested analysis of variance with equal numbers: the variance of means of n is that of their level, and the
+    nth part of that of the level below.
+    """
+    ratios = np.array([[rounds(execution, start) for start in (1, 2, 3)] for execution in executions])
+    of_round = ratios.var(axis=2, ddof=1).mean()
+    of_start = ratios.mean(axis=2).var(axis=1, ddof=1).mean() - of_round / ratios.shape[2]
+    of_execution = ratios.mean(axis=(1, 2)).var(ddof=1) - (of_start + of_round / ratios.shape[2]) / 3
+    for level, variance in (("round", of_round), ("start", of_start), ("execution", of_execution)):
+        print(f"  sd of a {level:9} {math.copysign(math.sqrt(abs(variance)), variance):6.2%}")
+
+
 def report(name: str, executions: list[Path]) -> None:
     """Print the rows of a kind."""
     found, warned = zip(*map(read, executions), strict=True)
     print(f"{name}: {len(executions)} executions")
     for key, label in ROWS.items():
-        each = [one[row] for one in found for row in one if fnmatch(row, key) and one[row]["low"]]
-        if len(each) < 2:
+        pairs = [one[row] for one in found for row in one if fnmatch(row, key) and one[row]["low"]]
+        if len(pairs) < 2:
             continue
         truth = KINDS[name].truth if key != "server_cpu_per_operation" else 1.0
-        half_width = median(math.log(one["high"] / one["low"]) / 2 for one in each)
-        deviation = stdev(math.log(one["centre"]) for one in each)
+        half_width = median(math.log(one["high"] / one["low"]) / 2 for one in pairs)
+        deviation = stdev(math.log(one["centre"]) for one in pairs)
         print(
             f"  {label:31} sd {deviation:6.1%}  half-width {half_width:6.1%}"
-            f"  {sum(one['low'] <= truth <= one['high'] for one in each)} of {len(each)} contain {truth:g},"
-            f" {sum(not one['low'] <= 1 <= one['high'] for one in each)} exclude 1"
+            f"  {sum(one['low'] <= truth <= one['high'] for one in pairs)} of {len(pairs)} contain {truth:g},"
+            f" {sum(not one['low'] <= 1 <= one['high'] for one in pairs)} exclude 1"
         )
-    values = [one["p"] for each in found for one in each.values() if one["p"] is not None]
+    values = [one["p"] for rows in found for one in rows.values() if one["p"] is not None]
     carried = sum(any(part in text for part in CARRIED for text in texts) for texts in warned)
     distance = kstest(values, "uniform").statistic
     print(f"  p values: {distance:.3f} from uniform ({len(values)}); carried over: {carried}")
@@ -173,6 +200,8 @@ def main() -> None:
     for name in KINDS:
         if executions := sorted((runs / name / "aa").glob("2*")):
             report(name, executions)
+            if name == "alternate" and len(executions) > 1:
+                print_parts(executions)
 
 
 if __name__ == "__main__":
