@@ -18,7 +18,8 @@ import pytest
 from damage import ask
 from loadprint.commands.ab import BASELINE, TREATMENT, AbWindow, Result, ab_published, ab_text, conduct, show
 from loadprint.commands.ab.analysis import analyse
-from loadprint.commands.ab.gates import Limits, mix_distance
+from loadprint.commands.ab.experiment import Gates
+from loadprint.commands.ab.gates import mix_distance
 from loadprint.commands.ab.inference import carry_over, drift, sign_flip
 from loadprint.commands.ab.schedule import smallest_p
 from loadprint.commands.study.experiments import OneFactor, StudyExperiment
@@ -56,8 +57,8 @@ def windows(
     ]
 
 
-def analysed(given: Sequence[AbWindow], limits: Limits | None = None, schedule: str = "ABBA") -> Result:
-    return analyse(given, limits or Limits(), Result("x", "", schedule))
+def analysed(given: Sequence[AbWindow], limits: Gates | None = None, schedule: str = "ABBA") -> Result:
+    return analyse(given, limits or Gates(), Result("x", "", schedule))
 
 
 def test_the_published_sample_is_worked_out_anew_and_says_what_it_cannot() -> None:
@@ -123,7 +124,7 @@ def test_intervals_cover_and_a_a_alarms_come_at_the_nominal_rate() -> None:
             treated = np.array([letter == "T" for letter in ABBA * 6])
             logs = blocks + treated * math.log(truth) + 0.01 * np.arange(24) + random.normal(0, 0.02, 24)
             given = windows([float(v) for v in np.exp(-logs)])
-            actual = known(analysed(given, Limits(load_difference=9)).effect("queries_per_cpu_second"))
+            actual = known(analysed(given, Gates(load_difference=9)).effect("queries_per_cpu_second"))
             covered += known(actual.low) <= truth <= known(actual.high)
             alarms += known(actual.p_sign) <= 0.05
         assert 0.93 <= covered / 1000 <= 0.97
@@ -187,9 +188,9 @@ def test_what_follows_from_the_load_is_reported_and_excludes_nothing(
     values: dict[str, Any], check: str, text: str
 ) -> None:
     plain = windows([1.0, 0.8, 0.8, 1.0] * 5)
-    result = analysed(changed(plain, 6, **values), Limits(min_cpu=0.2))
+    result = analysed(changed(plain, 6, **values), Gates(min_cpu=0.2))
     assert (result.blocks, result.blocks_used, result.excluded) == (5, 5, {})
-    failed = next(each for each in result.checks if each.name == check)
+    failed = next(candidate for candidate in result.checks if candidate.name == check)
     assert failed.state == "failed"
     assert text in failed.text
     assert f"{check}: {failed.text}" in result.warnings
@@ -209,7 +210,7 @@ def test_an_effect_on_the_throughput_of_a_closed_loop_drops_no_block() -> None:
     queries = known(result.effect("queries"))
     assert result.blocks_used == 9
     assert queries.ratio == pytest.approx(1.47)
-    assert next(each for each in result.checks if each.name == "load").state == "failed"
+    assert next(check for check in result.checks if check.name == "load").state == "failed"
 
 
 def test_fixed_work_takes_cpu_time() -> None:
@@ -224,12 +225,12 @@ def test_another_speed_of_the_machine_excludes_the_block_in_both_variants_alike(
         assert result.excluded[number] == "the fixed work before it took +30 % CPU time: another speed"
         assert result.excluded[8] == f"its block contains window {name}"
         assert "1 of 5 blocks are excluded" in result.sentence
-        assert [each.blocks for each in result.with_excluded][:3] == [5, 5, 5]
+        assert [effect.blocks for effect in result.with_excluded][:3] == [5, 5, 5]
         assert "With the excluded blocks:" in ab_text.RENDERERS["text"](result)
         assert "With the excluded blocks:" in ab_text.RENDERERS["markdown"](result)
     shifted = {f"w{w.number}": 1.5e6 for w in plain if w.variant == TREATMENT}
     assert analysed(with_fixed_work(plain, **shifted)).excluded == {}, "an effect of the treatment"
-    slow = analysed(with_fixed_work(plain, w6=1.3e6), Limits(fixed_work=0.5))
+    slow = analysed(with_fixed_work(plain, w6=1.3e6), Gates(fixed_work=0.5))
     assert slow.blocks_used == 5
 
 
@@ -264,7 +265,7 @@ def test_too_few_matching_windows_are_not_measured_never_silent() -> None:
 
 def test_an_unfinished_block_does_not_count() -> None:
     given = windows([1.0, 0.8, 0.8, 1.0] * 3 + [1.0, 0.8])
-    result = analyse(given, Limits(), Result("x", "", "ABBA", status="aborted"))
+    result = analyse(given, Gates(), Result("x", "", "ABBA", status="aborted"))
     assert result.blocks_used == 3
     assert result.excluded[13] == "its block is incomplete"
     assert result.verdict == "not measured"
@@ -278,7 +279,7 @@ def test_distance_of_mixes_leaves_chance_out() -> None:
         for _ in range(6)
     ]
     actual = [mix_distance(a, b) for a, b in pairwise(draws)]
-    assert all(each is not None and each < 0.01 for each in actual)
+    assert all(p_value is not None and p_value < 0.01 for p_value in actual)
     assert mix_distance({"a": 9e4, "b": 1e4}, {"a": 7e4, "b": 3e4}) == pytest.approx(0.2, abs=0.005)
     assert mix_distance({}, {"a": 1.0}) is None
 
@@ -363,13 +364,13 @@ def test_a_rise_and_a_fall_are_not_one_factor_although_they_are_within_the_bound
     others: float, answer: str
 ) -> None:
     both = [StudyExperiment(KEPT) for _ in range(2)]
-    for each, factor in zip(both, (0.98, others), strict=True):
+    for side, factor in zip(both, (0.98, others), strict=True):
         cpu = [
             noise * factor if variant == "T" else noise
             for noise in (2.0, 2.001, 2.002, 2.003)
             for variant in ABBA
         ]
-        each.result = analysed(windows(cpu))
+        side.result = analysed(windows(cpu))
     rule = OneFactor(kind="one factor", quantity="cpu", other="hidden-index", bound=0.05)
     assert rule.judged(*both).answer == answer
 

@@ -20,7 +20,7 @@ from conftest import insert, oltp, workloads
 from damage import ask, refused
 from loadprint.commands.ab import BASELINE, TREATMENT, AbWindow, Result
 from loadprint.commands.ab.analysis import analyse
-from loadprint.commands.ab.gates import Limits
+from loadprint.commands.ab.experiment import Gates
 from loadprint.commands.report import pack, page_charts, table_section
 from loadprint.commands.report.page import page
 from loadprint.commands.report.sweep_and_ab import collect_sweep
@@ -359,9 +359,9 @@ def test_an_experiment_is_told_by_its_sentence_and_its_windows(report: ReportPag
             start=1,
         )
     ]
-    actual = analyse(windows, Limits(0.05, 0.4, 0.0), Result("try", "an <experiment>", "ABBA"))
+    actual = analyse(windows, Gates(load_difference=0.4), Result("try", "an <experiment>", "ABBA"))
     series = page_charts.windows(actual)["data"]["series"]
-    assert [each["label"] for each in series] == ["treatment", "baseline"]
+    assert [curve["label"] for curve in series] == ["treatment", "baseline"]
     values = np.frombuffer(base64.b64decode(series[0]["y"]), "<f4")
     assert values == pytest.approx((200 / 1.01, 203 / 1.04))
     text = page(replace(report, table=None, ab=actual))

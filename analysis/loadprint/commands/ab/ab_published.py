@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadprint.commands.ab.analysis import analyse
-from loadprint.commands.ab.gates import Limits
+from loadprint.commands.ab.experiment import Gates
 from loadprint.commands.ab.result import HEADLINE, AbWindow, Check, Effect, Result
 from loadprint.errors import InputError
 from loadprint.reading import bounds
@@ -39,7 +39,7 @@ def read(path: Path) -> Result:
         "TB",
         warnings=("the load of the two windows is not known: no statement mix, no gates, no guards",),
     )
-    result = analyse(windows, Limits(), table)
+    result = analyse(windows, Gates(), table)
     known = replace(result, effects=tuple(effect for effect in result.effects if effect.ratio is not None))
     return replace(known, windows=(), checks=(*_agreement(known, printed), *known.checks))
 

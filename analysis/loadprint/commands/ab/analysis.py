@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from loadprint.commands.ab import verdict
 from loadprint.commands.ab.effects import effects as effects_of
-from loadprint.commands.ab.gates import Limits, apply_gates
+from loadprint.commands.ab.experiment import Gates
+from loadprint.commands.ab.gates import apply_gates
 from loadprint.commands.ab.result import HEADLINE, AbWindow, Result
 from loadprint.reading.names import BASELINE, TREATMENT
 
 
-def analyse(windows: Sequence[AbWindow], limits: Limits, experiment: Result) -> Result:
+def analyse(windows: Sequence[AbWindow], limits: Gates, experiment: Result) -> Result:
     """Apply the gates, compute the effects over the remaining blocks, and give the verdict.
 
     `experiment` has all other facts: name, schedule, status, checks of the guards, warnings.
@@ -43,7 +44,7 @@ def analyse(windows: Sequence[AbWindow], limits: Limits, experiment: Result) -> 
         sentence=sentence,
         warnings=(
             *experiment.warnings,
-            *(f"{each.name}: {each.text}" for each in gates if each.state == "failed"),
+            *(f"{gate.name}: {gate.text}" for gate in gates if gate.state == "failed"),
             *verdict.warnings(experiment.schedule, counted, headline),
         ),
         facts=(*experiment.facts, ("regime", regime)),

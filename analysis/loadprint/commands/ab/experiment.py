@@ -108,7 +108,11 @@ class Guards(Strict):
 class Gates(Strict):
     """Limits of the differences between windows (`gates.py`).
 
-    Only `fixed_work` excludes blocks. The other three are reported: what they measure can be an effect.
+    `fixed_work`: difference of the CPU time of fixed work from the median of the variant's windows, as a
+    share of it. `mix_distance`: share of statements of another kind, beyond the expected random difference.
+    `load_difference`: difference of queries/s or connections from the median of the variant's windows, as a
+    share of it. `min_cpu`: minimum share of the host's CPUs that is busy; None: no limit. Only `fixed_work`
+    excludes blocks. The other three are reported: what they measure can be an effect.
     """
 
     mix_distance: Annotated[float, Field(gt=0, le=1)] = 0.05

@@ -10,30 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from loadprint import numbers
+from loadprint.commands.ab.experiment import Gates
 from loadprint.commands.ab.result import AbWindow, Check
 from loadprint.reading.names import BASELINE, TREATMENT
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The limits of the gates.
-
-    `fixed_work`: difference of the CPU time of fixed work from the median of the variant's windows,
-    as a share of it. `mix_distance`: share of statements of another kind, beyond the expected random
-    difference. `load_difference`: difference of queries/s or connections from the median of the variant's
-    windows, as a share of it. `min_cpu`: minimum share of the host's CPUs that is busy; None: no
-    limit.
-    """
-
-    mix_distance: float = 0.05
-    load_difference: float = 0.2
-    min_cpu: float | None = None
-    fixed_work: float = 0.2
 
 
 def mix_distance(one: Mapping[str, float], other: Mapping[str, float]) -> float | None:
@@ -54,7 +37,7 @@ def mix_distance(one: Mapping[str, float], other: Mapping[str, float]) -> float 
     return max(0.0, distance - chance)
 
 
-def apply_gates(windows: Sequence[AbWindow], limits: Limits) -> tuple[dict[int, str], tuple[Check, ...]]:
+def apply_gates(windows: Sequence[AbWindow], limits: Gates) -> tuple[dict[int, str], tuple[Check, ...]]:
     """Return window number → why it is excluded, and a check for each gate.
 
     A window with other fixed work, or without counts, excludes its block.
@@ -77,7 +60,7 @@ def apply_gates(windows: Sequence[AbWindow], limits: Limits) -> tuple[dict[int, 
     return excluded, checks
 
 
-def _fixed_work(windows: Sequence[AbWindow], limits: Limits, excluded: dict[int, str]) -> Check:
+def _fixed_work(windows: Sequence[AbWindow], limits: Gates, excluded: dict[int, str]) -> Check:
     """Compare each window with those of its variant: an effect on the machine's speed excludes none."""
     largest, worst = 0.0, ""
     for variant in (TREATMENT, BASELINE):
@@ -100,7 +83,7 @@ def _fixed_work(windows: Sequence[AbWindow], limits: Limits, excluded: dict[int,
     return Check("fixed work", "failed" if abs(largest) > limits.fixed_work else "passed", text)
 
 
-def _mix(windows: Sequence[AbWindow], limits: Limits) -> Check:
+def _mix(windows: Sequence[AbWindow], limits: Gates) -> Check:
     by, largest, worst, compared = "kind of statement (Com_*)", 0.0, "", 0
     if windows and all(window.digests for window in windows):
         by = "digest"
@@ -125,7 +108,7 @@ def _mix(windows: Sequence[AbWindow], limits: Limits) -> Check:
     return Check("statement mix", state, text)
 
 
-def _load(windows: Sequence[AbWindow], limits: Limits) -> Check:
+def _load(windows: Sequence[AbWindow], limits: Gates) -> Check:
     largest, worst, compared = 0.0, "", 0
     for variant in (TREATMENT, BASELINE):
         ours = [window for window in windows if window.variant == variant]
@@ -154,7 +137,7 @@ def _load(windows: Sequence[AbWindow], limits: Limits) -> Check:
     return Check("load", state, text)
 
 
-def _cpu(windows: Sequence[AbWindow], limits: Limits) -> Check:
+def _cpu(windows: Sequence[AbWindow], limits: Gates) -> Check:
     known = [(window.host_busy, window) for window in windows if window.host_busy is not None]
     if not known:
         return Check("high CPU", "untested", "the host's CPUs were not recorded")

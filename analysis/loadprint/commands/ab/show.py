@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadprint.commands.ab.analysis import analyse
-from loadprint.commands.ab.gates import Limits
+from loadprint.commands.ab.experiment import Gates
 from loadprint.commands.ab.result import Check, Result
 from loadprint.commands.ab.windows import windows
 from loadprint.errors import InputError
@@ -42,21 +42,13 @@ class ExperimentPlan(JsonObject):
     title: str
     treatment: TreatmentPlan
     schedule: SchedulePlan
-    gates: Limits
-
-
-class GuardCheck(JsonObject):
-    """What a guard found."""
-
-    name: str
-    state: str
-    text: str
+    gates: Gates
 
 
 class GuardsRecord(JsonObject):
     """guards.json: what the guards found, and whether the revert was verified."""
 
-    checks: Listed[GuardCheck]
+    checks: Listed[Check]
     reverted: bool = False
     told: str = ""
 
@@ -111,8 +103,7 @@ def _guards(path: Path) -> tuple[Check, ...]:
     """Read the checks of the guards, written at the end."""
     if not (path / "load" / "guards.json").is_file():
         return (Check("guards", "untested", "its process was killed and did not record them"),)
-    checks = tuple(Check(each.name, each.state, each.text) for each in guards(path).checks)
-    return checks or (Check("guards", "untested", "only the guard silence was set"),)
+    return guards(path).checks or (Check("guards", "untested", "only the guard silence was set"),)
 
 
 @dataclass(frozen=True)
@@ -129,11 +120,11 @@ class Flip:
 def flips(path: Path) -> Iterator[Flip]:
     """Yield every apply and revert of a run directory."""
     begin_ns = 0
-    for _, each in read_lines(path / "load" / "switches.jsonl", SwitchStamp, "a switch"):
-        if each.event == "begin":
-            begin_ns = each.monotonic_ns
-        elif each.what in ("apply", "revert"):
-            yield Flip(begin_ns, (each.monotonic_ns - begin_ns) / 1e9, each.what, each.exit, each.why)
+    for _, stamp in read_lines(path / "load" / "switches.jsonl", SwitchStamp, "a switch"):
+        if stamp.event == "begin":
+            begin_ns = stamp.monotonic_ns
+        elif stamp.what in ("apply", "revert"):
+            yield Flip(begin_ns, (stamp.monotonic_ns - begin_ns) / 1e9, stamp.what, stamp.exit, stamp.why)
 
 
 def _flips(run: Run) -> tuple[str, ...]:
@@ -142,10 +133,10 @@ def _flips(run: Run) -> tuple[str, ...]:
     if measure is None:
         return ()
     lines = []
-    for each in flips(run.path):
-        how = "timed out" if each.exit is None else f"exit {each.exit}"
-        at = (each.begin_ns - measure.begin_ns) / 1e9
-        lines.append(f"{at:8.1f} s  {each.command:<6}  {how} after {each.seconds:.2f} s  ({each.why})")
+    for flip in flips(run.path):
+        how = "timed out" if flip.exit is None else f"exit {flip.exit}"
+        at = (flip.begin_ns - measure.begin_ns) / 1e9
+        lines.append(f"{at:8.1f} s  {flip.command:<6}  {how} after {flip.seconds:.2f} s  ({flip.why})")
     return tuple(lines)
 
 
