@@ -58,8 +58,8 @@ class Results:
         elif status and not failed:
             failed.append(f"exit status {status}")
         self.passed += passed or not failed
-        self.failures += [f"{name}: {each} ({log.relative_to(ROOT)})" for each in failed]
-        durations = [f"{part}\t{step.name}\t{file}\t{each:.1f}\n" for file, each in files.items()]
+        self.failures += [f"{name}: {test} ({log.relative_to(ROOT)})" for test in failed]
+        durations = [f"{part}\t{step.name}\t{file}\t{seconds:.1f}\n" for file, seconds in files.items()]
         log.with_suffix(".tsv").write_text(f"{part}\t{step.name}\t\t{took:.1f}\n" + "".join(durations))
         print(f"{took:.0f} s, {f'{len(failed)} FAILED' if failed else 'ok'}", flush=True)
         if failed:

@@ -104,7 +104,9 @@ def own_text(path: Path) -> str:
 
 def printable(text: str) -> str:
     """Replace control characters, such as those of a terminal's escape sequences."""
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
+    )
 
 
 class Progress:
@@ -265,9 +267,9 @@ class CallbackModule(Default):  # type: ignore[misc]
         items = [
             item for item in content.get("results") or [] if item.get("failed") or item.get("unreachable")
         ]
-        for each in items or [content]:
-            text = message(each, hidden=bool(content.get("_ansible_no_log")))
-            self._print(f"{host_of(result, each)}: {result._task.get_name()}: {text}")
+        for outcome in items or [content]:
+            text = message(outcome, hidden=bool(content.get("_ansible_no_log")))
+            self._print(f"{host_of(result, outcome)}: {result._task.get_name()}: {text}")
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """Print the reason why a host is unreachable."""
@@ -275,8 +277,8 @@ class CallbackModule(Default):  # type: ignore[misc]
             super().v2_runner_on_unreachable(result)
             return
         items = [item for item in result._result.get("results") or [] if item.get("unreachable")]
-        for each in items or [result._result]:
-            self._print(f"{host_of(result, each)}: unreachable: {message(each, hidden=False)}")
+        for outcome in items or [result._result]:
+            self._print(f"{host_of(result, outcome)}: unreachable: {message(outcome, hidden=False)}")
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         """Stop the thread; print the recap only with -v."""

@@ -84,7 +84,7 @@ def cpu_sets(
     server_cpus = [cpu for group in groups[:half] for cpu in group]
     load_cpus = [cpu for group in groups[half:] for cpu in group]
     server_nodes, load_nodes = (
-        {nodes[cpu] for cpu in each if cpu in nodes} for each in (server_cpus, load_cpus)
+        {nodes[cpu] for cpu in cpus if cpu in nodes} for cpus in (server_cpus, load_cpus)
     )
     bound = len(sockets) > 1 and server_nodes and load_nodes and not server_nodes & load_nodes
     return {

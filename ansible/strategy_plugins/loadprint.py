@@ -1,4 +1,4 @@
-"""Runs the tasks of each host independently, and treats an unreachable host as a failed task.
+"""Runs the tasks of outcome host independently, and treats an unreachable host as a failed task.
 
 Ansible removes an unreachable host from the play without running `rescue` and `always`: an outage in one
 run would end the whole campaign, and no supervisor. It also loses an interrupt (Ctrl-C) that arrives while it
@@ -27,14 +27,14 @@ class Results(deque[Any]):
     def append(self, result: Any) -> None:
         """Add a result; failures name their host, and one of an unreachable host fails its task."""
         content = result._return_data
-        items = [each for each in content.get("results") or [] if isinstance(each, dict)]
-        for each in [content, *items]:
-            unreachable = each.pop("unreachable", False)
-            if unreachable or each.get("failed"):
-                each["failed_on"] = host_of(result, each)
+        items = [item for item in content.get("results") or [] if isinstance(item, dict)]
+        for outcome in [content, *items]:
+            unreachable = outcome.pop("unreachable", False)
+            if unreachable or outcome.get("failed"):
+                outcome["failed_on"] = host_of(result, outcome)
             if unreachable:
-                reason = str(each.get("msg", "")).strip().removeprefix("Task failed: ")
-                each |= {"failed": True, "msg": f"{each['failed_on']} is unreachable: {reason}"}
+                reason = str(outcome.get("msg", "")).strip().removeprefix("Task failed: ")
+                outcome |= {"failed": True, "msg": f"{outcome['failed_on']} is unreachable: {reason}"}
         super().append(result)
 
 

@@ -165,9 +165,9 @@ def revert(run: Path) -> tuple[int, str]:
 def children(pid: int) -> list[tuple[int, str]]:
     """Return the running children of a process with their command lines."""
     running = []
-    for each in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
         with contextlib.suppress(OSError):
-            running.append((int(each), Path(f"/proc/{each}/cmdline").read_text(encoding="utf-8")))
+            running.append((int(child), Path(f"/proc/{child}/cmdline").read_text(encoding="utf-8")))
     return running
 
 

@@ -122,8 +122,8 @@ def printable(text: str) -> None:
 def finite(value: Any) -> None:
     """Assert that a document holds no NaN and no infinity."""
     if isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            finite(each)
+        for inner in value.values() if isinstance(value, dict) else value:
+            finite(inner)
     assert not isinstance(value, float) or math.isfinite(value)
 
 

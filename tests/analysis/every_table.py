@@ -89,7 +89,7 @@ def _value(name: str, kind: str, tick: int, words: tuple[str, ...]) -> Any:
     if name == "enabled_ns":  # a counter runs while it is enabled
         rate += 1000
     if name == "buckets":
-        return [tick * rate * each for each in (1, 20, 300, 40, 5)]
+        return [tick * rate * factor for factor in (1, 20, 300, 40, 5)]
     return rate * tick + 7
 
 

@@ -132,13 +132,13 @@ def guarded(**guards: float) -> Guarding:
 
 
 def judged(guarding: Guarding, readings: Sequence[Reading | None]) -> list[str | None]:
-    return [guarding.reading(parse(each), 100.0 + at) for at, each in enumerate(readings)]
+    return [guarding.reading(parse(text), 100.0 + at) for at, text in enumerate(readings)]
 
 
 def test_a_guard_trips_after_so_many_readings_in_a_row() -> None:
     spikes = [reading(t, 500, 90 if t in (3, 5, 6) else 5) for t in range(1, 8)]
     reasons = judged(guarded(threads_running=50, readings=2), spikes)
-    assert [bool(each) for each in reasons] == [False] * 5 + [True] + [False]
+    assert [bool(reason) for reason in reasons] == [False] * 5 + [True] + [False]
     assert reasons[5] == "guard threads_running: 90, above 50, 2 readings in a row"
 
 
@@ -154,7 +154,7 @@ def test_rates_are_those_between_ticks_without_the_recorders_own() -> None:
 def test_a_server_that_falls_silent_trips_though_the_recorder_answers() -> None:
     frozen = [reading(2, 500, 5)] * 14
     reasons = judged(guarded(silence=10), frozen)
-    assert [bool(each) for each in reasons] == [False] * 11 + [True] * 3
+    assert [bool(reason) for reason in reasons] == [False] * 11 + [True] * 3
     reasons = judged(guarded(silence=3), [reading(1, 500, 5)] + [None] * 5)
     assert reasons[-1] == "guard silence: no answer of the server for 5 s"
     assert load(DIRTY).guards.silence == 10

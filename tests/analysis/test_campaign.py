@@ -169,8 +169,8 @@ def test_hammerdb_runs_for_whole_minutes() -> None:
 @pytest.mark.parametrize(
     ("read", "text", "value"),
     [
-        *((seconds, *each) for each in (("8s", 8), ("2m", 120), ("1.5h", 5400), ("250ms", 0.25), (3, 3))),
-        *((size, *each) for each in (("256M", 256 << 20), ("4GiB", 4 << 30), ("512", 512), (7, 7))),
+        *((seconds, *pair) for pair in (("8s", 8), ("2m", 120), ("1.5h", 5400), ("250ms", 0.25), (3, 3))),
+        *((size, *pair) for pair in (("256M", 256 << 20), ("4GiB", 4 << 30), ("512", 512), (7, 7))),
     ],
 )
 def test_durations_and_sizes(read: Callable[[object], float], text: object, value: float) -> None:

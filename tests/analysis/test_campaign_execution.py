@@ -290,7 +290,7 @@ def test_each_side_can_have_its_own_server_and_its_own_prepared_data(tmp_path: P
     assert set(servers) == {"rootfs", key}, "no side uses the server of the campaign"
     assert servers[key]["sha256"] == hashlib.sha256(b"8.0.12").hexdigest()
     document = plan(campaign, "a" * 64, servers=servers).document
-    assert {each["name"] for each in document["prepared"]} == {"insert-rootfs", f"oltp-{key}"}
+    assert {prepared["name"] for prepared in document["prepared"]} == {"insert-rootfs", f"oltp-{key}"}
     assert document["sides"]["oltp"]["prepared"] == f"oltp-{key}"
     tarball.write_bytes(b"5.7.22")
     again = of_sides(campaign, {"packages": ["a"]}, {"source": "auto"})
@@ -300,4 +300,7 @@ def test_each_side_can_have_its_own_server_and_its_own_prepared_data(tmp_path: P
 def test_one_server_for_all_sides_is_the_campaigns() -> None:
     campaign = quick()
     assert of_sides(campaign, {}, None) == {MAIN: {"source": "auto"}}
-    assert [each["name"] for each in plan(campaign, "a" * 64).document["prepared"]] == ["oltp", "insert"]
+    assert [prepared["name"] for prepared in plan(campaign, "a" * 64).document["prepared"]] == [
+        "oltp",
+        "insert",
+    ]

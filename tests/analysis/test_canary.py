@@ -113,7 +113,7 @@ def test_compare_says_what_was_checked_and_what_is_disturbed(tmp_path: Path, gol
     lines = []
     for number, (name, (pairs, without)) in enumerate(CASES.items()):
         made = runs(tmp_path / str(number), *pairs)
-        made += [make_run(tmp_path / str(number) / f"n{each}") for each in range(without)]
+        made += [make_run(tmp_path / str(number) / f"n{number_without}") for number_without in range(without)]
         lines += [f"# {name}", *(f"  {line}" for line in lines_of(*made))]
     golden("canary.txt", "\n".join(lines) + "\n")
 
@@ -121,7 +121,7 @@ def test_compare_says_what_was_checked_and_what_is_disturbed(tmp_path: Path, gol
 def lines_of(*made: Path) -> list[str]:
     """What the table tells of the canaries of these runs."""
     table = ask("compare", *made, "--all", "--format", "json").document
-    (verdict,) = (each for each in table["verdicts"] if each["key"] == "disturbed")
+    (verdict,) = (verdict for verdict in table["verdicts"] if verdict["key"] == "disturbed")
     lines = [f"{verdict['answer']} ({verdict['short']}): {verdict['text']}"]
     lines += [f"{label}: {text}" for label, text in table["facts"] if label == "canary"]
     for side in table["sides"]:
@@ -180,9 +180,9 @@ def test_a_neighbour_on_the_cpu_is_found(tmp_path: Path) -> None:
     try:
         subprocess.run([*work, "after"], check=True, capture_output=True)
     finally:
-        for each in busy:
-            each.kill()
-            each.wait()
+        for process in busy:
+            process.kill()
+            process.wait()
     assert shifts([made])["r0", "cpu"].disturbed
 
 
@@ -201,7 +201,7 @@ def test_sides_that_alternate_have_the_fixed_work_of_the_same_rounds(
             lines.append(
                 {"round": number, "position": position, "side": side, "fixed_work_ns": work, **times}
             )
-    (run / "slices.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    (run / "slices.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (shift,) = canary.shifts([open_run(run)])
     assert (shift.part, shift.disturbed) == ("cpu", disturbed)
     assert shift.change == pytest.approx(of_own / 1000 - 1)

@@ -164,7 +164,7 @@ def test_a_fix_names_a_variable_that_the_version_has(
     small: dict[str, Scalar] = {"innodb_log_file_size": str(32 << 20), **variables}
     server = Server.of(ServerRecord(version=version, variables=small))
     report = judge([Subject("db1", Fingerprint.model_validate(FINGERPRINT), server, server_cpus=(0, 4))])
-    fixes = {each.id: each.fix for each in report.findings}
+    fixes = {finding.id: finding.fix for finding in report.findings}
     assert fixes["redo_small"].startswith(fix)
     assert fixes["numa_interleave"] == "numactl --interleave=all, or a CPU set of one node"
 

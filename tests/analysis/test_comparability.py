@@ -53,7 +53,10 @@ def test_effective_settings(golden: Golden) -> None:
     lines = []
     for version, variables in SERVERS:
         server = Server.of(ServerRecord(version=version, variables={**DURABLE, **variables}))
-        lines += [f"# {version} {variables}", *(f"  {each.name}: {each.value}" for each in effective(server))]
+        lines += [
+            f"# {version} {variables}",
+            *(f"  {setting.name}: {setting.value}" for setting in effective(server)),
+        ]
     golden("effective_settings.txt", "\n".join(lines) + "\n")
 
 
@@ -78,7 +81,7 @@ def compared(*words: Path | str) -> Comparability:
 
 def kinds(*words: Path | str) -> dict[str, str]:
     """What a difference in each fact means, by its name."""
-    return {each.name: each.kind for each in read(settings, *words)}
+    return {setting.name: setting.kind for setting in read(settings, *words)}
 
 
 def server_of(run: Path, version: str | None = None, **variables: str) -> Path:
@@ -173,8 +176,8 @@ def test_differences(tmp_path: Path, golden: Golden) -> None:
             fingerprint_of(run, **changed.facts)
         result = compared(*runs)
         lines.append(f"# {name}: {result.answer}, {result.reason}")
-        lines += [f"  {each.group}: {each.summary()}" for each in result.material]
-        lines += [f"  harmless: {each.summary()}" for each in result.harmless]
+        lines += [f"  {difference.group}: {difference.summary()}" for difference in result.material]
+        lines += [f"  harmless: {difference.summary()}" for difference in result.harmless]
     golden("comparability.txt", "\n".join(lines) + "\n")
 
 
@@ -198,7 +201,7 @@ def test_a_fact_of_every_host_that_was_not_recorded_is_unknown(tmp_path: Path) -
     assert compared(*runs).unknown == ("b did not record cpus.microcode, cpus.model",)
     fingerprint_of(runs[1], cpus={"model": "implementer 0x41, part 0xd40", "cores": 2, "microcode": "0x1"})
     result = compared(*runs)
-    assert ([each.name for each in result.material], result.unknown) == (["cpus.model"], ())
+    assert ([difference.name for difference in result.material], result.unknown) == (["cpus.model"], ())
     fingerprint_of(runs[1], cpus={"model": "implementer 0x41, part 0xd40"})
     assert kinds(*runs)["cpus.cores"] == "unknown"
 
@@ -277,16 +280,16 @@ def test_what_the_campaign_asks_for_is_varied_and_not_held_against_it(tmp_path: 
         "yes",
         "no material difference in the configuration apart from what the campaign varies",
     )
-    assert [each.name for each in result.asked] == ["commit", "innodb_io_capacity"]
+    assert [difference.name for difference in result.asked] == ["commit", "innodb_io_capacity"]
     server_of(execution / "b1-b-r1", innodb_page_size="4096")
     server_of(execution / "b1-a-r1", innodb_page_size="16384")
-    assert [each.name for each in compared(execution).material] == ["innodb_page_size"]
+    assert [difference.name for difference in compared(execution).material] == ["innodb_page_size"]
 
 
 def test_data_are_related_to_the_buffer_pool(tmp_path: Path) -> None:
     execution = planned(tmp_path)
     server_of(execution / "b1-b-r1", innodb_buffer_pool_size=str(1 << 31))
-    result = {each.name: each for each in compared(execution).material}
+    result = {difference.name: difference for difference in compared(execution).material}
     assert result["data : buffer pool (oltp_read_write)"].values == ("3", "0.75")
     assert result["buffer pool"].values == ("512 MiB", "2 GiB")
 

@@ -27,7 +27,7 @@ def versus(table: Table, key: str) -> Versus:
 
 
 def verdict(table: Table, key: str) -> Verdict:
-    return next(each for each in table.verdicts if each.key == key)
+    return next(verdict for verdict in table.verdicts if verdict.key == key)
 
 
 def test_text(execution: Path, golden: Golden) -> None:
@@ -129,9 +129,9 @@ def test_a_client_bound_side_is_warned_of_and_has_no_verdict(tmp_path: Path) -> 
     assert "a no: busiest thread 33 %" in bound.text
     assert "b yes: its CPUs 85 % (limit 80 %)" in bound.text
     assert versus(table, "operations").mark == "*"
-    for each in (each for group in table.groups for each in group.rows):
-        said = ["client-bound" in "; ".join(cell.notes) for cell in each.cells]
-        assert said == [False, each.cells[1].value is not None], each.key
+    for row in (row for group in table.groups for row in group.rows):
+        said = ["client-bound" in "; ".join(cell.notes) for cell in row.cells]
+        assert said == [False, row.cells[1].value is not None], row.key
 
 
 def test_a_side_that_drifts_never_settled_and_inserts_are_exempt(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_side_that_drifts_never_settled_and_inserts_are_exempt(tmp_path: Path)
 
     for make, warned in ((oltp, True), (insert, False)):
         steady = [make(k) for k in (0, 1, 2)]
-        drifting = [replace(each, series=falling) for each in steady]
+        drifting = [replace(run, series=falling) for run in steady]
         table = compared(tmp_path / make.__name__, a=steady, b=drifting)
         assert any(text.startswith("b never settled") for text in table.warnings) == warned
 

@@ -251,8 +251,8 @@ def unit_of_tree(tree: Node, *, is_reading: bool = False) -> pint.Unit:
             if sign in "×/":
                 unit: pint.Unit = first * second if sign == "×" else first / second
                 return unit
-            known = [each for each, side in ((first, left), (second, right)) if side != Constant(0.0)]
-            alike = {str(each.dimensionality) for each in known}
+            known = [unit for unit, side in ((first, left), (second, right)) if side != Constant(0.0)]
+            alike = {str(unit.dimensionality) for unit in known}
             assert len(alike) == 1, f"{first} {sign} {second} in {Formula(tree).text}"
             return known[0]
     raise AssertionError(tree)

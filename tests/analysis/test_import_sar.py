@@ -55,7 +55,7 @@ def sa(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def punctual(path: Path) -> bool:
     """Whether sadf counts six intervals of a second, and together they are six."""
     [host] = json.loads(run("sadf", "-j", str(path), "--", "-w"))["sysstat"]["hosts"]
-    counted = [each["timestamp"]["interval"] for each in host["statistics"]]
+    counted = [statistic["timestamp"]["interval"] for statistic in host["statistics"]]
     return counted == [1] * 6 and abs(sum(seconds for seconds, _ in raw(path, "-w")) - 6) < 0.9
 
 
@@ -194,7 +194,7 @@ def test_a_restart_parts_the_file(tmp_path: Path) -> None:
     switches = [one["process-and-context-switch"]["cswch"] for one in statistics()]
     ticks = series(tmp_path / "run", "cpu", "ctxt", "cpu = 'all'")
     assert ticks == pytest.approx(
-        [0, switches[0], sum(switches[:2]), *(sum(switches[:each]) for each in range(2, 7))], abs=0.01
+        [0, switches[0], sum(switches[:2]), *(sum(switches[:count]) for count in range(2, 7))], abs=0.01
     )
 
 
@@ -343,8 +343,8 @@ def test_an_odd_value_is_left_out(value: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("places", [{0}, {0, 1}, {2}, {3}, {0, 3}])
 def test_the_mean_is_that_of_the_other_intervals(places: set[int], tmp_path: Path) -> None:
-    each = [{"cpu-load": [{**CPU, "usr": 104.53 if place in places else 50.0}]} for place in range(4)]
-    run_dir, _ = imported(sadf_of(tmp_path, *each))
+    seconds = [{"cpu-load": [{**CPU, "usr": 104.53 if place in places else 50.0}]} for place in range(4)]
+    run_dir, _ = imported(sadf_of(tmp_path, *seconds))
     assert quantities(run_dir).values["cpu.host.user"].rate == pytest.approx(0.5)
 
 

@@ -84,9 +84,11 @@ def test_an_increase_is_never_more_than_all_that_was_counted(values: list[int]) 
 def test_segments_are_counted_alone(values: list[int], of: list[int]) -> None:
     readings, segment = np.array(values, float)[: len(of)], np.sort(of)[: len(values)]
     whole = counters.increase(readings, None, segment)
-    parts = [counters.increase(readings[segment == each]) for each in set(of) if (segment == each).sum() > 1]
+    parts = [
+        counters.increase(readings[segment == number]) for number in set(of) if (segment == number).sum() > 1
+    ]
     assert whole is None or whole.amount == pytest.approx(sum(part.amount for part in parts if part))
-    for place, amount in zip(whole.first, whole.each, strict=True) if whole else ():
+    for place, amount in zip(whole.first, whole.by_segment, strict=True) if whole else ():
         part = known(counters.increase(readings[segment == segment[place]]))
         assert math.isnan(amount) if part.restarts else amount == part.amount
 
@@ -104,10 +106,10 @@ def test_what_is_not_known_of_a_thread_is_its_successors() -> None:
 
 
 def test_intervals_without_an_increase() -> None:
-    each = counters.steps(np.array([100.0, np.nan, 130.0, 12.0, 112.0, 60.0]))
-    assert np.isnan(each.amounts[[0, 1, 4]]).all()
-    assert each.amounts[[2, 3]].tolist() == [12, 100]
-    assert (each.restarted.tolist(), each.unknown.tolist()) == (
+    rises = counters.steps(np.array([100.0, np.nan, 130.0, 12.0, 112.0, 60.0]))
+    assert np.isnan(rises.amounts[[0, 1, 4]]).all()
+    assert rises.amounts[[2, 3]].tolist() == [12, 100]
+    assert (rises.restarted.tolist(), rises.unknown.tolist()) == (
         [False, False, True, False, False],
         [False, False, False, False, True],
     )

@@ -45,7 +45,7 @@ def test_an_endpoint_that_was_down_is_reported(tmp_path: Path) -> None:
             f"node={url}",
         ]
         subprocess.run([COLLECT, "record", "--out", tmp_path / "run", *asked], check=True, timeout=600)
-    probe = next(each for each in inspect(tmp_path / "run").roles[0].probes if each.name == "scrape")
+    probe = next(probe for probe in inspect(tmp_path / "run").roles[0].probes if probe.name == "scrape")
     assert (probe.failed, probe.ticks > 0) == (0, True)
     counts = re.fullmatch(r"node down in (\d+) of (\d+) scrapes \((.*refused.*)\)", probe.reason)
     assert counts, probe.reason

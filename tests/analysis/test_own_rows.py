@@ -117,7 +117,7 @@ def test_own_rows_are_in_the_table_the_page_and_the_table_of_one_run(run: Path) 
     assert "major faults /s" in ask("show", run, "--rows", mine).out
     plain, own = (ask("compare", run, run, *more) for more in ([], ["--rows", mine]))
     # a row with the key of one of the first screen does not replace it
-    assert len({re.sub(r"\d+ more", "", each.out) for each in (plain, own)}) == 1
+    assert len({re.sub(r"\d+ more", "", output.out) for output in (plain, own)}) == 1
     assert UNSAFE.search(ask("compare", run, run, "--all", "--rows", mine).out.replace("\n", "")) is None
     assert "one line" not in own.out
     page = run.parent / "page.html"

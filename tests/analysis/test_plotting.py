@@ -32,7 +32,7 @@ def texts(path: Path) -> str:
     """All texts of an SVG file; it must be well-formed."""
     root = ET.parse(path).getroot()
     assert root.tag == f"{SVG}svg"
-    return " | ".join("".join(each.itertext()) for each in root.iter(f"{SVG}text"))
+    return " | ".join("".join(element.itertext()) for element in root.iter(f"{SVG}text"))
 
 
 def pixels(path: Path) -> tuple[int, int, float]:

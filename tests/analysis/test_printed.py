@@ -32,7 +32,10 @@ def test_the_published_ratios_agree_within_rounding_and_two_cells_are_misprinted
     result = read(BLOG)
     assert (result.judged, result.agreeing) == (13, 13)
     assert result.reference == "hammerdb"
-    said = [(each.metric, each.column, each.text, each.low, each.high) for each in result.misprints]
+    said = [
+        (misprint.metric, misprint.column, misprint.text, misprint.low, misprint.high)
+        for misprint in result.misprints
+    ]
     assert said == [
         ("sysstat_io_nvme0n1_read_kB/s", "sysbench", "2,535,38", 2_535_380, 2_535_389),
         ("average context switches/sec", "sysbench", "1,610,78", 1_610_780, 1_610_789),
@@ -66,7 +69,7 @@ def test_every_format_holds_the_ranges() -> None:
     ]
     output = json.loads(RENDERERS["json"](result))
     assert output["agreeing"] == 13
-    assert [each["low"] for each in output["misprints"]] == [2_535_380, 1_610_780]
+    assert [misprint["low"] for misprint in output["misprints"]] == [2_535_380, 1_610_780]
     assert "| %iowait | 36.51 | 0.04 | 912.75 |" in RENDERERS["markdown"](result)
 
 

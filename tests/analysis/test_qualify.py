@@ -71,7 +71,7 @@ def test_verdicts(base: Base, tmp_path: Path, golden: Golden) -> None:
     texts = []
     for number, (name, (host, how, specs)) in enumerate(CASES.items()):
         new = execution(tmp_path / str(number), {"oltp": host}, **how)
-        texts += [shown(f"{name} {each}", base.judge([str(new)], asked(**each))) for each in specs]
+        texts += [shown(f"{name} {spec}", base.judge([str(new)], asked(**spec))) for spec in specs]
     golden("qualify_verdicts.txt", "".join(texts))
 
 
@@ -142,7 +142,7 @@ def test_latency_is_judged_at_equal_load(
     new = execution(tmp_path / "new", {"oltp@70": waiting(700, "db2", ms, rate)})
     report = held.judge([str(new)], asked(rows={"latency_p99": "5 %"}))
     (cell,) = report.cells
-    assert ([each.verdict for each in cell.lines], report.verdict) == ([verdict], verdict)
+    assert ([line.verdict for line in cell.lines], report.verdict) == ([verdict], verdict)
     assert cell.levels == ()
 
 
@@ -194,7 +194,7 @@ def test_executions_of_one_host_are_one_instance(base: Base, tmp_path: Path) -> 
     assert [machine.runs for machine in report.parties[1][2]] == [6]
     assert any("db2 was booted 2 times" in note for note in report.notes)
     by = {how: base.judge(again, asked(instances_by=how)) for how in ("boot", "execution")}
-    assert [len(each.parties[1][2]) for each in by.values()] == [2, 3]
+    assert [len(line.parties[1][2]) for line in by.values()] == [2, 3]
     changed(tmp_path / "x2", "fingerprint.json", lambda f: f.update(machine_id="a second one"))
     report = base.judge(again, asked())
     assert [machine.runs for machine in report.parties[1][2]] == [6], "the others may be of this machine too"

@@ -63,9 +63,9 @@ def test_csv_and_json_hold_the_same_figures(mixed: Qualification) -> None:
     rows = list(csv.DictReader(io.StringIO(qualify_text.comma_separated(mixed))))
     result = json.loads(qualify_text.to_json(mixed))
     assert (result["status"], result["verdict"]) == (1, "fail")
-    lines = [each for cell in result["cells"] for each in cell["lines"]]
-    assert [row["row"] for row in rows] == [each["key"] for each in lines]
-    assert [float(row["ratio"]) for row in rows] == pytest.approx([each["ratio"] for each in lines])
+    lines = [line for cell in result["cells"] for line in cell["lines"]]
+    assert [row["row"] for row in rows] == [line["key"] for line in lines]
+    assert [float(row["ratio"]) for row in rows] == pytest.approx([line["ratio"] for line in lines])
 
 
 # the schema that Jenkins keeps: attributes (required first), children in their order, how often
@@ -149,7 +149,7 @@ def test_real_recordings_do_not_fail_without_enough_repeats(
     assert text.splitlines()[-1].startswith(why)
     assert max(map(len, text.splitlines())) <= WIDTH
     assert main([*words, "--format", "json"]) == 2
-    ratios = {each["ratio"] for each in json.loads(capsys.readouterr().out)["cells"][0]["lines"]}
+    ratios = {line["ratio"] for line in json.loads(capsys.readouterr().out)["cells"][0]["lines"]}
     assert ratios == ({1.0} if candidate == "oltp" else {None})  # different operations have no ratio
 
 

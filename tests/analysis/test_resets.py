@@ -213,7 +213,7 @@ def test_a_cpu_that_comes_online_in_a_window_counts_from_its_first_reading(tmp_p
     pq.write_table(
         rows.filter([row["cpu"] != "1" or row["tick"] >= online for row in rows.to_pylist()]), path
     )
-    [after] = [each for each in windows(open_run(run), Store(), (0, 1)) if each.number == span.number]
+    [after] = [window for window in windows(open_run(run), Store(), (0, 1)) if window.number == span.number]
     assert after.host_busy == pytest.approx(busy[span.number], abs=0.1)
 
 

@@ -257,7 +257,7 @@ def test_an_interval_close_to_one_is_equivalent_although_it_may_exclude_one() ->
     sides = [side_of("a", 1.0, 5), side_of("b", 1.015, 5)]
     builder = RowBuilder(sides, 0)
     row = builder.row(row_of("row0", "q.n0"))
-    (versus,) = [each for each in row.versus if each]
+    (versus,) = [ratio for ratio in row.versus if ratio]
     assert 1 < known(versus.low) < 1.02 < known(versus.high) < 1.03
     found = [marks(marked_rows([row], [False], builder, None, within), 1) for within in (0.03, 0.02)]
     assert found == [["="], ["*"]]

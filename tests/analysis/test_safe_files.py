@@ -103,7 +103,7 @@ def test_a_group_is_not_trusted_whoever_its_members_are(place: Path) -> None:
     place.chmod(0o755)
     rights = [(ACL_USER_OBJ, 7, -1), (ACL_USER, 7, NOBODY), (ACL_GROUP_OBJ, 5, -1)]
     rights += [(ACL_MASK, 7, -1), (ACL_OTHER, 5, -1)]
-    packed = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *each) for each in rights)
+    packed = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *right) for right in rights)
     os.setxattr(place, "system.posix_acl_access", packed)
     assert reason(place / "file").startswith(f"in: can be changed by its group, {NOBODY} ")
 

@@ -140,7 +140,7 @@ def test_the_whole_is_the_sum_of_its_parts(
     run = shaken(Path(shutil.copytree(plain, tmp_path / "run")), fall)
     whole, parts = (
         cut(run, *map(span, *zip(*SEGMENTS, strict=True))),
-        [cut(run, span(*each)) for each in SEGMENTS],
+        [cut(run, span(*segment)) for segment in SEGMENTS],
     )
     assert len(whole.values) > 450
     wrong = {}
@@ -148,12 +148,14 @@ def test_the_whole_is_the_sum_of_its_parts(
         rates = np.array([part.values[name].rate for part in parts if name in part.values])
         if not name.startswith(NOT_LINEAR):
             which = np.max if name.startswith(LARGEST) else np.min if name.startswith(SMALLEST) else np.mean
-            each = whole.each.get(name, rates)
-            is_known = ~np.isnan(each)  # not of a segment in which the counter restarted
-            if value.rate != pytest.approx(which(rates)) or each[is_known] != pytest.approx(rates[is_known]):
-                wrong[name] = (value.rate, each, rates)
+            by_segment = whole.by_segment.get(name, rates)
+            is_known = ~np.isnan(by_segment)  # not of a segment in which the counter restarted
+            if value.rate != pytest.approx(which(rates)) or by_segment[is_known] != pytest.approx(
+                rates[is_known]
+            ):
+                wrong[name] = (value.rate, by_segment, rates)
     assert wrong == {}
-    assert {bool(np.isnan(each).any()) for each in whole.each.values()} <= {False, restarts}
+    assert {bool(np.isnan(of_name).any()) for of_name in whole.by_segment.values()} <= {False, restarts}
     for key, histogram in whole.histograms.items():
         assert (histogram.counts == sum(part.histograms[key].counts for part in parts)).all(), key
 
@@ -162,7 +164,7 @@ def test_what_is_counted_between_segments_changes_no_figure(plain: Path, tmp_pat
     run = shaken(
         Path(shutil.copytree(plain, tmp_path / "run")), lambda value, tick: value + 10**9 * (tick > 10)
     )
-    spans = [span(*each) for each in SEGMENTS]
+    spans = [span(*segment) for segment in SEGMENTS]
     before, after = cut(plain, *spans), cut(run, *spans)
     changed = {name for name, value in before.values.items() if after.values.get(name) != value}
     # the time of a call of a program is of the first seconds of a recording
@@ -188,10 +190,10 @@ def start(tmp_path: Path) -> Path:
     run = make_run(tmp_path / "start", Host(seconds=60))
     of_b = {
         second
-        for each in slices()
-        if each["side"] == "b"
+        for turn in slices()
+        if turn["side"] == "b"
         for second in range(
-            (each["begin_ns"] - read_at(0)) // SECOND, (each["end_ns"] - read_at(0)) // SECOND
+            (turn["begin_ns"] - read_at(0)) // SECOND, (turn["end_ns"] - read_at(0)) // SECOND
         )
     }
     switches = np.cumsum([1000 * (3 if second in of_b else 1) for second in range(-1, 63)]).tolist()
@@ -236,7 +238,7 @@ def test_a_run_of_a_start_is_read_in_the_slices_of_its_own_side(start: Path) -> 
     change_json(start / "run.json", side="b")
     (run,) = single(start).runs
     assert run.segments == tuple(
-        (each["measured_from_ns"], each["end_ns"]) for each in slices() if each["side"] == "b"
+        (turn["measured_from_ns"], turn["end_ns"]) for turn in slices() if turn["side"] == "b"
     )
     assert "no side `a`; its sides are b" in ask("compare", f"{start}:a", f"{start}:b").line
 
@@ -245,10 +247,10 @@ def test_operations_are_those_that_a_side_worked_on_in_its_turns(start: Path) ->
     """Of a hundred a second, ten end after two turns of b, as those of a long operation do."""
     seconds = [
         second
-        for each in slices()
-        if each["side"] == "b"
+        for turn in slices()
+        if turn["side"] == "b"
         for second in range(
-            (each["begin_ns"] - read_at(0)) // SECOND, (each["end_ns"] - read_at(0)) // SECOND
+            (turn["begin_ns"] - read_at(0)) // SECOND, (turn["end_ns"] - read_at(0)) // SECOND
         )
     ]
     late = {second + 1 for second in seconds} - set(seconds)
@@ -265,14 +267,17 @@ def test_operations_are_those_that_a_side_worked_on_in_its_turns(start: Path) ->
 
 def test_what_a_side_leaves_to_the_time_of_others_is_a_warning(plain: Path, tmp_path: Path) -> None:
     run = change_json(Path(shutil.copytree(plain, tmp_path / "run")) / "run.json", side="a")
-    memory, usual = run / "server/memory.parquet", cut(plain, *(span(*each) for each in SEGMENTS)).warnings
+    memory, usual = (
+        run / "server/memory.parquet",
+        cut(plain, *(span(*segment) for segment in SEGMENTS)).warnings,
+    )
 
     def warned(dirty_kib: int, **changes: Any) -> list[str]:
         times = (
             {"begin_ns": begin, "measured_from_ns": begin, "end_ns": end}
-            for begin, end in (span(*each) for each in SEGMENTS)
+            for begin, end in (span(*segment) for segment in SEGMENTS)
         )
-        lines = [{"round": 1, "position": 1, "side": "a", **each, **changes} for each in times]
+        lines = [{"round": 1, "position": 1, "side": "a", **time, **changes} for time in times]
         write_lines(run / "slices.jsonl", lines)
         waiting = {"Dirty": dirty_kib, "Writeback": 0}
         change_column(memory, "value", lambda row: row["tick"] * waiting.get(row["metric"], 1))
@@ -293,12 +298,12 @@ def test_a_load_on_another_host_has_the_slices_of_that_host(start: Path) -> None
         return gather(single(change_json(start / "run.json", side="b")).runs[0], Store()).quantities
 
     both = found()
-    sooner = [each | {"end_ns": each["end_ns"] - 2 * SECOND, "in_event": 1} for each in slices()]
+    sooner = [turn | {"end_ns": turn["end_ns"] - 2 * SECOND, "in_event": 1} for turn in slices()]
     write_lines(start / "load/slices.jsonl", sooner)
     apart = found()
     for key in ("host.ctxt", "load.events"):
         assert apart.values[key].rate == pytest.approx(both.values[key].rate)
-    seconds = [each.values["load.seconds"].rate for each in (both, apart)]
+    seconds = [run.values["load.seconds"].rate for run in (both, apart)]
     assert seconds[0] - seconds[1] == pytest.approx(4 * 2)
     assert f"4 {SPANS}" in apart.warnings
 
@@ -314,10 +319,10 @@ def test_a_short_interval_after_a_slice_leaves_the_slice_whole(start: Path) -> N
     table = pq.read_table(path)
     first = next(phase for phase in open_run(start).phases if phase.name == "measure").begin_ns
     ends = {first + (second + 1) * SECOND for second in table.column("second").to_numpy().tolist()}
-    edges = [max(end for end in ends if end <= each["end_ns"]) for each in slices()]
+    edges = [max(end for end in ends if end <= turn["end_ns"]) for turn in slices()]
     write_lines(
         start / "slices.jsonl",
-        [each | {"end_ns": edge} for each, edge in zip(slices(), edges, strict=True)],
+        [turn | {"end_ns": edge} for turn, edge in zip(slices(), edges, strict=True)],
     )
     stamps = sorted(ends.union(edge + 100 * MS for edge in edges))
     rows = table.take([0] * len(stamps)).append_column("monotonic_ns", pa.array(stamps, pa.int64()))
@@ -367,7 +372,7 @@ def test_an_experiment_is_compared_block_by_block(tmp_path: Path) -> None:
     assert [len(side.repeats) for side in table.sides] == [4, 4]
     cpu = known(table.row("process_server_cpu"))
     verdict = json.loads(ask("ab", "show", EXPERIMENT, "--format", "json").out)
-    effect = next(each for each in verdict["effects"] if each["key"] == "cpu")
+    effect = next(effect for effect in verdict["effects"] if effect["key"] == "cpu")
     # of two windows per block the sums of times, and not the mean of logs
     assert known(cpu.versus[1]).centre == pytest.approx(effect["ratio"], rel=0.02)
     page = tmp_path / "page.html"

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.slow
 
 def refused(made: series.Floats) -> float:
     """Share of series (trials, seconds), or of sides (trials, repeats, seconds), that count as unsettled."""
-    trends = [trend(each) for each in made]
-    return float(np.mean([each is not None and each.drifts for each in trends]))
+    trends = [trend(run) for run in made]
+    return float(np.mean([trend is not None and trend.drifts for trend in trends]))
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def random() -> np.random.Generator:
 def named(value: Any) -> str:
     """The function of a simulation and its parameters: the address of a function differs by process."""
     if isinstance(value, partial):
-        return f"{value.func.__name__} {' '.join(f'{name}={each}' for name, each in value.keywords.items())}"
+        return f"{value.func.__name__} {' '.join(f'{name}={word}' for name, word in value.keywords.items())}"
     return str(value)
 
 

@@ -88,9 +88,11 @@ def test_intervals_of_sampled_values_contain_the_truth(of_runs: float) -> None:
     draws = np.random.default_rng(11).normal(0.0, math.hypot(sampling, of_runs), (2000, 2, 3))
     of_means = sampling * math.sqrt(2 / 3)
     estimates = [stats.difference(x, y, paired=False, sampling=of_means) for x, y in draws]
-    inside = np.mean([each.low is not None and each.low <= 0 <= (each.high or 0.0) for each in estimates])
+    inside = np.mean(
+        [estimate.low is not None and estimate.low <= 0 <= (estimate.high or 0.0) for estimate in estimates]
+    )
     assert 0.95 <= inside < 0.99
-    rejected = np.mean([each.p is not None and each.p < 0.05 for each in estimates])
+    rejected = np.mean([estimate.p is not None and estimate.p < 0.05 for estimate in estimates])
     assert rejected == pytest.approx(1 - inside)
 
 
@@ -193,13 +195,13 @@ def results(series: Floats) -> list[object]:
 def numbers(result: list[object]) -> list[float]:
     """Every number of some results."""
     flat: list[float] = []
-    for each in result:
-        if isinstance(each, int | float):
-            flat.append(float(each))
-        elif isinstance(each, tuple | list):
-            flat += numbers(list(each))
-        elif each is not None and not isinstance(each, str):
-            flat += numbers(list(astuple(each)))  # type: ignore[call-overload]
+    for row in result:
+        if isinstance(row, int | float):
+            flat.append(float(row))
+        elif isinstance(row, tuple | list):
+            flat += numbers(list(row))
+        elif row is not None and not isinstance(row, str):
+            flat += numbers(list(astuple(row)))  # type: ignore[call-overload]
     return flat
 
 
@@ -299,7 +301,7 @@ def test_a_decided_comparison_needs_none_and_an_equal_one_never_ends() -> None:
 
 def reaching(path: Path, a: list[int], b: list[int]) -> Table:
     """Two sides whose repeats reach the given operations a second."""
-    return compared(path, a=[Host(events=each) for each in a], b=[Host(events=each) for each in b])
+    return compared(path, a=[Host(events=count) for count in a], b=[Host(events=count) for count in b])
 
 
 def test_what_the_rows_show_is_counted_with_the_repeats_that_would_decide(tmp_path: Path) -> None:

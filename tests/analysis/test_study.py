@@ -24,7 +24,7 @@ RECORDINGS = Path(__file__).parents[1] / "recordings" / "v1"
 
 
 def answers(report: StudyReport) -> dict[str, str]:
-    return {each.claim.id: each.judged.answer for each in report.findings}
+    return {finding.claim.id: finding.judged.answer for finding in report.findings}
 
 
 def study_of(tmp_path: Path, claim: str, figures: str = "") -> str:
@@ -271,7 +271,7 @@ def placed(run: Path, threads: Sequence[str | None], cpus: str | None) -> None:
 def test_few_repeats_decide_nothing_and_more_are_planned(tmp_path: Path) -> None:
     cells = {place: rate for place, rate in arm_cells().items() if place[0] == 12}
     report = judge(MYARM, [inserts(tmp_path / "x", cells, repeats=2)])
-    judged = {each.claim.id: each.judged for each in report.findings}
+    judged = {finding.claim.id: finding.judged for finding in report.findings}
     assert judged["parent-correlator"].answer == "undecided"
     assert judged["context-against-metrics"].answer == "undecided"
     assert judged["context-against-metrics"].verdicts[0].more == 1
@@ -280,7 +280,7 @@ def test_few_repeats_decide_nothing_and_more_are_planned(tmp_path: Path) -> None
 def test_a_missing_side_has_its_reason(tmp_path: Path) -> None:
     cells = {place: rate for place, rate in arm_cells().items() if place[0] == 12 and place[1] != "ctx20"}
     report = judge(MYARM, [inserts(tmp_path / "x", cells, repeats=3)])
-    order = next(each.judged for each in report.findings if each.claim.id == "order")
+    order = next(finding.judged for finding in report.findings if finding.claim.id == "order")
     assert order.verdicts[0].reason == "the execution has no side ctx20-t12"
     assert order.answer == "not comparable"
 
@@ -319,7 +319,7 @@ def blog(path: Path) -> Path:
 
 def test_the_published_sar_rows_lead_to_both_conclusions_of_the_blog(tmp_path: Path) -> None:
     report = judge("hammerdb-blog", [blog(tmp_path / "x")])
-    judged = {each.claim.id: each.judged for each in report.findings}
+    judged = {finding.claim.id: finding.judged for finding in report.findings}
     assert judged["engine"].answer == "holds", judged["engine"]
     assert judged["saturates"].answer == "holds", judged["saturates"]
     assert judged["storage-and-network"].answer == "holds", judged["storage-and-network"]
@@ -329,7 +329,11 @@ def test_the_published_sar_rows_lead_to_both_conclusions_of_the_blog(tmp_path: P
         assert "needs the scale published" in size.reason
         assert "native workloads in place of sysbench and hammerdb" in size.reason
     # neither tool ran
-    kinds = {each.claim.kind for each in report.findings if each.claim.generators and each.judged.measured}
+    kinds = {
+        finding.claim.kind
+        for finding in report.findings
+        if finding.claim.generators and finding.judged.measured
+    }
     assert kinds == {study_file.CHECK}
     assert judged["versions"].needs == "./characterize -e campaign=versions"
 
@@ -378,7 +382,7 @@ def test_formats(report: StudyReport) -> None:
         "7 our reading: direction: 2 holds, 1 differs, 2 not comparable; size: 3 holds\n"
     )
     listed = json.loads(study_text.as_json(report))["claims"]
-    directions = [each["direction"]["answer"] for each in listed if each["direction"]]
+    directions = [verdict["direction"]["answer"] for verdict in listed if verdict["direction"]]
     assert directions.count("holds") == 4
     assert study_page.page(report).count("\n| ") == len(listed) + 3
 

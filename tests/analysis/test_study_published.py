@@ -130,7 +130,7 @@ def test_hammerdb_blog() -> None:
 
 def test_the_contradiction_of_the_blogs_table_is_that_of_its_columns() -> None:
     rows = {row["metric"]: row for row in table("hammerdb_blog_sar.csv")}
-    note = next(each for each in study_file.read("hammerdb-blog").notes if "contradicts itself" in each)
+    note = next(note for note in study_file.read("hammerdb-blog").notes if "contradicts itself" in note)
     for tool in ("sysbench", "hammerdb"):
         idle, waiting, user = (float(rows[name][tool]) for name in ("%idle", "%iowait", "%usr"))
         for name, by_columns in (
@@ -170,7 +170,9 @@ def measured(path: Path, campaign: str, study: str, sides: dict[str, list[Host]]
     """The answer on each claim that this execution measures, on its size if it is about one."""
     execution = make_execution(path, sides, next(iter(sides)), {}, {"name": campaign})
     found = judge(study, [execution]).findings
-    return {each.claim.id: each.judged.verdicts[-1].answer for each in found if each.judged.repeats}
+    return {
+        finding.claim.id: finding.judged.verdicts[-1].answer for finding in found if finding.judged.repeats
+    }
 
 
 def test_response_times_are_judged_by_latency_at_the_same_throughput(tmp_path: Path) -> None:

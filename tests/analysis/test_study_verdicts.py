@@ -27,7 +27,7 @@ BUSY_LOAD = {"0": {"user": 50, "idle": 50}, "1": {"user": 95, "idle": 5}}
 
 def rates(**sides: list[int]) -> Sides:
     """Sides with these operations per second in each repeat."""
-    return {name: [Host(seconds=4, events=each) for each in events] for name, events in sides.items()}
+    return {name: [Host(seconds=4, events=event) for event in events] for name, events in sides.items()}
 
 
 def judged(tmp_path: Path, sides: Sides, rule: str, claim: str = "") -> StudyReport:
@@ -39,12 +39,12 @@ def judged(tmp_path: Path, sides: Sides, rule: str, claim: str = "") -> StudyRep
 
 def hosts(version: str, events: list[int]) -> list[Host]:
     variables = {"version": version, "port": "3306"}
-    return [Host(seconds=4, events=each, variables=variables) for each in events]
+    return [Host(seconds=4, events=event, variables=variables) for event in events]
 
 
 # one pair of seven is below 1 with p = 0.03, as happens by chance in one of five such claims; six are equal
 WEAK = rates(a=[981, 972, 963], b=[1000, 1000, 1000]) | {
-    f"{name}{k}": [Host(seconds=4, events=each) for each in events]
+    f"{name}{k}": [Host(seconds=4, events=event) for event in events]
     for k in range(6)
     for name, events in (("c", [1000, 1010, 1020]), ("d", [1001, 1008, 1021]))
 }
@@ -58,11 +58,11 @@ ALL_BUT_Z = "[a, b, z, d0, d1, d2, d3, d4, d5]"
 REAL = "kind: between, row: operations, pairs: [[real|native, b]], high: 1"
 CLOSE = rates(a=[10010, 10000, 9990], b=[10000, 10000, 10000])
 TWICE = rates(a=[100, 101, 102], b=[200, 201, 202])
-BUSY = TWICE | {"a": [replace(each, cpus=BUSY_LOAD) for each in TWICE["a"]]}
+BUSY = TWICE | {"a": [replace(run, cpus=BUSY_LOAD) for run in TWICE["a"]]}
 NONE = {side: [Host(seconds=4, commits=0) for _ in range(3)] for side in ("a", "b")}
 NATIVE = rates(native=[2000, 2001, 2002], b=[1000, 1001, 1002])
 LATENCY = rates(a=[1000, 1001, 1002], b=[1500, 1501, 1502], c=[100, 101, 102])
-STATES = LATENCY | {"b": [replace(with_states(), events=each.events) for each in LATENCY["b"]]}
+STATES = LATENCY | {"b": [replace(with_states(), events=run.events) for run in LATENCY["b"]]}
 OTHER = CHANGE + "below: [new, old], above: [new, old]"
 SLOW, FAST = [1000, 1001, 1002], [1500, 1501, 1502]
 EITHER = CHANGE + "below: [few, old], above: [many, old], either: true"

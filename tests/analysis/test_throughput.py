@@ -43,7 +43,7 @@ def read(path: Path) -> tuple[Measured, Series]:
 
 
 def noisy(count: int) -> list[float]:
-    return [float(round(each)) for each in np.random.default_rng(11).normal(1000, 50, count)]
+    return [float(round(rate)) for rate in np.random.default_rng(11).normal(1000, 50, count)]
 
 
 def test_a_count_is_divided_by_the_length_of_its_interval(tmp_path: Path) -> None:

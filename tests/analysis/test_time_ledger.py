@@ -257,13 +257,13 @@ def test_states_that_are_missing_are_marked_where_no_sum_contains_them(
         replace(host(**result), more=states(threads, load, ends=ends)) for threads in (HALF, STATES)
     )
     (group, *others) = table(tmp_path / "execution", one=whole, two=removed)
-    for each in (group, *others):
-        assert not notes(each.rows, "not_recorded", 0)
-        assert notes(each.rows, "not_recorded", 1).endswith(
+    for one_group in (group, *others):
+        assert not notes(one_group.rows, "not_recorded", 0)
+        assert notes(one_group.rows, "not_recorded", 1).endswith(
             "50 % of the connection threads' time: this ledger does not close"
         )
         for column in (0, 1):
-            assert f"not checked: the sum {unchecked}" in notes(each.rows, "latency", column)
+            assert f"not checked: the sum {unchecked}" in notes(one_group.rows, "latency", column)
     usual = {name_of(row.key): row.view for row in group.rows}
     assert usual["latency"] == "always"
     assert usual["not_recorded"] == "measured"
@@ -458,9 +458,9 @@ def test_sentences_on_the_difference(tmp_path: Path, golden: Golden) -> None:
     lines = []
     for number, (name, (one, two, repeats)) in enumerate(DIFFERENCES.items()):
         table = compared(tmp_path / str(number), one=[one] * repeats, two=[two] * repeats)
-        said = [each for each in table.sentences if each.id == "time-difference"]
-        shown = [(each.text, each.brief, " ".join(map(name_of, each.rows))) for each in said]
-        lines += [f"# {name}", *(f"  {text}" for each in shown for text in each)]
+        said = [sentence for sentence in table.sentences if sentence.id == "time-difference"]
+        shown = [(sentence.text, sentence.brief, " ".join(map(name_of, sentence.rows))) for sentence in said]
+        lines += [f"# {name}", *(f"  {text}" for texts in shown for text in texts)]
     golden("time_sentences.txt", "\n".join(lines) + "\n")
 
 

@@ -224,8 +224,10 @@ def test_verdicts(tmp_path: Path, golden: Golden) -> None:
     for number, (name, made) in enumerate(CASES.items()):
         runs = made(tmp_path / str(number))
         judged = verdicts([Side("a", "a", tuple(run.run for run in runs))], [runs], COMPARABLE, {})
-        shown = [f"{each.key} {each.summary()}" for each in judged] + [client.client_bound("a", runs)]
-        lines += [f"# {name}", *(f"  {each}" for each in shown if each)]
+        shown = [f"{verdict.key} {verdict.summary()}" for verdict in judged] + [
+            client.client_bound("a", runs)
+        ]
+        lines += [f"# {name}", *(f"  {text}" for text in shown if text)]
     golden("verdicts.txt", "\n".join(lines) + "\n")
 
 
@@ -245,7 +247,7 @@ def test_verdicts_of_two_sides(tmp_path: Path) -> None:
     sides = [Side("a", "a", (runs[0].run,)), Side("b", "b", (runs[1].run,))]
     result = verdicts(sides, [[run] for run in runs], COMPARABLE, {})
     keys = ["comparable", "client-bound", "pinned", "overhead", "disturbed"]
-    assert [each.key for each in result] == keys
+    assert [verdict.key for verdict in result] == keys
     text = "r 4.0 % of the server's CPU time stolen; no canary ran"
     assert result[-1] == Verdict("disturbed", "1 of 2 runs", text, "1 of 2")
 

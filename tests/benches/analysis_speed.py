@@ -22,10 +22,10 @@ from programs import ROOT
 def measure(times: int, bar: str, *words: object) -> None:
     """Run a command some times and print what it took."""
     used = [timed([ROOT / ".venv/bin/loadprint", *words]) for _ in range(times)]
-    walls = [each.wall_s for each in used]
-    median, cpu = (statistics.median(values) for values in (walls, [each.cpu_s for each in used]))
+    walls = [usage.wall_s for usage in used]
+    median, cpu = (statistics.median(values) for values in (walls, [usage.cpu_s for usage in used]))
     print(f"wall   median {median:.2f} s (min {min(walls):.2f}, max {max(walls):.2f}); bar {bar}")
-    print(f"CPU    median {cpu:.2f} s; memory max {max(each.peak_mb for each in used):.0f} MB")
+    print(f"CPU    median {cpu:.2f} s; memory max {max(usage.peak_mb for usage in used):.0f} MB")
 
 
 def size_mb(files: list[Path]) -> float:

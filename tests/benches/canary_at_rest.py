@@ -37,12 +37,12 @@ def main() -> None:
         f"{arguments.pairs} pairs   slice     median     p90     max   over {LIMIT:.0%}   limit that follows"
     )
     for part in PARTS:
-        taken = [each[part] for each in times if each.get(part)]
+        taken = [time[part] for time in times if time.get(part)]
         moved = sorted(abs(after / before - 1) for before, after in zip(taken[::2], taken[1::2], strict=True))
         if not moved:
             continue
         p90 = moved[int(0.9 * len(moved))]
-        over = sum(each > LIMIT for each in moved)
+        over = sum(change > LIMIT for change in moved)
         limit = max(LIMIT, MEDIANS * median(moved))
         print(
             f"{part:8} {median(taken) / 1e6:9.3f} ms {median(moved):8.2%} {p90:7.2%} {moved[-1]:7.2%} "

@@ -150,9 +150,9 @@ def report(rounds: list[dict[str, tuple[float, float]]]) -> bool:
     missed = False
     for name in rounds[0]:
         values = [result[name][0] for result in rounds if name in result]
-        each = " ".join(f"{value:.0f}" for value in values)
+        listed = " ".join(f"{value:.0f}" for value in values)
         memory = max(result[name][1] for result in rounds if name in result)
-        print(f"{name:15} {statistics.median(values):8.1f} us/sample  {memory:6.1f} MB   {each}")
+        print(f"{name:15} {statistics.median(values):8.1f} us/sample  {memory:6.1f} MB   {listed}")
     for result in rounds:
         if "rezolus agent" in result:
             result["rezolus"] = (result["rezolus agent"][0] + result["rezolus record"][0], 0)

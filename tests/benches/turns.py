@@ -128,7 +128,7 @@ def report(given: argparse.Namespace, taken: list[dict[str, dict[str, Values]]])
     for row in (*COUNTERS, *LEVELS):
         cells = []
         for setting, part in columns:
-            pairs = [(each[setting][part][row], each[FREE][part][row]) for each in taken]
+            pairs = [(start[setting][part][row], start[FREE][part][row]) for start in taken]
             cells.append(interval(pairs))
         print(f"| {row} |", " | ".join(cells), "|", flush=True)
 

@@ -165,7 +165,7 @@ class Bench:
         scale = US / per_second
         found = {row: quantities.get(f"ledger.{row}") for row in (*rows, "latency", "waiting", "server")}
         # a row that the kernel does not account is missing
-        waits = {row: each.rate * scale for row, each in found.items() if each}
+        waits = {row: quantity.rate * scale for row, quantity in found.items() if quantity}
         # the relay is a proxy: the ledger has no row of the network
         waits["between"] = waits.pop("waiting") - waits["server"]
         seconds = last.pop("now") - first["now"]

@@ -99,9 +99,9 @@ class Relay:
         target = self.other.pop(source)
         self.other.pop(target, None)
         self.late = [entry for entry in self.late if entry[2] not in (source, target)]
-        for each in (source, target):
-            self.clients.pop(each, None)
-            each.close()
+        for end in (source, target):
+            self.clients.pop(end, None)
+            end.close()
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def command(file: Path, runs: Path, *settings: str, inventory: Path | None = Non
     """Give the command line that runs a campaign with its results below `runs`."""
     settings = (f"campaign_file={file}", f"campaign_runs_dir={runs}", *settings)
     hosts = ["-i", str(inventory)] if inventory else []
-    return [str(ROOT / "characterize"), *hosts, *(word for each in settings for word in ("-e", each))]
+    return [str(ROOT / "characterize"), *hosts, *(word for setting in settings for word in ("-e", setting))]
 
 
 def _here(name: str, runs: Path, settings: Iterable[str]) -> list[str]:

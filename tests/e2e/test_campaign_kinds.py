@@ -53,7 +53,7 @@ def test_two_sides_on_two_servers_run_in_one_execution(tmp_path: Path) -> None:
     assert "MariaDB" in versions["oltp"]
     assert "MariaDB" not in versions["insert"]
     execution = read(run_of(tmp_path, "oltp").parent / "execution.json")
-    assert {key: each["obtained"]["flavour"] for key, each in execution["servers"].items()} == {
+    assert {key: server["obtained"]["flavour"] for key, server in execution["servers"].items()} == {
         "main": "mysql",
         "package": "mariadb",
     }

@@ -64,8 +64,8 @@ def test_every_figure_is_there_with_its_spread(measured: tuple[Path, str, Machin
     document = read(place / "ceilings.json")
     result, missing = {entry["id"]: entry for entry in document["ceilings"]}, document["missing"]
     # not every distribution has perf
-    assert all(each["id"] == "switches" and "no perf" in each["reason"] for each in missing), output
-    assert set(result) | {each["id"] for each in missing} >= EVERY
+    assert all(ceiling["id"] == "switches" and "no perf" in ceiling["reason"] for ceiling in missing), output
+    assert set(result) | {ceiling["id"] for ceiling in missing} >= EVERY
     for name, entry in result.items():
         # a host that stands still for a second may keep a tool from doing anything in one
         assert len(entry["values"]) + len(entry.get("failed", [])) == 2, name

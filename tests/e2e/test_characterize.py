@@ -70,13 +70,13 @@ def test_statement_counts_are_the_servers_own(finished: tuple[Path, str, Machine
         sent |= dict.fromkeys(("Com_insert", "Com_delete", "Com_begin", "Com_commit"), 1)
         grown = {name: int(end[name]) - int(begin[name]) for name in sent}
         # a transaction restarts after a deadlock, with up to this number of further statements
-        most = {name: each * (events + errors) for name, each in sent.items()}
+        most = {name: number * (events + errors) for name, number in sent.items()}
         # the recorder's own SELECTs are the server's too; it counts them itself
         most["Com_select"] += own_selects(folder.parent / "server" / "mysql.parquet")
         assert errors <= events / 100
         assert all(sent[name] * events <= grown[name] <= most[name] for name in sent), (result, grown)
-        for name, each in (("reads", 14), ("writes", 4), ("others", 2)):
-            assert each * events <= result[name] <= each * (events + errors), (name, result)
+        for name, number in (("reads", 14), ("writes", 4), ("others", 2)):
+            assert number * events <= result[name] <= number * (events + errors), (name, result)
         assert result["commits"] == events
         seen += 1
     assert seen == 2
@@ -127,7 +127,7 @@ def test_every_run_has_its_canaries(finished: tuple[Path, str, Machine]) -> None
     for folder in runs.glob("tiny/2*/b*"):
         lines = (folder / "server" / "canary.jsonl").read_text().splitlines()
         canaries = [json.loads(line) for line in lines]
-        assert [each["label"] for each in canaries] == ["before", "after"]
+        assert [canary["label"] for canary in canaries] == ["before", "after"]
         phases = [json.loads(line) for line in (folder / "load" / "phases.jsonl").read_text().splitlines()]
         assert canaries[0]["end_monotonic_ns"] < phases[0]["monotonic_ns"]
         assert canaries[1]["begin_monotonic_ns"] > phases[-1]["monotonic_ns"]
@@ -135,7 +135,7 @@ def test_every_run_has_its_canaries(finished: tuple[Path, str, Machine]) -> None
         cpus = ",".join(map(str, canaries[0]["cpus"]))
         assert cpus == run["roles"]["server"]["cpus"], "on the server's CPUs"
         assert [part["name"] for part in canaries[0]["parts"]] == ["cpu", "memory", "syscall", "fsync"]
-        assert all("reason" not in part for each in canaries for part in each["parts"]), lines
+        assert all("reason" not in part for canary in canaries for part in canary["parts"]), lines
         manifest = read(folder / "manifest.json")["files"]
         assert "server/canary.jsonl" in manifest
     trust = " ".join(output[output.index("\ntrust ") :].split())

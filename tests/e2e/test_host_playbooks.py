@@ -116,7 +116,7 @@ def test_a_killed_playbook_leaves_a_reverted_server_and_the_recording(four: Benc
         process.wait()
         run = wait_for(
             "the end",
-            lambda: (each := read(kept / "run.json"))["status"] == "failed" and each,
+            lambda: (failed := read(kept / "run.json"))["status"] == "failed" and failed,
         )
         assert run["reason"].startswith("the caller is gone"), run
         assert run["reason"].endswith("reverted and verified"), run
@@ -171,7 +171,7 @@ def test_groups_of_instances_with_their_loads_are_measured_at_the_same_time(four
     assert "one after the other: db1 with load2" in output or "load2 with db1" in output, output
     for (server, load), run in zip(pairs.values(), results.values(), strict=True):
         assert run["status"] == "complete", run
-        assert {role: each["host"] for role, each in run["roles"].items()} == {
+        assert {role: document["host"] for role, document in run["roles"].items()} == {
             "server": server.name,
             "load": load.name,
         }

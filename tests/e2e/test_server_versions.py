@@ -79,9 +79,9 @@ def findings(run: Path) -> Mapping[str, str]:
     done = subprocess.run([LOADPRINT, "check", run, "--format", "json"], stdout=subprocess.PIPE, check=False)
     reported = json.loads(done.stdout)["findings"]
     has = read(run / "load/server.json")["variables"]
-    for each in reported:
-        assert set(VARIABLE.findall(each["fix"] + each["evidence"])) <= set(has), each
-    return {each["id"]: each["fix"] for each in reported}
+    for finding in reported:
+        assert set(VARIABLE.findall(finding["fix"] + finding["evidence"])) <= set(has), finding
+    return {finding["id"]: finding["fix"] for finding in reported}
 
 
 def test_servers_that_take_turns_have_a_login_each(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_the_table_states_what_the_versions_have_in_common(finished: Path) -> No
     output = printed(LOADPRINT, "compare", finished, "--all")
     assert NO_HISTOGRAM in " ".join(output.split())
     verdicts = json.loads(printed(LOADPRINT, "compare", finished, "--format", "json"))["verdicts"]
-    verdict = next(each for each in verdicts if each["key"] == "comparable")
+    verdict = next(verdict for verdict in verdicts if verdict["key"] == "comparable")
     assert verdict["answer"] == "with reserve", verdict
     assert "MySQL 5.7.22 | MariaDB 10.11" in output
     # redo, by four names, is a figure on every side
@@ -140,8 +140,8 @@ ACCOUNTS = (
 def advice() -> list[str]:
     """The statements of all fixes that need no value of the host: a server stops at one that it refuses."""
     fixes = [rule.fix for rule in RULES if "SET GLOBAL" in rule.fix]
-    statements = [each.strip() for fix in fixes for each in fix.split(";")]
-    return [each for each in statements if re.fullmatch(r"SET GLOBAL \w+ = (\d+|OFF)", each)]
+    statements = [statement.strip() for fix in fixes for statement in fix.split(";")]
+    return [statement for statement in statements if re.fullmatch(r"SET GLOBAL \w+ = (\d+|OFF)", statement)]
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def running() -> Iterator[tuple[Path, OwnServer]]:
         common: list[str | Path] = [unpacked / "bin/mysqld", "--no-defaults", "--user=root"]
         common += [f"--basedir={unpacked}", f"--datadir={home}/data"]
         printed(*common, "--initialize-insecure")
-        (home / "init.sql").write_text("".join(f"{each};\n" for each in (*ACCOUNTS, *advice())))
+        (home / "init.sql").write_text("".join(f"{statement};\n" for statement in (*ACCOUNTS, *advice())))
         log, socket = home / "error.log", home / "mysql.sock"
         options = {
             "bind-address": "127.0.0.1",

@@ -43,12 +43,12 @@ PERCENT = Constant(100.0)
 def flaw(row: Metric) -> str:
     """What is wrong with the unit of a row; empty if nothing is."""
     try:
-        found = dimension(row.formula.tree)
+        unit = dimension(row.formula.tree)
     except ValueError as error:
         return str(error)
-    if found not in (None, DIMENSIONS[row.unit]):
+    if unit not in (None, DIMENSIONS[row.unit]):
         shown = f"`show` is {row.shown}" if row.shown else "it has no `show`"
-        return f"`{row.formula.text}` is in {_text(found)}, but {shown}"
+        return f"`{row.formula.text}` is in {_text(unit)}, but {shown}"
     if row.percent and not _has_percent(row.formula.tree):
         return f"`{row.formula.text}` is a share, and a percentage needs `100 *`"
     return ""
@@ -67,11 +67,11 @@ def dimension(tree: Node, *, is_reading: bool = False) -> Dimension | None:
                 known = first is not None and second is not None
                 return _product(first, second, 1 if sign == "×" else -1) if known else None
             terms = [
-                each for each, side in ((first, left), (second, right)) if not isinstance(side, Constant)
+                node for node, side in ((first, left), (second, right)) if not isinstance(side, Constant)
             ]
             if None not in terms and len(set(terms)) > 1:
                 raise ValueError(f"`{Formula(tree).text}` has terms in {' and '.join(map(_text, terms))}")
-            return next((each for each in terms if each is not None), None if terms else NUMBER)
+            return next((term for term in terms if term is not None), None if terms else NUMBER)
     return NUMBER
 
 

@@ -71,10 +71,10 @@ class Catalogue:
     @cached_property
     def figures(self) -> Mapping[str, tuple[Figure, ...]]:
         """Every figure over readings, by its table."""
-        found: dict[str, dict[Figure, None]] = defaultdict(dict)
-        for figure in (figure for each in self.formulas for figure in each.figures):
-            found[Formula(figure.of).columns[0].partition(".")[0]][figure] = None
-        return {table: tuple(figures) for table, figures in found.items()}
+        by_table: dict[str, dict[Figure, None]] = defaultdict(dict)
+        for figure in (figure for formula in self.formulas for figure in formula.figures):
+            by_table[Formula(figure.of).columns[0].partition(".")[0]][figure] = None
+        return {table: tuple(figures) for table, figures in by_table.items()}
 
     @cached_property
     def named_rows(self) -> Mapping[str, str]:
@@ -99,11 +99,11 @@ class Catalogue:
     @cached_property
     def columns(self) -> Mapping[str, frozenset[str]]:
         """What is read of each table: the names without the table, as ENTITY.COLUMN or METRIC."""
-        found: dict[str, set[str]] = defaultdict(set)
+        by_table: dict[str, set[str]] = defaultdict(set)
         for name in self.counted | self.read:
             table, _, rest = name.partition(".")
-            found[table].add(rest)
-        return {table: frozenset(names) for table, names in found.items()}
+            by_table[table].add(rest)
+        return {table: frozenset(names) for table, names in by_table.items()}
 
 
 @cache

@@ -148,28 +148,28 @@ class Formula:
 
 def _node(tree: ast.expr, source: str, known: Mapping[str, Formula]) -> Node:
     parsed = partial(_node, source=source, known=known)
-    found: Node | None = None
+    node: Node | None = None
     match tree:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-            found = Constant(float(value))
+            node = Constant(float(value))
         case ast.Constant(value=str() as name):
-            found = Name(name)
+            node = Name(name)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in SIGNS:
-            found = Operation(SIGNS[type(op)], parsed(left), parsed(right))
+            node = Operation(SIGNS[type(op)], parsed(left), parsed(right))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            found = Operation("−", Constant(0.0), parsed(operand))
+            node = Operation("−", Constant(0.0), parsed(operand))
         case ast.Call(func=ast.Name(id="max"), args=[first, second], keywords=[]):
-            found = Operation("max", parsed(first), parsed(second))
+            node = Operation("max", parsed(first), parsed(second))
         case ast.Call(func=ast.Name(id=word), args=[of], keywords=[]) if word in FIGURES:
-            found = _figure(word, parsed(of))
+            node = _figure(word, parsed(of))
         case ast.Name() | ast.Attribute():
             name = _dotted(tree)
             if name not in known and "." not in name and source:
                 name = f"{source}.{name}"
-            found = known[name].tree if name in known else Name(name)
-    if found is None:
+            node = known[name].tree if name in known else Name(name)
+    if node is None:
         raise ValueError(f"`{ast.unparse(tree)}` is not allowed in a formula")
-    return found
+    return node
 
 
 def _figure(word: str, of: Node) -> Figure:
@@ -321,4 +321,6 @@ def figure(word: str, name: str) -> str:
 
 def total(formulas: list[Formula]) -> Formula:
     """The sum of formulas."""
-    return Formula(reduce(lambda left, right: Operation("+", left, right), (each.tree for each in formulas)))
+    return Formula(
+        reduce(lambda left, right: Operation("+", left, right), (formula.tree for formula in formulas))
+    )

@@ -27,7 +27,7 @@ def resolve(words: Sequence[str], *, minimum: int = 2) -> tuple[list[Side], str 
             execution = read_plan(path)
             chosen, reference = _chosen(path, execution, name)
             declared = declared or reference
-            sides += [side_of(path, execution, each) for each in chosen]
+            sides += [side_of(path, execution, name) for name in chosen]
         elif path.is_file():
             sides.append(_imported(path))
         elif name is not None or (path / SLICES).is_file():
@@ -70,7 +70,7 @@ def _chosen(path: Path, execution: ExecutionPlan, name: str | None) -> tuple[lis
             return at_load, f"{reference}{name}" if f"{reference}{name}" in at_load else None
     elif name in known:
         return [name], reference if name == reference else None
-    loads = f"; all at one load: @max, {', '.join(f'@{100 * each:g}' for each in fractions)}"
+    loads = f"; all at one load: @max, {', '.join(f'@{100 * fraction:g}' for fraction in fractions)}"
     raise InputError(
         f"{path}:{name}", f"no side `{name}`", f"its sides are {', '.join(known)}{loads if fractions else ''}"
     )

@@ -89,13 +89,13 @@ def compare(  # noqa: PLR0913
             sides, measured, trends, columns, cold, unsettled, strict=True
         )
     )
-    warned = sorted(warnings.warnings(sides, measured, cold, unsettled), key=lambda each: each.rank)
+    warned = sorted(warnings.warnings(sides, measured, cold, unsettled), key=lambda warning: warning.rank)
     table = Table(
         sides=heads,
         reference=reference,
         facts=facts,
-        warnings=tuple(each.full() for each in warned),
-        remedies=tuple(each.brief() for each in warned),
+        warnings=tuple(warning.full() for warning in warned),
+        remedies=tuple(warning.brief() for warning in warned),
         groups=built,
         sentences=(),
         verdicts=verdicts(sides, measured, comparable, shifts),

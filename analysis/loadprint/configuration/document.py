@@ -139,8 +139,8 @@ class _Reader:
         for key_node, value_node in node.value:
             if key_node.tag == MERGE:
                 merged = self.value(value_node, loc, depth + 1)
-                for each in merged if isinstance(merged, list) else [merged]:
-                    inherited = {**(each if isinstance(each, dict) else {}), **inherited}
+                for content in merged if isinstance(merged, list) else [merged]:
+                    inherited = {**(content if isinstance(content, dict) else {}), **inherited}
                 continue
             key, place = self._text(key_node), self._place(key_node)
             if key in result:

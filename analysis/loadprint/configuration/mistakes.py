@@ -67,7 +67,7 @@ def _keys(loc: Loc, root: type[BaseModel]) -> list[str]:
     inside: list[type[BaseModel]] = []
     for part in loc:
         if inside:
-            model = next((each for each in inside if part in _kinds(each)), inside[0])
+            model = next((kind for kind in inside if part in _kinds(kind)), inside[0])
             inside = []
             continue
         annotation = _fields(model)[str(part)].annotation

@@ -76,7 +76,7 @@ class PrintedTable:
     def misprint_numbers(self) -> dict[tuple[str, str, str], int]:
         """Number of the first misprint of each section, metric and column, from 1."""
         numbered = list(enumerate(self.misprints, start=1))
-        return {(each.section, each.metric, each.column): number for number, each in reversed(numbered)}
+        return {(cell.section, cell.metric, cell.column): number for number, cell in reversed(numbered)}
 
 
 def read(path: Path, reference: str | None = None) -> PrintedTable:
@@ -188,7 +188,7 @@ def _row(
         cells = _narrowed(cells, printed.span, base)
     ratios = tuple(None if place == base else _ratio(cell, cells[base]) for place, cell in enumerate(cells))
     verdict = ""
-    ratio = next((each for each in ratios if each), None)
+    ratio = next((ratio for ratio in ratios if ratio), None)
     if printed is not None and printed.span is not None and ratio is not None:
         verdict = AGREES if printed.span.common(ratio.span) else DIFFERS
     return PrintedRow(section, metric, cells, ratios, printed, verdict)

@@ -27,7 +27,7 @@ def _printout(table: PrintedTable) -> Printout:
     blocks = _blocks(table, table.sides)
     if any(cell_len(line.rstrip()) > WIDTH for block in blocks for line in lines_of(block)):
         others = [side for side in table.sides if side != table.reference]
-        pairs = ([each for each in table.sides if each in (side, table.reference)] for side in others)
+        pairs = ([shown for shown in table.sides if shown in (side, table.reference)] for side in others)
         blocks = [block for pair in pairs for block in _blocks(table, pair)]
     return Printout(table.name, (), (), blocks, list(_below(table)))
 

@@ -121,8 +121,8 @@ def _series(path: Path) -> Iterator[tuple[str, Labels, list[tuple[int, float]]]]
             raise InputError(path, f"not valid JSON of Prometheus: {error}", SAVE) from error
     at = _stated(text) or _time(path)
     # not the timestamps of samples: exporters stamp single samples, with the times of their own caches
-    found = exposition.samples(path, text)
-    return ((sample.name, sample.labels, [(at, sample.value)]) for sample in found)
+    samples = exposition.samples(path, text)
+    return ((sample.name, sample.labels, [(at, sample.value)]) for sample in samples)
 
 
 def _matrix(path: Path, answer: Any) -> Iterator[tuple[str, Labels, list[tuple[int, float]]]]:
@@ -244,7 +244,7 @@ def _several(differing: Mapping[str, set[str]]) -> InputError:
 def _tables(of_host: OfHost, ticks: Mapping[int, int]) -> Iterator[ImportedTable]:
     cells: dict[str, Rows] = defaultdict(dict)
     # of the names of two versions, such as by recording rules, that of the newer one counts
-    for place, one in sorted(of_host, key=lambda each: each[0].renamed):
+    for place, one in sorted(of_host, key=lambda placed: placed[0].renamed):
         for at, value in one.points.items():
             row = cells[place.table].setdefault((place.entity, ticks[at]), {})
             row.setdefault(place.column, node.whole(value, place.factor))
@@ -268,17 +268,17 @@ def _scrape(others: Sequence[PrometheusSeries], ticks: Mapping[int, int]) -> Imp
 
 def _facts(series: Iterable[PrometheusSeries], host: Labels, notes: list[str]) -> dict[str, Any]:
     """Facts of the host from node_exporter's info metrics; null with a note where they differ."""
-    found: dict[str, set[str]] = {"nodename": set(), "release": set(), "model_name": set()}
+    distinct: dict[str, set[str]] = {"nodename": set(), "release": set(), "model_name": set()}
     for one in series:
         if one.name in ("node_uname_info", "node_cpu_info") and _matches(one.labels, host):
-            for name in found.keys() & one.labels.keys():
-                found[name].add(one.labels[name])
+            for name in distinct.keys() & one.labels.keys():
+                distinct[name].add(one.labels[name])
     notes += [
-        f"several values of {name}: {', '.join(sorted(each))}"
-        for name, each in found.items()
-        if len(each) > 1
+        f"several values of {name}: {', '.join(sorted(values))}"
+        for name, values in distinct.items()
+        if len(values) > 1
     ]
-    nodename, release, model = (next(iter(each)) if len(each) == 1 else None for each in found.values())
+    nodename, release, model = (next(iter(seen)) if len(seen) == 1 else None for seen in distinct.values())
     named = next(filter(None, host.values()), None)
-    facts = {"host": nodename if found["nodename"] else named, "kernel": release, "user_hz": node.USER_HZ}
+    facts = {"host": nodename if distinct["nodename"] else named, "kernel": release, "user_hz": node.USER_HZ}
     return facts | ({"cpus": {"model": model}} if model else {})

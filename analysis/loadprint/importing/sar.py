@@ -89,7 +89,7 @@ def load(path: Path, sadf: str | None = None) -> Imported:
         notes.append(f"{len(left_out)} interval{'s' * (len(left_out) > 1)} left out: {left_out[0]}")
     if odd:
         notes.append(f"values that are no rates, or differ under one name, are not in the means: {keys}")
-    notes += [f"comment at {each['at']}: {each['text']}" for each in comments]
+    notes += [f"comment at {comment['at']}: {comment['text']}" for comment in comments]
     notes += [f"the machine was restarted at {_utc(at)}" for at in restarts]
     if len(timeline.stretches) > 1:
         notes.append(
@@ -262,9 +262,9 @@ def _stamped(
     path: Path, host: Mapping[str, Any], listed: str, key: str
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Time and content of the entries of a list that have a time."""
-    for each in _of(host, listed):
+    for item in _of(host, listed):
         with suppress(ValueError):
-            yield _realtime(path, each, key), each[key]
+            yield _realtime(path, item, key), item[key]
 
 
 def _utc(at: int) -> str:
@@ -312,5 +312,5 @@ def _meaning(table: str, column: str, cpus: int) -> dict[str, str]:
 
 
 def _of(host: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    listed = host.get(key)
-    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    items = host.get(key)
+    return [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []

@@ -215,9 +215,9 @@ def _at(interval: Mapping[str, Any], paths: Iterable[str]) -> list[Mapping[str, 
         value: Any = interval
         for name in path.split("/"):
             value = value.get(name) if isinstance(value, dict) else None
-        listed: list[Mapping[str, Any]] = [
+        objects: list[Mapping[str, Any]] = [
             one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)
         ]
-        if listed:
-            return listed
+        if objects:
+            return objects
     return []

@@ -98,9 +98,9 @@ def shifts(runs: Sequence[Run], limits: Mapping[str, float] | None = None) -> li
 def _in_turns(run: Run) -> Shift | None:
     """Shift of the fixed work before a run's own slices; None for a run that did not alternate."""
     rounds: dict[int, dict[str, float]] = {}
-    for each in run.slices:
-        if each.fixed_work_ns:
-            rounds.setdefault(each.round, {})[each.side] = math.log(each.fixed_work_ns)
+    for turn in run.slices:
+        if turn.fixed_work_ns:
+            rounds.setdefault(turn.round, {})[turn.side] = math.log(turn.fixed_work_ns)
     own = run.meta.side or ""
     apart = [
         taken[own] - fmean(time for side, time in taken.items() if side != own)
@@ -120,7 +120,7 @@ def repeatability(runs: Iterable[Run]) -> dict[str, float]:
     """
     paths = {path for run in runs for path in (run.path.resolve(), *_runs_of_execution(run))}
     canaries = sorted(
-        (canary for path in paths for canary in _read(path)), key=lambda each: each.begin_realtime_ns
+        (canary for path in paths for canary in _read(path)), key=lambda canary: canary.begin_realtime_ns
     )
     at_rest = [
         (one, other)
@@ -148,7 +148,7 @@ def largest(by_run: Mapping[Path, Sequence[Shift]]) -> str:
         shifts_of_part = [shift for listed in by_run.values() for shift in listed if shift.part == part]
         if not shifts_of_part:
             continue
-        shift = max(shifts_of_part, key=lambda each: abs(math.log1p(each.change)))
+        shift = max(shifts_of_part, key=lambda shift: abs(math.log1p(shift.change)))
         factor, limit = _factor_and_limit(shift)
         text = f"limit {limit}" if limit else "no limit: too few canaries at rest to determine repeatability"
         text += ", three times its variation at rest" if (shift.limit or 0.0) > LIMIT else ""

@@ -22,17 +22,17 @@ def carried(names: Sequence[str], measured: Sequence[Sequence[Measured]]) -> tup
     one of all effects of all sides excludes 0 by chance in a twentieth of tables.
     """
     level = 1 - (1 - stats.LEVEL) / (len(CONTRASTS) * len(names))
-    found = [
+    effects = [
         (effect, half, f"{name} has {{}} statements/s {words}", runs)
         for name, runs in zip(names, measured, strict=True)
         for contrast, words in CONTRASTS.items()
         for effect, half in filter(None, [effect_of(runs, contrast, level)])
         if abs(effect) > max(half, math.log1p(LARGE))
     ]
-    if not found:
+    if not effects:
         return None
-    effect, half, text, runs = max(found, key=lambda each: abs(each[0]))
-    low, high = sorted(100 * abs(math.expm1(effect + each)) for each in (-half, half))
+    effect, half, text, runs = max(effects, key=lambda effect: abs(effect[0]))
+    low, high = sorted(100 * abs(math.expm1(effect + bound)) for bound in (-half, half))
     share = f"{100 * abs(math.expm1(effect)):.2g} % [{low:.2g}, {high:.2g}]"
     what = text.format(f"{share} {'more' if effect > 0 else 'fewer'}")
     return what, f"use slices.length: {_length_s(runs) + 1:g}s"
@@ -43,18 +43,18 @@ def effect_of(
 ) -> tuple[float, float] | None:
     """The mean effect of the starts, as a log, and half the width of its interval; None without a start."""
     name = f"turns.{contrast}"
-    found = [run.quantities.values for run in runs if name in run.quantities.values]
-    if not found:
+    starts = [run.quantities.values for run in runs if name in run.quantities.values]
+    if not starts:
         return None
-    number = len(found)
+    number = len(starts)
     error, freedom = stats.welch(
-        *((of[f"{name}.variance"].rate / number**2, of[f"{name}.freedom"].rate) for of in found)
+        *((of[f"{name}.variance"].rate / number**2, of[f"{name}.freedom"].rate) for of in starts)
     )
-    mean = sum(of[name].rate for of in found) / number
+    mean = sum(of[name].rate for of in starts) / number
     return mean, stats.t_quantile(0.5 + level / 2, freedom) * error
 
 
 def _length_s(runs: Sequence[Measured]) -> float:
     """Seconds of the measured part of a turn."""
-    slices = [each for run in runs for each in run.run.slices]
-    return round(float(np.median([each.end_ns - each.measured_from_ns for each in slices])) / 1e9, 1)
+    slices = [turn for run in runs for turn in run.run.slices]
+    return round(float(np.median([turn.end_ns - turn.measured_from_ns for turn in slices])) / 1e9, 1)

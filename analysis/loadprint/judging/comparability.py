@@ -78,17 +78,17 @@ class Comparability:
     @property
     def material(self) -> tuple[Difference, ...]:
         """Differences that the campaign does not vary and no rule makes harmless."""
-        return tuple(each for each in self.differences if each.material and not each.asked)
+        return tuple(fact for fact in self.differences if fact.material and not fact.asked)
 
     @property
     def asked(self) -> tuple[Difference, ...]:
         """Differences that the campaign varies."""
-        return tuple(each for each in self.differences if each.asked)
+        return tuple(fact for fact in self.differences if fact.asked)
 
     @property
     def harmless(self) -> tuple[Difference, ...]:
         """Differences that occur between any two instances of one configuration."""
-        return tuple(each for each in self.differences if not each.material and not each.asked)
+        return tuple(fact for fact in self.differences if not fact.material and not fact.asked)
 
 
 def judge(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Comparability:
@@ -98,34 +98,34 @@ def judge(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Comp
     facts, wanted = _facts(sides, measured), asked_for([side.plan for side in sides])
     partly = _recorded_in_part(sides, measured, facts, wanted)
     unknown = (*lacking, *partly, *_recorded_nowhere(sides, measured, facts))
-    material = [each for each in differing if each.material and not each.asked]
-    deciding = [each for each in material if each.decides]
+    material = [fact for fact in differing if fact.material and not fact.asked]
+    deciding = [fact for fact in material if fact.decides]
     if deciding:
-        reason = "; ".join(f"{each.group}: {each.summary()}" for each in deciding)
+        reason = "; ".join(f"{fact.group}: {fact.summary()}" for fact in deciding)
         return Comparability("no", reason, differing, unknown)
     if material:
         count = f"{len(material)} material difference{'s' if len(material) > 1 else ''}"
-        groups = ", ".join(dict.fromkeys(each.group for each in material))
+        groups = ", ".join(dict.fromkeys(fact.group for fact in material))
         return Comparability("with reserve", f"{count} ({groups})", differing, unknown)
     if lacking or partly:
         return Comparability("unknown", "; ".join([*lacking, *partly]), differing, unknown)
     apart = "no material difference in the configuration"
-    apart += " apart from what the campaign varies" if any(each.asked for each in differing) else ""
+    apart += " apart from what the campaign varies" if any(fact.asked for fact in differing) else ""
     return Comparability("yes", apart, differing, unknown)
 
 
 def differences(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> tuple[Difference, ...]:
     """Facts whose values differ between sides or between the repeats of one, in the order of GROUPS."""
     facts, wanted = _facts(sides, measured), asked_for([side.plan for side in sides])
-    differing = [each for key in _keys(facts) if (each := _difference(key, facts, wanted)) is not None]
+    differing = [fact for key in _keys(facts) if (fact := _difference(key, facts, wanted)) is not None]
     differing += _of_one_side(facts)
-    return tuple(sorted(differing, key=lambda each: (not each.material, GROUPS.index(each.group), each.name)))
+    return tuple(sorted(differing, key=lambda fact: (not fact.material, GROUPS.index(fact.group), fact.name)))
 
 
 def settings(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> tuple[Setting, ...]:
     """Every fact of any side, with the kind of its difference; in the order of GROUPS."""
     facts = _facts(sides, measured)
-    differing = {(each.group, each.name): each for each in differences(sides, measured)}
+    differing = {(fact.group, fact.name): fact for fact in differences(sides, measured)}
     listed = []
     for key in _keys(facts):
         values = tuple(
@@ -133,12 +133,12 @@ def settings(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> t
             for runs in facts
         )
         recorded = all(key in run for runs in facts for run in runs)
-        each = differing.get(key)
+        fact = differing.get(key)
         same = "same" if recorded else "unknown"
-        kind = same if each is None else "varied" if each.asked else "material"
-        kind = "harmless" if each is not None and kind == "material" and not each.material else kind
+        kind = same if fact is None else "varied" if fact.asked else "material"
+        kind = "harmless" if fact is not None and kind == "material" and not fact.material else kind
         listed.append(Setting(*key, values, kind))
-    return tuple(sorted(listed, key=lambda each: (GROUPS.index(each.group), each.name)))
+    return tuple(sorted(listed, key=lambda fact: (GROUPS.index(fact.group), fact.name)))
 
 
 def _facts(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Facts:
@@ -163,7 +163,7 @@ def _of_one_side(facts: Facts) -> list[Difference]:
     """The number of server variables that only some sides have: another version or flavour."""
     names = [{name for run in runs for group, name in run if group == "server settings"} for runs in facts]
     common = set.intersection(*names)
-    counts = [len(each - common) for each in names]
+    counts = [len(words - common) for words in names]
     if not all(names) or not any(counts):
         return []
     values = tuple(map(str, counts))

@@ -46,8 +46,8 @@ class Fact:
 def facts_of(run: Measured, plan: PlannedSide) -> list[Fact]:
     """All facts of a run; `plan` is its side's entry in the campaign, empty outside of campaigns."""
     facts = [
-        Fact(each.group, each.name, each.value, each.material, optional=is_optional(each.name))
-        for each in host_facts(run.run, run.server_cpus)
+        Fact(fact.group, fact.name, fact.value, fact.material, optional=is_optional(fact.name))
+        for fact in host_facts(run.run, run.server_cpus)
     ]
     if run.run.server:
         facts += _server(Server.of(run.run.server))
@@ -67,8 +67,8 @@ def asked_for(plans: Sequence[PlannedSide]) -> set[str]:
         {canonical(name.replace("-", "_")): str(value) for name, value in server.options.items()}
         for server in servers
     ]
-    for name in {name for each in options for name in each}:
-        if len({each.get(name) for each in options}) > 1:
+    for name in {name for option in options for name in option}:
+        if len({option.get(name) for option in options}) > 1:
             wanted |= {name} | ({"log_bin"} if name == "skip_log_bin" else set())
     for key, variables in VARIABLES["concerns"].items():
         if _differ(servers, key):
@@ -85,7 +85,7 @@ def asked_for(plans: Sequence[PlannedSide]) -> set[str]:
 
 
 def _differ(parts: Sequence[JsonObject], key: str) -> bool:
-    return len({str(getattr(each, key, None)) for each in parts}) > 1
+    return len({str(getattr(part, key, None)) for part in parts}) > 1
 
 
 def connections(result: LoadResult) -> str:
@@ -122,10 +122,10 @@ def _server(server: Server) -> Iterator[Fact]:
         slow = any(word in build.lower() for word in ("debug", "asan", "valgrind"))
         yield Fact("server version", "build", build if slow else "release", decides=True)
     used: set[str] = set()
-    for each in effective(server):
-        raw = {name: server.text(name) for name in each.inputs if server.text(name) is not None}
-        used |= set(each.inputs)
-        yield Fact(each.group, each.name, each.value, True, each.decides, "", tuple(raw), raw)
+    for used_as in effective(server):
+        raw = {name: server.text(name) for name in used_as.inputs if server.text(name) is not None}
+        used |= set(used_as.inputs)
+        yield Fact(used_as.group, used_as.name, used_as.value, True, used_as.decides, "", tuple(raw), raw)
     for name, value in server.variables.items():
         compared, text = canonical(name), meaning(server, name)
         raw = {compared: str(value)}
@@ -135,7 +135,7 @@ def _server(server: Server) -> Iterator[Fact]:
                     "server settings", compared, "as listed", meaning=text, inputs=(VERSION,), optional=True
                 )
         elif name in VARIABLES["lists"]:
-            for word, _, setting in (each.partition("=") for each in str(value).split(",") if each):
+            for word, _, setting in (part.partition("=") for part in str(value).split(",") if part):
                 name_of_word = f"{compared}.{word}"
                 yield Fact("server settings", name_of_word, setting or "set", inputs=(compared,), raw=raw)
         elif name != "version":

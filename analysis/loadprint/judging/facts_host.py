@@ -100,7 +100,7 @@ def data_disks(fingerprint: Fingerprint) -> tuple[str, ...]:
 def data_disk(fingerprint: Fingerprint) -> BlockDevice | None:
     """The disk under the data, if that is one."""
     disks = data_disks(fingerprint)
-    return next((each for each in fingerprint.block_devices if (each.name,) == disks), None)
+    return next((device for device in fingerprint.block_devices if (device.name,) == disks), None)
 
 
 def port_count(fingerprint: Fingerprint) -> int | None:

@@ -15,13 +15,13 @@ FOREIGN = 0.01  # of the memory of a process that is bound to other nodes
 
 def pinned(runs: Sequence[Measured]) -> Judgement:
     """Whether a side was `not separated` or `not measured` in any repeat, else `yes`; CPUs and evidence."""
-    each = [_of_run(run) for run in runs]
+    answers = [_of_run(run) for run in runs]
     for answer in ("not separated", "not measured"):
-        same = [one for one in each if one.answer == answer]
+        same = [one for one in answers if one.answer == answer]
         if same:
-            of = f" (in {len(same)} of {len(each)} runs)" if len(same) < len(each) else ""
+            of = f" (in {len(same)} of {len(answers)} runs)" if len(same) < len(answers) else ""
             return Judgement(answer, same[0].text + of)
-    return each[0]
+    return answers[0]
 
 
 def _of_run(run: Measured) -> Judgement:

@@ -36,12 +36,12 @@ def together(runs: Sequence[Measured]) -> Trend | None:
     None if a repeat is exempt or too short, or if the steps of the series differ.
     """
     series = [run.events_per_second for run in runs]
-    length = min((len(each) for each in series), default=0)
+    length = min((len(curve) for curve in series), default=0)
     if length < MIN_SAMPLES or any(exempt(run) for run in runs):
         return None
     if max(run.step_s for run in runs) > SAME_STEP * min(run.step_s for run in runs):
         return None
-    return trend(np.array([each[:length] for each in series]))
+    return trend(np.array([curve[:length] for curve in series]))
 
 
 def unsettled(name: str, runs: Sequence[Measured], mean_trend: Trend | None) -> str:

@@ -50,36 +50,36 @@ def _per_side(
 ) -> Verdict:
     """One answer for all, the worst of any side; the texts by side, or one if they are equal."""
     judgements = [(side.name, *judged(runs)) for side, runs in zip(sides, measured, strict=True)]
-    answer = min((each for _, each, _ in judgements), key=worst.index)
-    mixed = len({each for _, each, _ in judgements}) > 1
-    of = ", ".join(name for name, each, _ in judgements if each == answer)
+    answer = min((judgement for _, judgement, _ in judgements), key=worst.index)
+    mixed = len({judgement for _, judgement, _ in judgements}) > 1
+    of = ", ".join(name for name, judgement, _ in judgements if judgement == answer)
     short = f"{answer} ({of})" if mixed else ""
-    if len({(each, text) for _, each, text in judgements}) == 1:
+    if len({(judgement, text) for _, judgement, text in judgements}) == 1:
         return Verdict(key, answer, judgements[0][2], short)
-    texts = [f"{name} {f'{each}: ' if mixed else ''}{text}" for name, each, text in judgements]
+    texts = [f"{name} {f'{judgement}: ' if mixed else ''}{text}" for name, judgement, text in judgements]
     return Verdict(key, answer, "; ".join(texts), short)
 
 
 def _overhead(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Verdict:
     """CPU time of the recorder on each side, then its limit, probes and CPUs."""
     overheads = [overhead.observed(runs) for runs in measured]
-    answer = min((each.answer for each in overheads), key=("matters", "not measured", "small").index)
-    costs = {each.cost for each in overheads}
+    answer = min((overhead.answer for overhead in overheads), key=("matters", "not measured", "small").index)
+    costs = {overhead.cost for overhead in overheads}
     cost = [
-        each.cost if len(costs) == 1 else f"{side.name} {each.cost}"
-        for side, each in zip(sides, overheads, strict=True)
+        overhead.cost if len(costs) == 1 else f"{side.name} {overhead.cost}"
+        for side, overhead in zip(sides, overheads, strict=True)
     ]
     texts = [*dict.fromkeys(cost)]
     effects = [
-        (each.share or 0.0, f"effect on statements of {side.name} {_percent(*each.effect)}")
-        for side, each in zip(sides, overheads, strict=True)
-        if each.effect
+        (overhead.share or 0.0, f"effect on statements of {side.name} {_percent(*overhead.effect)}")
+        for side, overhead in zip(sides, overheads, strict=True)
+        if overhead.effect
     ]
     texts += [text for _, text in effects]
-    texts += dict.fromkeys(each.limit for each in overheads if each.limit and each.reads)
-    texts += dict.fromkeys(each.reads for each in overheads if each.reads)
-    texts += dict.fromkeys(each.where for each in overheads if each.where)
-    shares = [each.share for each in overheads if each.share is not None]
+    texts += dict.fromkeys(overhead.limit for overhead in overheads if overhead.limit and overhead.reads)
+    texts += dict.fromkeys(overhead.reads for overhead in overheads if overhead.reads)
+    texts += dict.fromkeys(overhead.where for overhead in overheads if overhead.where)
+    shares = [overhead.share for overhead in overheads if overhead.share is not None]
     size = f"{100 * max(shares):.1f} %" if shares else ""
     doubt = "" if answer == "small" else answer
     short = f"{size} ({doubt})" if size and doubt else size or doubt
@@ -91,7 +91,7 @@ def _overhead(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> 
 def _percent(effect: float, half: float) -> str:
     """A difference of logs and its interval in percent."""
     logs = (effect, effect - half, effect + half)
-    centre, low, high = (f"{100 * math.expm1(each):+.1f}".replace("-", "−") for each in logs)
+    centre, low, high = (f"{100 * math.expm1(log):+.1f}".replace("-", "−") for log in logs)
     return f"{centre} % [{low}, {high}]"
 
 

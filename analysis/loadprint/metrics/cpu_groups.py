@@ -50,7 +50,7 @@ class Patterns:
     def family(self, file: str) -> str | None:
         """Server family of an executable."""
         return next(
-            (name for name, files in self.families.items() if any(fnmatchcase(file, each) for each in files)),
+            (name for name, files in self.families.items() if any(fnmatchcase(file, glob) for glob in files)),
             None,
         )
 
@@ -72,14 +72,16 @@ def patterns() -> Patterns:
     spaces = {"kernel": ("kernel",), "library": ("library",)} | {name: ("server", name) for name in families}
     return Patterns(
         {
-            **{each["key"]: each["label"] for each in groups if "kernel" in each},
+            **{group["key"]: group["label"] for group in groups if "kernel" in group},
             OTHER_KERNEL: "other kernel code",
-            **{each["key"]: each["label"] for each in groups if "kernel" not in each},
+            **{group["key"]: group["label"] for group in groups if "kernel" not in group},
         },
         families,
-        [(file, each["key"]) for each in groups for file in each.get("modules", ())],
+        [(file, group["key"]) for group in groups for file in group.get("modules", ())],
         {
-            space: _compiled({each["key"]: [p for key in keys for p in each.get(key, ())] for each in groups})
+            space: _compiled(
+                {group["key"]: [p for key in keys for p in group.get(key, ())] for group in groups}
+            )
             for space, keys in spaces.items()
         },
         re.compile("|".join(map(translate, document["starts"]))),

@@ -104,7 +104,7 @@ def _times_of_calls(rows: Columns, unit: float, *, has_gate: bool) -> dict[str, 
     last = rows["tick"] == rows["tick"][rows["run_cnt"] > 0].max(initial=0)
     found, empty = {}, 0.0
     for owner, program, *figures in zip(
-        *(each[last].tolist() for each in (*(rows[name] for name in names), *closed)), strict=True
+        *(column[last].tolist() for column in (*(rows[name] for name in names), *closed)), strict=True
     ):
         time, count, closed_time, closed_count = figures
         if count > closed_count and time > closed_time:
@@ -202,16 +202,16 @@ def _named(rows: Columns, table: str, keys: Sequence[str]) -> Columns:
 
 def _noted_resets(source: Source, probe: str, rows: Columns, figures: Sequence[str]) -> list[tuple[int, int]]:
     """The ticks before and after each reset of an entity in a segment, with a warning."""
-    found: set[tuple[int, int]] = set()
+    resets: set[tuple[int, int]] = set()
     segment = source.segments(probe, rows["tick"])
     for _, places in grouped(rows["name"]):
         ticks = rows["tick"][places].astype(int)
         fell = np.logical_or.reduce([np.diff(rows[figure][places]) < 0 for figure in figures])
         fell &= np.diff(segment[places]) == 0
-        found |= set(zip(ticks[:-1][fell].tolist(), ticks[1:][fell].tolist(), strict=True))
-    if found:
-        source.out.warnings.append(f"{probe} was reset {len(found)}x; counted from zero after each reset")
-    return sorted(found)
+        resets |= set(zip(ticks[:-1][fell].tolist(), ticks[1:][fell].tolist(), strict=True))
+    if resets:
+        source.out.warnings.append(f"{probe} was reset {len(resets)}x; counted from zero after each reset")
+    return sorted(resets)
 
 
 def increases(
@@ -313,7 +313,7 @@ def _round_trips(source: Source) -> None:
     _quantiles(source, ROUND_TRIPS, counted, unit)
     source.out.put(figure("mean", f"{ROUND_TRIPS}.buckets"), counted.mean() * unit)
     for name in counters:
-        risen = sum(each[name] for _, each in increases(source, probe, scanned, keys, counters))
+        risen = sum(increase[name] for _, increase in increases(source, probe, scanned, keys, counters))
         source.out.put(f"{ROUND_TRIPS}.{name}", risen / source.seconds(probe), risen)
 
 

@@ -23,7 +23,7 @@ def perf(source: Source, side: str, cpus: Sequence[int] | None) -> None:
 
     Multiplexed counters are scaled: Δvalue × Δtime enabled / Δtime running (perf_event_open(2)).
     """
-    wanted = [EVERYWHERE] if cpus is None else [side, *(str(each) for each in cpus)]
+    wanted = [EVERYWHERE] if cpus is None else [side, *(str(cpu) for cpu in cpus)]
     rows = source.rows("perf", f"SELECT tick, event, cpus FROM t WHERE cpus IN {among(wanted)}")
     if rows is None:
         source.out.mark_missing(f"perf.{side}", source.window.why_missing("perf"))
@@ -42,7 +42,7 @@ def _event(source: Source, name: str, where: str) -> None:
     names = {column: f"{name}.{column}" for column in ("value", "enabled_ns", "running_ns")}
     parts.sum("perf", names, "hash(cpus)", where)
     source.out.add_events(parts.out)
-    value, enabled, running = (parts.out.get(each) for each in names.values())
+    value, enabled, running = (parts.out.get(name) for name in names.values())
     if value is None or enabled is None or running is None or running.rate <= 0:
         source.out.mark_missing(name, "the processor had no free counter for this event in the window")
     else:

@@ -41,8 +41,8 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     """CPU time of a set of CPUs (None: the whole host) as `cpu.<side>.<field>`, in cores."""
     names = {field: f"cpu.{side}.{field}" for field in CPU_FIELDS}
     chosen = _of_host(source) if cpus is None else list(map(str, cpus))
-    found = source.sum("cpu", names, "hash(cpu)", f"cpu IN {among(chosen)}")
-    cores, changed = found.number, found.changed
+    summed = source.sum("cpu", names, "hash(cpu)", f"cpu IN {among(chosen)}")
+    cores, changed = summed.number, summed.changed
     if not cores:
         source.out.mark_missing(f"cpu.{side}", source.window.why_missing("cpu"))
         return
@@ -99,10 +99,10 @@ def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
         recorded = source.rows(probe, query)
         is_sum = cpus is None or (recorded and len(recorded["tick"]) > 1)
         chosen = among([whole] if is_sum else map(str, cpus or ()))
-        found = source.sum(
+        counted = source.sum(
             probe, {"count": f"{probe}.{side}"}, "hash(cpus)", f"{of_all} AND cpus IN {chosen}"
         )
-        if not found.number:
+        if not counted.number:
             reason = (
                 source.window.why_missing(probe) if recorded is None else f"{probe} has no rows of these CPUs"
             )
@@ -112,7 +112,7 @@ def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
 def storage(source: Source, columns: Collection[str]) -> None:
     """The disks of the server's files as `storage.<role>.<column>`, with role data, redo or binlog."""
     for place in source.run.fingerprint(source.window.role).storage:
-        for name in {each.rpartition(".")[2] for each in columns}:
+        for name in {column.rpartition(".")[2] for column in columns}:
             parts = [part for disk in place.disks if (part := source.out.get(f"disk.{disk}.{name}"))]
             if parts and len(parts) == len(place.disks):
                 source.out.total(f"storage.{place.role}.{name}", parts)

@@ -118,15 +118,15 @@ def _rates(source: Source, role: str) -> dict[str, float] | None:
         names = "ledger." if role == "server" else f"ledger.{role}_threads"
         source.out.mark_missing(names, source.window.why_missing(PROBE))
         return None
-    seconds, found = source.seconds(PROBE), dict[str, float]()
+    seconds, amounts = source.seconds(PROBE), dict[str, float]()
     for (of_role, threads, state), risen in increases(source, PROBE, rows, KEYS, FIGURES):
         if (of_role, threads) != (role, "connection"):
             continue
-        found[state] = risen["time_ns"] * source.unit(f"{PROBE}.time_ns") / seconds
+        amounts[state] = risen["time_ns"] * source.unit(f"{PROBE}.time_ns") / seconds
         if state == ON_CPU:
             ticks = risen["user_ns"] + risen["system_ns"]
-            found[USER] = found[state] * (risen["user_ns"] / ticks if ticks > 0 else 1.0)
-    return found if any(found.values()) else {}
+            amounts[USER] = amounts[state] * (risen["user_ns"] / ticks if ticks > 0 else 1.0)
+    return amounts if any(amounts.values()) else {}
 
 
 def ledger(source: Source) -> None:
@@ -228,7 +228,7 @@ def _disks(source: Source) -> None:
         out.mark_missing("ledger.disk_", reason if recorded else source.window.why_missing("ebpf_block"))
         return
     for word, requests in REQUESTS.items():
-        names = (f"ebpf_block.{disk}.{each}.sum_ns" for disk in devices for each in requests)
+        names = (f"ebpf_block.{disk}.{request}.sum_ns" for disk in devices for request in requests)
         out.put(f"ledger.{word}", _sum(source, names))
 
 

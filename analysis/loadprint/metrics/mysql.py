@@ -37,7 +37,7 @@ def misses(source: Source) -> None:
         return
     inside = inside[np.isfinite(reads.values + requests.values)[inside]]
     for third, places in zip(("first", "", "last"), np.array_split(inside, 3), strict=True):
-        missed, asked = (float(np.sum((each.values * each.half)[places])) for each in (reads, requests))
+        missed, asked = (float(np.sum((series.values * series.half)[places])) for series in (reads, requests))
         if third and asked > 0:
             source.out.put(f"mysql.miss_ratio.{third}", missed / asked)
 

@@ -52,7 +52,7 @@ class Quantities:
 
     segments: int = 1
     values: dict[str, Quantity] = field(default_factory=dict)
-    each: dict[str, Floats] = field(default_factory=dict)
+    by_segment: dict[str, Floats] = field(default_factory=dict)
     absent: dict[str, Quantity] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # events without effect on the figures
@@ -109,8 +109,8 @@ class Quantities:
 
     def value(self, formula: Formula) -> float | None:
         """Value of a formula without alternatives; None if a name is not known. Raises ZeroDivisionError."""
-        found = formula.value(self._rate)
-        return None if found is None else float(found)
+        amount = formula.value(self._rate)
+        return None if amount is None else float(amount)
 
     def divisor(self, formula: Formula) -> str:
         """The divisor of a formula that is 0."""
@@ -135,16 +135,16 @@ class Quantities:
         values = self.resolved(formula).course(
             lambda name: read(name, self.series), lambda name: read(name, self.readings)
         )
-        if values is None or not used or len({len(each.values) for each in used}) > 1:
+        if values is None or not used or len({len(series.values) for series in used}) > 1:
             return None
-        if max(np.abs(each.seconds - used[0].seconds).max(initial=0.0) for each in used) > NEAR:
+        if max(np.abs(series.seconds - used[0].seconds).max(initial=0.0) for series in used) > NEAR:
             return None
         return replace(used[0], values=np.where(np.isfinite(values), values, np.nan))
 
     def why(self, name: str) -> str:
         """Reason why a name, or one in a figure, is missing: that of the longest prefix."""
         inner = name.rpartition("(")[2].replace('"', "")
-        starts = (each[:end] for end in range(max(len(name), len(inner)), -1, -1) for each in (name, inner))
+        starts = (text[:end] for end in range(max(len(name), len(inner)), -1, -1) for text in (name, inner))
         return next(
             (self.missing[start] for start in starts if start in self.missing),
             f"{name} is not a recorded quantity",
@@ -179,7 +179,7 @@ class Quantities:
         of = np.zeros(len(at), np.intp) if of is None else of
         whole = self._spans(at, of)
         seconds = float(whole.sum())
-        found, each = [], np.zeros(self.segments)
+        found, rates = [], np.zeros(self.segments)
         for one, seen in zip(counters, there, strict=True):
             times, segment = (at, of) if seen.all() else (at[seen], of[seen])
             lived = whole if times is at else self._spans(times, segment)
@@ -191,11 +191,11 @@ class Quantities:
                 amounts = np.full(self.segments, np.nan)
                 if risen is not None:
                     places = segment[risen.first]
-                    amounts[places] = risen.each * lived[places] / spans
-                each += np.where(lived > 0, amounts, 0.0)
+                    amounts[places] = risen.by_segment * lived[places] / spans
+                rates += np.where(lived > 0, amounts, 0.0)
             found.append((risen, lived, spans))
         if self.segments > 1 and found:
-            self.each[name] = each * unit / np.where(whole > 0, whole, np.nan)
+            self.by_segment[name] = rates * unit / np.where(whole > 0, whole, np.nan)
         known = [(risen, lived, spans) for risen, lived, spans in found if risen and spans.sum() > 0]
         if len(known) < len(found) or not found or seconds <= 0:
             self.mark_missing(name, self._why_unknown(name, counters, size, of))

@@ -61,8 +61,8 @@ class CounterCourse:
         ):
             seen = grid.placed(ticks, present, 0.0) > 0
             both = seen[1:] & seen[:-1]
-            each = steps(grid.placed(ticks, one), size, succeeded=succeeded)
-            self._steps[both] += np.where(each.restarted, np.nan, each.amounts)[both]
+            rises = steps(grid.placed(ticks, one), size, succeeded=succeeded)
+            self._steps[both] += np.where(rises.restarted, np.nan, rises.amounts)[both]
             self._there |= both & (grid.placed(ticks, recorded, 0.0)[1:] > 0)
 
     def series(self, unit: float) -> Series:
@@ -204,31 +204,31 @@ class Source:
         fall is a successor's. `optional`: one without two readings has nothing to add, and this is the reason
         if all are; else the sum is missing.
         """
-        parts, found, courses = [], Summed(), dict[str, CounterCourse]()
-        for each in self.members(table, names, member, where, born=threads):
+        parts, summed, courses = [], Summed(), dict[str, CounterCourse]()
+        for of_member in self.members(table, names, member, where, born=threads):
             grid = self.window.grids[table]
-            inside = grid.segments(each.ticks) >= 0
-            if len(each.ticks[inside]) < 2:
+            inside = grid.segments(of_member.ticks) >= 0
+            if len(of_member.ticks[inside]) < 2:
                 continue
-            part, largest = replace(self, out=Quantities(self.out.segments)), dict(found.largest)
+            part, largest = replace(self, out=Quantities(self.out.segments)), dict(summed.largest)
             for column, name in names.items():
                 source = f"{table}.{column}"
-                is_known = ~np.isnan(each.values[column])
-                charted = each.some(is_known.sum(axis=1) > 1) if optional else each
+                is_known = ~np.isnan(of_member.values[column])
+                charted = of_member.some(is_known.sum(axis=1) > 1) if optional else of_member
                 if self.charted and len(charted.present):
                     course = courses.setdefault(column, CounterCourse(grid))
                     course.add(charted, column, self.size(source), succeeded=threads)
-                counted = each.some(is_known[:, inside].sum(axis=1) > 1) if optional else each
+                counted = of_member.some(is_known[:, inside].sum(axis=1) > 1) if optional else of_member
                 if len(counted.present):
                     risen = part.increase(source, name, counted, column, succeeded=threads)
                     largest[column] = max([largest.get(column, 0.0), *risen.tolist()])
-            ticks, present = each.ticks[inside], each.present[:, inside]
+            ticks, present = of_member.ticks[inside], of_member.present[:, inside]
             lived = sum(self.seconds(table, ticks[seen]) for seen in present)
-            found = Summed(
-                found.number + lived / self.seconds(table, ticks),
-                found.members + int(present.any(axis=1).sum()),
-                found.changed or not present.all(),
-                found.ended + int((present.any(axis=1) & ~present[:, -1]).sum()),
+            summed = Summed(
+                summed.number + lived / self.seconds(table, ticks),
+                summed.members + int(present.any(axis=1).sum()),
+                summed.changed or not present.all(),
+                summed.ended + int((present.any(axis=1) & ~present[:, -1]).sum()),
                 largest,
             )
             self.out.add_events(part.out)
@@ -236,8 +236,8 @@ class Source:
         for column, course in courses.items():
             self.out.add_series(names[column], course.series(self.unit(f"{table}.{column}")))
         for name in names.values():
-            if each_of := [part.each[name] for part in parts if name in part.each]:
-                self.out.each[name] = np.sum(each_of, axis=0)
+            if of_parts := [part.by_segment[name] for part in parts if name in part.by_segment]:
+                self.out.by_segment[name] = np.sum(of_parts, axis=0)
             known = [one for part in parts if (one := part.get(name))]
             unknown = [part for part in parts if not part.get(name) and (not optional or name in part.lost)]
             if unknown:
@@ -246,7 +246,7 @@ class Source:
                 self.out.total(name, known)
             elif optional:
                 self.out.mark_missing(name, optional)
-        return found
+        return summed
 
     def described(self, column: str) -> ColumnMeaning:
         """The metadata of TABLE.COLUMN or of a metric; empty without."""

@@ -151,7 +151,7 @@ def _counters(  # noqa: PLR0913, PLR0917
     ticks = columns.pop("tick")
     # a host has a dozen idle devices
     busy = not any("{}" in name for name in rows.columns[table]) or any(
-        np.nanmin(each, initial=np.inf) < np.nanmax(each, initial=0) for each in columns.values()
+        np.nanmin(column, initial=np.inf) < np.nanmax(column, initial=0) for column in columns.values()
     )
     for column, values in columns.items():
         name = f"{entity}.{column}"

@@ -36,12 +36,12 @@ def scraped(source: Source, wanted: Sequence[ScrapedEntry]) -> None:
         return
     listed = source.store.fetch(path, "SELECT DISTINCT metric FROM t")["metric"].tolist()
     chosen = {
-        series: each
-        for each in reversed(wanted)
+        series: row
+        for row in reversed(wanted)
         for series in listed
-        if fnmatchcase(series, each.metrics) and not series.startswith("#")
+        if fnmatchcase(series, row.metrics) and not series.startswith("#")
     }
-    for pattern in sorted({each.metrics for each in wanted} - {each.metrics for each in chosen.values()}):
+    for pattern in sorted({row.metrics for row in wanted} - {row.metrics for row in chosen.values()}):
         source.out.warnings.append(f"no scraped series of its own matches {pattern}")
     types: dict[str, str] = {}
     if source.has(TABLE, "text"):  # not if it was imported
@@ -51,8 +51,8 @@ def scraped(source: Source, wanted: Sequence[ScrapedEntry]) -> None:
         f"SELECT tick, metric || '{SEPARATOR}' || endpoint AS entity, metric, value::DOUBLE AS value"
         f" FROM t WHERE metric IN {among(sorted(chosen))}"
     )
-    found = source.rows(TABLE, query)
-    for label, series in by_entity(found, "entity") if found else ():
+    read = source.rows(TABLE, query)
+    for label, series in by_entity(read, "entity") if read else ():
         metric = str(series["metric"][0])
         _add(source, label, chosen[metric], series, is_counter=_is_counter(metric, types))
 

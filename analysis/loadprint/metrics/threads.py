@@ -18,9 +18,9 @@ def threads(source: Source) -> None:
     if source.run.table(source.window.role, "threads") is None or "threads" not in source.window.read:
         source.out.mark_missing("threads", source.window.why_missing("threads"))
         return
-    listed = source.rows("threads", "SELECT DISTINCT tick, role FROM t")
-    assert listed is not None
-    roles = sorted(set(listed["role"].tolist()))
+    rows = source.rows("threads", "SELECT DISTINCT tick, role FROM t")
+    assert rows is not None
+    roles = sorted(set(rows["role"].tolist()))
     if not roles:
         source.out.mark_missing("threads", "no thread was read in the window")
         return
@@ -33,12 +33,12 @@ def threads(source: Source) -> None:
 
 def _sum_role(source: Source, role: str, thread: str) -> None:
     names = {name: f"threads.{role}.{name}" for name in THREAD_FIELDS}
-    found = source.sum("threads", names, thread, f"role = {quote(role)}", threads=True, optional=NOT_READ)
-    if not found.number:
+    times = source.sum("threads", names, thread, f"role = {quote(role)}", threads=True, optional=NOT_READ)
+    if not times.number:
         source.out.mark_missing(f"threads.{role}", "threads were read only once in the window")
         return
-    if "on_cpu_ns" in found.largest:
-        source.out.put(f"threads.{role}.busiest", found.largest["on_cpu_ns"])
-    source.out.put(f"threads.{role}.number", float(found.members))
-    if found.ended:
+    if "on_cpu_ns" in times.largest:
+        source.out.put(f"threads.{role}.busiest", times.largest["on_cpu_ns"])
+    source.out.put(f"threads.{role}.number", float(times.members))
+    if times.ended:
         source.out.notes.append(f"{role} threads ended in the window; their last interval is not counted")

@@ -37,10 +37,10 @@ def turns(source: Source) -> None:
     run = source.run
     if not run.turns:
         return
-    own = [each for each in (*run.slices, *run.load_slices) if each.side == run.meta.side]
-    if any(each.by == "signal" for each in own):
+    own = [turn for turn in (*run.slices, *run.load_slices) if turn.side == run.meta.side]
+    if any(turn.by == "signal" for turn in own):
         source.out.warnings.append(STOPPED)
-    if unended := sum(each.in_event or 0 for each in own):
+    if unended := sum(turn.in_event or 0 for turn in own):
         source.out.warnings.append(f"{unended} {SPANS}")
     _by_order(source)
     written = source.out.get("process.server.write_bytes")
@@ -56,11 +56,11 @@ def turns(source: Source) -> None:
 
 def _by_order(source: Source) -> None:
     """Add `turns.position`, `.predecessor` and `.probed`, of the statements that the server counted."""
-    run, rates = source.run, source.out.each.get("mysql.Questions", np.empty(0))
-    own = [place for place, each in enumerate(run.slices) if each.side == run.meta.side]
+    run, rates = source.run, source.out.by_segment.get("mysql.Questions", np.empty(0))
+    own = [place for place, turn in enumerate(run.slices) if turn.side == run.meta.side]
     if len(rates) != len(own):
         return
-    first = min(each.position for each in run.slices)
+    first = min(turn.position for turn in run.slices)
     _contrast(source.out, "position", rates, [run.slices[place].position == first for place in own])
     same = [place > 0 and run.slices[place - 1].side == run.meta.side for place in own]
     _contrast(source.out, "predecessor", rates, same)
@@ -75,8 +75,8 @@ def since_thaw(reported: Intervals, out: Quantities) -> None:
     """
     begins = np.flatnonzero(np.append(True, reported.begins[1:] > reported.ends[:-1] + NEAR))
     rates = reported.rates("queries")
-    slices = [each for each in np.split(rates, begins[1:]) if len(each) > 1 and (each > 0).all()]
-    apart = np.array([math.log(each[0]) - np.log(each[1:]).mean() for each in slices])
+    slices = [of_turn for of_turn in np.split(rates, begins[1:]) if len(of_turn) > 1 and (of_turn > 0).all()]
+    apart = np.array([math.log(turn[0]) - np.log(turn[1:]).mean() for turn in slices])
     if len(apart) > 1:
         _put(out, "thaw", float(apart.mean()), *_of_mean(apart))
 
@@ -84,7 +84,7 @@ def since_thaw(reported: Intervals, out: Quantities) -> None:
 def _contrast(out: Quantities, name: str, rates: Floats, chosen: Sequence[bool]) -> None:
     """Add the difference of the mean logs of the chosen rates and the others; nothing without two of both."""
     is_chosen = np.array(chosen, dtype=bool)
-    these, others = (np.log(rates[each & (rates > 0)]) for each in (is_chosen, ~is_chosen))
+    these, others = (np.log(rates[places & (rates > 0)]) for places in (is_chosen, ~is_chosen))
     if min(len(these), len(others)) > 1:
         error, freedom = stats.welch(_of_mean(these), _of_mean(others))
         _put(out, name, float(these.mean() - others.mean()), error**2, freedom)

@@ -30,7 +30,7 @@ def waiting(source: Source) -> None:
     grid = source.window.grids[PROBE]
     ticks = grid.ticks if source.charted else grid.ticks[grid.read]
     kind_of = {state: kind for kind, states in KINDS.items() for state in states}
-    kinds = np.array(["" if each in RUNNING else kind_of.get(each, FILES) for each in rows["state"]])
+    kinds = np.array(["" if state in RUNNING else kind_of.get(state, FILES) for state in rows["state"]])
     for kind in (*KINDS, FILES):
         name, chosen = f"waiting.{kind}", kinds == kind
         if not chosen.any():

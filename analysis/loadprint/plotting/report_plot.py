@@ -56,13 +56,18 @@ def colours(report: ReportPage) -> dict[int, str]:
     places: Iterable[int] = range(len(report.sides))
     if len(report.sides) > len(style.COLOURS):
         runs = [line.run for course in report.courses for line in course.lines]
-        runs += [curve.run for each in report.percentiles for curve in each.curves]
+        runs += [curve.run for percentile in report.percentiles for curve in percentile.curves]
         places = sorted({report.runs[run].side for run in runs} | set(_filled(report.distributions)))
     return {side: style.colour(place) for place, side in enumerate(places)}
 
 
 def _filled(distributions: Iterable[Distribution]) -> list[int]:
-    return [side for each in distributions for side, shares in enumerate(each.shares) if shares is not None]
+    return [
+        side
+        for distribution in distributions
+        for side, shares in enumerate(distribution.shares)
+        if shares is not None
+    ]
 
 
 def _figures(report: ReportPage) -> Iterator[tuple[str, Figure]]:
@@ -75,19 +80,19 @@ def _figures(report: ReportPage) -> Iterator[tuple[str, Figure]]:
         charts = [(course, run) for course in plain for run in _first_runs(course, report)]
         for name, _, courses in _pages(f"time-{section}", charts, MAX_COURSES):
             yield name, _over_time(report, courses, tints)
-    kinds = [each for each in report.percentiles if each.curves][:MAX_CHARTS]
+    kinds = [percentile for percentile in report.percentiles if percentile.curves][:MAX_CHARTS]
     if kinds:
-        sides = [report.runs[curve.run].side for each in kinds for curve in each.curves]
+        sides = [report.runs[curve.run].side for kind in kinds for curve in kind.curves]
         drawn, all_axes = _small_charts(report, len(kinds), sides, "a line per repeat", tints)
         for axes, percentiles in zip(all_axes, kinds, strict=True):
             _percentiles(axes, report, percentiles, tints)
         yield "latency", drawn
-    for section in dict.fromkeys(each.section for each in report.distributions):
-        chosen = [each for each in report.distributions if each.section == section]
+    for section in dict.fromkeys(distribution.section for distribution in report.distributions):
+        chosen = [distribution for distribution in report.distributions if distribution.section == section]
         for name, _, page in _pages(f"histogram-{section.replace('_', '-')}", chosen, MAX_CHARTS):
             drawn, all_axes = _small_charts(report, len(page), _filled(page), "all repeats together", tints)
-            for axes, each in zip(all_axes, page, strict=True):
-                _steps(axes, each, tints)
+            for axes, chart in zip(all_axes, page, strict=True):
+                _steps(axes, chart, tints)
             yield name, drawn
     for name, first, scaled in _pages("scaling", report.scaled, MAX_PANELS):
         yield name, scaling_plot.page(scaled, first)
@@ -141,7 +146,7 @@ def _legend(
 
 
 def _course(axes: Axes, report: ReportPage, course: Course, run: int | None, tints: Colours) -> None:
-    windows = [each.window for each in report.runs if each.window is not None]
+    windows = [run.window for run in report.runs if run.window is not None]
     if windows:
         begin, end = median(span.begin_s for span in windows), median(span.end_s for span in windows)
         axes.axvspan(begin, end, color=style.SHADE, linewidth=0, zorder=0)
@@ -149,9 +154,10 @@ def _course(axes: Axes, report: ReportPage, course: Course, run: int | None, tin
         for line in course.lines:
             colour = tints[report.runs[line.run].side]
             axes.plot(line.seconds, line.values * course.factor, color=colour, linewidth=0.9)
-        for each in (report.runs[place] for place in dict.fromkeys(line.run for line in course.lines)):
-            for spike in each.spikes:
-                axes.axvspan(spike.begin_s, spike.end_s, ymax=0.04, color=tints[each.side], linewidth=0)
+        for number in dict.fromkeys(line.run for line in course.lines):
+            repeat = report.runs[number]
+            for spike in repeat.spikes:
+                axes.axvspan(spike.begin_s, spike.end_s, ymax=0.04, color=tints[repeat.side], linewidth=0)
         axes.set_title(course.title)
     else:
         _stacked(axes, course, [line for line in course.lines if line.run == run])
@@ -198,10 +204,10 @@ def _small_charts(
     return drawn, axes[:count]
 
 
-def _percentiles(axes: Axes, report: ReportPage, each: Percentiles, tints: Colours) -> None:
+def _percentiles(axes: Axes, report: ReportPage, percentiles: Percentiles, tints: Colours) -> None:
     """The axis of shares is log(1/(1−share)): each further nine has the same width."""
-    last = max(float(curve.shares[-1]) for curve in each.curves)
-    for curve in each.curves:
+    last = max(float(curve.shares[-1]) for curve in percentiles.curves)
+    for curve in percentiles.curves:
         usable = (curve.shares < 1) & np.isfinite(curve.values) & (curve.values > 0)
         colour = tints[report.runs[curve.run].side]
         axes.plot(1 / (1 - curve.shares[usable]), curve.values[usable] * MILLI, color=colour, linewidth=0.9)
@@ -210,20 +216,20 @@ def _percentiles(axes: Axes, report: ReportPage, each: Percentiles, tints: Colou
     shares = [share for share in SHARES if share <= max(0.99, last)]
     axes.set_xticks([1 / (1 - share) for share in shares], [f"{100 * share:g}" for share in shares])
     style.log_ticks(axes, axes.yaxis)
-    axes.set_title(each.kind)
+    axes.set_title(percentiles.kind)
     axes.set_xlabel("percentile")
     axes.set_ylabel("latency, ms")
 
 
-def _steps(axes: Axes, each: Distribution, tints: Colours) -> None:
-    edges = each.edges * each.factor
-    for side, shares in enumerate(each.shares):
+def _steps(axes: Axes, distribution: Distribution, tints: Colours) -> None:
+    edges = distribution.edges * distribution.factor
+    for side, shares in enumerate(distribution.shares):
         if shares is not None:
             axes.stairs(100 * shares, edges, color=tints[side], linewidth=1.0)
             axes.stairs(100 * shares, edges, color=tints[side], fill=True, alpha=0.15)
     axes.set_xscale("log")
     axes.set_ylim(bottom=0)
     style.log_ticks(axes, axes.xaxis)
-    axes.set_title(each.title)
-    axes.set_xlabel(each.shown)
+    axes.set_title(distribution.title)
+    axes.set_xlabel(distribution.shown)
     axes.set_ylabel("share, %")

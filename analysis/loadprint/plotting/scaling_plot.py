@@ -29,8 +29,8 @@ def write(panels: Sequence[Panel], path: Path) -> None:
 def page(panels: Sequence[Panel], first: int = 0) -> Figure:
     """Panels below each other, in the colours from the one at `first`. Draw within `style.styled()`."""
     drawn, axes = style.sheet(len(panels), height=HEIGHT)
-    for place, (panel, each) in enumerate(zip(panels, axes, strict=True), start=first):
-        _draw(each, panel, style.colour(place))
+    for place, (panel, axis) in enumerate(zip(panels, axes, strict=True), start=first):
+        _draw(axis, panel, style.colour(place))
     return drawn
 
 

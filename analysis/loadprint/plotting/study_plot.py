@@ -79,10 +79,10 @@ def _apart(ticks: Sequence[float]) -> list[float]:
 def _curve(axes: Axes, curve: StudyCurve, colour: str) -> None:
     at = sorted(curve.points)
     found = [curve.points[place] for place in at]
-    axes.plot(at, [each.centre for each in found], "-o", color=colour, label=curve.name)
-    for place, each in zip(at, found, strict=True):
-        if each.low is not None and each.high is not None:
-            axes.plot([place, place], [each.low, each.high], "-", color=colour, linewidth=2.2, alpha=0.45)
+    axes.plot(at, [point.centre for point in found], "-o", color=colour, label=curve.name)
+    for place, point in zip(at, found, strict=True):
+        if point.low is not None and point.high is not None:
+            axes.plot([place, place], [point.low, point.high], "-", color=colour, linewidth=2.2, alpha=0.45)
 
 
 def dots(title: str, rows: Sequence[Dot], x: str, *, ratios: bool) -> Figure:

@@ -82,7 +82,7 @@ def sheet(
 
     drawn = New(figsize=(width, height * rows), layout="constrained")
     axes = drawn.subplots(rows, columns, squeeze=False, **options)
-    return drawn, [each for row in axes for each in row]
+    return drawn, [cell for row in axes for cell in row]
 
 
 def colour(place: int) -> str:

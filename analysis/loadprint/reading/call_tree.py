@@ -108,7 +108,7 @@ class CallTree:
 def require_text(path: Path, characters: int) -> None:
     """Raise InputError if the names in an output have more than STACK_TEXT characters."""
     if characters > STACK_TEXT:
-        size, limit = (f"{each // MIB:,} MiB" for each in (characters, STACK_TEXT))
+        size, limit = (f"{size // MIB:,} MiB" for size in (characters, STACK_TEXT))
         what = f"the names in its stacks have {size}, more than the limit of {limit}"
         raise InputError(
             path, what, "record for less time, or use `stacks --format pprof`, which stores each name once"
@@ -119,7 +119,7 @@ def read_call_tree(path: Path) -> CallTree:
     """Read stacks.json. Raises InputError with the first mistake."""
     document = read(path, StacksDocument, STACKS)
     modules = [(module.path or NO_MODULE)[:SYMBOL] for module in document.modules]
-    frames = tuple(_frame(path, place, each, modules) for place, each in enumerate(document.frames))
+    frames = tuple(_frame(path, place, frame, modules) for place, frame in enumerate(document.frames))
     nodes = _nodes(path, document.nodes)
     parents, places = nodes[:, 0], nodes[:, 1]
     order = np.arange(len(nodes))

@@ -160,7 +160,7 @@ def _offset(run: Run, role: str, store: Store) -> Offset:
 
 def _steps_of_load(run: Run) -> list[float]:
     """Seconds by which the load's clock was set, from the stamps of its phases and exchanges."""
-    stamps = [(each.monotonic_ns, each.realtime_ns) for each in run.exchanges]
+    stamps = [(exchange.monotonic_ns, exchange.realtime_ns) for exchange in run.exchanges]
     for phase in run.phases:
         stamps.append((phase.begin_ns, phase.begin_realtime_ns))
         if phase.end_ns is not None and phase.end_realtime_ns is not None:

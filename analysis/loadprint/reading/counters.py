@@ -50,7 +50,7 @@ class Increase:
     """Increase of a counter in the unit of its source, with the falls that it includes.
 
     It is from the readings number `first` to number `last` of each segment in which it is known, (segments,);
-    `each` are the amounts of these segments, NaN where it restarted.
+    `by_segment` are the amounts of these segments, NaN where it restarted.
     """
 
     amount: float
@@ -59,7 +59,7 @@ class Increase:
     steps_back: int = 0
     first: Numbers = field(default_factory=lambda: np.zeros(0, np.intp), compare=False)
     last: Numbers = field(default_factory=lambda: np.zeros(0, np.intp), compare=False)
-    each: Floats = field(default_factory=lambda: np.zeros(0), compare=False)
+    by_segment: Floats = field(default_factory=lambda: np.zeros(0), compare=False)
 
 
 @dataclass(frozen=True)
@@ -90,21 +90,21 @@ def increase(
     amounts, falls = known[last] - known[first], (0, 0, 0)
     restarted = np.zeros(len(first), dtype=bool)
     if not _is_rising(known, segment):
-        each = steps(known, size, segment, succeeded=succeeded)
-        if each.unknown.any():
+        rises = steps(known, size, segment, succeeded=succeeded)
+        if rises.unknown.any():
             return None
         begins, ends = first[usable], last[usable]
-        amounts[usable] = [each.amounts[one:end].sum() for one, end in zip(begins, ends, strict=True)]
+        amounts[usable] = [rises.amounts[one:end].sum() for one, end in zip(begins, ends, strict=True)]
         if not succeeded:
-            restarts = [each.restarted[one:end] for one, end in zip(begins, ends, strict=True)]
+            restarts = [rises.restarted[one:end] for one, end in zip(begins, ends, strict=True)]
             restarted[usable] = [one.any() for one in restarts]
             usable[usable] = [not one.all() for one in restarts]
         if not usable.any():
             return None
-        falls = int(each.wrapped.sum()), int(each.restarted.sum()), int(each.stepped_back.sum())
-    of_each = np.where(restarted, np.nan, amounts)[usable]
+        falls = int(rises.wrapped.sum()), int(rises.restarted.sum()), int(rises.stepped_back.sum())
+    by_segment = np.where(restarted, np.nan, amounts)[usable]
     return Increase(
-        float(amounts[usable].sum()), *falls, places[first[usable]], places[last[usable]], of_each
+        float(amounts[usable].sum()), *falls, places[first[usable]], places[last[usable]], by_segment
     )
 
 
@@ -128,10 +128,10 @@ def steps(
     apart = np.zeros(len(before), dtype=bool) if of is None else of[1:] != of[:-1]
     amounts = np.where(apart, 0.0, after - before)
     fell, by, wrapped = amounts < 0, -amounts, np.zeros(len(amounts), dtype=bool)
-    for each in () if succeeded else SIZES if size is None else (size,):
-        # (each - before) first: near 2^64 a float has steps of 2048, and `after` is small
-        rise = (each - before) + after if size is None else np.mod(amounts, each)
-        over = fell & (rise >= 0) & (rise <= WRAPPED * each) & ((before <= each) | (size is not None))
+    for span in () if succeeded else SIZES if size is None else (size,):
+        # (span - before) first: near 2^64 a float has steps of 2048, and `after` is small
+        rise = (span - before) + after if size is None else np.mod(amounts, span)
+        over = fell & (rise >= 0) & (rise <= WRAPPED * span) & ((before <= span) | (size is not None))
         amounts = np.where(over, rise, amounts)
         wrapped |= over
     restarted = fell & ~wrapped & (after <= RESTARTED * before)

@@ -22,7 +22,7 @@ def cpuset(run: Run, role: str) -> tuple[int, ...] | None:
 def host_cpus(run: Run, role: str) -> tuple[int, ...] | None:
     """CPUs of a role's host by its fingerprint; None if it does not list them."""
     listed = run.fingerprints.get(role, Fingerprint()).cpus.list
-    return tuple(sorted(int(each.cpu) for each in listed if each.cpu is not None)) or None
+    return tuple(sorted(int(row.cpu) for row in listed if row.cpu is not None)) or None
 
 
 def cores_of(cpus: Iterable[CpuOfHost]) -> dict[int, str]:
@@ -32,9 +32,7 @@ def cores_of(cpus: Iterable[CpuOfHost]) -> dict[int, str]:
     a list are left out.
     """
     return {
-        int(each.cpu): str(each.siblings)
-        for each in cpus
-        if each.cpu is not None and each.siblings is not None
+        int(row.cpu): str(row.siblings) for row in cpus if row.cpu is not None and row.siblings is not None
     }
 
 

@@ -28,11 +28,11 @@ class DeclaredTable(NamedTuple):
 _TEXT = (Path(__file__).parent / "probes.json").read_text(encoding="utf-8")
 DECLARED: Mapping[str, DeclaredTable] = {
     table: DeclaredTable(
-        each["shape"],
-        tuple(each["entity"]),
-        {name: tuple(meaning.split()) for name, meaning in each["columns"].items()},
+        declaration["shape"],
+        tuple(declaration["entity"]),
+        {name: tuple(meaning.split()) for name, meaning in declaration["columns"].items()},
     )
-    for table, each in json.loads(_TEXT).items()
+    for table, declaration in json.loads(_TEXT).items()
 }
 
 

@@ -61,7 +61,7 @@ Line = TypeVar("Line", bound=BaseModel)
 def _without_nulls(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    return {key: each for key, each in value.items() if each is not None} if None in value.values() else value
+    return {key: item for key, item in value.items() if item is not None} if None in value.values() else value
 
 
 def _checked(value: Any, expected: str, fits: bool) -> Any:
@@ -129,9 +129,9 @@ def read_lines(
     """
     text = bounds.read_text(path, bounds.LINES, COPY_AGAIN, errors="replace") if path.is_file() else ""
     found = text.splitlines()
-    for number, each in enumerate(found, start=1):
+    for number, line_text in enumerate(found, start=1):
         try:
-            line = model.model_validate(loads(each))
+            line = model.model_validate(loads(line_text))
         except ValueError as error:
             if number < len(found):
                 raise InputError(f"{path} line {number}", f"is not {what}", COPY_AGAIN) from error

@@ -55,9 +55,9 @@ class Histogram:
 
 def bounds(described: TableMeaning, column: str) -> NDArray[np.float64]:
     """Bounds of a column from a table's metadata; empty if it has none, or they do not increase."""
-    listed = described.meanings.get(column, ColumnMeaning()).bounds
-    found = np.array([np.inf if bound is None else bound for bound in listed], dtype=np.float64)
-    return found if (found[1:] > found[:-1]).all() else np.empty(0)
+    declared = described.meanings.get(column, ColumnMeaning()).bounds
+    edges = np.array([np.inf if bound is None else bound for bound in declared], dtype=np.float64)
+    return edges if (edges[1:] > edges[:-1]).all() else np.empty(0)
 
 
 def increase(
@@ -71,7 +71,7 @@ def increase(
     not match the bounds.
     """
     try:
-        counts = np.array([np.asarray(each, dtype=np.uint64) for each in readings])
+        counts = np.array([np.asarray(reading, dtype=np.uint64) for reading in readings])
     except (TypeError, ValueError, OverflowError):
         return None
     if counts.ndim != 2 or len(bounds) != counts.shape[1] + 1:

@@ -178,7 +178,9 @@ def _read_footer(path: Path) -> Footer:
     try:
         with path.open("rb") as file:  # a path that is not UTF-8 can be opened
             read = pq.read_metadata(file)
-        columns = tuple((each.name, column_types.kind(each.type)) for each in read.schema.to_arrow_schema())
+        columns = tuple(
+            (field.name, column_types.kind(field.type)) for field in read.schema.to_arrow_schema()
+        )
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", "") or _first_line(error)
         raise InputError(path, f"cannot be read ({reason})", FIX) from error
@@ -208,9 +210,9 @@ def _meaning(text: bytes) -> TableMeaning:
 
 def grouped(names: NDArray[Any]) -> list[tuple[str, NDArray[np.intp]]]:
     """Distinct texts of a column in sorted order, each with the indexes of its rows."""
-    listed = names.tolist()
-    codes = {name: code for code, name in enumerate(sorted(set(listed)))}
-    place = np.fromiter(map(codes.__getitem__, listed), np.intp, len(listed))
+    texts = names.tolist()
+    codes = {name: code for code, name in enumerate(sorted(set(texts)))}
+    place = np.fromiter(map(codes.__getitem__, texts), np.intp, len(texts))
     order = np.argsort(place, kind="stable")
     ends = np.searchsorted(place[order], np.arange(len(codes) + 1))
     return [(str(name), order[ends[code] : ends[code + 1]]) for name, code in codes.items()]
@@ -332,13 +334,13 @@ def _plain(column: NDArray[Any]) -> NDArray[Any]:
 
 def _printable(column: NDArray[Any]) -> NDArray[Any]:
     """The column with printable texts; other objects, such as buckets, are unchanged."""
-    listed = column.tolist()
+    values = column.tolist()
     try:
-        distinct = set(listed)
+        distinct = set(values)
     except TypeError:  # lists
         return column
     clean = {text: printable(text) for text in distinct if isinstance(text, str) and UNSAFE.search(text)}
-    return np.array([clean.get(text, text) for text in listed], dtype=object) if clean else column
+    return np.array([clean.get(text, text) for text in values], dtype=object) if clean else column
 
 
 def _first_line(error: Exception) -> str:

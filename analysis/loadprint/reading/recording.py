@@ -69,7 +69,7 @@ class Run:
     @property
     def turns(self) -> tuple[Slice, ...]:
         """The slices of its own side; empty if it is the recording of all sides, or had all of the time."""
-        return tuple(each for each in self.slices if each.side == self.meta.side)
+        return tuple(turn for turn in self.slices if turn.side == self.meta.side)
 
     @property
     def status(self) -> str:

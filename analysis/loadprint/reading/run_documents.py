@@ -294,7 +294,7 @@ class Fingerprint(JsonObject):
 
     def place(self, role: str) -> StoragePlace | None:
         """The file system of a role's files; None if it was not recorded."""
-        return next((each for each in self.storage if each.role == role), None)
+        return next((disk for disk in self.storage if disk.role == role), None)
 
 
 class RecordedFile(JsonObject):

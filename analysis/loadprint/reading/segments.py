@@ -36,20 +36,20 @@ def sides_in(run: Run) -> Mapping[str, tuple[Run, ...]]:
     if slices := run.slices:
         # its recorder read only at the slices of its own side
         own = run.meta.side if run.turns else None
-        names = dict.fromkeys(each.side for each in slices if own in (None, each.side))
+        names = dict.fromkeys(turn.side for turn in slices if own in (None, turn.side))
         return {name: (_of_side(run, name),) for name in names}
     windows = list(windows_of(run)) if run.meta.generator == "ab" else []
     return {
         variant: tuple(_of_blocks(run, variant, windows))
         for variant in (BASELINE, TREATMENT)
-        if any(each.variant == variant for each in windows)
+        if any(window.variant == variant for window in windows)
     }
 
 
 def _of_side(run: Run, name: str) -> Run:
     """The run with the slices of one side as its segments."""
     here, load = (
-        tuple((each.measured_from_ns, each.end_ns) for each in slices if each.side == name)
+        tuple((turn.measured_from_ns, turn.end_ns) for turn in slices if turn.side == name)
         for slices in (run.slices, run.load_slices)
     )
     return replace(run, segments=here, load_segments=load or None)
@@ -57,13 +57,13 @@ def _of_side(run: Run, name: str) -> Run:
 
 def _of_blocks(run: Run, variant: str, windows: list[WindowSpan]) -> Iterator[Run]:
     """One run for each block with as many windows as the largest one."""
-    blocks = sorted({each.block for each in windows})
-    sizes = {block: sum(each.block == block for each in windows) for block in blocks}
+    blocks = sorted({window.block for window in windows})
+    sizes = {block: sum(window.block == block for window in windows) for block in blocks}
     for block in blocks:
         spans = tuple(
-            (each.begin_ns, each.end_ns)
-            for each in windows
-            if each.block == block and each.variant == variant
+            (window.begin_ns, window.end_ns)
+            for window in windows
+            if window.block == block and window.variant == variant
         )
         if spans and sizes[block] == max(sizes.values()):
             named = {"id": f"{run.id} block {block}", "side": variant, "block": block, "repeat": block}

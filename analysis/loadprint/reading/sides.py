@@ -118,7 +118,7 @@ def taking_turns(path: Path, name: str | None) -> list[Side]:
             fix = "give EXECUTION:side or a run directory"
             raise InputError(path, "does not contain execution.json, and has one side", fix)
         raise InputError(f"{path}:{name}", f"no side `{name}`", f"its sides are {', '.join(known)}")
-    return [Side(each, each, known[each]) for each in (known if name is None else [name])]
+    return [Side(side, side, known[side]) for side in (known if name is None else [name])]
 
 
 def single(path: Path) -> Side:

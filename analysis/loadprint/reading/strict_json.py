@@ -34,20 +34,20 @@ def _clean(value: Any, depth: int) -> Any:
     if depth == 0:
         raise ValueError("nested too deeply")
     # in place: a copy would double the memory of a large document
-    for key, each in list(value.items() if isinstance(value, dict) else enumerate(value)):
-        if isinstance(each, str | dict | list):
-            value[key] = _clean(each, depth - 1)
+    for key, inner in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        if isinstance(inner, str | dict | list):
+            value[key] = _clean(inner, depth - 1)
     if isinstance(value, dict) and any(len(key) > bounds.STRING or UNSAFE.search(key) for key in value):
-        return {printable(key[: bounds.STRING]): each for key, each in value.items()}
+        return {printable(key[: bounds.STRING]): inner for key, inner in value.items()}
     return value
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        for key, each in pairs:
+        for key, inner in pairs:
             # iperf3 prints one twice
-            if each != value[key]:
+            if inner != value[key]:
                 raise ValueError(f"has the key `{key}` twice in one object, with different values")
     return value
 

@@ -53,12 +53,12 @@ def unit_flaw(table: str, described: TableMeaning) -> str:
     """
     for kind, meanings in (("column", described.columns), ("metric", described.metrics)):
         for name, meaning in meanings.items():
-            found, ending = meaning.unit, name.rpartition("_")[2]
+            unit, ending = meaning.unit, name.rpartition("_")[2]
             expected = unit_of(table, name) or ending
-            if found is None or expected not in SIZES + TIMES or table == SCRAPED:
+            if unit is None or expected not in SIZES + TIMES or table == SCRAPED:
                 continue
-            if found != expected if table in FIXED else _measured(found) != _measured(expected):
-                return f"{kind} `{name}` has the unit `{found}`, expected `{expected}`"
+            if unit != expected if table in FIXED else _measured(unit) != _measured(expected):
+                return f"{kind} `{name}` has the unit `{unit}`, expected `{expected}`"
     return ""
 
 

@@ -104,7 +104,7 @@ def findings(table: Table) -> list[str]:
 def summary(table: Table) -> list[str]:
     """What the rows show: a line for each compared side that has intervals."""
     named = len(table.sides) > 2
-    return [f"{each.side}: {each.text}" if named else each.text for each in tallies(table)]
+    return [f"{tally.side}: {tally.text}" if named else tally.text for tally in tallies(table)]
 
 
 def ending(table: Table, *, reasons: bool) -> str:
@@ -156,7 +156,9 @@ def value(row: Row, cell: Cell, places: int) -> str:
     if cell.value is None:
         return "n/a"
     values = [cell.value] if len(cell.repeats) > MAX_SEPARATE else list(cell.repeats)
-    return " / ".join("n/a" if each is None else numbers.number(each * row.factor, places) for each in values)
+    return " / ".join(
+        "n/a" if value is None else numbers.number(value * row.factor, places) for value in values
+    )
 
 
 def versus_cells(row: Row, versus: Versus | None) -> list[Text]:
@@ -168,10 +170,10 @@ def versus_cells(row: Row, versus: Versus | None) -> list[Text]:
     if versus.kind in ("inf", "?"):
         return [Text(versus.kind), Text(""), Text(mark, mark), points]
     if versus.kind == "difference":
-        known = [each for each in (versus.centre, versus.low, versus.high) if each is not None]
+        known = [value for value in (versus.centre, versus.low, versus.high) if value is not None]
         # not those of the row, one of whose values may be far smaller
-        places = numbers.decimals(each * row.factor for each in known)
-        centre, *bounds = (numbers.signed(each, row.factor, places) for each in known)
+        places = numbers.decimals(value * row.factor for value in known)
+        centre, *bounds = (numbers.signed(value, row.factor, places) for value in known)
     else:
         centre = numbers.ratio(versus.centre or 0.0)
         bounds = [numbers.ratio(b) for b in (versus.low, versus.high) if b is not None]

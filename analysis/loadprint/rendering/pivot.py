@@ -70,7 +70,7 @@ def written(pivot: Pivot) -> Block:
     for name, row in zip(pivot.rows, pivot.cells, strict=True):
         own = [_places(row)] * len(row) if pivot.rows_differ else places
         cells = zip(row, own, strict=True)
-        body.append((name, *(NOTHING if each is None else numbers.number(each, at) for each, at in cells)))
+        body.append((name, *(NOTHING if value is None else numbers.number(value, at) for value, at in cells)))
     return Block(title, (pivot.corner, *pivot.columns), tuple(body), left=0)
 
 

@@ -55,7 +55,7 @@ def text(printout: Printout) -> str:
     """For a terminal, in at most 100 columns if the tables allow it."""
     parts = [[printout.title] if printout.title else [], labelled(printout.labelled)]
     parts += map(lines_of, printout.blocks)
-    parts.append([line for each in printout.sentences for line in wrapped(each)])
+    parts.append([line for sentence in printout.sentences for line in wrapped(sentence)])
     return "\n\n".join("\n".join(map(str.rstrip, part)) for part in parts if part) + "\n"
 
 
@@ -146,7 +146,7 @@ def as_csv(lines: Iterable[Iterable[object]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerows(
-        [escape.inert(each) if isinstance(each, str) else each for each in line] for line in lines
+        [escape.inert(cell) if isinstance(cell, str) else cell for cell in line] for line in lines
     )
     return out.getvalue()
 
@@ -159,11 +159,11 @@ def as_json(value: Any, **more: Any) -> str:
 def finite(value: Any) -> Any:
     """A value as JSON has it, with null in place of each number that is infinite or not a number."""
     if is_dataclass(value) and not isinstance(value, type):
-        return finite({each.name: getattr(value, each.name) for each in fields(value)})
+        return finite({field.name: getattr(value, field.name) for field in fields(value)})
     if isinstance(value, Mapping):
-        return {key: finite(each) for key, each in value.items()}
+        return {key: finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(each) for each in value]
+        return [finite(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -174,8 +174,8 @@ def renderers(
 ) -> dict[str, Callable[[Printed], str]]:
     """A renderer for each format, of what is printed for people, of the lines of CSV, and of JSON."""
     return {
-        "text": lambda each: text(printout(each)),
-        "markdown": lambda each: markdown(printout(each)),
-        "csv": lambda each: as_csv(lines(each)),
+        "text": lambda output: text(printout(output)),
+        "markdown": lambda output: markdown(printout(output)),
+        "csv": lambda output: as_csv(lines(output)),
         "json": value,
     }

@@ -25,7 +25,7 @@ def render(table: Table) -> str:
 def _line(table: Table, group: Group, row: Row, place: int, footnotes: Footnotes) -> dict[str, object]:
     cell, versus = row.cells[place], row.versus[place]
     noted = (row.notes, cell.notes, versus.notes if versus else ())
-    notes = dict.fromkeys(footnotes.texts[number - 1] for each in noted for number in footnotes.numbers(each))
+    notes = dict.fromkeys(footnotes.texts[number - 1] for cell in noted for number in footnotes.numbers(cell))
     return {
         "group": group.key,
         "metric": row.key,

@@ -25,12 +25,12 @@ def render(table: Table) -> str:
 
 def _plain(value: Any, footnotes: Footnotes) -> Any:
     if isinstance(value, tuple):
-        return [_plain(each, footnotes) for each in value]
+        return [_plain(inner, footnotes) for inner in value]
     if not is_dataclass(value):
         return value
     # on which screens a row is shown is not a result
-    fields = {key: each for key, each in vars(value).items() if not isinstance(each, Screens)}
-    plain = {key: _plain(each, footnotes) for key, each in fields.items()}
+    fields = {key: inner for key, inner in vars(value).items() if not isinstance(inner, Screens)}
+    plain = {key: _plain(inner, footnotes) for key, inner in fields.items()}
     if "notes" in plain:
         plain["notes"] = footnotes.numbers(plain["notes"])
     if isinstance(value, Cell):

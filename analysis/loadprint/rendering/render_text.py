@@ -75,7 +75,7 @@ def _parts(laid_out: Layout, width: int) -> list[list[int]]:
 
 def _gap(widths: Sequence[int], width: int) -> int:
     """Blanks between columns with which they fit; 0 if they do not."""
-    used = [each for each in widths if each]
+    used = [width for width in widths if width]
     return next((gap for gap in GAPS if sum(used) + gap * (len(used) - 1) <= width), 0)
 
 
@@ -127,8 +127,8 @@ def _head(console: Console, table: Table, *, reasons: bool) -> None:
     if not reasons and (ended := dict(table.facts).get("ended")):
         _hanging(console, f"{'ended':<{width + 2}}", ended)
     answers = [
-        Text(f"{each.key} {each.short or each.answer}", style="" if each.is_sound else "yellow")
-        for each in table.verdicts
+        Text(f"{verdict.key} {verdict.short or verdict.answer}", style="" if verdict.is_sound else "yellow")
+        for verdict in table.verdicts
     ]
     _hanging(console, f"{'trust':<{width + 2}}", Text(" · ").join(answers))
     if table.remedies and not reasons:

@@ -81,7 +81,7 @@ def ledger_difference(table: Table, side: int, ledger: Ledger) -> Sentence | Non
     ][:NAMED]
     # commas separate the terms
     amounts = [(row.label.replace(",", ""), _difference(table, row, side)) for row in (*named, *unexplained)]
-    amounts.sort(key=lambda each: -abs(each[1]))
+    amounts.sort(key=lambda named: -abs(named[1]))
     in_brief = amounts[:BRIEF]
     others = [row for row in rows if row not in named and row not in unexplained]
     rest = [of_row for row in others if (of_row := _difference(table, row, side))]

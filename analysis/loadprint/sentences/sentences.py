@@ -41,10 +41,10 @@ def sentences(table: Table) -> tuple[Sentence, ...]:
     same = {side for side in pairs if table.sides[side].operation == table.sides[table.base].operation}
     first = [text for rule in FIRST for side in sides if (text := _of_side(table, rule, side))]
     alike = [
-        *(each for each in of_work if each[0] in same),
+        *(work for work in of_work if work[0] in same),
         *((side, text) for side in pairs for text in exercises(table, side)),
     ]
-    unlike = [_with_doubts(table, *each) for each in of_work if each[0] not in same]
+    unlike = [_with_doubts(table, *work) for work in of_work if work[0] not in same]
     last = [
         text
         for rule in LAST
@@ -53,7 +53,7 @@ def sentences(table: Table) -> tuple[Sentence, ...]:
         if not (rule.id == "cpu-bound" and CLIENT_BOUND in table.sides[side].doubts)
         and (text := _of_side(table, rule, side))
     ]
-    before = [*first, *(_with_doubts(table, *each) for each in alike)]
+    before = [*first, *(_with_doubts(table, *work) for work in alike)]
     # a comparison of different operations is never the first
     ordered = [*before, *unlike, *last] if before else [*last, *unlike]
     enough = bool(before or last)
@@ -62,7 +62,7 @@ def sentences(table: Table) -> tuple[Sentence, ...]:
 
 def _with_doubts(table: Table, side: int, sentence: Sentence) -> Sentence:
     """A sentence that compares a side with the reference, with what makes this comparison doubtful."""
-    comparable = next((each.answer for each in table.verdicts if each.key == "comparable"), "")
+    comparable = next((verdict.answer for verdict in table.verdicts if verdict.key == "comparable"), "")
     doubts = ["not comparable"] if comparable == "no" else []
     heads = (table.sides[side], table.sides[table.base])
     doubts += [f"{head.name}: {', '.join(head.doubts)}" for head in heads if head.doubts]
@@ -187,7 +187,7 @@ def _rows(table: Table, side: int, per: str) -> tuple[str, str] | None:
     if row is None or None in (row.cells[side].value, row.cells[table.base].value):
         return None
     both = (row.cells[place].value or 0.0 for place in (side, table.base))
-    changed, base = (numbers.brief(each, 4) for each in both)
+    changed, base = (numbers.brief(value, 4) for value in both)
     return changed, base
 
 

@@ -115,7 +115,7 @@ def _difference(  # noqa: PLR0913, PLR0917
     if paired:
         error, freedom = float(np.std(x - y, ddof=1)) / math.sqrt(len(x)), float(len(x) - 1)
     else:
-        error, freedom = welch(*((float(each.var(ddof=1)) / len(each), len(each) - 1.0) for each in (x, y)))
+        error, freedom = welch(*((float(side.var(ddof=1)) / len(side), len(side) - 1.0) for side in (x, y)))
     quantile = t_quantile(0.5 + LEVEL / 2, freedom)
     error = max(error * wider, least / quantile)
     half = max(quantile * error, NORMAL * sampling)
@@ -132,10 +132,10 @@ def welch(*means: tuple[float, float]) -> tuple[float, float]:
 
     Each mean has its variance and the degrees of freedom of that variance.
     """
-    variance = sum(each for each, _ in means)
+    variance = sum(of_mean for of_mean, _ in means)
     if variance <= 0:
         return 0.0, 1.0
-    return math.sqrt(variance), variance**2 / sum(each**2 / freedom for each, freedom in means)
+    return math.sqrt(variance), variance**2 / sum(of_mean**2 / freedom for of_mean, freedom in means)
 
 
 def benjamini_hochberg(p: Sequence[float], rate: float = 0.05) -> list[bool]:

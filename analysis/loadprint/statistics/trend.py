@@ -72,7 +72,7 @@ def trend(series: Floats) -> Trend | None:
     of the repeats, each divided by its own mean; noise and autocorrelation come from the residuals of all
     repeats. Longer series are averaged to at most 119 samples: more do not show a drift better.
     """
-    complete = [filled[0] for each in np.atleast_2d(series) if (filled := gaps.filled(each))]
+    complete = [filled[0] for repeat in np.atleast_2d(series) if (filled := gaps.filled(repeat))]
     if len(complete) < len(np.atleast_2d(series)) or len(complete[0]) < MIN_SAMPLES:
         return None
     shares = gaps.averaged(np.array(complete), MAX_SAMPLES)

@@ -97,7 +97,7 @@ class Ceilings:
         """Quantities for which a row was expected and none shows them."""
         shown = {ceiling.quantity for ceiling in used}
         expected = dict.fromkeys(
-            each.quantity for listed in self.by_run.values() for each in listed if each.row
+            ceiling.quantity for listed in self.by_run.values() for ceiling in listed if ceiling.row
         )
         return [quantity for quantity in expected if quantity not in shown]
 
@@ -114,8 +114,8 @@ def ceilings_of(runs: Sequence[Measured], given: tuple[Ceiling, ...] | None = No
         if given is None and path not in files:
             files[path] = read(path).ceilings if path.is_file() else ()
         host = run.run.fingerprint("server").host
-        listed = files[path] if given is None else given
-        by_run[run.run.path] = tuple(each for each in listed if each.host in (None, host))
+        ceilings = files[path] if given is None else given
+        by_run[run.run.path] = tuple(ceiling for ceiling in ceilings if ceiling.host in (None, host))
     return Ceilings(by_run)
 
 
@@ -159,7 +159,7 @@ def read(path: Path) -> CeilingsDocument:
     if document.format_version != 1:
         what = f"format version {document.format_version}, this loadprint reads 1"
         raise InputError(path, what, "update it")
-    seen = Counter((each.quantity, each.host) for each in document.ceilings)
+    seen = Counter((ceiling.quantity, ceiling.host) for ceiling in document.ceilings)
     if twice := [quantity for (quantity, _), count in seen.items() if count > 1]:
         raise InputError(path, f"`{twice[0]}` occurs twice", HINT)
     return document

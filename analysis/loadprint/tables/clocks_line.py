@@ -31,8 +31,8 @@ def _pair(load: str, server: str, offsets: Sequence[Offset]) -> str:
     known = [offset for offset in offsets if offset.measured]
     if len(known) < len(offsets):
         return f"the offset between {load} and {server} is not known: clock.jsonl is missing; taken as 0"
-    largest = max(known, key=lambda each: abs(each.offset_ns))
-    bound = max(each.bound_ns for each in known)
+    largest = max(known, key=lambda offset: abs(offset.offset_ns))
+    bound = max(offset.bound_ns for offset in known)
     if abs(largest.offset_ns) <= bound:
         return f"{load} within {_ms(bound)} ms of {server}{_drift(known)}; aligned"
     up_to = "up to " if len(known) > 1 else ""
@@ -42,8 +42,8 @@ def _pair(load: str, server: str, offsets: Sequence[Offset]) -> str:
 
 
 def _drift(offsets: Sequence[Offset]) -> str:
-    drifts = [each.drift for each in offsets if each.drift is not None]
-    bounds = [each.drift_bound for each in offsets if each.drift_bound is not None]
+    drifts = [offset.drift for offset in offsets if offset.drift is not None]
+    bounds = [offset.drift_bound for offset in offsets if offset.drift_bound is not None]
     if drifts:
         return f", drift {'up to ' if len(offsets) > 1 else ''}{_ppm(max(drifts, key=abs))} ppm"
     return f", drift under {_ppm(max(bounds))} ppm" if bounds else ", drift not measured"

@@ -49,7 +49,7 @@ def _metric(cost: Cost, work: Work, scope: CostScope) -> Metric:
     is_of_disk = any(name.startswith("disk.") for name in row.formula.names)
     formula = row.formula.of((scope.disk if is_of_disk else scope.nic) or "none")
     if key in YIELDS:
-        formula = next((each.formula for each in scope.counted if each.per == YIELDS[key]), formula)
+        formula = next((way.formula for way in scope.counted if way.per == YIELDS[key]), formula)
     shown = "kB" if row.shown == "B" and work.per == "CPU-second" else row.shown
     view = _view(cost, work, scope)
     return replace(

@@ -41,13 +41,13 @@ def cpu_time(builder: RowBuilder, works: Sequence[Work], section: str) -> list[G
     """
     runs = [run for side in builder.sides for run in side]
     roles = sorted({role for run in runs for (role,) in run.quantities.entities["profile"]} | {"server"})
-    listed = []
+    groups = []
     for role in sorted(roles, key=lambda role: role != "server"):
         for place, work in enumerate(works if role == "server" else works[:1]):
             usual = role == "server" and place == 0
             if group := _group(builder, role, work, section, usual=usual):
-                listed.append(group)
-    return listed
+                groups.append(group)
+    return groups
 
 
 def _group(builder: RowBuilder, role: str, work: Work, section: str, *, usual: bool) -> Group | None:

@@ -71,7 +71,7 @@ def _throughput(builder: RowBuilder) -> list[Group]:
     why = _latency_untested(sides)
     latency = [_judged_at_equal_load(row, "latency_p95", why) for row in of_group("latency")]
     rows = builder.rows((*if_measured(sides, of_group("throughput")), *latency))
-    listed = [_group("throughput", rows, WORKLOAD)]
+    groups = [_group("throughput", rows, WORKLOAD)]
     kinds = list(dict.fromkeys(kind for runs in sides for kind in transaction_types(runs)))
     if len(kinds) > 1:
         shared = [kind for kind in kinds if sum(kind in transaction_types(runs) for runs in sides) > 1]
@@ -82,11 +82,11 @@ def _throughput(builder: RowBuilder) -> list[Group]:
         ]
         alone = tuple(f"latency_{kind}_" for kind in kinds if kind not in shared)
         by_type = [replace(row, view="all") if row.key.startswith(alone) else row for row in by_type]
-        listed.append(_group("latency_types", builder.rows(by_type), WORKLOAD))
+        groups.append(_group("latency_types", builder.rows(by_type), WORKLOAD))
         times = [row.of(kind) for kind in kinds for row in of_group("connection_time")]
         shares = with_view("measured" if shared else "all", *times, *of_group("connection_time_rest"))
-        listed.append(_group("connection_time", builder.rows(shares), WORKLOAD))
-    return listed
+        groups.append(_group("connection_time", builder.rows(shares), WORKLOAD))
+    return groups
 
 
 def _judged_at_equal_load(row: Metric, judged: str, untested: str) -> Metric:
@@ -98,26 +98,26 @@ def _judged_at_equal_load(row: Metric, judged: str, untested: str) -> Metric:
 
 def _cpu(builder: RowBuilder) -> list[Group]:
     sides = builder.sides
-    listed = []
+    groups = []
     for side in ("server", "load"):
         metrics = cpu_metrics(side)
         if side == "server":
             metrics = (*metrics, *if_measured(sides, of_group("processor"), every=True))
         title = f"CPU, {side}'s set ({cpu_sets(sides, side)})"
-        listed.append(Group(f"cpu_{side}", title, builder.rows(metrics), CPU))
-    return [*listed, Group("cpu_host", "CPU, whole host", builder.rows(cpu_metrics("host")), CPU)]
+        groups.append(Group(f"cpu_{side}", title, builder.rows(metrics), CPU))
+    return [*groups, Group("cpu_host", "CPU, whole host", builder.rows(cpu_metrics("host")), CPU)]
 
 
 def _disks(builder: RowBuilder, shown: Sequence[Device]) -> list[Group]:
     """Rows of the disks; with rows of all requests together if a side cannot distinguish them."""
     runs = [run for runs in builder.sides for run in runs]
     sysstat = any(run.run.meta.imported.kind == "sar" for run in runs)
-    listed = []
+    groups = []
     for device in shown:
         metrics = (*of_group("disk"), *(of_group("disk_together") if sysstat else ()))
         metrics = (*metrics, *_disk_quantiles(builder.sides, device))
-        listed.append(_device_group(builder, "disk", device, metrics, DISK))
-    return listed
+        groups.append(_device_group(builder, "disk", device, metrics, DISK))
+    return groups
 
 
 def _nic(builder: RowBuilder, device: Device) -> Group:
@@ -125,7 +125,7 @@ def _nic(builder: RowBuilder, device: Device) -> Group:
     quiet = [devices.is_idle(runs, name) for runs, name in zip(builder.sides, device.per_side, strict=True)]
     names = [column.name for column, is_quiet in zip(builder.columns, quiet, strict=True) if is_quiet]
     note = f"no traffic of {' and '.join(names)} over {device.name} (under 1 kB/s): no ratio"
-    incomparable = [note if each != quiet[builder.reference] else "" for each in quiet]
+    incomparable = [note if is_quiet != quiet[builder.reference] else "" for is_quiet in quiet]
     return _device_group(builder, "nic", device, of_group("nic"), NETWORK, incomparable)
 
 
@@ -142,11 +142,11 @@ def _own(builder: RowBuilder) -> list[Group]:
     scraped = {
         label: row for runs in builder.sides for run in runs for label, row in run.quantities.scraped.items()
     }
-    listed = (
+    groups = (
         (OWN, builder.catalogue.titles.get(OWN, ""), own_rows(builder.catalogue)),
         ("scraped", "Scraped", [scraped[label] for label in sorted(scraped)]),
     )
-    return [Group(key, title, builder.rows(rows), OWN_ROWS) for key, title, rows in listed if rows]
+    return [Group(key, title, builder.rows(rows), OWN_ROWS) for key, title, rows in groups if rows]
 
 
 def own_rows(known: Catalogue) -> list[Metric]:
@@ -209,23 +209,23 @@ def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device])
     operations = " | ".join(dict.fromkeys(run.operation.partition(" (")[0] for run in runs))
     operation = replace(works["operation"], title=f"{works['operation'].title} ({operations})")
     others = [work for per, work in works.items() if per != "operation" and work.quantity in present]
-    listed = []
+    groups = []
     # not those of a live server, nor of a generator that is frozen as it is
     alone = same and all(run.quantities.get(operation.quantity) for run in runs)
     for work in (operation,) if alone else (operation, *others):
         per_side = [cost_metrics(work, place) for place in where]
         built = tuple(builder.aligned(metrics[0], metrics) for metrics in zip(*per_side, strict=True))
-        listed.append(Group(f"cost_{work.per}", work.title, built, COSTS))
+        groups.append(Group(f"cost_{work.per}", work.title, built, COSTS))
     counted_works = [work for work in (*counted, operation) if work.quantity in present]
-    listed += time_ledger(builder, counted_works or [operation], COSTS)
-    listed += cpu_time(builder, counted_works or [operation], COSTS)
+    groups += time_ledger(builder, counted_works or [operation], COSTS)
+    groups += cpu_time(builder, counted_works or [operation], COSTS)
     errors, retries = of_group("errors")
     by_code = (row.of(code) for code in _error_codes(sides) for row in of_group("error_codes"))
     failed = (errors, *by_code, retries)
     protocol = if_measured(sides, of_group("protocol"), every=True)
-    listed.append(_group("protocol", builder.rows(protocol), COSTS))
-    listed.append(_group("errors", builder.rows(if_measured(sides, failed, every=True)), COSTS))
-    return listed
+    groups.append(_group("protocol", builder.rows(protocol), COSTS))
+    groups.append(_group("errors", builder.rows(if_measured(sides, failed, every=True)), COSTS))
+    return groups
 
 
 def _group(key: str, rows: Sequence[Row], section: str) -> Group:
@@ -261,7 +261,7 @@ def if_measured(sides: Sides, metrics: Sequence[Metric], *, every: bool = False)
 
 def _measured(sides: Sides, metric: Metric) -> bool:
     measured = (run.quantities for runs in sides for run in runs)
-    return any(not each.why_not(each.resolved(metric.formula)) for each in measured)
+    return any(not run.why_not(run.resolved(metric.formula)) for run in measured)
 
 
 def transaction_types(runs: Sequence[Measured]) -> list[str]:

@@ -66,8 +66,8 @@ def _differing(comparable: Comparability) -> list[tuple[str, str]]:
     """Differences by kind and group, one line each; harmless ones by name only."""
     lines = []
     for label, kind in (("differs", comparable.material), ("varied", comparable.asked)):
-        for group, each in groupby(kind, key=lambda difference: difference.group):
-            lines.append((label, f"{group}: {_listed(list(each))}"))
+        for group, of_group in groupby(kind, key=lambda difference: difference.group):
+            lines.append((label, f"{group}: {_listed(list(of_group))}"))
     if comparable.harmless:
         names = [difference.name for difference in comparable.harmless]
         more = f", and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
@@ -146,7 +146,7 @@ def _server(run: Measured) -> str:
     if not run.run.server:
         return "not recorded (load/server.json is missing)"
     server = Server.of(run.run.server)
-    named = {each.name: each.value for each in effective(server)}
+    named = {setting.name: setting.value for setting in effective(server)}
     texts = [named["commit"]] if "commit" in named else []
     texts += [f"data files {named['data files']}"] if "data files" in named else []
     if "torn pages" in named and named["torn pages"].split()[0] != "recovered":
@@ -227,7 +227,7 @@ def _windows(runs: Sequence[Measured]) -> str:
     measured = [
         window.rate if (window := run.quantities.get("load.seconds")) else _recorded(run) for run in runs
     ]
-    seconds = [f"{each:.1f}" for each in measured if each is not None]
+    seconds = [f"{length:.1f}" for length in measured if length is not None]
     read = {_read(run.window, len(run.run.turns)) for run in runs if run.window}
     return ", ".join((f"{' / '.join(seconds) or '?'} s", *sorted(read)))
 

@@ -91,7 +91,7 @@ class RowBuilder:
 
         `incomparable` has, per side, the reason for which it has no ratio, or an empty text.
         """
-        cells = tuple(self._cell(each, column) for each, column in zip(per_side, self.columns, strict=True))
+        cells = tuple(self._cell(side, column) for side, column in zip(per_side, self.columns, strict=True))
         versus = tuple(
             None
             if position == self.reference

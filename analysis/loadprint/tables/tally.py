@@ -32,8 +32,8 @@ class Tally:
         text += f"{self.undecided} undecided"
         if not self.decided:
             return text
-        each = f" in {self.decided}" if self.decided < self.undecided else ""
-        wanted = f"a {numbers.brief(100 * APART, 3)} % difference{each}"
+        of_rows = f" in {self.decided}" if self.decided < self.undecided else ""
+        wanted = f"a {numbers.brief(100 * APART, 3)} % difference{of_rows}"
         if not self.more:
             return f"{text} ({wanted} would show)"
         return f"{text} (≈ {self.more} more {self.replicate}{'s' * (self.more > 1)} would show {wanted})"

@@ -45,13 +45,13 @@ def time_ledger(builder: RowBuilder, works: Sequence[Work], section: str) -> lis
     if not any(run.quantities.get(name) for side in builder.sides for run in side for name in known):
         total = builder.row(replace(ledger_metrics(works[0])[0], formula=Formula(Name("ledger.server"))))
         return [_group(works[0], (replace(total, view="all"),), section)]
-    listed = []
+    groups = []
     for work in works:
         rows = _judged(builder.sides, builder.rows(ledger_metrics(work)))
         views = _views(rows, work) if work is works[0] else {}
         shown = tuple(replace(row, view=views.get(row.key, "all")) for row in rows)
-        listed.append(_group(work, shown, section))
-    return listed
+        groups.append(_group(work, shown, section))
+    return groups
 
 
 def _group(work: Work, rows: tuple[Row, ...], section: str) -> Group:
@@ -67,7 +67,7 @@ def _views(rows: Sequence[Row], work: Work) -> dict[str, View]:
     large = {
         row.key
         for row in rows
-        if any(abs(_share(*each) or 0.0) >= SHOWN for each in zip(row.cells, total.cells, strict=True))
+        if any(abs(_share(*parts) or 0.0) >= SHOWN for parts in zip(row.cells, total.cells, strict=True))
         or any(cell.unexplained is not None for cell in row.cells)
     }
     large |= {key(name, work) for name in (WAITING, *RESTS)}

@@ -42,8 +42,8 @@ def description(side: Side, runs: Sequence[Measured], *, is_reference: bool, is_
     if threads := result.threads:
         parts.append(f"{threads} thread{'s' if threads != 1 else ''}")
     planned = f" of {len(runs) + len(side.missing)}" if side.missing else ""
-    each = "start" if replicate(side) == "start" else "run"
-    parts.append(f"{len(runs)}{planned} {each}{'s' if len(runs) > 1 or planned else ''}")
+    replicated = "start" if replicate(side) == "start" else "run"
+    parts.append(f"{len(runs)}{planned} {replicated}{'s' if len(runs) > 1 or planned else ''}")
     if is_apart and (start := _start(runs)):
         parts.append(start)
     return ", ".join(parts) + ("; the reference" if is_reference else "")

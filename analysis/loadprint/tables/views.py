@@ -33,13 +33,13 @@ def shown(table: Table, *, everything: bool = False, only_costs: bool = False, a
 
 def first(table: Table, most_notes: int | None = MAX_NOTES) -> Table:
     """The rows of the first screen that a side measured, with short titles."""
-    found: dict[str, list[tuple[Group, Row]]] = {}
+    by_heading: dict[str, list[tuple[Group, Row]]] = {}
     for group in _of_one_device(table):
         for row in group.rows:
             if row.screens.first and (shown := _or_instead(table, row)):
-                found.setdefault(row.screens.first, []).append((group, _named(shown)))
+                by_heading.setdefault(row.screens.first, []).append((group, _named(shown)))
     groups = []
-    for heading, rows in found.items():
+    for heading, rows in by_heading.items():
         of = rows[0][0]
         title = of.title if of.title.startswith(heading) else heading
         groups.append(Group(of.key, title, tuple(row for _, row in rows)))
@@ -74,9 +74,9 @@ def _of_one_device(table: Table) -> list[Group]:
 
 def _or_instead(table: Table, row: Row) -> Row | None:
     """The first that all sides measured of a row and those in its place, else that one did."""
-    rows = [each for each in table.rows if each is row or each.screens.instead_of == row.key]
-    rows = [each for each in rows if _is_first(each)]
-    complete = (each for each in rows if all(cell.value is not None for cell in each.cells))
+    rows = [one for one in table.rows if one is row or one.screens.instead_of == row.key]
+    rows = [row for row in rows if _is_first(row)]
+    complete = (row for row in rows if all(cell.value is not None for cell in row.cells))
     return next(complete, rows[0] if rows else None)
 
 
@@ -150,7 +150,7 @@ def _has_values(row: Row) -> bool:
 
 def _cut(table: Table, groups: Sequence[Group], empty: Sequence[str]) -> Table:
     """The table with these groups only, and a line on the rows that it does not show."""
-    before, after = (sum(len(group.rows) for group in each) for each in (table.groups, groups))
+    before, after = (sum(len(group.rows) for group in listed) for listed in (table.groups, groups))
     line = _left_out(before - after, empty)
     method = (*table.method, line) if line else table.method
     return replace(table, groups=tuple(groups), method=method, hidden=before - after)

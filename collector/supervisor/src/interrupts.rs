@@ -63,9 +63,9 @@ pub fn find(proc: &Path, sys: &Path, devices: &[String]) -> Result<Vec<Moved>> {
 /// Moves them; returns those that moved, and those that the kernel refused with its reason.
 pub fn move_to(proc: &Path, cpus: &CpuSet, found: &[Moved]) -> Value {
     let (mut moved, mut refused) = (Vec::new(), Vec::new());
-    for each in found {
-        let mut entry = json!({"device": each.device, "irq": each.irq, "name": each.name, "cpus": each.cpus});
-        match fs::write(affinity(proc, each.irq), cpus.to_string()) {
+    for interrupt in found {
+        let mut entry = json!({"device": interrupt.device, "irq": interrupt.irq, "name": interrupt.name, "cpus": interrupt.cpus});
+        match fs::write(affinity(proc, interrupt.irq), cpus.to_string()) {
             Ok(()) => moved.push(entry),
             Err(error) => {
                 entry["error"] = json!(error.to_string());
@@ -155,8 +155,8 @@ mod tests {
         assert_eq!(reply["moved"][1]["cpus"], "2");
         // The device of 31 is removed meanwhile.
         fs::remove_dir_all(proc.join("irq/31")).unwrap();
-        for each in &found {
-            restore(&proc, each).unwrap();
+        for interrupt in &found {
+            restore(&proc, interrupt).unwrap();
         }
         assert_eq!(now(30), "0-3");
     }

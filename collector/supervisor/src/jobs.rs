@@ -253,9 +253,9 @@ fn irqs(main: &mut MainThread<'_>, cpus: &str, devices: &[String]) -> Result<Val
     // state.json contains them before they move: unlike other resources they do not disappear with the daemon.
     let mut state = main.shared.lock();
     let moved = &mut state.resources.interrupts;
-    for each in &found {
-        if !moved.iter().any(|earlier| earlier.irq == each.irq) {
-            moved.push(each.clone());
+    for interrupt in &found {
+        if !moved.iter().any(|earlier| earlier.irq == interrupt.irq) {
+            moved.push(interrupt.clone());
         }
     }
     drop(state);

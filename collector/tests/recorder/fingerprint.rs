@@ -206,15 +206,18 @@ fn interrupts_of_this_machine_have_the_names_and_cpus_that_the_kernel_reports() 
     let data = tempdir().unwrap();
     let facts = fingerprint(&format!("--data-dir {}", data.path().display()));
     let devices = facts["interrupts"].as_array().unwrap().iter();
-    for each in devices.flat_map(|device| device["irqs"].as_array().unwrap()) {
-        let number = &each["irq"];
-        assert_eq!(each["name"], text(format!("/sys/kernel/irq/{number}/actions")));
+    for interrupt in devices.flat_map(|device| device["irqs"].as_array().unwrap()) {
+        let number = &interrupt["irq"];
+        assert_eq!(
+            interrupt["name"],
+            text(format!("/sys/kernel/irq/{number}/actions"))
+        );
         let allowed = text(format!("/proc/irq/{number}/smp_affinity_list"));
         let allowed: CpuSet = allowed.parse().unwrap();
-        let serving: CpuSet = each["cpus"].as_str().unwrap().parse().unwrap();
-        assert!(!serving.is_empty(), "{each}");
+        let serving: CpuSet = interrupt["cpus"].as_str().unwrap().parse().unwrap();
+        assert!(!serving.is_empty(), "{interrupt}");
         // Another test may have moved it since.
         let overlaps = serving.cpus().any(|cpu| allowed.contains(cpu));
-        assert!(overlaps || allowed.cpus().nth(1).is_none(), "{each}");
+        assert!(overlaps || allowed.cpus().nth(1).is_none(), "{interrupt}");
     }
 }

@@ -303,8 +303,8 @@ fn receive(socket: &UnixStream, recorder: &UnixStream) -> io::Result<Result<(Rep
             &mut ancillary,
             net::RecvFlags::CMSG_CLOEXEC,
         )?;
-        for each in ancillary.drain() {
-            if let net::RecvAncillaryMessage::ScmRights(received) = each {
+        for control in ancillary.drain() {
+            if let net::RecvAncillaryMessage::ScmRights(received) = control {
                 files.extend(received);
             }
         }

@@ -57,8 +57,8 @@ def alarms(trials: int) -> None:
 
 def refused(made: series.Floats) -> str:
     """Share of series (trials, seconds) or sides (trials, repeats, seconds) that never settled."""
-    trends = [trend(each) for each in made]
-    return f"{100 * np.mean([each is not None and each.drifts for each in trends]):.0f} %"
+    trends = [trend(run) for run in made]
+    return f"{100 * np.mean([trend is not None and trend.drifts for trend in trends]):.0f} %"
 
 
 def steady(trials: int) -> None:

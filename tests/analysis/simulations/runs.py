@@ -80,8 +80,8 @@ def _judged(random: Random, rows: int, headlines: int, repeats: int) -> Sequence
         shared = random.normal(0, 0.02, (repeats, 1))
         values = np.exp(shared + random.normal(0, 0.02, (repeats, rows)))
         runs = tuple(
-            repeat_of({f"q.n{place}": value for place, value in enumerate(each)}, name)
-            for each in values.tolist()
+            repeat_of({f"q.n{place}": value for place, value in enumerate(row)}, name)
+            for row in values.tolist()
         )
         columns.append(Column(name, runs, paired=False))
     builder = RowBuilder(columns, 0)

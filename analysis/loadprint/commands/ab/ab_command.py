@@ -72,8 +72,8 @@ def add(subparsers: Any) -> None:
         "run directory; refused if users other than root and the caller can change it",
     )
     reverting.set_defaults(run=run_revert)
-    for each in (running, reverting):
-        each.add_argument(
+    for parser_of in (running, reverting):
+        parser_of.add_argument(
             "--collector",
             type=Path,
             metavar="PATH",

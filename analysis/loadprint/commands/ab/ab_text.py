@@ -37,7 +37,9 @@ RENDERERS = renderers(_printout, _lines, as_json)
 def effect_blocks(result: Result) -> list[Block]:
     """The effects, and those with the excluded blocks if there are some."""
     tables = (("", result.effects), ("With the excluded blocks:", result.with_excluded))
-    return [Block(title, HEADS, tuple(map(_effect_row, each)), left=2) for title, each in tables if each]
+    return [
+        Block(title, HEADS, tuple(map(_effect_row, effects)), left=2) for title, effects in tables if effects
+    ]
 
 
 def window_block(result: Result) -> list[Block]:

@@ -63,8 +63,8 @@ class Caller:
 
     def __init__(self) -> None:
         self._received: signal.Signals | None = None
-        for each in SIGNALS:
-            signal.signal(each, self._note)
+        for number in SIGNALS:
+            signal.signal(number, self._note)
         self._read, self._renewed = b"", time.monotonic()
         self.lease_s = float("inf")
 

@@ -87,8 +87,8 @@ class Guarding:
         self.commands: dict[str, dict[str, Any]] = dict(guards["commands"])
         if guards["replication_lag"] is not None:
             self.commands["replication_lag"] = guards["replication_lag"]
-        for name, each in self.commands.items():
-            self._watches[name] = _Watch("", each["max"], each["min"])
+        for name, reader in self.commands.items():
+            self._watches[name] = _Watch("", reader["max"], reader["min"])
         self._due = dict.fromkeys(self.commands, 0.0)
         self._last: Sample | None = None
         self._read: float | None = None
@@ -121,7 +121,7 @@ class Guarding:
             self._last = sample
         elif self._last is None:
             self._last = sample
-        return next((each for each in reasons if each), None)
+        return next((reason for reason in reasons if reason), None)
 
     def run_commands(self, now: float) -> str | None:
         """Run the commands that are due. Returns the reason to stop, such as a failed command."""

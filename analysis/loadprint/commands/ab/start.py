@@ -31,8 +31,8 @@ def run(document: dict[str, Any], out: Path) -> int:
         bufsize=0,
         start_new_session=True,
     )
-    for each in conduct.SIGNALS:
-        signal.signal(each, lambda number, _: child.send_signal(number))
+    for caught in conduct.SIGNALS:
+        signal.signal(caught, lambda number, _: child.send_signal(number))
     assert child.stdin is not None
     line = json.dumps(document).encode() + b"\n"
     while True:

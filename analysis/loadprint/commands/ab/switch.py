@@ -105,7 +105,7 @@ class Switch:
 
     def end(self, phase: str, **more: Any) -> None:
         """Record the end of an open phase."""
-        begun = next(each for each in reversed(self.open) if each["phase"] == phase)
+        begun = next(record for record in reversed(self.open) if record["phase"] == phase)
         self.open.remove(begun)
         self.phases.write({**begun, "event": "end", **stamp(), **more})
 
@@ -168,8 +168,8 @@ class Switch:
 
     def finish(self, why: str, pauses: tuple[float, ...] = PAUSES_S) -> tuple[bool, str]:
         """End the open phases, restore the initial variant if needed, then end phase `measure`."""
-        for each in reversed([each for each in self.open if each["phase"] != "measure"]):
-            self.end(each["phase"], broken_off=True)
+        for record in reversed([record for record in self.open if record["phase"] != "measure"]):
+            self.end(record["phase"], broken_off=True)
         restored, message = self.restore(why, pauses) if self.touched else (True, UNCHANGED[self.initial])
         if self.open:
             self.end("measure", broken_off=False)

@@ -111,12 +111,12 @@ def judge(status: str, blocks: int, used: int, effects: Sequence[Effect]) -> tup
         return "undecided", f"Undecided: treatment gave {value}, from {why}.{excluded}"
     figures = f"{value} [{numbers.brief(headline.low, 4)}, {numbers.brief(headline.high, 4)}]"
     figures += f" ({headline.blocks} blocks, sign-flip p = {numbers.brief(headline.p_sign, 3)})"
-    found = answer(Estimate(headline.ratio or 0.0, headline.low, headline.high))
-    if found == "undecided":
-        return found, f"Undecided: {figures}.{_more(headline)}{excluded}"
-    if found == "equivalent":
+    judged = answer(Estimate(headline.ratio or 0.0, headline.low, headline.high))
+    if judged == "undecided":
+        return judged, f"Undecided: {figures}.{_more(headline)}{excluded}"
+    if judged == "equivalent":
         within = numbers.brief(100 * EQUIVALENT_WITHIN, 3)
-        return found, f"Treatment is equivalent within {within} %: {figures}.{excluded}"
+        return judged, f"Treatment is equivalent within {within} %: {figures}.{excluded}"
     word = "better" if headline.low > 1 else "worse"
     return word, f"Treatment is {word}: {figures}.{excluded}"
 

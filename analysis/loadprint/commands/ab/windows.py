@@ -53,7 +53,7 @@ def windows(run: Run, store: Store, cpus: Sequence[int] | None = None) -> list[A
     measure = run.phase("measure")
     zero = measure.begin_ns if measure is not None else spans[0].begin_ns
     measured = [
-        _window(span, zero, Rates(rates.each, place), digests[place], connected[place])
+        _window(span, zero, Rates(rates.by_segment, place), digests[place], connected[place])
         for place, span in enumerate(spans)
     ]
     previous = (None, *(span.variant for span in spans))
@@ -72,12 +72,12 @@ def windows(run: Run, store: Store, cpus: Sequence[int] | None = None) -> list[A
 class Rates:
     """The rates of one window, by name; None without two readings in it, or if a counter fell."""
 
-    each: Mapping[str, Floats]
+    by_name: Mapping[str, Floats]
     place: int
 
     def get(self, name: str) -> float | None:
         """Rate of a counter."""
-        rate = self.each[name][self.place] if name in self.each else np.nan
+        rate = self.by_name[name][self.place] if name in self.by_name else np.nan
         return None if np.isnan(rate) else float(rate)
 
     def sum(self, names: Iterable[str]) -> float | None:
@@ -88,13 +88,13 @@ class Rates:
 
     def kinds(self, seconds: float) -> dict[str, float]:
         """Statements by `Com_*`, without the recorder's."""
-        found = {}
-        for name in self.each:
+        counts = {}
+        for name in self.by_name:
             table, _, kind = name.partition(".")
             if table == "mysql" and kind.startswith("Com_"):
                 rate = (self.get(name) or 0.0) - (self.get(f"mysql.loadprint.{kind.lower()}") or 0.0)
-                found[kind] = rate * seconds
-        return {kind: count for kind, count in found.items() if count > 0}
+                counts[kind] = rate * seconds
+        return {kind: count for kind, count in counts.items() if count > 0}
 
 
 def _window(
@@ -139,24 +139,24 @@ def _server(source: Source) -> tuple[NDArray[np.bool_], Floats]:
             source.counter(f"mysql.{name}", f"mysql.{name}", ticks, values)
         of, known = source.segments("mysql", ticks), np.isfinite(values)
         if name == "Questions":
-            each = steps(values[known], None, of[known])
-            fell[of[known][1:][each.restarted | each.unknown]] = True
+            rises = steps(values[known], None, of[known])
+            fell[of[known][1:][rises.restarted | rises.unknown]] = True
         if name == CONNECTED:
-            reads, sums = (np.bincount(of[known], of_each, number) for of_each in (None, values[known]))
+            reads, sums = (np.bincount(of[known], weights, number) for weights in (None, values[known]))
             connected = np.divide(sums, reads, out=connected, where=reads > 0)
     return fell, connected
 
 
 def _is_succeeded(source: Source) -> NDArray[np.bool_]:
     """The windows in which no process of the server was there all the time."""
-    found = np.zeros(source.window.segments, dtype=bool)
+    succeeded = np.zeros(source.window.segments, dtype=bool)
     for lives in source.members(
         "process", (), host.PROCESS.format(host.start_time(source)), "role = 'server'"
     ):
         of = source.segments("process", lives.ticks)
         for place in np.unique(of):
-            found[place] = not lives.present[:, of == place].all(axis=1).any()
-    return found
+            succeeded[place] = not lives.present[:, of == place].all(axis=1).any()
+    return succeeded
 
 
 def _digests(source: Source, spans: Sequence[WindowSpan]) -> Iterator[dict[str, float] | None]:

@@ -280,7 +280,7 @@ def _as_text(result: Plan) -> str:
     document = result.document
     campaign = document["campaign"]
     server = campaign["server"]
-    sources = ", ".join(each["source"] for each in document["servers"].values())
+    sources = ", ".join(server["source"] for server in document["servers"].values())
     scale = f" at scale {', '.join(campaign['scale'])}" if campaign["scale"] else ""
     variables = ", ".join(f"{name} {value}" for name, value in campaign["variables"].items())
     lines = [

@@ -74,7 +74,7 @@ def _judged(widths: dict[str, float | None], wanted: float, starts: int) -> tupl
     if lacking := [name for name, width in widths.items() if width is None]:
         return f"{lacking[0]} has no interval", None
     name, widest = max(
-        ((name, width) for name, width in widths.items() if width is not None), key=lambda each: each[1]
+        ((name, width) for name, width in widths.items() if width is not None), key=lambda named: named[1]
     )
     if widest <= math.log1p(wanted) and starts >= FIRST_LOOK:
         return f"precision {_percent(widest)} % after {starts} starts", 0
@@ -92,20 +92,20 @@ def _row(by_key: dict[str, Row], key: str) -> Row | None:
 
 
 def _ratios(row: Row | None) -> Sequence[Versus]:
-    return [each for each in row.versus if each and each.kind == "ratio"] if row else []
+    return [ratio for ratio in row.versus if ratio and ratio.kind == "ratio"] if row else []
 
 
 def _half_width(row: Row | None) -> float | None:
     """Half the width of the widest interval of a row, of logs; None if a side has none."""
-    halves = [math.log(each.high / each.low) / 2 for each in _ratios(row) if each.low and each.high]
+    halves = [math.log(ratio.high / ratio.low) / 2 for ratio in _ratios(row) if ratio.low and ratio.high]
     return max(halves) if row and len(halves) == len(row.cells) - 1 else None
 
 
 def _answer(name: str, row: Row | None) -> str:
     """The first ratio of a row, and half the width of its interval; empty without an interval."""
-    for each in _ratios(row)[:1]:
-        if each.low and each.high and each.centre is not None:
-            return f"{name} {each.centre:.3g} ±{_percent(math.log(each.high / each.low) / 2)} %"
+    for ratio in _ratios(row)[:1]:
+        if ratio.low and ratio.high and ratio.centre is not None:
+            return f"{name} {ratio.centre:.3g} ±{_percent(math.log(ratio.high / ratio.low) / 2)} %"
     return ""
 
 

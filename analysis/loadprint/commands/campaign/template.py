@@ -51,7 +51,7 @@ class _Environment(SandboxedEnvironment, NativeEnvironment):
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         """Compute with numbers only: the product of a text and a number can have any length."""
-        if not all(isinstance(each, int | float) for each in (left, right)):
+        if not all(isinstance(operand, int | float) for operand in (left, right)):
             raise TypeError(f"{operator} needs numbers")
         if operator == "**" and (abs(left) > MAX_BASE or abs(right) > MAX_POWER):
             raise ValueError(f"a power above {MAX_POWER}, or of a number above {MAX_BASE:g}")
@@ -96,9 +96,11 @@ def _filled(
     value: Any, loc: Loc, document: Document, environment: _Environment, known: dict[str, Any]
 ) -> Any:
     if isinstance(value, dict):
-        return {key: _filled(each, (*loc, key), document, environment, known) for key, each in value.items()}
+        return {
+            key: _filled(inner, (*loc, key), document, environment, known) for key, inner in value.items()
+        }
     if isinstance(value, list):
-        return [_filled(each, (*loc, at), document, environment, known) for at, each in enumerate(value)]
+        return [_filled(inner, (*loc, at), document, environment, known) for at, inner in enumerate(value)]
     if not isinstance(value, str) or "{{" not in value:
         return value
     try:

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print, check or gather."""
     from loadprint.commands.ceilings import ceilings_text, claims, gather_outputs
 
-    chosen = [each is not None for each in (arguments.file, arguments.claimed, arguments.gather)]
+    chosen = [option is not None for option in (arguments.file, arguments.claimed, arguments.gather)]
     if sum(chosen) != 1:
         raise InputError(
             "ceilings", "needs exactly one of FILE, --claimed and --gather", "see loadprint ceilings --help"

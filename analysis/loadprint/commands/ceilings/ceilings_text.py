@@ -36,8 +36,8 @@ def summarise(path: Path) -> CeilingSummary:
     """Read a file, or the file in a directory. Raises InputError if it is unusable."""
     place = path / FILE if path.is_dir() else path
     document = read(place)
-    missing = [(each.label, each.reason) for each in document.missing]
-    return CeilingSummary(str(place), [_line(each) for each in document.ceilings], missing)
+    missing = [(ceiling.label, ceiling.reason) for ceiling in document.missing]
+    return CeilingSummary(str(place), [_line(ceiling) for ceiling in document.ceilings], missing)
 
 
 def _line(ceiling: Ceiling) -> Line:

@@ -65,8 +65,8 @@ def gather(directory: Path) -> dict[str, Any]:
     claimed = claims.read(plan.claimed)
     entries, missing = [], []
     for measure in MEASURES.values():
-        planned = [each for each in plan.steps if each.measure == measure.id]
-        steps = [_step(directory, each) for each in planned]
+        planned = [step for step in plan.steps if step.measure == measure.id]
+        steps = [_step(directory, step) for step in planned]
         done = [step for step in steps if step.repeats]
         left_out = plan.left_out.get(measure.id)
         if done:
@@ -105,8 +105,8 @@ def _error_message(output: str) -> str:
 
 def _entry(measure: Measure, plan: CeilingPlan, steps: list[_Step], claimed: float | None) -> dict[str, Any]:
     """Return one ceiling: the best repeat of the queue depth with the best median."""
-    best = max(steps, key=lambda step: median(each.value for each in step.repeats))
-    top = max(best.repeats, key=lambda each: each.value)
+    best = max(steps, key=lambda step: median(repeat.value for repeat in step.repeats))
+    top = max(best.repeats, key=lambda repeat: repeat.value)
     argv, tool, depth = best.planned.argv, best.planned.tool, best.planned.depth
     entry: dict[str, Any] = {
         "id": measure.id,
@@ -114,7 +114,7 @@ def _entry(measure: Measure, plan: CeilingPlan, steps: list[_Step], claimed: flo
         "quantity": measure.quantity.format(nic=plan.nic),
         "value": top.value,
         "unit": measure.unit,
-        "values": [each.value for each in best.repeats],
+        "values": [repeat.value for repeat in best.repeats],
         "latency_s": dict(top.latency_s),
         "tool": plan.tools.get(tool, tool),
         "command": shlex.join([os.path.basename(argv[0]), *argv[1:]] if argv else []),
@@ -123,7 +123,9 @@ def _entry(measure: Measure, plan: CeilingPlan, steps: list[_Step], claimed: flo
     }
     if depth is not None:
         entry["depth"] = depth
-        entry["depths"] = {str(step.planned.depth): [each.value for each in step.repeats] for step in steps}
+        entry["depths"] = {
+            str(step.planned.depth): [repeat.value for repeat in step.repeats] for step in steps
+        }
     if best.failed:
         entry["failed"] = list(best.failed)
     if claimed is not None:

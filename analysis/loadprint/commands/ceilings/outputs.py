@@ -132,8 +132,8 @@ class Measure(NamedTuple):
 
 
 MEASURES = {
-    each.id: each
-    for each in (
+    measure.id: measure
+    for measure in (
         Measure(
             "read_bandwidth", "sequential read, 1 MiB", "disk.data.read_sectors", _fio("read", "bw_bytes")
         ),

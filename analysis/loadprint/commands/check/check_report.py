@@ -26,8 +26,8 @@ class CheckRule(NamedTuple):
 
 
 def _rules() -> Iterator[CheckRule]:
-    listed = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
-    for name, texts in listed.items():
+    rules = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
+    for name, texts in rules.items():
         fix = texts.pop("fix")
         [(severity, why)] = texts.items()
         yield CheckRule(name, severity, CONDITIONS[name], why, fix)
@@ -84,7 +84,9 @@ def judge(subjects: Sequence[Subject]) -> CheckReport:
         elif not of_rule:
             passed.append(rule.id)
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    return CheckReport(tuple(each.name for each in subjects), tuple(findings), tuple(unknown), tuple(passed))
+    return CheckReport(
+        tuple(subject.name for subject in subjects), tuple(findings), tuple(unknown), tuple(passed)
+    )
 
 
 def _apply(rule: CheckRule, subjects: Sequence[Subject]) -> tuple[list[CheckFinding], list[str]]:

@@ -50,8 +50,8 @@ class Subject:
         """Return a fact of the fingerprint, by its path with slashes. Raises Unknown if it is missing."""
         value: Any = self.fingerprint
         for name in path.split("/"):
-            found = dict(value.items()) if isinstance(value, dict | JsonObject) else {}
-            value = found.get(name)
+            fields = dict(value.items()) if isinstance(value, dict | JsonObject) else {}
+            value = fields.get(name)
         return known(value, f"{path.replace('/', '.')} was not recorded, or is not available on this host")
 
     def variables(self) -> Server:

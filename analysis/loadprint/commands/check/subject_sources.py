@@ -27,7 +27,7 @@ def live(
         )
     command = [str(collector_binary.find(collector)), "fingerprint"]
     command += ["--data-dir", str(data_dir)] if data_dir else []
-    command += [word for each in cpusets for word in ("--cpuset", each)]
+    command += [word for cpuset in cpusets for word in ("--cpuset", cpuset)]
     printed = collector_binary.output(
         command,
         "run ./setup, or name it with --collector PATH",
@@ -52,10 +52,10 @@ def from_fingerprint(
 ) -> Subject:
     """Make a subject of a fingerprint; CPU sets of the command line override those in the fingerprint."""
     sets = dict(fingerprint.cpusets)
-    for each in cpusets:
-        role, equals, listed = each.partition("=")
+    for word in cpusets:
+        role, equals, listed = word.partition("=")
         if not equals or role not in ("server", "load"):
-            raise InputError(f"--cpuset {each}", "not a CPU set", "write server=0-3 or load=4-7")
+            raise InputError(f"--cpuset {word}", "not a CPU set", "write server=0-3 or load=4-7")
         sets[role] = listed
     return Subject(
         name=f"{name} ({fingerprint.host})" if fingerprint.host else name,

@@ -74,9 +74,9 @@ def _name(metric: Metric) -> str:
 
 def _sentences(fleet: Fleet) -> tuple[str, ...]:
     sentences = [
-        f"{each.instance} is an outlier in {each.group}: "
-        f"{_name(each.metric)} {ratio(each.ratio)} × the median."
-        for each in fleet.outliers[:MAX_OUTLIERS]
+        f"{outlier.instance} is an outlier in {outlier.group}: "
+        f"{_name(outlier.metric)} {ratio(outlier.ratio)} × the median."
+        for outlier in fleet.outliers[:MAX_OUTLIERS]
     ]
     if len(fleet.outliers) > MAX_OUTLIERS:
         sentences.append(f"{len(fleet.outliers) - MAX_OUTLIERS} more outliers (all in --format json).")

@@ -126,7 +126,7 @@ def _observed(part: Part, spec: Spec, reader: Reader) -> Observed:
 def voids(sheet: Sheet, spec: Spec) -> Iterator[tuple[str, str]]:
     """Yield the reasons why no row of a cell may have a verdict: a word and a line for each."""
     for name, side in (("baseline", sheet.baseline), ("candidate", sheet.candidate)):
-        shifts = [shift for each in canary.by_run(side.part.runs).values() for shift in each]
+        shifts = [shift for shifts in canary.by_run(side.part.runs).values() for shift in shifts]
         for word, reason in void.reasons(name, side.runs, shifts, _settled(side)):
             if word != void.DISTURBED or not spec.accept_disturbed:
                 yield word, reason

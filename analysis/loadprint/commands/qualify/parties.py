@@ -147,7 +147,7 @@ def _chosen(path: Path, execution: ExecutionPlan, name: str | None, spec: Spec) 
         if chosen:
             return chosen
         raise InputError(f"{path}:{name}", f"no side at `{name}`", f"its sides are {', '.join(known)}")
-    loads = sorted({each for each in fraction.values() if each})
+    loads = sorted({share for share in fraction.values() if share})
     wanted = spec.equal_load / 100
     kept = wanted if wanted in loads else loads[len(loads) // 2] if loads else None
     return [side for side in known if fraction[side] in (None, kept)]

@@ -35,14 +35,14 @@ def configuration(sheet: Sheet, accept: Sequence[str]) -> Configuration:
     both = (sheet.baseline, sheet.candidate)
     between = differences([side.part for side in both], [side.runs for side in both])
     kinds: dict[str, list[Differing]] = {"hardware": [], "work": [], "accepted": [], "invalidating": []}
-    for each in between:
-        if each.material and not each.asked:
-            kind = "work" if each.group in WORK else "invalidating"
-            if _is_hardware(each):
+    for difference in between:
+        if difference.material and not difference.asked:
+            kind = "work" if difference.group in WORK else "invalidating"
+            if _is_hardware(difference):
                 kind = "hardware"
-            elif any(fnmatch(each.name, pattern) for pattern in accept):
+            elif any(fnmatch(difference.name, pattern) for pattern in accept):
                 kind = "accepted"
-            kinds[kind].append((each.name, each.values[0], each.values[1]))
+            kinds[kind].append((difference.name, difference.values[0], difference.values[1]))
     kinds["work"] = _other_work([side.part for side in both]) or kinds["work"]
     return Configuration(**{kind: tuple(differing) for kind, differing in kinds.items()})
 

@@ -32,7 +32,7 @@ def qualify(
         instances([run for part in party.parts.values() for run in part.runs], spec.instances_by)
         for party in both
     ]
-    counts = [len(each) for each in machines]
+    counts = [len(machine) for machine in machines]
     group = max(counts) > 1 if spec.about == "auto" else spec.about == "type"
     by_type = group and min(counts) >= MIN_INSTANCES
     sheets = [observe(name, parts, spec, reader) for name, *parts in matched]
@@ -57,7 +57,10 @@ def qualify(
             (
                 name,
                 party.executions,
-                tuple(Machine(each.name, each.kind, len(each.places), each.boots) for each in its_machines),
+                tuple(
+                    Machine(machine.name, machine.kind, len(machine.places), machine.boots)
+                    for machine in its_machines
+                ),
             )
             for name, party, its_machines in zip(NAMES, both, machines, strict=True)
         ),
@@ -76,8 +79,8 @@ def _verdict(
     cells: Sequence[CellReport], gaps: Sequence[str], type_unknown: str
 ) -> tuple[Verdict, list[str]]:
     """Return pass if all rows pass, fail if one fails, else undecided, with the reasons."""
-    judged = [(each, line) for each in cells for line in each.lines if line.verdict]
-    failed = [f"{each.name}: {line.label}" for each, line in judged if line.verdict == FAIL]
+    judged = [(cell, line) for cell in cells for line in cell.lines if line.verdict]
+    failed = [f"{cell.name}: {line.label}" for cell, line in judged if line.verdict == FAIL]
     if type_unknown:
         passed = judged and all(line.verdict == PASS for _, line in judged)
         verdict = FAIL if failed else PASS if passed else UNDECIDED
@@ -85,14 +88,14 @@ def _verdict(
     if failed:
         return FAIL, [f"beyond the tolerance: {row}" for row in failed]
     reasons = [
-        f"{each.name}: {', '.join(dict.fromkeys(word for word, _ in each.voids))}"
-        for each in cells
-        if each.voids
+        f"{cell.name}: {', '.join(dict.fromkeys(word for word, _ in cell.voids))}"
+        for cell in cells
+        if cell.voids
     ]
     reasons += _grouped(
-        (line.reason, f"{each.name}: {line.label}")
-        for each, line in judged
-        if line.verdict == UNDECIDED and not each.voids
+        (line.reason, f"{cell.name}: {line.label}")
+        for cell, line in judged
+        if line.verdict == UNDECIDED and not cell.voids
     )
     reasons += gaps
     if reasons or not judged:
@@ -117,11 +120,11 @@ def _grouped(reasons: Iterable[tuple[str, str]]) -> Iterator[str]:
 def _gaps(sheets: Sequence[Sheet], cells: Sequence[CellReport], spec: Spec) -> Iterator[str]:
     """Yield requirements that no recording meets: concurrencies, and rows of another load."""
     families: dict[str, set[int]] = {}
-    for each, cell_report in zip(sheets, cells, strict=True):
+    for sheet, cell_report in zip(sheets, cells, strict=True):
         if cell_report.load == "saturation" and cell_report.threads is not None:
-            plan = each.candidate.part.plan
+            plan = sheet.candidate.part.plan
             rest = {key: value for key, value in plan.cell.items() if key != "threads"}
-            name = " ".join(map(str, (plan.of or each.name, *rest.values())))
+            name = " ".join(map(str, (plan.of or sheet.name, *rest.values())))
             families.setdefault(name, set()).add(cell_report.threads)
     for name, threads in families.items():
         if len(threads) < spec.concurrencies:
@@ -148,12 +151,12 @@ def _notes(
     for name, party, its_machines in zip(NAMES, both, machines, strict=True):
         for side, why in party.missing:
             yield f"{name}: {side}: {why}"
-        for each in its_machines:
-            if each.boots > 1:
-                yield f"{name}: {each.name} was booted {each.boots} times: counted as one instance"
+        for machine in its_machines:
+            if machine.boots > 1:
+                yield f"{name}: {machine.name} was booted {machine.boots} times: counted as one instance"
     if type_unknown:
         yield type_unknown
-    shared = {each.name for each in machines[0]} & {each.name for each in machines[1]}
+    shared = {machine.name for machine in machines[0]} & {machine.name for machine in machines[1]}
     if shared:
         names = ", ".join(sorted(shared))
         yield f"both have a host named {names}: if it is one machine, no hardware is compared"
@@ -163,7 +166,7 @@ def _notes(
 
 
 def _union(by_cell: Sequence[Differences]) -> Differences:
-    return tuple(dict.fromkeys(each for differences in by_cell for each in differences))
+    return tuple(dict.fromkeys(difference for differences in by_cell for difference in differences))
 
 
 def _method(spec: Spec, *, by_type: bool) -> Iterator[str]:

@@ -96,9 +96,9 @@ def facts(report: Qualification) -> Iterator[tuple[str, str]]:
     yield "judged", f"{about}, every bound at {100 * report.confidence:g} %"
     for name, executions, machines in report.parties:
         hosts = ", ".join(
-            f"{each.name}{f' ({each.kind})' if each.kind else ''}, "
-            f"{each.runs} run{'' if each.runs == 1 else 's'}"
-            for each in machines
+            f"{machine.name}{f' ({machine.kind})' if machine.kind else ''}, "
+            f"{machine.runs} run{'' if machine.runs == 1 else 's'}"
+            for machine in machines
         )
         yield name, f"{' '.join(executions)}: {hosts}"
     yield "hardware", _differences(report.subject) or "no difference recorded"
@@ -166,10 +166,10 @@ def _level(level: LevelLine) -> Iterator[str]:
         f"{_rate(level.sustained)}/s ({numbers.ratio(level.sustained / level.burst)} of it), "
         f"windows of {level.seconds:.0f} s"
     )
-    for each in level.exhausted:
+    for fall in level.exhausted:
         yield (
-            f"{level.party}: {each.run} fell after {each.second} s, from {_rate(each.before)}/s to "
-            f"{_rate(each.after)}/s, and did not recover: possibly an exhausted credit"
+            f"{level.party}: {fall.run} fell after {fall.second} s, from {_rate(fall.before)}/s to "
+            f"{_rate(fall.after)}/s, and did not recover: possibly an exhausted credit"
         )
 
 

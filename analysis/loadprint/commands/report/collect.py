@@ -56,7 +56,7 @@ def collect(sides: Sequence[Side], reference: str | None, rows: Catalogue | None
 
 def placed(sides: Sequence[Side]) -> list[tuple[int, int, Run]]:
     """All runs with their position in the report and that of their side."""
-    runs = [(side, run) for side, each in enumerate(sides) for run in each.runs]
+    runs = [(side, run) for side, of_side in enumerate(sides) for run in of_side.runs]
     return [(place, side, run) for place, (side, run) in enumerate(runs)]
 
 
@@ -98,7 +98,7 @@ def _with_absent(report: ReportPage) -> ReportPage:
         ("Latency", report.percentiles, "no generator wrote latencies"),
         (
             "Histograms by eBPF",
-            any(each.section != "latency" for each in report.distributions),
+            any(distribution.section != "latency" for distribution in report.distributions),
             "no eBPF probe was recorded; it needs root, or CAP_BPF and CAP_PERFMON",
         ),
         (
@@ -115,12 +115,12 @@ def _with_absent(report: ReportPage) -> ReportPage:
 
 def _runs(sides: Sequence[Side], sampled: Sequence[charts.Sampled]) -> tuple[RunOf, ...]:
     """All repeats, with the checkpoint spikes of those that were sampled."""
-    known = {place: spikes.find(found.series) for place, _, found in sampled}
+    known = {place: spikes.find(of_run.series) for place, _, of_run in sampled}
     runs: list[RunOf] = []
-    for side, each in enumerate(sides):
-        for number, run in enumerate(each.runs, start=1):
-            found = known.get(len(runs), ())
-            spans = [MarkedSpan(one.what, one.begin_s, one.end_s, one.throughput_drop) for one in found]
+    for side, of_side in enumerate(sides):
+        for number, run in enumerate(of_side.runs, start=1):
+            of_run = known.get(len(runs), ())
+            spans = [MarkedSpan(one.what, one.begin_s, one.end_s, one.throughput_drop) for one in of_run]
             stages = [
                 MarkedSpan(span.name, span.begin_s, span.end_s)
                 for span in phases(run)
@@ -143,8 +143,8 @@ def _sets(measured: Nested) -> dict[str, tuple[str, float | None]]:
 def _settings(sides: Sequence[Side], measured: Nested) -> tuple[comparability.Setting, ...]:
     """All facts of all sides, ordered by the meaning of a difference."""
     facts = [
-        replace(each, values=tuple(_cut(value) for value in each.values))
-        for each in comparability.settings(sides, measured)
+        replace(setting, values=tuple(_cut(value) for value in setting.values))
+        for setting in comparability.settings(sides, measured)
     ]
     return tuple(sorted(facts, key=lambda setting: ORDER.index(setting.kind)))
 
@@ -158,12 +158,12 @@ def _lost(names: Sequence[str], measured: Nested) -> tuple[tuple[str, str], ...]
     unread: dict[tuple[str, str], set[str]] = {}
     for name, run in [(name, run) for name, runs in zip(names, measured, strict=True) for run in runs]:
         if run.window is None:
-            found = [("all probes", "no recorder ran")]
+            absent = [("all probes", "no recorder ran")]
         else:
-            found = [*run.window.unavailable.items(), *run.window.failures.items()]
+            absent = [*run.window.unavailable.items(), *run.window.failures.items()]
             if run.window.missed:
-                found.append(("ticks", f"{run.window.missed} ticks missed in the window of {run.run.id}"))
-        for probe, reason in found:
+                absent.append(("ticks", f"{run.window.missed} ticks missed in the window of {run.run.id}"))
+        for probe, reason in absent:
             if reason.partition(":")[0].strip() != OFF:
                 unread.setdefault((probe, reason), set()).add(name)
     return tuple(
@@ -179,7 +179,7 @@ def title_of(sides: Sequence[Side]) -> str:
         return title or " and ".join(side.label for side in sides)
     (side,) = sides
     runs = side.runs[0].id if len(side.runs) == 1 and not side.missing else ""
-    return ": ".join(dict.fromkeys(each for each in (title, side.label, runs) if each))
+    return ": ".join(dict.fromkeys(part for part in (title, side.label, runs) if part))
 
 
 def _execution(sides: Sequence[Side]) -> ExecutionPlan:

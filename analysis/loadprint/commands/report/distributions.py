@@ -75,7 +75,9 @@ def latency(
                 sources.add(NO_TABLE)
         if curves:
             percentiles.append(Percentiles(kind, " and ".join(sorted(sources)), tuple(curves)))
-        distributions += _of_latency(kind, [latencies.added(each) if each else None for each in repeats])
+        distributions += _of_latency(
+            kind, [latencies.added(repeat) if repeat else None for repeat in repeats]
+        )
     return tuple(percentiles), tuple(distributions)
 
 
@@ -147,7 +149,7 @@ def of_ebpf(measured: Sequence[Sequence[Measured]]) -> tuple[Distribution, ...]:
 
 def _add(sums: Sums, side: int, counted: Histogram) -> None:
     if before := sums[side]:
-        longer, shorter = sorted((before, counted), key=lambda each: len(each.counts), reverse=True)
+        longer, shorter = sorted((before, counted), key=lambda histogram: len(histogram.counts), reverse=True)
         counts = longer.counts.copy()
         counts[: len(shorter.counts)] += shorter.counts
         counted = Histogram(counts, longer.bounds)

@@ -95,7 +95,7 @@ def packed(report: ReportPage) -> dict[str, Any] | None:
         "kernel": [int(kernel) for kernel in flames.kernel],
         "times": [[_rounded(time * 1e6) for time in side] for side in flames.times.T.tolist()],
         "ratios": [
-            [each and (*map(_rounded, each[:3]), int(each[3])) for each in side] for side in flames.ratios
+            [ratio and (*map(_rounded, ratio[:3]), int(ratio[3])) for ratio in side] for side in flames.ratios
         ],
     }
 
@@ -168,16 +168,18 @@ def ratios_of(
 
     `counts` float64[paths, runs] are samples, of the root first; `cpu` float64[runs] is in s.
     """
-    estimates = [_estimate(each, counts[0], cpu, pair, paired=paired) for each in counts]
-    p_values = {place: each.p for place, each in enumerate(estimates) if each and each.p is not None}
+    estimates = [_estimate(count, counts[0], cpu, pair, paired=paired) for count in counts]
+    p_values = {
+        place: estimate.p for place, estimate in enumerate(estimates) if estimate and estimate.p is not None
+    }
     flags = dict(zip(p_values, stats.benjamini_hochberg(list(p_values.values())), strict=True))
     ratios: list[Ratio | None] = []
-    for place, each in enumerate(estimates):
-        if each is None:
+    for place, estimate in enumerate(estimates):
+        if estimate is None:
             ratios.append(None)
         else:
-            centre = each.centre if math.isfinite(each.centre) else None
-            ratios.append((centre, each.low, each.high, flags.get(place, False)))
+            centre = estimate.centre if math.isfinite(estimate.centre) else None
+            ratios.append((centre, estimate.low, estimate.high, flags.get(place, False)))
     return tuple(ratios)
 
 

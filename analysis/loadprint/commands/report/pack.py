@@ -80,10 +80,10 @@ def placed(line: Line, grid: ChartGrid) -> Floats:
     if len(line.seconds):
         first = int(np.ceil((float(line.seconds[0]) - grid.begin) / grid.step - 0.5))
         step = step_of(line) if len(line.seconds) > 1 else grid.step
-        each = max(1, round(step / grid.step))
+        cells_apart = max(1, round(step / grid.step))
         # nearly the grid's step is the grid's step: a per mille would be a cell in a quarter of an hour
-        own = step if abs(step / grid.step - each) <= ALIKE * each else each * grid.step
-        cells = first + each * np.rint((line.seconds - line.seconds[0]) / own).astype(int)
+        own = step if abs(step / grid.step - cells_apart) <= ALIKE * cells_apart else cells_apart * grid.step
+        cells = first + cells_apart * np.rint((line.seconds - line.seconds[0]) / own).astype(int)
         inside = (cells >= 0) & (cells < grid.count)
         values[cells[inside]] = line.values[inside]
     return values

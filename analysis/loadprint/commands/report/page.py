@@ -36,7 +36,7 @@ def page(report: ReportPage) -> str:
     grid = pack.grid_of(report.courses)
     times = page_charts.over_time(report, grid)
     latencies, kernels = page_charts.latencies(report), page_charts.kernels(report)
-    scaled = [page_charts.scaling(place, each) for place, each in enumerate(report.scaled)]
+    scaled = [page_charts.scaling(place, panel) for place, panel in enumerate(report.scaled)]
     windows = [page_charts.windows(report.ab)] if report.ab else []
     blocks = (*times, *latencies, *kernels, ("", "", scaled), ("", "", windows))
     data = {

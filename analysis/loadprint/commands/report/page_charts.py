@@ -99,14 +99,14 @@ def _timed(course: Course, report: ReportPage, grid: ChartGrid) -> Iterator[Char
             continue
         parts = list(dict.fromkeys(line.part for line in own))
         of_part = [[line for line in own if line.part == part] for part in parts]
-        stack = pack.thinned(np.stack([pack.mean(each, grid) for each in of_part]), grid) * course.factor
+        stack = pack.thinned(np.stack([pack.mean(series, grid) for series in of_part]), grid) * course.factor
         series = [
             _series(part, f"part-{part}", "part", values) for part, values in zip(parts, stack, strict=True)
         ]
         medians = ", ".join(
             f"{part} {numbers.brief(float(np.median(values)) * course.factor, DIGITS)}"
-            for part, each in zip(parts, of_part, strict=True)
-            if len(values := np.concatenate([_inside(line, report) for line in each]))
+            for part, series in zip(parts, of_part, strict=True)
+            if len(values := np.concatenate([_inside(line, report) for line in series]))
         )
         runs = list(dict.fromkeys(line.run for line in own))
         repeats = f", mean of {len(runs)} repeats" if len(runs) > 1 else ""
@@ -130,7 +130,7 @@ def of_course(course: Course, report: ReportPage) -> list[tuple[int, str]]:
         values = np.concatenate([np.empty(0), *(_inside(line, report) for line in lines)]) * course.factor
         if len(values):
             middle, low, high = (
-                numbers.brief(each, DIGITS) for each in (np.median(values), values.min(), values.max())
+                numbers.brief(value, DIGITS) for value in (np.median(values), values.min(), values.max())
             )
             summaries.append((side, f"{middle} ({low} – {high})"))
     return summaries

@@ -98,12 +98,12 @@ def _row(row: Row, compared: Sequence[int], scale: float, kind: str, footnotes: 
 
 def _cell(row: Row, cell: Cell, places: int, footnotes: Footnotes) -> dict[str, Any]:
     """A side's value, its footnotes, the values of its repeats, and its shares of the ceilings."""
-    each = ["n/a" if one is None else numbers.number(one * row.factor, places) for one in cell.repeats]
+    repeats = ["n/a" if one is None else numbers.number(one * row.factor, places) for one in cell.repeats]
     shares = ((cell.of_ceiling, "of its ceiling"), (cell.of_claimed, "of the vendor's limit"))
     return {
         "text": layout.value(row, cell, places),
         "notes": footnotes.numbers(cell.notes),
-        "repeats": " / ".join(each),
+        "repeats": " / ".join(repeats),
         "shares": [f"{numbers.percent(share)} % {of}" for share, of in shares if share is not None],
     }
 
@@ -124,9 +124,7 @@ def _bar(versus: Versus | None, scale: float) -> dict[str, Any] | None:
     """
     if versus is None or versus.kind != "ratio" or not versus.centre or versus.centre <= 0:
         return None
-    ends = [
-        HALF * math.log(each) / math.log(scale) for each in (versus.low, versus.high) if each and each > 0
-    ]
+    ends = [HALF * math.log(end) / math.log(scale) for end in (versus.low, versus.high) if end and end > 0]
     centre = HALF * math.log(versus.centre) / math.log(scale)
     low, high = ends if len(ends) == 2 else (centre, centre)
     held = [round(max(-HALF, min(HALF, place)), 2) for place in (centre, *ends)]

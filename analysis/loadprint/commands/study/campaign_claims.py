@@ -140,10 +140,10 @@ class Order(Strict):
         ratios = [ratio_of(seen, self.row, *pair) for pair in pairwise(self.sides)]
         verdict = on_side_of_1(ratios, higher=True)
         if verdict.answer == "differs":
-            wrong = [f"{each.label} {each.text}" for each in ratios if each.test(1.0)[0] < 0]
+            wrong = [f"{ratio.label} {ratio.text}" for ratio in ratios if ratio.test(1.0)[0] < 0]
             verdict = replace(verdict, reason=f"not in this order: {'; '.join(wrong)}")
-        values = (ratios[0].side, *(each.against for each in ratios))
-        text = " > ".join(f"{each.side} {each.shown}" for each in values)
+        values = (ratios[0].side, *(ratio.against for ratio in ratios))
+        text = " > ".join(f"{value.side} {value.shown}" for value in values)
         return replace(judged(ratios, verdict), measured=text)
 
 
@@ -254,7 +254,7 @@ class Maximum(Strict):
         possible = best_candidates(len(sides), below)
         candidates = [side for side, can in zip(sides, possible, strict=True) if can]
         expected = self._expected(seen, sides)
-        best = max(values, key=lambda each: each.mean)
+        best = max(values, key=lambda value: value.mean)
         rivals = [side for side in candidates if side != best.side]
         text = f"largest at {best.side}, {best.shown}"
         text += f"; not distinguishable from {', '.join(rivals)}" if rivals else ""
@@ -322,7 +322,7 @@ class Linear(Strict):
             return float(intercept), float(slope), 1 - left / spread if spread else 0.0
 
         values = [seen.values(self.row, side) for side in self.at]
-        intercept, slope, _ = line([each.mean for each in values])
+        intercept, slope, _ = line([value.mean for value in values])
         first = values[0]
         text = f"{first.scaled(intercept)} + {first.scaled(slope)} {first.unit} per value, R²"
         found = _at_least(self.least, values, lambda cells: line(cells)[2], text)
@@ -336,14 +336,14 @@ def _at_least(
 ) -> Judged:
     """Judge a figure of several cells, at most 1, by its jackknife interval over the repeats."""
     few = _fewest(values)
-    whole = figure([each.mean for each in values])
+    whole = figure([value.mean for value in values])
     if whole is None:
         return Judged(
             "", None, ClaimVerdict("not comparable", "undefined: the cells are equal, or one is 0"), few
         )
     if few < stats.MIN_REPEATS:
         return Judged(f"{label} {whole:.3f}", None, ClaimVerdict("undecided", FEW), few)
-    left_out = [figure([_mean_without(each.repeats, number) for each in values]) for number in range(few)]
+    left_out = [figure([_mean_without(value.repeats, number) for value in values]) for number in range(few)]
     interval = stats.jackknife(whole, [one for one in left_out if one is not None])
     low, high = interval.low or 0.0, min(interval.high or 1.0, 1.0)
     answer: Answer = "holds" if low >= least else "differs" if high < least else "undecided"
@@ -356,7 +356,7 @@ def _mean_without(repeats: Sequence[float], number: int) -> float:
 
 
 def _fewest(values: Sequence[Values]) -> int:
-    return min(len(each.repeats) for each in values)
+    return min(len(value.repeats) for value in values)
 
 
 class Concludes(Strict):
@@ -369,10 +369,12 @@ class Concludes(Strict):
 
     def judged(self, seen: Observations) -> Judged:
         """Judge by the sentences of the comparison, which have their own rules (docs/sentences.md)."""
-        compared = [each for each in seen.sentences(self.side, self.against) if each.id == "exercises"]
-        listed = [each for each in compared if each.about in self.about]
-        sides = {each.about: each.side for each in listed}
-        text = "; ".join(each.text.partition(": ")[0] for each in listed)
+        compared = [
+            sentence for sentence in seen.sentences(self.side, self.against) if sentence.id == "exercises"
+        ]
+        listed = [sentence for sentence in compared if sentence.about in self.about]
+        sides = {sentence.about: sentence.side for sentence in listed}
+        text = "; ".join(sentence.text.partition(": ")[0] for sentence in listed)
         expected = seen.resolved(self.side)
         answers: list[Answer] = [
             "undecided" if about not in sides else "holds" if sides[about] == expected else "differs"

@@ -27,7 +27,7 @@ class ClaimVerdict:
 
     def because(self, reason: str) -> ClaimVerdict:
         """The same verdict with a further reason."""
-        return replace(self, reason="; ".join(each for each in (self.reason, reason) if each))
+        return replace(self, reason="; ".join(text for text in (self.reason, reason) if text))
 
     def void(self, reason: str) -> ClaimVerdict:
         """An undecided verdict on the same figure."""
@@ -58,7 +58,7 @@ class Judged:
     @property
     def verdicts(self) -> tuple[ClaimVerdict, ...]:
         """The verdicts that the claim has, direction first."""
-        return tuple(each for each in (self.direction, self.size) if each is not None)
+        return tuple(verdict for verdict in (self.direction, self.size) if verdict is not None)
 
     @property
     def answer(self) -> Answer:
@@ -67,12 +67,12 @@ class Judged:
 
     def void(self, reason: str) -> Judged:
         """The same figures without a verdict."""
-        direction, size = (each and each.void(reason) for each in (self.direction, self.size))
+        direction, size = (verdict and verdict.void(reason) for verdict in (self.direction, self.size))
         return replace(self, direction=direction, size=size)
 
     def as_possible(self) -> Judged:
         """The same figures for a claim of a possibility, which one counterexample does not refute."""
-        direction, size = (each and each.as_possible() for each in (self.direction, self.size))
+        direction, size = (verdict and verdict.as_possible() for verdict in (self.direction, self.size))
         return replace(self, direction=direction, size=size)
 
     def measured_otherwise(self, reason: str) -> Judged:
@@ -90,4 +90,4 @@ def not_comparable(reason: str, needs: str = "") -> Judged:
 def worst(answers: Sequence[Answer]) -> Answer:
     """The answer of a claim whose parts must all hold: one that differs decides."""
     decisive: tuple[Answer, ...] = ("differs", "undecided", "equivalent")
-    return next((each for each in decisive if each in answers), "holds")
+    return next((answer for answer in decisive if answer in answers), "holds")

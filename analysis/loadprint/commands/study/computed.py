@@ -71,8 +71,8 @@ def best_connections() -> Judged:
     """
     builds = _builds()
     best = _possible_best(_together(builds))
-    each = ", ".join(f"{name} {' or '.join(_possible_best(of))}" for name, of in builds.items())
-    text = f"all scenarios together best at {' or '.join(best)} connections; each alone: {each}"
+    alone = ", ".join(f"{name} {' or '.join(_possible_best(of))}" for name, of in builds.items())
+    text = f"all scenarios together best at {' or '.join(best)} connections; each alone: {alone}"
     if "12" not in best:
         return _computed("differs", text, "12 is significantly below the best")
     others = " and ".join(count for count in best if count != "12")
@@ -97,8 +97,8 @@ def decrease_above() -> Judged:
     """
     builds = _builds()
     whole, *ratios = (stats.ratio(of[4], of[3], paired=True) for of in (_together(builds), *builds.values()))
-    each = ", ".join(f"{name} {with_interval(ratio)}" for name, ratio in zip(builds, ratios, strict=True))
-    return _computed(_below_1(whole), f"all scenarios together {with_interval(whole)}; each alone: {each}")
+    alone = ", ".join(f"{name} {with_interval(ratio)}" for name, ratio in zip(builds, ratios, strict=True))
+    return _computed(_below_1(whole), f"all scenarios together {with_interval(whole)}; each alone: {alone}")
 
 
 def _below_1(ratio: Estimate) -> Answer:
@@ -118,8 +118,8 @@ def context_against_metric() -> Judged:
     of = _builds()
     simple, metrics, context = (of[name][3] for name in ("simple", "metrics", "context_1"))
     costs = [((1 / c - 1 / s), (1 / m - 1 / s) / 3) for s, m, c in zip(simple, metrics, context, strict=True)]
-    ratio = stats.ratio([each[0] for each in costs], [each[1] for each in costs], paired=True)
-    context_us, metric_us = (1e6 * sum(each[side] for each in costs) / len(costs) for side in (0, 1))
+    ratio = stats.ratio([cost[0] for cost in costs], [cost[1] for cost in costs], paired=True)
+    context_us, metric_us = (1e6 * sum(cost[side] for cost in costs) / len(costs) for side in (0, 1))
     text = f"one context value {context_us:.1f} µs, one metric {metric_us:.1f} µs, {with_interval(ratio)} ×"
     return _computed(_below_1(ratio), text)
 
@@ -164,7 +164,7 @@ def prediction_at_1000() -> Judged:
     texts, agree = [], True
     for column in ("go_mysql_qps", "sysbench_qps"):
         result = fit(threads, [float(row[column]) for row in rows], predict=(FAR,))
-        values = {each.label: each.predictions[0].value for each in result.models if each.predictions}
+        values = {model.label: model.predictions[0].value for model in result.models if model.predictions}
         agree &= max(values.values()) < 2 * min(values.values())
         listed = ", ".join(f"{label} {value:,.0f}" for label, value in values.items())
         texts.append(f"{column.removesuffix('_qps')}: {listed}")
@@ -177,8 +177,8 @@ def _computed(answer: Answer, text: str, reason: str = "") -> Judged:
 
 
 CHECKS: dict[str, Callable[[], Judged]] = {
-    each.__name__: each
-    for each in (
+    check.__name__: check
+    for check in (
         printed_ratios,
         mean_of_builds,
         best_connections,

@@ -60,7 +60,7 @@ class StudyExperiment:
 
     def factors(self, quantity: str) -> list[float]:
         """Treatment / baseline of a quantity in each used block."""
-        take = next(each.take for each in QUANTITIES if each.key == quantity)
+        take = next(row.take for row in QUANTITIES if row.key == quantity)
         used = [window for window in self.result.windows if window.number not in self.result.excluded]
         return [math.exp(treated - base) for treated, base in block_logs(take, used)]
 
@@ -119,12 +119,12 @@ class OneFactor(Strict):
     def judged(self, seen: StudyExperiment, other: StudyExperiment) -> Judged:
         """Judge the ratio of the effects of two experiments; their blocks are independent (Welch)."""
         both = (seen, other)
-        factors = [each.factors(self.quantity) for each in both]
-        for each, found in zip(both, factors, strict=True):
+        factors = [experiment.factors(self.quantity) for experiment in both]
+        for experiment, found in zip(both, factors, strict=True):
             if not found:
-                reason = f"{self.quantity} was not measured in {each.name}"
-                return not_comparable(each.nothing_left or reason)
-        effects = [(each.name, each.effect(self.quantity)) for each in both]
+                reason = f"{self.quantity} was not measured in {experiment.name}"
+                return not_comparable(experiment.nothing_left or reason)
+        effects = [(experiment.name, experiment.effect(self.quantity)) for experiment in both]
         texts = [f"{name} {with_interval(value)}" for name, value in effects if value]
         value = stats.ratio(factors[1], factors[0], paired=False)
         result = equivalence(value, self.bound)

@@ -97,12 +97,12 @@ class Observations:
     def amount(self) -> str:
         """Scale, repeats, runs, wall time, and the server or servers."""
         runs = sum(len(side.runs) for side in self._sides.values())
-        servers = [each.obtained for each in self.execution.servers.values()]
+        servers = [server.obtained for server in self.execution.servers.values()]
         parts = [
             f"scale {', '.join(self.scales)}" if self.scales else "default scale",
             f"{self.repeats} repeat{'s' if self.repeats > 1 else ''} per side",
             f"{runs} runs{_took(self.execution)}",
-            *(f"{each.flavour} {each.version}" for each in servers if each),
+            *(f"{server.flavour} {server.version}" for server in servers if server),
         ]
         return ", ".join(parts)
 
@@ -135,7 +135,7 @@ class Observations:
         if side not in self._columns:
             reason = "; ".join(reason for _, reason in self._sides[side].missing)
             raise Absent(f"no complete run of {side} ({reason})")
-        first = next((each for each in self._rows if fnmatchcase(each.key, row)), None)
+        first = next((candidate for candidate in self._rows if fnmatchcase(candidate.key, row)), None)
         if first is None:
             raise Absent(f"no row {row}")
         cell = first.cells[list(self._columns).index(side)]
@@ -147,7 +147,7 @@ class Observations:
     def _exposure(self, side: str, unit: str, repeats: int) -> float | None:
         """Seconds of all runs for a rate, the number of runs for a number, else None."""
         seconds = [run.quantities.get("load.seconds") for run in self._columns[side].runs]
-        known = [each.rate for each in seconds if each is not None]
+        known = [second.rate for second in seconds if second is not None]
         if unit == "1/s":
             return sum(known) if len(known) == len(seconds) else None
         return float(repeats) if unit == "1" else None
@@ -192,11 +192,11 @@ class Observations:
         """Why a side supports no verdict, by side: a word and a line for each reason."""
         measured = {name: column.runs for name, column in self._columns.items()}
         shifts = canary.by_run([run.run for runs in measured.values() for run in runs])
-        found = {}
+        by_side = {}
         for name, runs in measured.items():
             its_shifts = [shift for run in runs for shift in shifts.get(run.run.path.resolve(), ())]
-            found[name] = list(void.reasons(name, runs, its_shifts))
-        return found
+            by_side[name] = list(void.reasons(name, runs, its_shifts))
+        return by_side
 
     def sides_of(self, rule: Mapping[str, Any]) -> list[str]:
         """The sides in a claim's rule that the execution has."""
@@ -220,7 +220,7 @@ class Observations:
         place = list(self._columns).index(side)
         rows = {name_of(row.key): row for row in self._rows if row.key.endswith("_per_operation")}
         cells = {name: (row.label, row.cells[place]) for name, row in rows.items() if name}
-        text = _largest({name: each for name, each in cells.items() if each[1].value is not None})
+        text = _largest({name: cell for name, cell in cells.items() if cell[1].value is not None})
         return f"the time ledger of {side}: {text}" if text else ""
 
     @cached_property
@@ -283,7 +283,7 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list | tuple):
-        for each in value:
-            yield from _texts(each)
+        for inner in value:
+            yield from _texts(inner)
         if isinstance(value, Mapping):
             yield from _texts(list(value.values()))

@@ -85,8 +85,8 @@ def judged(
     ratios: Sequence[RatioOf], direction: ClaimVerdict | None, size: ClaimVerdict | None = None
 ) -> Judged:
     """A claim about these ratios with its verdicts."""
-    text = "; ".join(f"{each.label} {each.text}" for each in ratios)
-    return Judged(text, direction, size, min(each.repeats for each in ratios))
+    text = "; ".join(f"{ratio.label} {ratio.text}" for ratio in ratios)
+    return Judged(text, direction, size, min(ratio.repeats for ratio in ratios))
 
 
 def with_interval(value: Estimate) -> str:
@@ -109,9 +109,9 @@ def between(
     With a `bound`, a ratio that is equivalent to 1 within it is neither.
     """
     limits = [limit for limit in (low, high) if limit]
-    answers, p = zip(*(_inside(each, low, high) for each in ratios), strict=True)
+    answers, p = zip(*(_inside(ratio, low, high) for ratio in ratios), strict=True)
     decided = holm([1.0 if value is None else value for value in p])
-    equal = [equivalence(each.value, bound) if bound and each.value else None for each in ratios]
+    equal = [equivalence(ratio.value, bound) if bound and ratio.value else None for ratio in ratios]
     final: list[Answer] = [
         "equivalent" if same and same.equal else answer if one else "undecided"
         for same, answer, one in zip(equal, answers, decided, strict=True)
@@ -119,19 +119,19 @@ def between(
     answer = worst(final)
     if answer == "equivalent":
         return ClaimVerdict(
-            answer, figure=at_most([each.most or 0.0 for each in equal if each and each.equal])
+            answer, figure=at_most([result.most or 0.0 for result in equal if result and result.equal])
         )
     if answer != "undecided":
         return ClaimVerdict(answer)
-    open_ones = [each for each, one in zip(ratios, final, strict=True) if one == "undecided"]
-    needed = [each.more(limits) for each in open_ones]
-    more = None if None in needed else max(each for each in needed if each)
+    open_ones = [ratio for ratio, one in zip(ratios, final, strict=True) if one == "undecided"]
+    needed = [one.more(limits) for one in open_ones]
+    more = None if None in needed else max(repeats for repeats in needed if repeats)
     reason = ""
     if None in p:
-        zero = any(not any((*each.side.repeats, *each.against.repeats)) for each in ratios)
+        zero = any(not any((*ratio.side.repeats, *ratio.against.repeats)) for ratio in ratios)
         reason = "both are 0" if zero else FEW
     elif len(ratios) > 1:
-        listed = ", ".join(each.label for each in open_ones)
+        listed = ", ".join(one.label for one in open_ones)
         reason = f"not decided: {listed}, by Holm's test of {len(ratios)} together"
     return ClaimVerdict("undecided", reason, more=more)
 

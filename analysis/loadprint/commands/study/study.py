@@ -101,7 +101,7 @@ def _measured(claim: Claim, rule: OfCampaign, seen: Observations, accepted: Abst
     if wrong := _wrong_servers(claim, seen):
         return not_comparable(wrong)
     sides = seen.sides_of(rule.model_dump())
-    different = [f"the server has no {each}" for each in claim.hardware if each not in seen.hardware]
+    different = [f"the server has no {part}" for part in claim.hardware if part not in seen.hardware]
     if claim.scales and not set(claim.scales) & set(seen.scales):
         different.append(f"needs the scale {' or '.join(claim.scales)}")
     if different and not isinstance(rule, RatioClaim):

@@ -107,7 +107,7 @@ class Study(Strict):
     @model_validator(mode="after")
     def _distinct(self) -> Study:
         ids = [claim.id for claim in self.claims]
-        twice = next((each for each in ids if ids.count(each) > 1), None)
+        twice = next((name for name in ids if ids.count(name) > 1), None)
         if twice:
             raise ValueError(f"claims: the id {twice} occurs twice")
         return self

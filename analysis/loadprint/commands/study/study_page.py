@@ -41,7 +41,7 @@ def page(report: StudyReport, figures: Sequence[tuple[str, str]] = ()) -> str:
     lines = [f"# {escaped(study.title)}", ""]
     lines += [escaped(study.stand_in), ""] if study.stand_in else []
     lines += [f"Source: {escaped(study.source)}.", ""]
-    lines += [*(f"- {each}" for each in summary(report)), ""]
+    lines += [*(f"- {sentence}" for sentence in summary(report)), ""]
     for title, file in figures:
         lines += [f"![{escaped(title)}]({file})", ""]
     for kind, findings in by_kind(report.findings).items():
@@ -50,14 +50,14 @@ def page(report: StudyReport, figures: Sequence[tuple[str, str]] = ()) -> str:
         lines += [*map(_row, findings), ""]
     reasons = list(_reasons(report.findings))
     lines += ["## Why", "", *reasons, ""] if reasons else []
-    notes = [f"- {escaped(each.rstrip('.'))}." for each in study.notes]
+    notes = [f"- {escaped(note.rstrip('.'))}." for note in study.notes]
     lines += ["## What the publication leaves open", "", *notes, ""] if notes else []
     lines += ["## How it was measured", "", *_measured(report)]
     return "\n".join(lines) + "\n"
 
 
-def _row(each: JudgedClaim) -> str:
-    claim, judged = each.claim, each.judged
+def _row(finding: JudgedClaim) -> str:
+    claim, judged = finding.claim, finding.judged
     cells = (f"{claim.text} ({claim.place})", claim.published, judged.measured or "–")
     verdicts = (_cell(claim, judged.direction), _cell(claim, judged.size))
     return f"| {' | '.join((*map(escaped, cells), *verdicts))} |"
@@ -73,19 +73,19 @@ def _cell(claim: Claim, verdict: ClaimVerdict | None) -> str:
 
 def _reasons(findings: Sequence[JudgedClaim]) -> Iterator[str]:
     """Explanations of verdicts, and reasons; claims with the same ones share a line."""
-    listed: dict[str, list[str]] = {}
-    for each in findings:
+    by_reason: dict[str, list[str]] = {}
+    for finding in findings:
         because: dict[str, list[str]] = {}
-        for name, verdict in (("direction", each.judged.direction), ("size", each.judged.size)):
-            if verdict is not None and (why := reason(each.judged, verdict)):
-                answer = shown_answer(each.claim, verdict.answer)
+        for name, verdict in (("direction", finding.judged.direction), ("size", finding.judged.size)):
+            if verdict is not None and (why := reason(finding.judged, verdict)):
+                answer = shown_answer(finding.claim, verdict.answer)
                 because.setdefault(f"{answer}: {why}", []).append(name)
-        one = len(each.judged.verdicts) == 1
-        texts = [each.explanation]
+        one = len(finding.judged.verdicts) == 1
+        texts = [finding.explanation]
         texts += [why if one else f"{' and '.join(names)} {why}" for why, names in because.items()]
         if why := "; ".join(text.rstrip(".") for text in texts if text):
-            listed.setdefault(why, []).append(f"*{escaped(each.claim.text)}*")
-    yield from (f"- {'; '.join(claims)} – {escaped(why)}." for why, claims in listed.items())
+            by_reason.setdefault(why, []).append(f"*{escaped(finding.claim.text)}*")
+    yield from (f"- {'; '.join(claims)} – {escaped(why)}." for why, claims in by_reason.items())
 
 
 def _measured(report: StudyReport) -> list[str]:
@@ -93,7 +93,7 @@ def _measured(report: StudyReport) -> list[str]:
         return ["Nothing was measured for this page."]
     lines = [f"- `{seen.command}`: {escaped(seen.amount)}" for seen in report.known.values()]
     machines = dict.fromkeys(described(seen.fingerprint) for seen in report.known.values())
-    lines += [f"- No verdict: {escaped(each)}" for each in report.voids]
-    lines += [f"- Machine: {escaped(each)}" for each in machines]
+    lines += [f"- No verdict: {escaped(void)}" for void in report.voids]
+    lines += [f"- Machine: {escaped(machine)}" for machine in machines]
     lines += ["- Figures are means over repeats; `[low, high]` is the 95 % interval of each figure alone."]
     return lines

@@ -26,13 +26,13 @@ def text(report: StudyReport) -> str:
         lines += _wrapped(f"{name}: {seen.path}, {seen.amount}", 2)
     for line in report.voids:
         lines += _wrapped(f"no verdict: {line}", 2)
-    missing = [each for each in report.findings if each.judged.needs]
+    missing = [finding for finding in report.findings if finding.judged.needs]
     for kind, findings in by_kind(report.findings).items():
-        shown = [each for each in findings if each not in missing]
+        shown = [finding for finding in findings if finding not in missing]
         lines += ["", f"-- {kind} --"] if shown else []
         for finding in shown:
             lines += ["", *_block(finding)]
-    counts = Counter(each.judged.needs for each in missing)
+    counts = Counter(finding.judged.needs for finding in missing)
     lines += [""] if counts else []
     for needs, count in counts.items():
         lines.append(f"{count} more {'claim needs' if count == 1 else 'claims need'} {needs}")
@@ -40,7 +40,8 @@ def text(report: StudyReport) -> str:
     for note in report.study.notes:
         lines += _wrapped(f"the publication: {note}", 0, 2)
     return (
-        "\n".join([*lines, "", *(line for each in summary(report) for line in _wrapped(each, 0, 2))]) + "\n"
+        "\n".join([*lines, "", *(line for sentence in summary(report) for line in _wrapped(sentence, 0, 2))])
+        + "\n"
     )
 
 
@@ -56,12 +57,12 @@ def as_json(report: StudyReport) -> str:
         "executions": {name: f"{seen.path}, {seen.amount}" for name, seen in report.known.items()},
         "claims": [
             {
-                **each.claim.model_dump(mode="json", exclude={"explain", "basis"}),
-                "basis": each.claim.kind,
-                **asdict(each.judged),
-                "explanation": each.explanation,
+                **finding.claim.model_dump(mode="json", exclude={"explain", "basis"}),
+                "basis": finding.claim.kind,
+                **asdict(finding.judged),
+                "explanation": finding.explanation,
             }
-            for each in report.findings
+            for finding in report.findings
         ],
     }
     return printout.as_json(value, format_version=2)
@@ -83,8 +84,8 @@ def listed(studies: Sequence[tuple[str, Study]]) -> str:
 
 def by_kind(findings: Sequence[JudgedClaim]) -> dict[str, list[JudgedClaim]]:
     """The claims by kind: published, our reading, computed, checks of the method."""
-    kinds = dict.fromkeys(["published", *(each.claim.kind for each in findings)])
-    groups = {kind: [each for each in findings if each.claim.kind == kind] for kind in kinds}
+    kinds = dict.fromkeys(["published", *(finding.claim.kind for finding in findings)])
+    groups = {kind: [finding for finding in findings if finding.claim.kind == kind] for kind in kinds}
     return {kind: of_kind for kind, of_kind in groups.items() if of_kind}
 
 
@@ -92,15 +93,15 @@ def summary(report: StudyReport) -> list[str]:
     """Return one line for each kind of claim: the number of verdicts on direction and on size."""
     lines = []
     for kind, findings in by_kind(report.findings).items():
-        directions = _counted([each.judged.direction for each in findings])
-        sizes = _counted([each.judged.size for each in findings])
+        directions = _counted([finding.judged.direction for finding in findings])
+        sizes = _counted([finding.judged.size for finding in findings])
         parts = [f"{name}: {text}" for name, text in (("direction", directions), ("size", sizes)) if text]
         lines.append(f"{len(findings)} {kind}: {'; '.join(parts)}")
     return lines
 
 
 def _counted(verdicts: Sequence[ClaimVerdict | None]) -> str:
-    counts = Counter(each.answer for each in verdicts if each is not None)
+    counts = Counter(verdict.answer for verdict in verdicts if verdict is not None)
     return ", ".join(f"{counts[answer]} {answer}" for answer in ANSWERS if counts[answer])
 
 
@@ -112,7 +113,7 @@ def reason(judged: Judged, verdict: ClaimVerdict) -> str:
         texts.append({"differs": differs, "undecided": OPEN}.get(verdict.answer, ""))
     if verdict.more:
         texts.append(f"{verdict.more} more repeat{'s' if verdict.more > 1 else ''} per side would decide it")
-    return "; ".join(each for each in texts if each)
+    return "; ".join(text for text in texts if text)
 
 
 def shown_answer(claim: Claim, answer: Answer) -> str:
@@ -133,7 +134,7 @@ def _block(finding: JudgedClaim) -> list[str]:
     for name, verdict in (("direction", judged.direction), ("size", judged.size)):
         if verdict is not None:
             parts = (shown_answer(claim, verdict.answer), verdict.figure, reason(judged, verdict))
-            lines += _wrapped(f"{name}: {'; '.join(each for each in parts if each)}", INDENT)
+            lines += _wrapped(f"{name}: {'; '.join(part for part in parts if part)}", INDENT)
     return lines + _wrapped(finding.explanation, INDENT)
 
 

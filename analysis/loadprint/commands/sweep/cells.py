@@ -109,7 +109,7 @@ def shown(key: str, title: str, *rows: Metric) -> Shown:
     """A row in its unit, or the sum of some."""
 
     def figure(run: Measured) -> float | None:
-        known = [value for each in rows if (value := evaluate(each, run)[0]) is not None]
+        known = [value for row in rows if (value := evaluate(row, run)[0]) is not None]
         return math.fsum(known) if len(known) == len(rows) else None
 
     return Shown(key, title, rows[0].shown, figure, rows[0].factor)
@@ -117,7 +117,7 @@ def shown(key: str, title: str, *rows: Metric) -> Shown:
 
 def of_row(key: str, title: str, *row_keys: str) -> Shown:
     """A row of the catalogue, or the sum of some."""
-    return shown(key, title, *(metrics()[each] for each in row_keys))
+    return shown(key, title, *(metrics()[key] for key in row_keys))
 
 
 THROUGHPUT = of_row("throughput", "Throughput, operations", "operations")

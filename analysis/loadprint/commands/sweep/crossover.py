@@ -69,7 +69,7 @@ def crossovers(
             and {(row, column), (row, against)} <= grid.keys()
             and grid[row, column].operation == grid[row, against].operation
         ]
-        at = [each for row, *pair in pairs if (each := _at(row, *pair, count=len(pairs))) is not None]
+        at = [place for row, *pair in pairs if (place := _at(row, *pair, count=len(pairs))) is not None]
         if len(at) > 1:
             pairs_of_columns.append(_judged(column, against, at))
     return tuple(pairs_of_columns)
@@ -81,9 +81,9 @@ def _at(row: str, cell: SweepCell, other: SweepCell, *, count: int) -> At | None
         return None
     estimate = stats.ratio(x, y, paired=paired)
     doubts: dict[str, list[str]] = {}
-    for each in (cell, other):
-        for word in each.doubts:
-            doubts.setdefault(word, []).append(each.name)
+    for compared in (cell, other):
+        for word in compared.doubts:
+            doubts.setdefault(word, []).append(compared.name)
     more = None
     if estimate.p is None:
         why = f"fewer than {stats.MIN_REPEATS} repeats"
@@ -108,21 +108,21 @@ def _throughputs(own: Sequence[Measured], other: Sequence[Measured]) -> tuple[li
 
 
 def _judged(column: str, against: str, at: Sequence[At]) -> Crossover:
-    known = [each for each in at if each.sign]
+    known = [place for place in at if place.sign]
     between = tuple((one.row, other.row) for one, other in pairwise(known) if one.sign != other.sign)
-    signs = {each.ratio > 1 for each in at}
+    signs = {place.ratio > 1 for place in at}
     verdict: Verdict = "crossover" if between else "undecided" if len(signs) > 1 else "none"
     return Crossover(column, against, verdict, between, tuple(at))
 
 
 def sentences(pairs: Sequence[Crossover]) -> tuple[str, ...]:
     """One sentence for each change of sign, and one for all pairs without one."""
-    texts = [_crossing(each) for each in pairs if each.verdict != "none"]
-    none = [each for each in pairs if each.verdict == "none"]
+    texts = [_crossing(pair) for pair in pairs if pair.verdict != "none"]
+    none = [pair for pair in pairs if pair.verdict == "none"]
     if len(none) == 1:
         texts.append(_without(none[0]))
     elif none:
-        texts.append(f"No crossover with {none[0].against}: {', '.join(each.column for each in none)}.")
+        texts.append(f"No crossover with {none[0].against}: {', '.join(pair.column for pair in none)}.")
     return tuple(texts)
 
 
@@ -138,26 +138,28 @@ def _crossing(pair: Crossover) -> str:
 
 def _undecided(pair: Crossover) -> str:
     reasons: dict[str, list[str]] = {}
-    for each in pair.at:
-        if each.why:
-            more = f" ({each.more} more repeats would decide)" if each.more else ""
-            reasons.setdefault(each.why, []).append(each.row + more)
+    for place in pair.at:
+        if place.why:
+            more = f" ({place.more} more repeats would decide)" if place.more else ""
+            reasons.setdefault(place.why, []).append(place.row + more)
     texts = [f"{why} at {', '.join(rows)}" for why, rows in reasons.items()]
     return f"Crossover undecided, {'; '.join(texts)}: {_ratios(pair)}."
 
 
 def _without(pair: Crossover) -> str:
     ahead = pair.column if pair.at[0].ratio > 1 else pair.against
-    open_ = [each.row for each in pair.at if not each.sign]
+    open_ = [place.row for place in pair.at if not place.sign]
     but = f"; not significantly at {', '.join(open_)}" if open_ else ""
     return f"No crossover: {ahead} has the higher throughput at every connection count{but}: {_ratios(pair)}."
 
 
 def _ratios(pair: Crossover) -> str:
-    def one(each: At) -> str:
+    def one(place: At) -> str:
         interval = (
-            "" if each.low is None or each.high is None else f" [{brief(each.low, 3)}, {brief(each.high, 3)}]"
+            ""
+            if place.low is None or place.high is None
+            else f" [{brief(place.low, 3)}, {brief(place.high, 3)}]"
         )
-        return f"{brief(each.ratio, 3)}{interval} at {each.row}"
+        return f"{brief(place.ratio, 3)}{interval} at {place.row}"
 
     return f"{pair.column} / {pair.against} is " + ", ".join(map(one, pair.at))

@@ -27,14 +27,14 @@ def read(paths: Sequence[Path]) -> Swept:
     if len(paths) == 1:
         return cells.read(paths[0])
     executions = [cells.read(path) for path in paths]
-    for each in executions:
-        if each.execution.campaign.mode == "equal-load":
-            fix = f"compare sides of several executions with `loadprint compare {each.path}:@70 …`"
-            raise InputError(each.path, "is of mode equal-load: its rates depend on its own sides", fix)
-    labels = [_server(each) for each in executions]
+    for merged in executions:
+        if merged.execution.campaign.mode == "equal-load":
+            fix = f"compare sides of several executions with `loadprint compare {merged.path}:@70 …`"
+            raise InputError(merged.path, "is of mode equal-load: its rates depend on its own sides", fix)
+    labels = [_server(execution) for execution in executions]
     if len(set(labels)) < len(labels):
         # the same server twice: named by time
-        labels = [each.path.resolve().name for each in executions]
+        labels = [execution.path.resolve().name for execution in executions]
     if len(set(labels)) < len(labels):
         raise InputError(executions[-1].path, "is given twice", "name each execution once")
     first = executions[0]
@@ -42,9 +42,15 @@ def read(paths: Sequence[Path]) -> Swept:
         first.path,
         first.execution.model_copy(update={"reference": _named(first.reference, labels[0])}),
         tuple(
-            _cell(cell, label) for each, label in zip(executions, labels, strict=True) for cell in each.cells
+            _cell(cell, label)
+            for execution, label in zip(executions, labels, strict=True)
+            for cell in execution.cells
         ),
-        tuple((f"{each.path.name}/{run}", why) for each in executions for run, why in each.missing),
+        tuple(
+            (f"{execution.path.name}/{run}", why)
+            for execution in executions
+            for run, why in execution.missing
+        ),
         (NOT_INTERLEAVED, *_differences(executions)),
     )
 
@@ -69,11 +75,11 @@ def _cell(cell: SweepCell, label: str) -> SweepCell:
 def _differences(executions: Sequence[Swept]) -> list[str]:
     """Parts of the campaign, and hosts, in which the executions differ, apart from the server's source."""
     first, texts = _compared(executions[0]), []
-    for each in executions[1:]:
-        parts = _compared(each)
+    for execution in executions[1:]:
+        parts = _compared(execution)
         keys = [key for key in first if parts[key] != first[key]]
         if keys:
-            texts.append(f"{each.path} also differs from {executions[0].path} in {', '.join(keys)}")
+            texts.append(f"{execution.path} also differs from {executions[0].path} in {', '.join(keys)}")
     return texts
 
 

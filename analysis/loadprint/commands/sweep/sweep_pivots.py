@@ -96,8 +96,8 @@ def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, .
         body = cells.body(grid, rows, columns, value)
         return Pivot(key, title, unit, corner, tuple(rows), tuple(columns), body)
 
-    def shown(each: Shown) -> Pivot:
-        return pivot(each.key, each.title, each.unit, each.of)
+    def shown(column: Shown) -> Pivot:
+        return pivot(column.key, column.title, column.unit, column.of)
 
     def relative(cell: SweepCell) -> float | None:
         mean = cell.mean(cells.operations)
@@ -128,8 +128,8 @@ def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, .
 
 def _to_base(crossed: tuple[Crossover, ...], base: str) -> Pivot:
     """Throughput of every column divided by the base's, at the same number of connections."""
-    rows = tuple(dict.fromkeys(at.row for each in crossed for at in each.at))
-    ratios = {(at.row, each.column): at.ratio for each in crossed for at in each.at}
-    columns = tuple(each.column for each in crossed)
+    rows = tuple(dict.fromkeys(at.row for pair in crossed for at in pair.at))
+    ratios = {(at.row, pair.column): at.ratio for pair in crossed for at in pair.at}
+    columns = tuple(pair.column for pair in crossed)
     body = tuple(tuple(ratios.get((row, column)) for column in columns) for row in rows)
     return Pivot("beside", f"Throughput / that of {base}", "", "connections", rows, columns, body)

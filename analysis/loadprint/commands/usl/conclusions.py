@@ -85,8 +85,8 @@ def _no_decline(fit: Fit) -> str:
         return f"no decline was measured: throughput is largest at the largest N, {last:g}"
     fall, noise = levels[top] - levels[last], DECLINE * levels[top]
     if fit.lack_of_fit is not None:
-        each = 1 / len(fit.levels[top]) + 1 / len(fit.levels[last])
-        noise = half_interval(len(fit.points) - len(levels)) * fit.lack_of_fit.spread * math.sqrt(each)
+        of_means = 1 / len(fit.levels[top]) + 1 / len(fit.levels[last])
+        noise = half_interval(len(fit.points) - len(levels)) * fit.lack_of_fit.spread * math.sqrt(of_means)
     if fall > noise:
         return ""
     share = f"{100 * fall / levels[top]:.1f} %"
@@ -197,7 +197,7 @@ def _points(fit: Fit) -> Iterator[FitVerdict]:
 
 def _extrapolated(fit: Fit) -> Iterator[FitVerdict]:
     predictions = next((model.predictions for model in fit.models if model.predictions), ())
-    far = [each.n for each in predictions if each.n > EXTRAPOLATION * fit.largest]
+    far = [prediction.n for prediction in predictions if prediction.n > EXTRAPOLATION * fit.largest]
     if not far:
         return
     listed = ", ".join(f"N = {n:g} ({numbers.brief(n / fit.largest, 3)} ×)" for n in far)

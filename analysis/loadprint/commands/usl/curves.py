@@ -169,7 +169,7 @@ def _search(curve: UslCurve, n: Floats, x: Floats, free: Free) -> Solution | Non
     with np.errstate(all="ignore"):  # a start may be at a pole of the curve
         for start in curve.starts(n, x):
             try:
-                found = least_squares(
+                fitted = least_squares(
                     residuals,
                     start[estimated],
                     jac=jacobian,
@@ -181,8 +181,8 @@ def _search(curve: UslCurve, n: Floats, x: Floats, free: Free) -> Solution | Non
                 )
             except ValueError:
                 continue  # residuals are not finite at this start
-            if found.status > 0 and np.isfinite(found.cost) and (best is None or found.cost < best.cost):
-                best = found
+            if fitted.status > 0 and np.isfinite(fitted.cost) and (best is None or fitted.cost < best.cost):
+                best = fitted
         if best is None:
             return None
         full = whole(best.x)

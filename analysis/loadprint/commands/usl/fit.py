@@ -66,7 +66,7 @@ class LeftOut:
 
     def range_at(self, place: int) -> tuple[float, float]:
         """Least and largest prediction at one N."""
-        values = [each[place] for each in self.predictions]
+        values = [prediction[place] for prediction in self.predictions]
         return min(values), max(values)
 
 
@@ -163,7 +163,7 @@ def fit(
 
 def _default_predictions(largest: float) -> tuple[float, ...]:
     multiples = [factor * largest for factor in (2, 4, 8)]
-    return (*(each for each in multiples if each < FAR), FAR) if largest < FAR else tuple(multiples[:2])
+    return (*(n for n in multiples if n < FAR), FAR) if largest < FAR else tuple(multiples[:2])
 
 
 def _require(n: Sequence[float], x: Sequence[float]) -> None:

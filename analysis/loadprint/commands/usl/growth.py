@@ -94,7 +94,7 @@ def _sentences(
     n: Sequence[float], figures: Mapping[str, GrowthFigure], terms: Sequence[str]
 ) -> Iterator[str]:
     span = f"from N = {n[0]:g} to {n[-1]:g}"
-    growing = [f"{each.head} {number(each.factor or 0)} ×" for each in figures.values() if each.grows]
+    growing = [f"{figure.head} {number(figure.factor or 0)} ×" for figure in figures.values() if figure.grows]
     yield f"Grows {span}: {', '.join(growing)}." if growing else f"None of these figures grows {span}."
     if absent := [figure.head for figure in figures.values() if figure.reason]:
         yield f"Not recorded: {', '.join(absent)}."

@@ -83,7 +83,8 @@ class Model:
         widths = self.half_width(n)
         halves = [None] * len(n) if widths is None else widths.tolist()
         return tuple(
-            Prediction(float(at), *each) for at, *each in zip(n, self.at(n).tolist(), halves, strict=True)
+            Prediction(float(at), *interval)
+            for at, *interval in zip(n, self.at(n).tolist(), halves, strict=True)
         )
 
 

@@ -153,15 +153,15 @@ def _of_file(path: Path, concurrency: str | None, requested: Sequence[str]) -> P
             chosen.append(other)
         elif not requested:
             left_out.append(name)
-    names = [heads[each] for each in (place, *chosen)]
+    names = [heads[index] for index in (place, *chosen)]
     [(repeated, times)] = Counter(names).most_common(1)
     if times > 1:
         raise InputError(path, f"two columns are named `{repeated}`", "give each column its own name")
-    cells = [(at, row[each]) for at, row in rows for each in (place, *chosen)]
+    cells = [(at, row[index]) for at, row in rows for index in (place, *chosen)]
     decimal = _decimal_comma(delimiter, cells, [(at, cell) for at, row in rows for cell in row])
     columns = [
-        _column(heads[place], heads[each], [(at, row[place], row[each]) for at, row in rows], decimal)
-        for each in chosen
+        _column(heads[place], heads[index], [(at, row[place], row[index]) for at, row in rows], decimal)
+        for index in chosen
     ]
     if not columns:
         raise InputError(path, f"has no column of throughput next to `{heads[place]}`", "add a named column")
@@ -237,7 +237,7 @@ def _decimal_comma(delimiter: str, cells: Sequence[tuple[str, str]], file: Seque
     point, comma = _possible(signed)
     if point != comma:
         return comma
-    at, text = next((each for each in signed if "." in each[1]), signed[0])
+    at, text = next((cell for cell in signed if "." in cell[1]), signed[0])
     what = f"`{text}` can be two numbers: a comma elsewhere is a decimal sign, or separates thousands"
     if point:
         point, comma = _possible(file)

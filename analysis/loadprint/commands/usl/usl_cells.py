@@ -70,12 +70,12 @@ def _headline(fit: Fit) -> Block:
     usl = fit.headline
     rows = tuple(
         (
-            f"{SIGNS[each.name]} ({each.name})",
-            significant(each.value),
-            "at its bound" if each.at_bound else significant(each.error, 3),
-            _interval(each.low, each.high),
+            f"{SIGNS[parameter.name]} ({parameter.name})",
+            significant(parameter.value),
+            "at its bound" if parameter.at_bound else significant(parameter.error, 3),
+            _interval(parameter.low, parameter.high),
         )
-        for each in usl.parameters
+        for parameter in usl.parameters
     )
     _, sigma, kappa = usl.values
     ranges = f", leave-one-out {_interval(*fit.left_out.peak_range())}" if fit.left_out else ""
@@ -125,8 +125,8 @@ def _predictions(fit: Fit, concurrency: str) -> Block:
     for place, predictions in enumerate(zip(*(model.predictions for model in models), strict=True)):
         n = predictions[0].n
         row = [f"{n:g}", f"{significant(n / fit.largest, 3)} ×"]
-        for each in predictions:
-            row += [significant(each.value), significant(each.half, 3)]
+        for prediction in predictions:
+            row += [significant(prediction.value), significant(prediction.half, 3)]
         rows.append((*row, *([_interval(*fit.left_out.range_at(place), 4)] if fit.left_out else [])))
     note = "±: interval of the curve if its model is true (delta method); leave-one-out: of USL"
     return Block("Predictions", tuple(heads), tuple(rows), (note,))
@@ -149,18 +149,18 @@ def _measured(fit: Fit, concurrency: str) -> Block:
 def _growth(growth: Growth, concurrency: str) -> Block:
     rows = tuple(
         (f"{n:g}", *("n/a" if value is None else significant(value, 3) for value in values))
-        for n, *values in zip(growth.n, *(each.values for each in growth.figures), strict=True)
+        for n, *values in zip(growth.n, *(figure.values for figure in growth.figures), strict=True)
     )
-    heads = (concurrency, *(f"{each.head} {each.unit}".rstrip() for each in growth.figures))
-    meaning = "; ".join(f"{each.head} = {each.label}" for each in growth.figures)
-    absent = [f"{each.head} n/a: {each.reason}" for each in growth.figures if each.reason]
+    heads = (concurrency, *(f"{figure.head} {figure.unit}".rstrip() for figure in growth.figures))
+    meaning = "; ".join(f"{figure.head} = {figure.label}" for figure in growth.figures)
+    absent = [f"{figure.head} n/a: {figure.reason}" for figure in growth.figures if figure.reason]
     return Block("What the kernel saw", heads, rows, (*growth.sentences, *absent, meaning))
 
 
 def panel(fit: Fit, name: str, concurrency: str, unit: str) -> Panel:
     """One column as a panel: curves from the least N to the largest prediction."""
     n, x = np.array([(point.n, point.x) for point in fit.points]).T
-    right = max([fit.largest, *(each.n for model in fit.models for each in model.predictions)])
+    right = max([fit.largest, *(prediction.n for model in fit.models for prediction in model.predictions)])
     axis = np.geomspace(float(n.min()), right, STEPS)
     drawn = [model for key in DRAWN if not (model := fit.model(key)).failed]
     label = f"throughput, {unit}" if unit else "throughput"

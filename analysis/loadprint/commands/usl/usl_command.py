@@ -71,8 +71,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         from loadprint.plotting import scaling_plot
 
-        fitted = [(each.fit, each.name, report.concurrency, each.unit) for each in report.columns if each.fit]
-        scaling_plot.write([usl_cells.panel(*each) for each in fitted], arguments.plot)
+        fitted = [
+            (column.fit, column.name, report.concurrency, column.unit)
+            for column in report.columns
+            if column.fit
+        ]
+        scaling_plot.write([usl_cells.panel(*fit) for fit in fitted], arguments.plot)
     options.write(usl_text.RENDERERS[arguments.format](report), arguments.output)
     return 0
 

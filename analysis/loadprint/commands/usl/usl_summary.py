@@ -42,17 +42,19 @@ class UslSummary:
 def summarise(points: Points, *, predict: Sequence[float] = (), bounded: bool = True) -> UslSummary:
     """Fit every column. Raises InputError where none can be fitted."""
     columns, refusals = [], []
-    for each in points.columns:
+    for of_column in points.columns:
         try:
-            fitted = judged(fit(each.n, each.x, bounded=bounded, predict=predict))
+            fitted = judged(fit(of_column.n, of_column.x, bounded=bounded, predict=predict))
         except InputError as error:
             what = f"{error.place} {error.what}"
-            refusals.append(InputError(f"{points.source}: {each.name}", what, error.fix))
+            refusals.append(InputError(f"{points.source}: {of_column.name}", what, error.fix))
             refused = f"{what}; {error.fix}"
-            columns.append(ColumnSummary(each.name, each.unit, None, notes=each.notes, refused=refused))
+            columns.append(
+                ColumnSummary(of_column.name, of_column.unit, None, notes=of_column.notes, refused=refused)
+            )
         else:
-            by_n = growth(each.cells, fitted.terms)
-            columns.append(ColumnSummary(each.name, each.unit, fitted, by_n, each.notes))
+            by_n = growth(of_column.cells, fitted.terms)
+            columns.append(ColumnSummary(of_column.name, of_column.unit, fitted, by_n, of_column.notes))
     if len(refusals) == len(columns):
         raise refusals[0]
     source, fits = str(points.source), [column.fit for column in columns if column.fit]
@@ -62,7 +64,7 @@ def summarise(points: Points, *, predict: Sequence[float] = (), bounded: bool = 
 
 def _misplaced(fits: Sequence[Fit]) -> Iterator[str]:
     """Warn of an N that is an outlier of every column: perhaps it was measured at another N."""
-    outliers = [next((point for point in each.points if point.outlier), None) for each in fits]
+    outliers = [next((point for point in fit.points if point.outlier), None) for fit in fits]
     known = [(point.n, point.reached_at) for point in outliers if point and point.reached_at is not None]
     if len(known) < len(fits) or len({(n, reached > n) for n, reached in known}) > 1:
         return

@@ -55,9 +55,9 @@ def _figures(column: ColumnSummary) -> Iterator[dict[str, Any]]:
     if fit.left_out is not None:
         low, high = fit.left_out.peak_range()
         yield {"fit": "usl", "quantity": "N_max left out", "low": low, "high": high}
-        for place, each in enumerate(fit.headline.predictions):
+        for place, far in enumerate(fit.headline.predictions):
             low, high = fit.left_out.range_at(place)
-            yield {"fit": "usl", "quantity": "prediction left out", "n": each.n, "low": low, "high": high}
+            yield {"fit": "usl", "quantity": "prediction left out", "n": far.n, "low": low, "high": high}
     for verdict in fit.verdicts:
         yield {"quantity": f"verdict: {verdict.key}", "note": verdict.text}
     for figure in growth.figures if growth else ():
@@ -70,8 +70,8 @@ def _of_model(model: Model) -> Iterator[dict[str, Any]]:
     if model.failed:
         yield {"quantity": "failed", "note": model.failed}
         return
-    for each in model.parameters:
-        yield {**asdict(each), "quantity": each.name, "note": "at its bound" if each.at_bound else ""}
+    for term in model.parameters:
+        yield {**asdict(term), "quantity": term.name, "note": "at its bound" if term.at_bound else ""}
     figures = {"r2": model.r2, "aicc": model.aicc, "rse": model.rse, "N_max": model.peak}
     for name, value in {**figures, "X_max": model.x_peak, "limit": model.limit}.items():
         yield {"quantity": name, "value": value}

@@ -100,14 +100,14 @@ class Side:
         self._named = {role: role + plan["slots"][place] for role in plan["roles"]}
         self._frozen = list(self._named.values())
         self._named["recorder"] = "recorder"
-        running = {each["name"]: int(each["pid"]) for each in supervisor.ask("status")["processes"]}
+        running = {process["name"]: int(process["pid"]) for process in supervisor.ask("status")["processes"]}
         self._pids = {kind: running[named] for kind, named in self._named.items()}
         self._open = {kind: self._opened(kind, pid) for kind, pid in self._pids.items()}
         self._has_load = "load" in self._named
         self._journal = self.run / plan["roles"][0] / "journal"
         self.slices = self.run / ("" if "server" in plan["roles"] else "load") / "slices.jsonl"
         self._turns, self._phases = (
-            Lines(self.run / "load" / f"{each}.jsonl") for each in ("turns", "phases")
+            Lines(self.run / "load" / f"{name}.jsonl") for name in ("turns", "phases")
         )
         self._done: list[dict[str, Any]] = []
         self.measuring = False
@@ -280,10 +280,10 @@ def agreed(plan: dict[str, Any], sides: list[Side]) -> float:
         side.begin()
     for side in sides:
         side.freeze()
-    clocks = [each for side in sides for each in side.clocks()]
+    clocks = [clock for side in sides for clock in side.clocks()]
     if not clocks:
         raise Failed("the load did not relate its clock to the server's")
-    clock = min(clocks, key=lambda each: int(each["bound_ns"]))
+    clock = min(clocks, key=lambda clock: int(clock["bound_ns"]))
     limit_s = APART * plan["closing_s"]
     if clock["bound_ns"] / 1e9 > limit_s:
         raise Failed(
@@ -373,8 +373,8 @@ def stop(number: int, _: object) -> None:
 
 def main() -> int:
     """Run the plan."""
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, stop)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
     plan = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     supervisor = Supervisor(plan["state"])
     sides: list[Side] = []
