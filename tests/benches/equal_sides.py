@@ -156,9 +156,10 @@ def print_parts(executions: list[Path]) -> None:
     nth part of that of the level below.
     """
     ratios = np.array([[rounds(execution, start) for start in (1, 2, 3)] for execution in executions])
+    _, starts, per_start = ratios.shape
     of_round = ratios.var(axis=2, ddof=1).mean()
-    of_start = ratios.mean(axis=2).var(axis=1, ddof=1).mean() - of_round / ratios.shape[2]
-    of_execution = ratios.mean(axis=(1, 2)).var(ddof=1) - (of_start + of_round / ratios.shape[2]) / 3
+    of_start = ratios.mean(axis=2).var(axis=1, ddof=1).mean() - of_round / per_start
+    of_execution = ratios.mean(axis=(1, 2)).var(ddof=1) - (of_start + of_round / per_start) / starts
     for level, variance in (("round", of_round), ("start", of_start), ("execution", of_execution)):
         print(f"  sd of a {level:9} {math.copysign(math.sqrt(abs(variance)), variance):6.2%}")
 

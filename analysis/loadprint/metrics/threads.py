@@ -33,12 +33,12 @@ def threads(source: Source) -> None:
 
 def _sum_role(source: Source, role: str, thread: str) -> None:
     names = {name: f"threads.{role}.{name}" for name in THREAD_FIELDS}
-    times = source.sum("threads", names, thread, f"role = {quote(role)}", threads=True, optional=NOT_READ)
-    if not times.number:
+    summed = source.sum("threads", names, thread, f"role = {quote(role)}", threads=True, optional=NOT_READ)
+    if not summed.number:
         source.out.mark_missing(f"threads.{role}", "threads were read only once in the window")
         return
-    if "on_cpu_ns" in times.largest:
-        source.out.put(f"threads.{role}.busiest", times.largest["on_cpu_ns"])
-    source.out.put(f"threads.{role}.number", float(times.members))
-    if times.ended:
+    if "on_cpu_ns" in summed.largest:
+        source.out.put(f"threads.{role}.busiest", summed.largest["on_cpu_ns"])
+    source.out.put(f"threads.{role}.number", float(summed.members))
+    if summed.ended:
         source.out.notes.append(f"{role} threads ended in the window; their last interval is not counted")

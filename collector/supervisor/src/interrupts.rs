@@ -64,7 +64,9 @@ pub fn find(proc: &Path, sys: &Path, devices: &[String]) -> Result<Vec<Moved>> {
 pub fn move_to(proc: &Path, cpus: &CpuSet, found: &[Moved]) -> Value {
     let (mut moved, mut refused) = (Vec::new(), Vec::new());
     for interrupt in found {
-        let mut entry = json!({"device": interrupt.device, "irq": interrupt.irq, "name": interrupt.name, "cpus": interrupt.cpus});
+        let mut entry = json!({
+            "device": interrupt.device, "irq": interrupt.irq, "name": interrupt.name, "cpus": interrupt.cpus
+        });
         match fs::write(affinity(proc, interrupt.irq), cpus.to_string()) {
             Ok(()) => moved.push(entry),
             Err(error) => {

@@ -227,7 +227,8 @@ impl Tls {
         }
     }
 
-    /// Sets the options of a handle; `may_send_key`: the server, its public key. LOAD DATA LOCAL is off: a server could request any file.
+    /// Sets the options of a handle; `may_send_key` is that of the destination. LOAD DATA LOCAL is off: a server
+    /// could request any file.
     ///
     /// # Errors
     /// When an option contains a zero byte.

@@ -16,6 +16,7 @@ use super::Value;
 use super::connect::Account;
 use super::failure::Failure;
 use super::failure::failure_of;
+use super::open::keep_alive;
 use super::open::open;
 use super::protocol::ProtocolCalls;
 use super::statement::ServerStatement;
@@ -30,20 +31,24 @@ pub struct LibraryConnection {
 }
 
 impl LibraryConnection {
-    /// Logs in to address `number`. `watched` gets the handle as soon as it exists; with
-    /// `may_wait` statements have no time limit.
+    /// Logs in to address `number`. `watched` gets the handle as soon as it exists.
     pub fn open(
         account: &Account,
         number: usize,
         with_database: bool,
-        may_wait: bool,
         watched: &WatchedConnection,
     ) -> Result<Self, Failure> {
         attach_thread();
         Ok(Self {
             text: Vec::new(),
-            mysql: open(account, number, with_database, may_wait, watched)?,
+            mysql: open(account, number, with_database, watched)?,
         })
+    }
+
+    /// Detects a dead host where statements have no time limit.
+    pub fn keep_alive(&self) {
+        // SAFETY: the connection is open.
+        keep_alive(unsafe { (*self.mysql).net.fd });
     }
 
     /// Runs a text and reads all its result sets, into `rows` if it is given. The effect is `Read`

@@ -177,13 +177,15 @@ impl MysqlConnection {
     fn log_in(&mut self) -> Result<(), Failure> {
         let limit = Duration::from_secs(self.driver.account.answer_seconds.into());
         self.watched.set_limit(Some(limit));
-        let may_wait = self.driver.read_timeout.is_none();
         let account = &self.driver.account;
-        let open =
-            || LibraryConnection::open(account, self.number, self.with_database, may_wait, &self.watched);
+        let open = || LibraryConnection::open(account, self.number, self.with_database, &self.watched);
         let opened = self.watched.call(open);
         self.watched.set_limit(self.driver.read_timeout);
-        self.library = Some(opened.map_err(|failure| self.explained(failure, Call::Login))?);
+        let library = opened.map_err(|failure| self.explained(failure, Call::Login))?;
+        if self.driver.read_timeout.is_none() {
+            library.keep_alive();
+        }
+        self.library = Some(library);
         Ok(())
     }
 

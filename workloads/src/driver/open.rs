@@ -33,8 +33,7 @@ const KEEPALIVE: [(c_int, c_int); 3] = [
     (libc::TCP_KEEPCNT, 6),
 ];
 
-/// Opens connection `number` to its address, and selects how the library waits for replies; `may_wait`: without
-/// a limit.
+/// Opens connection `number` to its address, and selects how the library waits for replies.
 ///
 /// On a unix socket it polls. A thread that blocks in recv(2) is woken a first time when the server
 /// *reads* the query: `unix_write_space` of the kernel wakes every waiter, and poll filters by
@@ -44,7 +43,6 @@ pub fn open(
     account: &Account,
     number: usize,
     with_database: bool,
-    may_wait: bool,
     watched: &WatchedConnection,
 ) -> Result<*mut sys::MYSQL, Failure> {
     let endpoint = account.endpoint(number);
@@ -70,10 +68,6 @@ pub fn open(
         login.log_in(mysql, &destination, address, database, CLIENT_MULTI_STATEMENTS)
     };
     if matches!(connected, Ok(true)) {
-        if may_wait && !endpoint.is_local() {
-            // SAFETY: the handle is connected.
-            keep_alive(unsafe { (*mysql).net.fd });
-        }
         return Ok(mysql);
     }
     watched.set_handle(ptr::null_mut());
@@ -89,7 +83,7 @@ pub fn open(
 }
 
 /// Detects a dead host where statements have no time limit. The library has set SO_KEEPALIVE.
-fn keep_alive(socket: c_int) {
+pub fn keep_alive(socket: c_int) {
     for (option, value) in &KEEPALIVE {
         let length = size_of::<c_int>() as libc::socklen_t;
         // SAFETY: pointer and length describe an int, as these options require. The call fails

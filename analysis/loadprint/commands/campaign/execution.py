@@ -29,7 +29,7 @@ from loadprint.safe_files import read_file, replace, require_trusted
 from loadprint.statistics.orders import one_in, orders
 
 FORMAT_VERSION = 1
-PROBED = 3  # every third turn; every second would cost more (docs/benchmarks.md)
+PROBED_ONE_IN = 3  # every third turn; every second would cost more (docs/benchmarks.md)
 
 
 @dataclass
@@ -125,7 +125,7 @@ def _own_turns(side: str, turns: list[str], sides: int, generator: random.Random
     after_own = [place > 0 and turns[place - 1] == side for place in own]
     return {
         "positions": positions,
-        "probed": one_in(PROBED, list(zip(positions, after_own, strict=True)), generator),
+        "probed": one_in(PROBED_ONE_IN, list(zip(positions, after_own, strict=True)), generator),
     }
 
 

@@ -192,32 +192,30 @@ pub fn until_dead(pid: u32) {
 /// True if the pid is a process of which a thread has not exited. The main thread of a killed process can be
 /// a zombie while others still have its files and locks open.
 pub fn is_alive(pid: u32) -> bool {
-    let threads = stat_field(pid, 20);
-    stat_field(pid, 3).is_some_and(|state| state != "Z" || threads.is_some_and(|count| count != "1"))
+    stat_fields(pid, [3, 20]).is_some_and(|[state, threads]| state != "Z" || threads != "1")
 }
 
 /// Sends SIGSTOP and waits until the process has stopped.
 pub fn stop(pid: u32) {
     signal(pid, rustix::process::Signal::STOP);
     until("it has stopped", || {
-        stat_field(pid, 3).is_some_and(|state| state == "T").then_some(())
+        stat_fields(pid, [3])
+            .is_some_and(|[state]| state == "T")
+            .then_some(())
     });
 }
 
 /// The parent's pid.
 pub fn parent_of(pid: u32) -> u32 {
-    stat_field(pid, 4).unwrap().parse().unwrap()
+    let [parent] = stat_fields(pid, [4]).unwrap();
+    parent.parse().unwrap()
 }
 
-fn stat_field(pid: u32, number: usize) -> Option<String> {
+/// Fields of /proc/PID/stat by their numbers, from 3 on, at one moment.
+fn stat_fields<const N: usize>(pid: u32, numbers: [usize; N]) -> Option<[String; N]> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    Some(
-        text.rsplit_once(')')?
-            .1
-            .split_ascii_whitespace()
-            .nth(number - 3)?
-            .to_owned(),
-    )
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    Some(numbers.map(|number| fields[number - 3].to_owned()))
 }
 
 /// Sends a signal.
