@@ -33,8 +33,8 @@ def checkout(place: Path) -> Path:
     return place
 
 
-def set_up(place: Path, programs: Path) -> None:
-    ended([place / "setup"], env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"})
+def set_up(place: Path, programs: Path, status: int = 0) -> None:
+    ended([place / "setup"], (status,), env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"})
 
 
 def imported(place: Path) -> Path:
@@ -66,3 +66,13 @@ def test_a_checkout_has_an_environment_of_its_own(tmp_path: Path, programs: Path
     if not is_moved:
         assert contents(first) == before
         assert imported(first) == first / "analysis/loadprint/__init__.py"
+
+
+def test_a_build_that_fails_ends_setup_and_leaves_the_environment_complete(
+    tmp_path: Path, programs: Path
+) -> None:
+    """The packages are installed at the same time."""
+    place = checkout(tmp_path / "checkout")
+    (programs / "cargo").write_text('#!/bin/sh\n[ "$1" != build ]\n')
+    set_up(place, programs, status=2)
+    assert imported(place) == place / "analysis/loadprint/__init__.py"
