@@ -58,12 +58,11 @@ def look(directory: Path) -> Look:
     if more != 0 and fit > 0:
         if more is None or more > fit:
             said = f"{said}, {fit} fit{'s' * (fit == 1)} into {within}"
-            # the answer is of the first ratio, which need not be the widest
-            of_answer = f"{first} ±{answer.rpartition('±')[2]}, "
-            if said.startswith(of_answer):
-                return Look(f"{answer}, {said.removeprefix(of_answer)}")
-            answer = "; ".join(filter(None, (answer, said)))
-        return Look(answer)
+        # the answer is of the first ratio, which need not be the widest
+        of_answer = f"{first} ±{answer.rpartition('±')[2]}, "
+        if said.startswith(of_answer):
+            return Look(f"{answer}, {said.removeprefix(of_answer)}")
+        return Look("; ".join(filter(None, (answer, said))))
     ended = said if more == 0 else f"within {within}: {said}"
     _end(directory, document, ended)
     return Look(answer, ended)
@@ -76,8 +75,10 @@ def _judged(widths: dict[str, float | None], wanted: float, starts: int) -> tupl
     name, widest = max(
         ((name, width) for name, width in widths.items() if width is not None), key=lambda named: named[1]
     )
-    if widest <= math.log1p(wanted) and starts >= FIRST_LOOK:
-        return f"precision {_percent(widest)} % after {starts} starts", 0
+    if widest <= math.log1p(wanted):
+        if starts >= FIRST_LOOK:
+            return f"precision {_percent(widest)} % after {starts} starts", 0
+        return f"{name} ±{_percent(widest)} %, {starts} of at least {FIRST_LOOK} starts", FIRST_LOOK - starts
     least = max(starts + 1, FIRST_LOOK)
     more = more_repeats(widest, starts, math.log1p(wanted), paired=True, least=least, widened=wider)
     about = "more than a thousand" if more is None else f"about {more}"
