@@ -130,11 +130,12 @@ def test_counters_are_read_at_the_edges_of_the_own_slices_only(runs: Path) -> No
             assert turn["measured_from_ns"] <= start <= end <= turn["end_ns"]
 
 
-def test_the_scheduler_is_probed_in_a_third_of_the_slices(runs: Path) -> None:
+def test_the_scheduler_is_probed_in_a_quarter_of_the_slices(runs: Path) -> None:
     """Its probes are read at the edges of those slices only, and count nothing in the others."""
     for run in of_runs(runs):
         own = [turn for turn in slices(run) if turn["side"] == campaigns.document(runs, run.name)["side"]]
-        assert Counter(turn["probed"] for turn in own) == {True: 2, False: 4}
+        assert len(own) == 6
+        assert sum(turn["probed"] for turn in own) in (1, 2)
         read = f"SELECT start_ns, status FROM '{run}/server/ticks.parquet' WHERE probe = 'ebpf_states'"
         ticks = dict(rows(f"{read} ORDER BY tick")[1:-1])
         for turn in own:
@@ -142,7 +143,7 @@ def test_the_scheduler_is_probed_in_a_third_of_the_slices(runs: Path) -> None:
             assert inside == {"ok" if turn["probed"] else "skipped"}
         calls = f"SELECT max(calls), max(closed) FROM '{run}/server/ebpf_programs.parquet'"
         ((all_calls, closed),) = rows(f"{calls} WHERE program = 'sched_switch' AND cpus = 'all'")
-        assert 0.2 * all_calls < closed < 0.9 * all_calls
+        assert 0.2 * all_calls < closed < 0.95 * all_calls
 
 
 def test_the_table_has_the_starts_of_both_sides(runs: Path) -> None:

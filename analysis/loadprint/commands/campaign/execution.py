@@ -29,7 +29,7 @@ from loadprint.safe_files import read_file, replace, require_trusted
 from loadprint.statistics.orders import one_in, orders
 
 FORMAT_VERSION = 1
-PROBED_ONE_IN = 3  # every third turn; every second would cost more (docs/benchmarks.md)
+PROBED_ONE_IN = 4  # every fourth turn; every second or third would cost more (docs/benchmarks.md)
 
 
 @dataclass
@@ -77,7 +77,7 @@ def order(campaign: Campaign, seed: int) -> list[dict[str, Any]]:
 
     Each block is in random order, or the first one is and each further one begins at another side of its
     order, so that a side is early in one block and late in another. Sides that alternate have a position in
-    each round, and are probed in a third of their turns, also of those of each position and predecessor.
+    each round, and are probed in a quarter of their turns, also of those of each position and predecessor.
 
     Mode `equal-load` has two stages: all blocks at saturation, which measure the maximum, then the
     blocks of open-loop runs, every side at every fraction. The sides of a block share a `rand_seed`
