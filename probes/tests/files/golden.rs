@@ -8,6 +8,7 @@ use std::fs;
 
 use loadprint_probes::Options;
 use loadprint_probes::PROBES;
+use loadprint_probes::ProbeEntry;
 
 #[test]
 fn rows_of_the_fake_host_are_unchanged() {
@@ -30,6 +31,15 @@ fn rows_of_the_fake_host_are_unchanged() {
         }
     }
     assert!(different.is_empty(), "\n{}", different.join("\n"));
+}
+
+#[test]
+fn every_golden_file_has_its_probe() {
+    for file in fs::read_dir(common::tests("golden/recorder")).unwrap() {
+        let path = file.unwrap().path();
+        let is_of = |entry: &ProbeEntry| path.file_stem().is_some_and(|stem| stem == entry.name);
+        assert!(common::of_files().any(is_of), "{}", path.display());
+    }
 }
 
 fn line(name: &str, tick: &str, options: &Options, start: &str) -> Option<String> {
