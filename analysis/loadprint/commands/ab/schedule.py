@@ -91,7 +91,7 @@ def _blocks(experiment: Experiment) -> list[tuple[str, ...]]:
     if order == "TB":
         return [(TREATMENT, BASELINE)] * blocks
     draw = random.Random(experiment.schedule.seed)
-    return [tuple(order) for order in orders((BASELINE, TREATMENT), blocks, draw)]
+    return [tuple(block) for block in orders((BASELINE, TREATMENT), blocks, draw)]
 
 
 def _count(blocks: int) -> str:
