@@ -41,8 +41,10 @@ const PAUSE: Duration = Duration::from_millis(30);
 struct Notes {
     calls: Vec<String>,
     events: u64,
-    /// The signals of the run, if it is to be paused twice, with the driver's log.
-    signals: Option<(Interrupts, Log)>,
+    /// The signals of the run, if it is to be paused.
+    signals: Option<Interrupts>,
+    /// The driver's log, if it is to be paused twice; else a pause ends before the load begins it.
+    log: Option<Log>,
 }
 
 impl Observer for Notes {
@@ -65,8 +67,11 @@ impl Observer for Notes {
 
     fn phase_starts(&mut self, phase: &str) -> Result<()> {
         self.calls.push(format!("begin {phase}"));
-        if let Some((signals, _)) = &self.signals {
+        if let Some(signals) = &self.signals {
             signals.received(SIGUSR1);
+            if self.log.is_none() {
+                signals.received(SIGUSR2);
+            }
         }
         Ok(())
     }
@@ -80,7 +85,7 @@ impl Observer for Notes {
 
     fn turn(&mut self, turn: Turn) -> Result<()> {
         self.calls.push(format!("{turn:?}"));
-        let Some((signals, log)) = &self.signals else {
+        let Some((signals, log)) = self.signals.as_ref().zip(self.log.as_ref()) else {
             return Ok(());
         };
         match turn {
@@ -146,7 +151,7 @@ fn run_noting(
     tables.push(options::COMMON);
     let values = Values::defaults(&tables, given);
     let load = workload.load(&values, plan.threads, seed).unwrap();
-    let interrupts = notes.signals.as_ref().map(|(signals, _)| signals.clone());
+    let interrupts = notes.signals.clone();
     let types = workload.descriptor().types.len();
     let outcome = run(
         load.as_ref(),
@@ -227,7 +232,8 @@ fn a_paused_run_sends_nothing_and_leaves_the_pause_out_of_its_clock() {
             ..plan(3, 0)
         };
         let notes = Notes {
-            signals: Some((Interrupts::default(), Arc::clone(&driver.log))),
+            signals: Some(Interrupts::default()),
+            log: Some(Arc::clone(&driver.log)),
             ..Notes::default()
         };
         let began = Instant::now();
@@ -246,6 +252,18 @@ fn a_paused_run_sends_nothing_and_leaves_the_pause_out_of_its_clock() {
             assert!(arrived.due as f64 <= measured.seconds * rate + 1.0, "{arrived:?}");
         }
     }
+}
+
+#[test]
+fn a_pause_whose_end_comes_before_it_began_is_reported_with_its_end() {
+    let notes = Notes {
+        signals: Some(Interrupts::default()),
+        ..Notes::default()
+    };
+    let driver = DryRun::default();
+    let (_, notes) = run_noting("oltp_point_select", &[], 1, &plan(1, 10), &driver, notes);
+    assert!(notes.calls[2].starts_with("Paused"), "{:?}", notes.calls);
+    assert_eq!(notes.calls[3], "Resumed");
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub struct Control {
     rested_ns: AtomicI64,
     /// What signals ask for; the main thread carries it out.
     pause_asked: AtomicBool,
+    /// A pause was asked for and is not carried out yet, even if it is to end by now.
+    pause_due: AtomicBool,
     boundary_asked: AtomicBool,
     /// On other cache lines than the switches, because every event writes it with `--events`.
     budget: Budget,
@@ -58,6 +60,7 @@ impl Control {
     /// Asks for a pause.
     pub fn ask_pause(&self) {
         self.pause_asked.store(true, SeqCst);
+        self.pause_due.store(true, SeqCst);
     }
 
     /// Asks for the end of a pause, else for an end of the current interval.
@@ -70,6 +73,12 @@ impl Control {
     /// True from [`Control::ask_pause`] to [`Control::ask_resume`].
     pub fn pause_asked(&self) -> bool {
         self.pause_asked.load(SeqCst)
+    }
+
+    /// True once after a pause was asked for: each is carried out and reported, even if its end came
+    /// first, because the asker waits for both.
+    pub fn take_pause(&self) -> bool {
+        self.pause_due.swap(false, SeqCst)
     }
 
     /// True once after each time that an end of the interval was asked for.

@@ -181,7 +181,7 @@ impl Run<'_> {
         intervals: &mut IntervalCutter,
         observer: &mut dyn Observer,
     ) -> Result<Option<Duration>> {
-        if self.control.pause_asked() {
+        if self.control.take_pause() {
             return self.pause(name, intervals, observer).map(Some);
         }
         if !self.control.take_boundary() {
@@ -202,7 +202,7 @@ impl Run<'_> {
         self.control.pause();
         let limit = Instant::now() + PAUSE_LIMIT;
         let in_event = || self.barrier.running().saturating_sub(self.control.parked());
-        while in_event() > 0 && !self.over() && Instant::now() < limit {
+        while in_event() > 0 && self.control.pause_asked() && !self.over() && Instant::now() < limit {
             self.barrier.wait_for_threads(Some(Instant::now() + PAUSE_LOOK));
         }
         intervals.sample_backlog(self.workers);
