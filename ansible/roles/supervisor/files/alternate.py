@@ -8,8 +8,8 @@ side is frozen. Every run directory gets the lines of all slices in `slices.json
 On two hosts it runs on each, with the processes that are there, and turns begin at times that both know. That
 of the load writes into the file `begin` when the first one begins, CLOCK_REALTIME of the server's host in ns,
 which is BEGIN there: the load has related both clocks. The last `closing_s` of a slice are not measured: in
-them the load pauses, before the server is frozen. The warm-up has whole turns, of which the server's host may
-miss the first.
+them the load pauses, before the server is frozen. The warm-up has whole turns and one to spare, because the
+server's host may miss the first, and operations at its end may take long.
 
 PLAN is JSON: `state` (the supervisor's directory), `directory` (of the runs), `roles` (`server`, `load`, or
 both), `runs` (`id`, `side`, its `positions` in the rounds, and in which it is `probed`: in the others the
@@ -241,7 +241,7 @@ class Times:
         self._closing_s = 0.0 if begin_s is None else plan["closing_s"]
         self._begin_s, self._next_s = 0.0, begin_s
         running_s = self._guard_s + self._slice_s - self._closing_s
-        self.warm_up = 0 if begin_s is None else math.floor(plan["warmup_s"] / running_s) + 1
+        self.warm_up = 0 if begin_s is None else math.ceil(plan["warmup_s"] / running_s) + 1
 
     def wait(self, *, warming: bool) -> bool:
         """Wait for the next turn. Returns whether to take it: one of the warm-up can be missed.
@@ -343,7 +343,10 @@ def alternate(plan: dict[str, Any], sides: list[Side], times: Times) -> None:
     rounds = len(runs[0]["positions"])
     for number in range(-times.warm_up, rounds):
         if number == 0 and not (has_server or all(side.measuring for side in sides)):
-            raise Failed(f"the warm-up was not over after {times.warm_up} turns of each side")
+            raise Failed(
+                f"the warm-up was not over after {times.warm_up} turns of each side: its operations take too "
+                "long for turns of this length, raise slices.length"
+            )
         print("warm-up" if number < 0 else f"round {number + 1} of {rounds}", flush=True)
         order = sorted((run["positions"][number % rounds], place) for place, run in enumerate(runs))
         for position, place in order:
