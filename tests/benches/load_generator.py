@@ -1,13 +1,12 @@
-"""Compares the load generator with sysbench and with the floor, in turns on one private server.
+"""Compares the load generator with sysbench, in turns on one private server.
 
     .venv/bin/python tests/benches/load_generator.py [--quick] [--threads 1,8,64] [--rounds 5] [--seconds 1]
 
 For each cell (threads x workload x protocol x transport): throughput, and queries per second of the
 client's CPU time, as ratios to sysbench: geometric means over the rounds with 95 % intervals (t on
-logarithms). The floor is `workloads/examples/floor.rs`: packets made beforehand on a raw socket. Throughput
-is what each tool prints; CPU time is that of the child (wait4) less that of a run of one event: start-up,
-connecting and preparing. Server and clients run on separate CPUs. Needs sysbench, root for
-`tests/with-server`, and `cargo build --release -p loadprint-load --bins --examples`.
+logarithms). Throughput is what each tool prints; CPU time is that of the child (wait4) less that of a run of
+one event: start-up, connecting and preparing. Server and clients run on separate CPUs. Needs sysbench, and
+root for `tests/with-server`.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ SERVER = (
     "--max-connections=400 --innodb-buffer-pool-size=512M --innodb-redo-log-capacity=1G "
     "--max-prepared-stmt-count=100000"
 )
-TOOLS = ("ours", "sysbench", "floor")
+TOOLS = ("ours", "sysbench")
 COLUMNS = (
     "workload | protocol | transport | threads | sysbench kq/s | sysbench kq/CPU-s "
-    "| ours: throughput | ours: per CPU-s | floor: throughput | floor: per CPU-s"
+    "| ours: throughput | ours: per CPU-s"
 )
 HEAD = f"| {COLUMNS} |\n|{'---|' * (COLUMNS.count('|') + 1)}"
 
@@ -154,9 +153,6 @@ class Bench:
 
     def run(self, tool: str, cell: Cell, seconds: int | None) -> Sample:
         """One run; without seconds of one event, for what comes before it."""
-        if tool == "floor":
-            used = timed(self.floor(cell, seconds or 0))
-            return Sample(*figures(r"queries (\d+) seconds ([\d.]+)", used.output), used.cpu_s)
         length = "--events=1 --time=0" if seconds is None else f"--events=0 --time={seconds}"
         if tool == "sysbench":
             with self.sysbench(cell, "run", *length.split()) as command:
@@ -192,13 +188,6 @@ class Bench:
             file.flush()
             yield ["sysbench", f"--config-file={file.name}", *self.common(cell), *further, verb]
 
-    def floor(self, cell: Cell, seconds: int) -> list[str]:
-        """Its command."""
-        where = self.socket if cell.transport == "socket" else f"127.0.0.1:{self.given.port}"
-        workload = cell.workload.removeprefix("oltp_")
-        facts = (workload, cell.protocol, cell.threads, seconds, self.given.table_size)
-        return [f"{RELEASE}/examples/floor", where, self.defaults, DATABASE, *map(str, facts)]
-
 
 def figures(pattern: str, output: str) -> tuple[int, float]:
     """Queries and seconds of a tool's output."""
@@ -217,12 +206,12 @@ def ratio(ours: list[float], theirs: list[float]) -> Ratio:
 
 
 def row(cell: Cell, samples: dict[str, list[Sample]]) -> str:
-    """A row of the table: what sysbench did, and each other tool's ratios to it."""
+    """A row of the table: what sysbench did, and our ratios to it."""
     rate = {tool: [one.queries / one.seconds for one in of] for tool, of in samples.items()}
     cheap = {tool: [one.queries / one.cpu_s for one in of] for tool, of in samples.items()}
     cells: list[object] = [cell.workload, cell.protocol, cell.transport, cell.threads]
     cells += [f"{statistics.geometric_mean(of['sysbench']) / 1000:.1f}" for of in (rate, cheap)]
-    cells += [ratio(of[tool], of["sysbench"]) for tool in ("ours", "floor") for of in (rate, cheap)]
+    cells += [ratio(of["ours"], of["sysbench"]) for of in (rate, cheap)]
     return f"| {' | '.join(map(str, cells))} |"
 
 
