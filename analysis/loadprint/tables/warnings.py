@@ -28,7 +28,7 @@ REMEDIES = (
     (ADD_UP, "compare times, not shares"),
     (STOPPED, "use Linux 5.2 or later with control groups of version 2"),
     (LEFT_BEHIND, "use O_DIRECT, or let the sides run one after the other"),
-    (SPANS, "use longer turns, or let the sides run one after the other"),
+    (SPANS, "use longer turns and, on two hosts, a longer slices.closing"),
     ("no scraped series", "check the endpoint and the names of the series"),
     ("", "run again"),
 )
