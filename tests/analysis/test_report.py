@@ -196,16 +196,14 @@ def test_a_stack_is_the_mean_of_a_sides_repeats(execution: Path) -> None:
 
 
 def test_a_chart_tells_of_its_window_what_was_counted_wholly_inside(report: ReportPage) -> None:
-    window = known(report.runs[0].window)
-    seconds = window.begin_s + np.array([-0.1, 0.9, 1.9, known(window.end_s) - window.begin_s - 0.3])
-    values = np.array([9_000.0, 2.0, 4.0, 0.0])
-    counted = Course("k", "s", "t", "/s", 1.0, (Line(0, seconds, values, half=np.full(4, 0.5)),))
+    values, inside = np.array([9_000.0, 2.0, 4.0, 0.0]), np.array([False, True, True, False])
+    counted = Course("k", "s", "t", "/s", 1.0, (Line(0, np.arange(4.0), values, "", inside),))
     assert page_charts.of_course(counted, report) == [(0, "3 (2 – 4)")]
-    read = Course("k", "s", "t", "", 1.0, (Line(0, seconds, values),))
-    assert page_charts.of_course(read, report) == [(0, "2 (0 – 4)")]
     line = next(course for course in report.courses if course.title == "Written").lines[0]
-    half = np.asarray(line.half)
-    assert line.seconds[1:] - half[1:] == pytest.approx(line.seconds[:-1] + half[:-1])
+    window, half = known(report.runs[0].window), np.median(np.diff(line.seconds)) / 2
+    begins, ends = line.seconds - half + 0.05, line.seconds + half - 0.05
+    assert np.array_equal(line.inside, (begins >= window.begin_s) & (ends <= known(window.end_s)))
+    assert 0 < np.sum(line.inside) < len(line.seconds)
 
 
 def test_missing_repeats_and_probes_are_said(execution: Path) -> None:

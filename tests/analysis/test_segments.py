@@ -29,7 +29,7 @@ from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.reading.segments import sides_in
 from loadprint.reading.sides import single
-from reads import known, table_of
+from reads import known, report_of, table_of
 from recordings import (
     SECOND,
     Host,
@@ -289,6 +289,25 @@ def test_what_a_side_leaves_to_the_time_of_others_is_a_warning(plain: Path, tmp_
     assert warned(0, in_event=2) == [f"6 {SPANS}"]
     (left,) = warned(1000)
     assert left.endswith(LEFT_BEHIND), left
+
+
+def test_courses_are_of_the_slices_of_the_own_side(start: Path) -> None:
+    report = report_of(start)
+    charts = {course.key: course.lines for course in report.courses}
+    for place, (side, rate) in enumerate((("a", 1000), ("b", 3000))):
+        line = next(line for line in charts["switches_host"] if line.run == place)
+        assert np.allclose(line.values, rate)
+        assert line.seconds[0] >= 0
+        assert line.seconds[-1] <= known(report.runs[place].window).end_s == 4 * 5.5
+        change_json(start / "run.json", side=side)
+        for words in ((), ("--from", 10, "--to", 40)):
+            (shown,) = (
+                figures
+                for pivot in ask("show", start, "--all", "--format", "json", *words).document["pivots"]
+                for name, figures in zip(pivot["rows"], pivot["cells"], strict=True)
+                if name.startswith("context switches, whole host")
+            )
+            assert shown[:3] == pytest.approx([rate] * 3)
 
 
 def test_a_load_on_another_host_has_the_slices_of_that_host(start: Path) -> None:

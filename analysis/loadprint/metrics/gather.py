@@ -81,7 +81,7 @@ def gather(
     out, known = Quantities(window.segments if window else 1), rows or catalogue()
     reported = intervals(run, store)
     if reported is not None:
-        load.courses(reported, out)
+        load.courses(run, reported, store, out)
     whole = run
     run, reported = load.in_segments(run, reported, store)
     load.totals(run, out, known)

@@ -24,7 +24,7 @@ from loadprint.reading.recording import Run
 from loadprint.reading.run_documents import LoadResult, TransactionType
 from loadprint.reading.time_series import Series
 from loadprint.reading.units import FACTORS
-from loadprint.reading.window import inside_segments
+from loadprint.reading.window import load_segments
 from loadprint.series.intervals import Intervals
 from loadprint.statistics import gaps
 
@@ -111,14 +111,15 @@ def _failures(result: LoadResult, seconds: float, out: Quantities) -> None:
     _put(out, "load.retries", retries, "the generator does not report retries", seconds)
 
 
-def courses(reported: Intervals, out: Quantities) -> None:
+def courses(run: Run, reported: Intervals, store: Store, out: Quantities) -> None:
     """Series of the generator's intervals: `load.events` …, and the backlog of an open loop."""
     middle, half = (reported.begins + reported.ends) / 2, reported.lengths / 2
+    segment = load_segments(run, store, reported.begins, reported.ends)
     for name in reported.totals:
-        out.add_series(f"load.{name}", Series(middle, reported.rates(name), half))
+        out.add_series(f"load.{name}", Series(middle, reported.rates(name), half, segment))
     for name, values in reported.states.items():
         unit = 1e-3 if name.endswith("_ms") else 1.0
-        out.add_series(f"load.{name.removesuffix('_ms')}", Series(middle, values * unit, half))
+        out.add_series(f"load.{name.removesuffix('_ms')}", Series(middle, values * unit, half, segment))
 
 
 def steadiness(rates: NDArray[np.float64], step: float, out: Quantities) -> None:
@@ -242,7 +243,8 @@ def in_segments(run: Run, reported: Intervals | None, store: Store) -> tuple[Run
     result: dict[str, Any] = {name: value for name, value in run.result.items() if name in KEPT}
     more = 1.0
     if reported is not None:
-        every, reported = reported, reported.some(inside_segments(run, store, reported.begins, reported.ends))
+        inside = load_segments(run, store, reported.begins, reported.ends) >= 0
+        every, reported = reported, reported.some(inside)
         if (seconds := float(reported.lengths.sum())) > 0:
             sums = {name: float(counts.sum()) for name, counts in reported.totals.items()}
             if run.turns:

@@ -31,8 +31,7 @@ def misses(source: Source) -> None:
     reads, requests = (source.out.series.get(name) for name in PAGES)
     if reads is None or requests is None:
         return
-    segment = source.window.grids["mysql"].segment
-    inside = np.flatnonzero((segment[:-1] >= 0) & (segment[1:] == segment[:-1]))
+    inside = np.flatnonzero(reads.inside)
     if len(inside) < FEWEST:
         return
     inside = inside[np.isfinite(reads.values + requests.values)[inside]]
@@ -46,7 +45,8 @@ def constant_capacity(source: Source) -> None:
     """The course of a redo capacity that is only a variable: before MySQL 8.0.30, and in MariaDB."""
     capacity, grid = source.out.get(CAPACITY), source.window.grids.get("mysql")
     if capacity and grid is not None:
-        source.out.add_series(CAPACITY, Series(grid.seconds, np.full(len(grid.seconds), capacity.rate)))
+        constant = np.full(len(grid.seconds), capacity.rate)
+        source.out.add_series(CAPACITY, Series(grid.seconds, constant, segment=grid.segment))
 
 
 def spikes(out: Quantities) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.reading.counters import Floats, Numbers, edges
+from loadprint.reading.counters import Floats, Marks, Numbers, edges
 from loadprint.reading.queries import by_entity
 from loadprint.reading.recording import Run
 from loadprint.reading.stamps import Phase
@@ -26,12 +26,29 @@ class Series:
 
     `seconds` and `values` are float64 arrays, shape (intervals,): base units per second of a counter, the
     reading of a gauge. NaN where a tick was missed, a read failed or a counter was reset. `half` is half the
-    length of each interval in seconds, shape (intervals,); 0 for a reading.
+    length of each interval in seconds, shape (intervals,); 0 for a reading. `segment` is the number of the
+    segment that each interval is in, -1 outside of all, such as in a turn of another side.
     """
 
     seconds: Floats
     values: Floats
     half: Floats | float = 0.0
+    segment: Numbers | int = 0
+
+    @property
+    def inside(self) -> Marks:
+        """Which values are of the measured time, shape (intervals,)."""
+        return np.broadcast_to(np.asarray(self.segment) >= 0, self.seconds.shape)
+
+    def end_to_end(self) -> Series:
+        """The values of the measured time, its segments one after the other from 0, each as the longest."""
+        begins, ends = (self.seconds - self.half)[self.inside], (self.seconds + self.half)[self.inside]
+        segment = np.broadcast_to(self.segment, self.seconds.shape)[self.inside]
+        first, last = edges(segment)
+        longest = (ends[last] - begins[first]).max(initial=0.0)
+        since = (begins + ends) / 2 - np.repeat(begins[first], last - first + 1)
+        half = np.broadcast_to(self.half, self.seconds.shape)[self.inside]
+        return Series(since + segment * longest, self.values[self.inside], half, segment)
 
 
 @dataclass(frozen=True)
@@ -58,6 +75,11 @@ class Grid:
         """Half the length of each interval in seconds, shape (reads - 1,)."""
         half: Floats = np.diff(self.seconds) / 2
         return half
+
+    @cached_property
+    def between(self) -> Numbers:
+        """The segment that both ends of each interval are in, shape (reads - 1,); -1 if there is none."""
+        return np.where(self.segment[1:] == self.segment[:-1], self.segment[1:], -1)
 
     def places(self, ticks: NDArray[Any]) -> NDArray[np.intp]:
         """The number of the read at each tick; -1 where the probe was not read."""
@@ -93,14 +115,14 @@ class Grid:
 
     def gauge(self, ticks: NDArray[Any], values: Floats) -> Series:
         """Series of a reading at the time of the read."""
-        return Series(self.seconds, self.placed(ticks, values))
+        return Series(self.seconds, self.placed(ticks, values), segment=self.segment)
 
     def counter(self, amounts: Floats) -> Series:
         """Increases over the intervals as rates; NaN in holes, and between two reads at the same time."""
         length = 2 * self.half
         usable = ~self.holes & (length > 0)
         rates = np.divide(amounts, length, out=np.full(len(amounts), np.nan), where=usable)
-        return Series(self.middle, rates, self.half)
+        return Series(self.middle, rates, self.half, self.between)
 
 
 def grids(

@@ -22,6 +22,7 @@ from loadprint.reading.time_series import Grid, grids, segments_of
 STAMPS = 'tick::DOUBLE AS tick, start_ns::DOUBLE AS start, end_ns::DOUBLE AS "end"'
 NEAR = 1e-3  # s: the stamps of an interval of the load are taken a little after those of its segment
 OF_SLICES = "every slice", "longer slices"
+Segments = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
@@ -109,22 +110,30 @@ def _missed(rows: dict[str, NDArray[Any]], segment: Numbers) -> int:
     return int(np.nansum(rows["missed"][order][~begins]))
 
 
-def inside_segments(run: Run, store: Store, begins: Floats, ends: Floats) -> NDArray[np.bool_]:
-    """Which intervals of the load, in seconds from the start of `measure`, are entirely inside a segment."""
+def load_segments(run: Run, store: Store, begins: Floats, ends: Floats) -> Numbers:
+    """The segment that each interval of the load, in seconds from the start of `measure`, is in; else -1."""
     measure = run.phase("measure")
     if run.segments is None or measure is None:
-        return np.ones(len(begins), dtype=bool)
+        return np.zeros(len(begins), np.intp)
     clock = align(run, run.roles[0], store) if run.roles and not run.load_segments else Alignment()
     segments = run.load_segments or run.segments
     spans = [[(clock.here(edge) - measure.begin_ns) / 1e9 for edge in span] for span in segments]
-    return segments_of(begins, ends, [(begin - NEAR, end + NEAR) for begin, end in spans]) >= 0
+    return segments_of(begins, ends, [(begin - NEAR, end + NEAR) for begin, end in spans])
 
 
 def part_of(run: Run, store: Store, begin_s: float, end_s: float) -> Run:
-    """A run with a part of its measure phase as its only segment, in seconds from its start."""
+    """A run with what it had of a part of its measure phase, in seconds from its start, as its segments."""
     measure = run.phase("measure")
-    zero = _segments(run, run.roles[0], store)[1] if run.roles else measure.begin_ns if measure else 0
-    return replace(run, segments=((zero + begin_s * 1e9, zero + end_s * 1e9),))
+    of_load = float(measure.begin_ns) if measure else 0.0
+    zero = _segments(run, run.roles[0], store)[1] if run.roles else of_load
+
+    def cut(segments: Segments | None, zero: float) -> Segments:
+        begin, end = zero + begin_s * 1e9, zero + end_s * 1e9
+        spans = ((max(first, begin), min(last, end)) for first, last in segments or ((begin, end),))
+        return tuple(span for span in spans if span[0] < span[1])
+
+    load = cut(run.load_segments, of_load) if run.load_segments else None
+    return replace(run, segments=cut(run.segments, zero), load_segments=load)
 
 
 def whole(run: Run, role: str, store: Store) -> tuple[float, float]:

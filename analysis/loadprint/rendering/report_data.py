@@ -1,7 +1,7 @@
 """Defines the content of a report as plain values; pages and figures draw them and compute nothing.
 
-Times are seconds since the start of a run's `measure` phase; values are in base units (s, B, 1, cores), NaN
-without a reading. `shown` is the printed unit, `factor` converts to it.
+Times are seconds since the start of a run's `measure` phase, without the turns of other sides; values are in
+base units (s, B, 1, cores), NaN without a reading. `shown` is the printed unit, `factor` converts to it.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class RunOf:
 class Line:
     """The series of one run, or of one part of a stack: float64[n] each.
 
-    `half` is half the length of each value's interval in seconds; 0 for an instantaneous value.
+    `inside`, bool[n], is what was measured in the window, as the table is.
     """
 
     run: int
     seconds: Floats
     values: Floats
     part: str = ""
-    half: Floats | float = 0.0
+    inside: NDArray[np.bool_] | bool = True
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ Charts of zeros are listed, not drawn.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from loadprint.catalogue.files import Catalogue
 from loadprint.catalogue.metric import Metric
 from loadprint.metrics.devices import Device
 from loadprint.metrics.quantities import Quantities
+from loadprint.reading.time_series import Series
 from loadprint.rendering.report_data import Course, Line
 
 KB, MIB = 1024.0, 1048576.0  # bytes: kB as sar prints it, and as the table does
@@ -68,7 +70,7 @@ def _charts(row: Metric, sampled: Sequence[Sampled], devices: Sequence[Device] |
         for place, side, q in sampled:
             name = device.per_side[side] if device else ""
             if name is not None and (series := q.course(row.of(name).formula)):
-                lines.append(Line(place, series.seconds, series.values, half=series.half))
+                lines.append(_line(place, q, series))
         section, title = row.chart
         of_device = row.of(device.name) if device else row
         title = f"{device.name}: {title}" if device and devices and len(devices) > 1 else title
@@ -81,4 +83,10 @@ def _parts(side: str, run: int, q: Quantities) -> Iterator[Line]:
         summed = [q.series[name] for state in states if (name := f"cpu.{side}.{state}") in q.series]
         if summed:
             values = np.sum([series.values for series in summed], axis=0)
-            yield Line(run, summed[0].seconds, values, part, summed[0].half)
+            yield _line(run, q, replace(summed[0], values=values), part)
+
+
+def _line(run: int, q: Quantities, series: Series, part: str = "") -> Line:
+    """A series as it is drawn: of a side that had parts of the time, these only."""
+    drawn = series.end_to_end() if q.segments > 1 else series
+    return Line(run, drawn.seconds, drawn.values, part, drawn.inside)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -114,20 +114,26 @@ def _with_absent(report: ReportPage) -> ReportPage:
 
 
 def _runs(sides: Sequence[Side], sampled: Sequence[charts.Sampled]) -> tuple[RunOf, ...]:
-    """All repeats, with the checkpoint spikes of those that were sampled."""
-    known = {place: spikes.find(of_run.series) for place, _, of_run in sampled}
+    """All repeats, with the checkpoint spikes of those that were sampled and had all of the time."""
+    known = {place: spikes.find(of_run.series) for place, _, of_run in sampled if of_run.segments == 1}
     runs: list[RunOf] = []
     for side, of_side in enumerate(sides):
         for number, run in enumerate(of_side.runs, start=1):
             of_run = known.get(len(runs), ())
             spans = [MarkedSpan(one.what, one.begin_s, one.end_s, one.throughput_drop) for one in of_run]
-            stages = [
-                MarkedSpan(span.name, span.begin_s, span.end_s)
-                for span in phases(run)
-                if span.end_s is not None
-            ]
-            runs.append(RunOf(run.id, side, run.meta.repeat or number, tuple(stages), tuple(spans)))
+            runs.append(RunOf(run.id, side, run.meta.repeat or number, tuple(_phases(run)), tuple(spans)))
     return tuple(runs)
+
+
+def _phases(run: Run) -> Iterator[MarkedSpan]:
+    """The phases of a run; of one that had parts of the time these alone, end to end, as they are drawn."""
+    if run.segments and len(run.segments) > 1:
+        longest = max(end - begin for begin, end in run.segments) / 1e9
+        yield MarkedSpan("measure", 0.0, len(run.segments) * longest)
+        return
+    for span in phases(run):
+        if span.end_s is not None:
+            yield MarkedSpan(span.name, span.begin_s, span.end_s)
 
 
 def _sets(measured: Nested) -> dict[str, tuple[str, float | None]]:

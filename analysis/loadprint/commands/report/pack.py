@@ -70,8 +70,8 @@ def step_of(line: Line) -> float:
     return float(near.mean()) if len(near) else usual
 
 
-def placed(line: Line, grid: ChartGrid) -> Floats:
-    """Values of a line in the cells of the grid; NaN where a cell has none.
+def placed(line: Line, grid: ChartGrid, *, held: bool = False) -> Floats:
+    """Values of a line in the cells of the grid, or `held` until the next; NaN where a cell has none.
 
     A line keeps its own phase: its first value goes to the nearest cell, and the others count from there, so
     that jitter of the ticks leaves neither holes nor doubles.
@@ -84,14 +84,15 @@ def placed(line: Line, grid: ChartGrid) -> Floats:
         # nearly the grid's step is the grid's step: a per mille would be a cell in a quarter of an hour
         own = step if abs(step / grid.step - cells_apart) <= ALIKE * cells_apart else cells_apart * grid.step
         cells = first + cells_apart * np.rint((line.seconds - line.seconds[0]) / own).astype(int)
-        inside = (cells >= 0) & (cells < grid.count)
-        values[cells[inside]] = line.values[inside]
+        for further in range(cells_apart if held else 1):
+            inside = (cells + further >= 0) & (cells + further < grid.count)
+            values[cells[inside] + further] = line.values[inside]
     return values
 
 
 def mean(lines: Sequence[Line], grid: ChartGrid) -> Floats:
     """The mean of the lines that have a value, in each cell of the grid; NaN where none has."""
-    stack = np.stack([placed(line, grid) for line in lines])
+    stack = np.stack([placed(line, grid, held=True) for line in lines])
     known = np.isfinite(stack)
     with np.errstate(invalid="ignore"):
         means: Floats = np.where(known, stack, 0).sum(axis=0) / known.sum(axis=0)

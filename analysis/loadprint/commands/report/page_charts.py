@@ -21,7 +21,6 @@ Chart = dict[str, Any]  # `data` is for the script; the rest is for the template
 Block = tuple[str, str, list[Chart]]  # key, title, charts
 QUANTILES = (0.5, 0.99)
 DIGITS = 3
-SAME = 0.01  # seconds between the generator's stamps of its last interval and of the phase
 REPEATS = 3  # that are distinguishable by how faint they are
 
 
@@ -106,7 +105,7 @@ def _timed(course: Course, report: ReportPage, grid: ChartGrid) -> Iterator[Char
         medians = ", ".join(
             f"{part} {numbers.brief(float(np.median(values)) * course.factor, DIGITS)}"
             for part, series in zip(parts, of_part, strict=True)
-            if len(values := np.concatenate([_inside(line, report) for line in series]))
+            if len(values := np.concatenate([_inside(line) for line in series]))
         )
         runs = list(dict.fromkeys(line.run for line in own))
         repeats = f", mean of {len(runs)} repeats" if len(runs) > 1 else ""
@@ -127,7 +126,7 @@ def of_course(course: Course, report: ReportPage) -> list[tuple[int, str]]:
     summaries = []
     for side in range(len(report.sides)):
         lines = [line for line in course.lines if report.runs[line.run].side == side]
-        values = np.concatenate([np.empty(0), *(_inside(line, report) for line in lines)]) * course.factor
+        values = np.concatenate([np.empty(0), *(_inside(line) for line in lines)]) * course.factor
         if len(values):
             middle, low, high = (
                 numbers.brief(value, DIGITS) for value in (np.median(values), values.min(), values.max())
@@ -136,17 +135,9 @@ def of_course(course: Course, report: ReportPage) -> list[tuple[int, str]]:
     return summaries
 
 
-def _inside(line: Line, report: ReportPage) -> Floats:
-    """Values of a line within its run's window; all values without a window.
-
-    A value between two reads is within the window if both reads are, as in the table.
-    """
-    window = report.runs[line.run].window
-    inside = np.isfinite(line.values)
-    if window is not None:
-        inside &= line.seconds - line.half >= window.begin_s - SAME
-        inside &= line.seconds + line.half <= window.end_s + SAME
-    return line.values[inside]
+def _inside(line: Line) -> Floats:
+    """Values of a line in its run's window."""
+    return line.values[line.inside & np.isfinite(line.values)]
 
 
 def _curves(chart: Percentiles, report: ReportPage) -> Chart:

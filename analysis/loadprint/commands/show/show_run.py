@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadprint.catalogue.files import Catalogue
 from loadprint.catalogue.metric import Metric
@@ -20,7 +19,6 @@ from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.reading.sides import single
-from loadprint.reading.time_series import Series
 from loadprint.reading.window import part_of
 from loadprint.rendering.pivot import Pivot, PivotReport
 from loadprint.tables import run_metrics
@@ -28,7 +26,6 @@ from loadprint.tables.rows import evaluate
 from loadprint.tables.title import description, title
 
 COLUMNS = ("mean", "p95", "max", "per CPU-s")
-SHORT = 1e-3  # s
 RATES = {"1/s", "B/s"}
 NOTE = (
     "p95 and max: over the intervals of the recorder, or of the generator; per CPU-s: of the server process"
@@ -65,7 +62,7 @@ def report(
         facts.append(("part", f"{part[0]:g} to {part[1]:g} s of the measure phase"))
     found = tuple(dict.fromkeys(measured.quantities.warnings))
     return PivotReport(
-        run.id, tuple(facts), tuple(_pivots(measured, part, rows, everything=everything)), (NOTE,), found
+        run.id, tuple(facts), tuple(_pivots(measured, rows, everything=everything)), (NOTE,), found
     )
 
 
@@ -77,15 +74,13 @@ def _length(run: Run) -> float:
     return (measure.end_ns - measure.begin_ns) / 1e9
 
 
-def _pivots(
-    measured: Measured, part: tuple[float, float], rows: Catalogue | None, *, everything: bool
-) -> Iterator[Pivot]:
+def _pivots(measured: Measured, rows: Catalogue | None, *, everything: bool) -> Iterator[Pivot]:
     sections: dict[str, list[tuple[Metric, tuple[float | None, ...]]]] = {}
     for section, metric in run_metrics.of_run(measured, rows):
         value, _ = evaluate(metric, measured)
         wanted = everything or metric.view in {"always", "measured"} or (metric.view == "nonzero" and value)
         if value is not None and wanted:
-            figures = (value, *_over_time(metric, measured, part), _per_cpu_second(metric, value, measured))
+            figures = (value, *_over_time(metric, measured), _per_cpu_second(metric, value, measured))
             sections.setdefault(section, []).append((metric, figures))
     for section, listed in sections.items():
         names = tuple(f"{metric.label} {metric.shown}".strip() for metric, _ in listed)
@@ -97,21 +92,13 @@ def _pivots(
         yield Pivot(key, section, "", "", names, COLUMNS, cells, rows_differ=True)
 
 
-def _over_time(
-    metric: Metric, measured: Measured, part: tuple[float, float]
-) -> tuple[float | None, float | None]:
+def _over_time(metric: Metric, measured: Measured) -> tuple[float | None, float | None]:
     """p95 and maximum of the row's value in the intervals of the window; None without a course."""
     course = measured.quantities.course(metric.formula)
     if course is None:
         return None, None
-    known = course.values[_inside(course, part) & np.isfinite(course.values)]
+    known = course.values[course.inside & np.isfinite(course.values)]
     return (float(np.quantile(known, 0.95)), float(known.max())) if len(known) > 1 else (None, None)
-
-
-def _inside(series: Series, part: tuple[float, float]) -> NDArray[np.bool_]:
-    """The intervals or readings that are entirely in a part of the measure phase, to a millisecond."""
-    begin, end = series.seconds - series.half, series.seconds + series.half
-    return (begin >= part[0] - SHORT) & (end <= part[1] + SHORT)
 
 
 def _per_cpu_second(metric: Metric, value: float, measured: Measured) -> float | None:
