@@ -93,17 +93,15 @@ impl<'a> Client<'a> {
     /// Runs a text and counts it, for statements that are never prepared.
     pub fn query(&mut self, sql: &[u8]) -> Result<(), DbError> {
         let effect = self.connection.query(sql);
-        // Only the first word: the rest contains values.
-        let word = sql.split(u8::is_ascii_whitespace).next().unwrap_or_default();
-        let effect =
-            effect.inspect_err(|_| self.failed = Some(String::from_utf8_lossy(word).into_owned()))?;
+        let effect = effect.inspect_err(|_| self.failed = Some(first_word(sql)))?;
         self.count(effect);
         Ok(())
     }
 
     /// As [`Client::query`], and returns the rows, every value as text.
     pub fn query_rows(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
-        let rows = self.connection.rows(sql)?;
+        let rows = self.connection.rows(sql);
+        let rows = rows.inspect_err(|_| self.failed = Some(first_word(sql.as_bytes())))?;
         self.count(Effect::Read);
         Ok(rows)
     }
@@ -253,6 +251,12 @@ impl<'a> Client<'a> {
         }
         Ok(())
     }
+}
+
+/// The verb of a statement, whose other words contain values.
+fn first_word(sql: &[u8]) -> String {
+    let word = sql.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+    String::from_utf8_lossy(word).into_owned()
 }
 
 /// The last error with the timeout.
