@@ -202,35 +202,53 @@ def full(chosen: list[str]) -> int:
 
 def named(names: list[str]) -> int:
     """Run test files of Python and Rust tests by their names."""
-    results = Results("named-logs")
+    results, found = Results("named-logs"), {name: (_python(name), _rust(name)) for name in names}
+    if unknown := [name for name, files in found.items() if not any(files)]:
+        print(
+            f"./test: no part, test file or Rust test has the name {', '.join(unknown)} (./test --help)",
+            file=sys.stderr,
+        )
+        return 2
     if not set_up(results, "--with-test-tools"):
         return results.close()
-    for name in names:
-        files = [
-            path for path in Path("tests").rglob("test_*.py") if name in (str(path), path.name, path.stem)
-        ]
-        rust = [path for path in git("ls-files", "*.rs").split() if f"fn {name}(" in Path(path).read_text()]
+    for name, (files, rust) in found.items():
         if files:
             server = f"{SERVER} " if {"ab", "doses"} & set(files[0].parts) else ""
             results.run(name, Step("pytest", 7200, f"{server}{PYTEST} {files[0]}"))
-        elif rust:
-            command = RUST_SERVER if "with_server" in rust[0] else RUST_LIVE if "/live/" in rust[0] else RUST
-            results.run(name, Step("cargo", 7200, f"{command} {name} -- --include-ignored"))
-        else:
-            results.failures.append(f"{name}: no part, test file or Rust test has this name (./test --help)")
+        commands = {
+            RUST_SERVER if "with_server" in path else RUST_LIVE if "/live/" in path else RUST for path in rust
+        }
+        for command in sorted(commands):
+            words = name.removesuffix(".rs")
+            results.run(name, Step("cargo", 7200, f"{command} {words} -- --include-ignored"))
     return results.close()
 
 
+def _python(name: str) -> list[Path]:
+    """The test files of Python of this name."""
+    return [path for path in Path("tests").rglob("test_*.py") if name in (str(path), path.name, path.stem)]
+
+
+def _rust(name: str) -> list[str]:
+    """The files of Rust of this name, or with a test of this name; also those that are not committed."""
+    files = map(Path, git("ls-files", "--cached", "--others", "--exclude-standard", "*.rs").split())
+    return [
+        str(path) for path in files if name in (path.name, path.stem) or f"fn {name}(" in path.read_text()
+    ]
+
+
 def fix() -> int:
-    """Run the formatters."""
-    for command in (
-        "cargo fmt --all",
-        f".venv/bin/ruff check --fix --quiet {RUFF}",
-        f".venv/bin/ruff format --quiet {RUFF}",
-        f".venv/bin/clang-format -i {C_FILES}",
-    ):
-        subprocess.run(["bash", "-c", command], check=False)
-    return 0
+    """Run the formatters. Gives 1 if they left what only a person can mend."""
+    statuses = [
+        subprocess.run(["bash", "-c", command], check=False).returncode
+        for command in (
+            "cargo fmt --all",
+            f".venv/bin/ruff check --fix --quiet {RUFF}",
+            f".venv/bin/ruff format --quiet {RUFF}",
+            f".venv/bin/clang-format -i {C_FILES}",
+        )
+    ]
+    return max(statuses)
 
 
 def help_text() -> str:
@@ -240,7 +258,7 @@ def help_text() -> str:
     return f"""usage: ./test [PART…]         the gate: {" ".join(GATE)}
        ./test full [PART…]    all other tests; without PART those that have not passed for this tree:
 {full_parts}
-       ./test NAME…           a test file or a Rust test, such as test_stacks.py
+       ./test NAME…           a test file or a Rust test, such as test_stacks.py or arm.rs
        ./test fix             formatters
 """
 

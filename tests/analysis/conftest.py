@@ -36,7 +36,7 @@ def golden() -> Golden:
         changes = "\n".join(
             difflib.unified_diff(expected.splitlines(), text.splitlines(), str(path), "now", lineterm="")
         )
-        assert text == expected, f"{changes}\nrewrite with LOADPRINT_BLESS=1 python -m pytest tests/analysis"
+        assert text == expected, f"{changes}\nrewrite with LOADPRINT_BLESS=1 ./test unit"
 
     return check
 
