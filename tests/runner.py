@@ -232,9 +232,8 @@ def _python(name: str) -> list[Path]:
 def _rust(name: str) -> list[str]:
     """The files of Rust of this name, or with a test of this name; also those that are not committed."""
     files = map(Path, git("ls-files", "--cached", "--others", "--exclude-standard", "*.rs").split())
-    return [
-        str(path) for path in files if name in (path.name, path.stem) or f"fn {name}(" in path.read_text()
-    ]
+    test = re.compile(rf"#\[test\]\s+(#\[.*\]\s+)*fn {re.escape(name)}\(")
+    return [str(path) for path in files if name in (path.name, path.stem) or test.search(path.read_text())]
 
 
 def fix() -> int:

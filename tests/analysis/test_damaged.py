@@ -445,6 +445,7 @@ def test_the_declared_tables_are_those_of_the_probes() -> None:
     }
     if os.environ.get("LOADPRINT_BLESS"):
         PROBES.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+        return  # this process has read the former content
     assert json.loads(PROBES.read_text(encoding="utf-8")) == json.loads(json.dumps(written))
     for probe in declared():
         assert set(probe.entities) <= {*entities(probe.name, TableMeaning()), "pid", "tid"}

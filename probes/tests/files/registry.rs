@@ -23,16 +23,12 @@ fn every_probe_declares_itself() {
     let mut names = BTreeSet::new();
     for entry in PROBES {
         assert!(names.insert(entry.name), "two probes are called {}", entry.name);
-        assert!(
-            !entry.help.is_empty() && !entry.schema.entity.is_empty(),
-            "{}",
-            entry.name
-        );
-        assert!(
-            entry.schema.columns.len() <= Schema::MAX_COLUMNS,
-            "{}",
-            entry.name
-        );
+        let name = entry.name;
+        assert!(!entry.help.is_empty(), "{name} has no help");
+        // in a table of one row it is `all`
+        assert!(!entry.schema.entity.is_empty(), "{name} has no entity column");
+        let number = entry.schema.columns.len();
+        assert!(number <= Schema::MAX_COLUMNS, "{name} has {number} columns");
         let mut columns = BTreeSet::new();
         for column in entry.schema.columns.iter().chain(entry.schema.metrics.iter()) {
             let name = format!("{}.{}", entry.name, column.name);
