@@ -34,8 +34,6 @@ def command(pair: Bench, *settings: str, **changes: Any) -> list[str]:
     """The command of a campaign of two sides, the first of which sends more and smaller statements."""
     sides = campaigns.known("turns")["sides"]
     del sides["oltp"]["generator"]
-    # an operation ends within `closing` on a slow machine too
-    sides["insert"]["options"]["records-per-commit"] = 10
     changes = {"slices": SLICES, "sides": sides, "recorder": {"probes": PROBES}} | changes
     return pair.campaign(campaigns.written(pair.place, "turns", **changes), *settings)
 
