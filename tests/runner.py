@@ -237,7 +237,7 @@ def _rust(name: str) -> list[str]:
 
 
 def fix() -> int:
-    """Run the formatters. Gives 1 if they left what only a person can mend."""
+    """Run the formatters. Gives 1 if they left an error that only a person can fix."""
     statuses = [
         subprocess.run(["bash", "-c", command], check=False).returncode
         for command in (

@@ -29,6 +29,7 @@ from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.reading.segments import sides_in
 from loadprint.reading.sides import single
+from loadprint.reading.time_series import end_to_end
 from reads import known, report_of, table_of
 from recordings import (
     SECOND,
@@ -289,6 +290,13 @@ def test_what_a_side_leaves_to_the_time_of_others_is_a_warning(plain: Path, tmp_
     assert warned(0, in_event=2) == [f"6 {SPANS}"]
     (left,) = warned(1000)
     assert left.endswith(LEFT_BEHIND), left
+
+
+def test_segments_are_end_to_end_whatever_was_read_in_them() -> None:
+    times, segment = np.array([1.5, 3.0, 6.0, 6.5]), np.array([0, -1, 1, 1])
+    assert end_to_end(times, segment, [(1.0, 2.0), (6.0, 8.0)]) == pytest.approx(
+        [0.5, np.nan, 1, 1.5], nan_ok=True
+    )
 
 
 def test_courses_are_of_the_slices_of_the_own_side(start: Path) -> None:

@@ -27,7 +27,8 @@ def _series(seconds: int = 120, **values: Any) -> dict[str, Series]:
         spikes.CAPACITY: (reads, np.full(seconds + 1, CAPACITY)),
         spikes.EVENTS: (middle, random.normal(1000, 50, seconds)),
     }
-    return {key: Series(*values.get(key, both)) for key, both in made.items()}
+    given = {key: values.get(key, both) for key, both in made.items()}
+    return {key: Series(at, of, 0.0, at) for key, (at, of) in given.items()}
 
 
 def _with(

@@ -177,10 +177,10 @@ def results(series: Floats) -> list[object]:
     middle, n = np.arange(0.5, len(series), dtype=np.float64), len(series)
     burst = np.where((middle > 10) & (middle < 16), 5000.0, 100.0)
     keys = {
-        spikes.FLUSHED: Series(middle, burst),
-        spikes.AGE: Series(middle, np.full(n, 9.0)),
-        spikes.CAPACITY: Series(middle, np.full(n, 10.0)),
-        spikes.EVENTS: Series(middle, series, np.full(n, 0.5)),
+        spikes.FLUSHED: Series(middle, burst, 0.0, middle),
+        spikes.AGE: Series(middle, np.full(n, 9.0), 0.0, middle),
+        spikes.CAPACITY: Series(middle, np.full(n, 10.0), 0.0, middle),
+        spikes.EVENTS: Series(middle, series, np.full(n, 0.5), middle),
     }
     return [
         trend(series),

@@ -125,7 +125,7 @@ def without_threads(cpus: int, used: float) -> Runs:
 
 def read(*probes: str) -> Runs:
     """One run whose recorder read these probes."""
-    twice = Grid(np.arange(2), np.arange(2.0), np.zeros(1, bool), np.zeros(2, np.intp))
+    twice = Grid(np.arange(2), np.arange(2.0), np.zeros(1, bool), np.zeros(2, np.intp), np.arange(2.0))
     grids = dict.fromkeys(probes, twice)
     window = Window("server", 1.0, 0, {}, {}, 1_000_000_000, grids=grids) if probes else None
     return lambda path: [replace(measured(path / "r", {"process.recorder.cpu": 0.002}), window=window)]

@@ -27,7 +27,7 @@ from loadprint.reading.cpusets import cpuset
 from loadprint.reading.names import LOAD
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
-from loadprint.reading.window import Window, measure_window
+from loadprint.reading.window import Window, measure_window, measured_times
 from loadprint.series.throughput import intervals
 
 NO_RECORDER = "no recorder ran: <role>/ticks.parquet is missing"
@@ -80,10 +80,12 @@ def gather(
     window = measure_window(run, run.roles[0], store) if run.roles else None
     out, known = Quantities(window.segments if window else 1), rows or catalogue()
     reported = intervals(run, store)
+    at = np.empty(0)
     if reported is not None:
-        load.courses(run, reported, store, out)
+        at = measured_times(run, store, reported.begins, reported.ends)
+        load.courses(reported, at, out)
     whole = run
-    run, reported = load.in_segments(run, reported, store)
+    run, reported = load.in_segments(run, reported, np.isfinite(at), store)
     load.totals(run, out, known)
     if run.segments is not None:
         load.explain(whole, out, known)

@@ -16,6 +16,7 @@ from loadprint.metrics import mysql
 from loadprint.metrics.quantities import Quantities
 from loadprint.numbers import brief
 from loadprint.reading import latencies
+from loadprint.reading.counters import Floats
 from loadprint.reading.declared import unit_of
 from loadprint.reading.documents import Scalar
 from loadprint.reading.latencies import LatencyHistogram
@@ -24,7 +25,6 @@ from loadprint.reading.recording import Run
 from loadprint.reading.run_documents import LoadResult, TransactionType
 from loadprint.reading.time_series import Series
 from loadprint.reading.units import FACTORS
-from loadprint.reading.window import load_segments
 from loadprint.series.intervals import Intervals
 from loadprint.statistics import gaps
 
@@ -111,15 +111,14 @@ def _failures(result: LoadResult, seconds: float, out: Quantities) -> None:
     _put(out, "load.retries", retries, "the generator does not report retries", seconds)
 
 
-def courses(run: Run, reported: Intervals, store: Store, out: Quantities) -> None:
+def courses(reported: Intervals, measured: Floats, out: Quantities) -> None:
     """Series of the generator's intervals: `load.events` …, and the backlog of an open loop."""
     middle, half = (reported.begins + reported.ends) / 2, reported.lengths / 2
-    segment = load_segments(run, store, reported.begins, reported.ends)
     for name in reported.totals:
-        out.add_series(f"load.{name}", Series(middle, reported.rates(name), half, segment))
+        out.add_series(f"load.{name}", Series(middle, reported.rates(name), half, measured))
     for name, values in reported.states.items():
         unit = 1e-3 if name.endswith("_ms") else 1.0
-        out.add_series(f"load.{name.removesuffix('_ms')}", Series(middle, values * unit, half, segment))
+        out.add_series(f"load.{name.removesuffix('_ms')}", Series(middle, values * unit, half, measured))
 
 
 def steadiness(rates: NDArray[np.float64], step: float, out: Quantities) -> None:
@@ -230,7 +229,9 @@ def _grown(begin: Mapping[str, Scalar], end: Mapping[str, Scalar], name: str) ->
         return None
 
 
-def in_segments(run: Run, reported: Intervals | None, store: Store) -> tuple[Run, Intervals | None]:
+def in_segments(
+    run: Run, reported: Intervals | None, inside: NDArray[np.bool_], store: Store
+) -> tuple[Run, Intervals | None]:
     """The run with the figures of the load in its segments, and the intervals inside; else as they are.
 
     `seconds` are those of the intervals; a figure without intervals is absent.
@@ -243,7 +244,6 @@ def in_segments(run: Run, reported: Intervals | None, store: Store) -> tuple[Run
     result: dict[str, Any] = {name: value for name, value in run.result.items() if name in KEPT}
     more = 1.0
     if reported is not None:
-        inside = load_segments(run, store, reported.begins, reported.ends) >= 0
         every, reported = reported, reported.some(inside)
         if (seconds := float(reported.lengths.sum())) > 0:
             sums = {name: float(counts.sum()) for name, counts in reported.totals.items()}

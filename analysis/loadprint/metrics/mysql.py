@@ -46,7 +46,7 @@ def constant_capacity(source: Source) -> None:
     capacity, grid = source.out.get(CAPACITY), source.window.grids.get("mysql")
     if capacity and grid is not None:
         constant = np.full(len(grid.seconds), capacity.rate)
-        source.out.add_series(CAPACITY, Series(grid.seconds, constant, segment=grid.segment))
+        source.out.add_series(CAPACITY, Series(grid.seconds, constant, 0.0, grid.measured))
 
 
 def spikes(out: Quantities) -> None:

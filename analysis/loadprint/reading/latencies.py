@@ -20,7 +20,7 @@ from loadprint.reading.names import LOAD
 from loadprint.reading.queries import FIX, Store, by_entity
 from loadprint.reading.recording import Run
 from loadprint.reading.time_series import interval_times
-from loadprint.reading.window import load_segments
+from loadprint.reading.window import measured_times
 
 NANOSECOND = 1e-9
 EXACT = 1 << 53  # a double is exact for integers up to it
@@ -117,7 +117,7 @@ def _seconds(path: Path, run: Run, store: Store) -> str:
         every, stamps = _intervals(throughput, store)
         begins, _ = interval_times(every, stamps, measure)
     begins = np.append(begins, np.nan)[np.where(np.isin(second, every), np.searchsorted(every, second), -1)]
-    inside = (load_segments(run, store, begins, ends) >= 0) & (begins < ends)
+    inside = np.isfinite(measured_times(run, store, begins, ends)) & (begins < ends)
     return ", ".join(f"{number:.0f}" for number in second[inside])
 
 

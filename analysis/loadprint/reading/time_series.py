@@ -26,29 +26,20 @@ class Series:
 
     `seconds` and `values` are float64 arrays, shape (intervals,): base units per second of a counter, the
     reading of a gauge. NaN where a tick was missed, a read failed or a counter was reset. `half` is half the
-    length of each interval in seconds, shape (intervals,); 0 for a reading. `segment` is the number of the
-    segment that each interval is in, -1 outside of all, such as in a turn of another side.
+    length of each interval in seconds, shape (intervals,); 0 for a reading. `measured`, of the same shape, is
+    the time on an axis of the segments alone, end to end from 0 s; NaN outside of them, such as in a turn of
+    another side.
     """
 
     seconds: Floats
     values: Floats
-    half: Floats | float = 0.0
-    segment: Numbers | int = 0
+    half: Floats | float
+    measured: Floats
 
     @property
     def inside(self) -> Marks:
         """Which values are of the measured time, shape (intervals,)."""
-        return np.broadcast_to(np.asarray(self.segment) >= 0, self.seconds.shape)
-
-    def end_to_end(self) -> Series:
-        """The values of the measured time, its segments one after the other from 0, each as the longest."""
-        begins, ends = (self.seconds - self.half)[self.inside], (self.seconds + self.half)[self.inside]
-        segment = np.broadcast_to(self.segment, self.seconds.shape)[self.inside]
-        first, last = edges(segment)
-        longest = (ends[last] - begins[first]).max(initial=0.0)
-        since = (begins + ends) / 2 - np.repeat(begins[first], last - first + 1)
-        half = np.broadcast_to(self.half, self.seconds.shape)[self.inside]
-        return Series(since + segment * longest, self.values[self.inside], half, segment)
+        return np.isfinite(self.measured)
 
 
 @dataclass(frozen=True)
@@ -56,13 +47,14 @@ class Grid:
     """The reads of one probe: `ticks` and `seconds`, shape (reads,).
 
     `holes`, shape (reads - 1,), marks the intervals with a missing read. `segment`, shape (reads,), is the
-    number of the segment that a read is entirely inside; -1 if there is none.
+    number of the segment that a read is entirely inside; -1 if there is none. `measured` is as in `Series`.
     """
 
     ticks: NDArray[np.int64]
     seconds: Floats
     holes: NDArray[np.bool_]
     segment: Numbers
+    measured: Floats
 
     @cached_property
     def middle(self) -> Floats:
@@ -75,11 +67,6 @@ class Grid:
         """Half the length of each interval in seconds, shape (reads - 1,)."""
         half: Floats = np.diff(self.seconds) / 2
         return half
-
-    @cached_property
-    def between(self) -> Numbers:
-        """The segment that both ends of each interval are in, shape (reads - 1,); -1 if there is none."""
-        return np.where(self.segment[1:] == self.segment[:-1], self.segment[1:], -1)
 
     def places(self, ticks: NDArray[Any]) -> NDArray[np.intp]:
         """The number of the read at each tick; -1 where the probe was not read."""
@@ -115,14 +102,16 @@ class Grid:
 
     def gauge(self, ticks: NDArray[Any], values: Floats) -> Series:
         """Series of a reading at the time of the read."""
-        return Series(self.seconds, self.placed(ticks, values), segment=self.segment)
+        return Series(self.seconds, self.placed(ticks, values), 0.0, self.measured)
 
     def counter(self, amounts: Floats) -> Series:
         """Increases over the intervals as rates; NaN in holes, and between two reads at the same time."""
         length = 2 * self.half
         usable = ~self.holes & (length > 0)
         rates = np.divide(amounts, length, out=np.full(len(amounts), np.nan), where=usable)
-        return Series(self.middle, rates, self.half, self.between)
+        apart = self.segment[1:] != self.segment[:-1]
+        measured = np.where(apart, np.nan, (self.measured[1:] + self.measured[:-1]) / 2)
+        return Series(self.middle, rates, self.half, measured)
 
 
 def grids(
@@ -146,7 +135,8 @@ def _grid(rows: dict[str, NDArray[Any]], begin_ns: float, segments: Sequence[tup
     usual = int(np.median(apart)) if len(apart) else 1
     passed = np.searchsorted(skipped, ticks[1:]) - np.searchsorted(skipped, ticks[:-1])
     holes = (apart > usual) & (passed < apart - 1)
-    return Grid(ticks, ((start + end) / 2 - begin_ns) / 1e9, holes, segments_of(start, end, segments))
+    middle, segment = (start + end) / 2, segments_of(start, end, segments)
+    return Grid(ticks, (middle - begin_ns) / 1e9, holes, segment, end_to_end(middle, segment, segments) / 1e9)
 
 
 def segments_of(begins: Floats, ends: Floats, segments: Sequence[tuple[float, float]]) -> Numbers:
@@ -154,6 +144,14 @@ def segments_of(begins: Floats, ends: Floats, segments: Sequence[tuple[float, fl
     starts, stops = (np.array([span[end] for span in segments], float) for end in (0, 1))
     at = np.searchsorted(starts, np.nan_to_num(begins, nan=-np.inf), side="right") - 1
     return np.where((at >= 0) & (ends <= np.append(stops, np.nan)[at]), at, -1)
+
+
+def end_to_end(times: Floats, segment: Numbers, segments: Sequence[tuple[float, float]]) -> Floats:
+    """The measured time before each time: that in its segment, and those before; NaN outside of all."""
+    begins, ends = (np.array([span[end] for span in segments], float) for end in (0, 1))
+    # the last segment may have no end
+    since = begins - np.append(0.0, np.cumsum(ends - begins))[: len(begins)]
+    return np.where(segment >= 0, times - np.append(since, np.nan)[segment], np.nan)
 
 
 @dataclass(frozen=True)

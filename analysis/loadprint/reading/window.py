@@ -16,7 +16,7 @@ from loadprint.reading.names import LOAD
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.reading.run_documents import TableMeaning
-from loadprint.reading.time_series import Grid, grids, segments_of
+from loadprint.reading.time_series import Grid, end_to_end, grids, segments_of
 
 # columns of ticks.parquet with the time of a read, in ns
 STAMPS = 'tick::DOUBLE AS tick, start_ns::DOUBLE AS start, end_ns::DOUBLE AS "end"'
@@ -110,15 +110,22 @@ def _missed(rows: dict[str, NDArray[Any]], segment: Numbers) -> int:
     return int(np.nansum(rows["missed"][order][~begins]))
 
 
-def load_segments(run: Run, store: Store, begins: Floats, ends: Floats) -> Numbers:
-    """The segment that each interval of the load, in seconds from the start of `measure`, is in; else -1."""
-    measure = run.phase("measure")
+def measured_times(run: Run, store: Store, begins: Floats, ends: Floats) -> Floats:
+    """The middle of each interval of the load, which is in seconds from the start of `measure`, end to end.
+
+    NaN where an interval is not entirely inside of a segment.
+    """
+    measure, middle = run.phase("measure"), (begins + ends) / 2
     if run.segments is None or measure is None:
-        return np.zeros(len(begins), np.intp)
+        return middle
     clock = align(run, run.roles[0], store) if run.roles and not run.load_segments else Alignment()
     segments = run.load_segments or run.segments
-    spans = [[(clock.here(edge) - measure.begin_ns) / 1e9 for edge in span] for span in segments]
-    return segments_of(begins, ends, [(begin - NEAR, end + NEAR) for begin, end in spans])
+    spans = [
+        ((clock.here(begin) - measure.begin_ns) / 1e9, (clock.here(end) - measure.begin_ns) / 1e9)
+        for begin, end in segments
+    ]
+    segment = segments_of(begins, ends, [(begin - NEAR, end + NEAR) for begin, end in spans])
+    return end_to_end(middle, segment, spans)
 
 
 def part_of(run: Run, store: Store, begin_s: float, end_s: float) -> Run:

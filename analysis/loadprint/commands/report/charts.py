@@ -88,5 +88,6 @@ def _parts(side: str, run: int, q: Quantities) -> Iterator[Line]:
 
 def _line(run: int, q: Quantities, series: Series, part: str = "") -> Line:
     """A series as it is drawn: of a side that had parts of the time, these only."""
-    drawn = series.end_to_end() if q.segments > 1 else series
-    return Line(run, drawn.seconds, drawn.values, part, drawn.inside)
+    if q.segments == 1:
+        return Line(run, series.seconds, series.values, part, series.inside)
+    return Line(run, series.measured[series.inside], series.values[series.inside], part)

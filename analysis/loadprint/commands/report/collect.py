@@ -128,8 +128,7 @@ def _runs(sides: Sequence[Side], sampled: Sequence[charts.Sampled]) -> tuple[Run
 def _phases(run: Run) -> Iterator[MarkedSpan]:
     """The phases of a run; of one that had parts of the time these alone, end to end, as they are drawn."""
     if run.segments and len(run.segments) > 1:
-        longest = max(end - begin for begin, end in run.segments) / 1e9
-        yield MarkedSpan("measure", 0.0, len(run.segments) * longest)
+        yield MarkedSpan("measure", 0.0, sum(end - begin for begin, end in run.segments) / 1e9)
         return
     for span in phases(run):
         if span.end_s is not None:
