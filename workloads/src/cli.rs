@@ -25,6 +25,11 @@ use crate::verb::Verb;
 use crate::workload::Workload;
 use usage_error::one_line;
 
+const OPTIONS: (&str, &str) = (
+    "options",
+    "Check the options of a run without a server, and print all with their values",
+);
+
 const EXAMPLES: &str = "Examples:
   loadprint-load prepare oltp_read_write --defaults-file=my.cnf --tables=4 --table-size=100000 --threads=4
   loadprint-load run oltp_read_write --defaults-file=my.cnf --tables=4 --table-size=100000 --threads=4 --warmup-time=10 --time=60 --out=runs/a
@@ -43,6 +48,8 @@ pub enum Invocation {
         /// Print JSON.
         json: bool,
     },
+    /// Check these options of a run, and print them.
+    Options(&'static dyn Workload, Box<Values>),
     /// Run a verb on a workload.
     Verb(Verb, &'static dyn Workload, Box<Values>),
 }
@@ -80,7 +87,7 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Invocation> {
         }),
         Some(("help", matches)) => help(command, matches.get_one::<String>("workload")),
         Some((verb, matches)) => parse_verb(verb, matches),
-        None => bail!("the verb is missing: give list, prepare, warmup, run, check or cleanup"),
+        None => bail!("the verb is missing: give list, options, prepare, warmup, run, check or cleanup"),
     }
 }
 
@@ -95,12 +102,9 @@ fn hyphens(argument: String) -> String {
     }
 }
 
-fn parse_verb(verb: &str, matches: &ArgMatches) -> Result<Invocation> {
-    let verb = VERBS
-        .iter()
-        .find(|(_, name, _)| *name == verb)
-        .map(|(verb, ..)| *verb);
-    let (Some(verb), Some((name, matches))) = (verb, matches.subcommand()) else {
+fn parse_verb(name: &str, matches: &ArgMatches) -> Result<Invocation> {
+    let verb = VERBS.iter().find(|verb| verb.1 == name);
+    let Some((name, matches)) = matches.subcommand() else {
         bail!("the workload is missing: give one of {}", names());
     };
     let workload =
@@ -109,7 +113,11 @@ fn parse_verb(verb: &str, matches: &ArgMatches) -> Result<Invocation> {
     for spec in specs(workload) {
         values.add(spec, matches.get_one::<String>(spec.name).map(String::as_str))?;
     }
-    Ok(Invocation::Verb(verb, workload, Box::new(values)))
+    let values = Box::new(values);
+    Ok(match verb {
+        Some((verb, ..)) => Invocation::Verb(*verb, workload, values),
+        None => Invocation::Options(workload, values),
+    })
 }
 
 /// All options of a workload.
@@ -163,7 +171,8 @@ fn command() -> Command {
                 .about("Show this help, or the options of a workload")
                 .arg(Arg::new("workload").value_name("WORKLOAD")),
         );
-    for (_, verb, about) in VERBS {
+    let verbs = VERBS.map(|(_, name, about)| (name, about));
+    for (verb, about) in verbs.into_iter().chain([OPTIONS]) {
         let mut verb_command = Command::new(verb)
             .about(about)
             .subcommand_required(true)

@@ -130,7 +130,8 @@ impl OptionSpec {
                 Ok(number) if (min..=max).contains(&number) => Ok(json!(number)),
                 _ => Err(format!("is not a number from {min} to {max}")),
             },
-            Kind::Flag => match text {
+            // a campaign's `on` is YAML's true, which Ansible writes as True
+            Kind::Flag => match text.to_ascii_lowercase().as_str() {
                 "on" | "true" | "1" | "yes" => Ok(json!(true)),
                 "off" | "false" | "0" | "no" => Ok(json!(false)),
                 _ => Err("is not on or off".to_owned()),
@@ -308,6 +309,13 @@ mod tests {
         assert_eq!(TIME.parse("5m"), Ok(json!(300.0)));
         assert!(TIME.parse("-1").is_err());
         assert!(TIME.parse("NaN").is_err());
+    }
+
+    #[test]
+    fn a_flag_is_on_or_off_in_any_case() {
+        let flag = OptionSpec::flag("auto-inc");
+        assert_eq!((flag.parse("True"), flag.parse("OFF")), (Ok(json!(true)), Ok(json!(false))));
+        assert!(flag.parse("2").is_err());
     }
 
     #[test]

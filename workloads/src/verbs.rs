@@ -59,6 +59,31 @@ pub fn list(as_json: bool) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// Checks the options as a run does, which then connects to the server; formats all with their values.
+///
+/// # Errors
+/// One line: the first unusable option.
+pub fn options(workload: &dyn Workload, values: &Values) -> Result<String> {
+    let seed = seed(values)?;
+    for point in sweep::planned_runs(workload, values)? {
+        let plan = plan::plan(&point.values, seed)?;
+        plan::ignored(&point.values)?;
+        Mode::from_options(&point.values, workload.protocol())?;
+        if external::selected(&point.values)?.is_none() {
+            workload.load(&point.values, plan.threads, seed)?;
+        }
+    }
+    let all = values.to_json();
+    if values.text("format")? == Some("json") {
+        return Ok(format!("{:#}", Json::from(all)));
+    }
+    let lines = all.iter().map(|(name, value)| match value.as_str() {
+        Some(text) => format!("{name:<30}{text}"),
+        None => format!("{name:<30}{value}"),
+    });
+    Ok(lines.collect::<Vec<_>>().join("\n"))
+}
+
 /// Runs a verb; returns the exit status.
 ///
 /// # Errors

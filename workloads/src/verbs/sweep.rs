@@ -22,10 +22,11 @@ use crate::verb::Verb;
 use crate::workload::Workload;
 
 /// One of the runs.
-struct PlannedRun {
+pub struct PlannedRun {
     /// Empty if the command has one run.
     name: String,
-    values: Values,
+    /// Its options, of which `threads` is one number.
+    pub values: Values,
 }
 
 /// Runs all points in order; stops at the first one that fails or is interrupted.
@@ -115,8 +116,11 @@ fn run_point(
     run.run(result)
 }
 
-/// Threads in the outer loop, so that the steps of a benchmark follow each other.
-fn planned_runs(workload: &dyn Workload, values: &Values) -> Result<Vec<PlannedRun>> {
+/// The runs of these options; threads in the outer loop, so that the steps of a benchmark follow each other.
+///
+/// # Errors
+/// A number of threads that is given twice.
+pub fn planned_runs(workload: &dyn Workload, values: &Values) -> Result<Vec<PlannedRun>> {
     let threads = values.ints("threads")?;
     let mut all: Vec<PlannedRun> = Vec::new();
     for count in &threads {

@@ -66,7 +66,8 @@ pub fn named(values: &Values) -> Result<Vec<Scenario>> {
         text => text
             .split(',')
             .map(|word| Scenario::find(word.trim(), values))
-            .collect(),
+            .collect::<Result<_>>()
+            .with_context(|| format!("--scenario={text}")),
     }
 }
 
