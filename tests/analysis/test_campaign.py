@@ -12,6 +12,7 @@ from damage import ask
 from loadprint.commands.campaign.campaign_file import load
 from loadprint.commands.campaign.equal_load import resolve
 from loadprint.commands.campaign.execution import Plan, open_execution, order, plan
+from loadprint.commands.campaign.load_program import BUILT, LoadProgram
 from loadprint.configuration.document import DocumentError
 from loadprint.configuration.field_types import seconds, size
 from reads import known
@@ -185,15 +186,38 @@ def test_the_command_prints_the_plan_and_exits_2_on_a_mistake(tmp_path: Path) ->
     assert ask("campaign", changed(tmp_path, "within:", "whithin:")).status == 2
 
 
-def test_an_unknown_workload_is_named_with_its_line(tmp_path: Path) -> None:
-    known = ["oltp_read_write", "arm_insert"]
-    assert load(QUICK, workloads=known).sides["oltp"].workload == "oltp_read_write"
-    path = changed(tmp_path, "workload: arm_insert", "workload: arm_inset")
-    with pytest.raises(
-        DocumentError, match=r'unknown workload "arm_inset" in data.insert; did you mean'
-    ) as error:
-        load(path, workloads=known)
-    assert str(error.value).startswith(f"{path}:{line_of(path, 'arm_inset')}: ")
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ("workload: arm_insert", "workload: arm_inset", 'unknown workload "arm_inset" in data.insert; did'),
+        ("rand-type: uniform", "rand-typ: uniform", "sides.oltp: unknown option `--rand-typ`: did you mean"),
+        ("table-size: 100000", "table-size: -1", "data.oltp: --table-size=-1 is not a whole number"),
+        ("scenario: ctx5", "scenario: ctx99", "sides.insert: --scenario=ctx99: `ctx99` is not a scenario"),
+    ],
+)
+def test_a_load_that_would_not_begin_is_refused_with_its_line(
+    tmp_path: Path, right: str, wrong: str, message: str
+) -> None:
+    path = changed(tmp_path, right, wrong)
+    with pytest.raises(DocumentError) as error:
+        load(path, program=LoadProgram(BUILT))
+    assert message in str(error.value)
+    assert str(error.value).startswith(f"{path}:{line_of(path, wrong)}: ")
+
+
+def test_options_of_a_matrix_and_of_the_command_line_are_checked() -> None:
+    program, long = LoadProgram(BUILT), "within=1h"
+    load(QUICK, [long, "sides.insert.matrix={scenario: [ctx1, ctx10], reconnect: [0, 9]}"], program)
+    # a flag is YAML's true or false
+    load(QUICK, ["sides.oltp.options.skip-trx=off"], program)
+    for value, message in (
+        ("matrix={scenario: [ctx1, ctx99]}", "sides.insert: --scenario=ctx99"),
+        ("rate=1e10", "sides.insert: --rate=10000000000.0 is not a number"),
+    ):
+        with pytest.raises(DocumentError) as error:
+            load(QUICK, [long, f"sides.insert.{value}"], program)
+        assert message in str(error.value)
+        assert str(error.value).startswith(f"--set sides.insert.{value.partition('=')[0]}: ")
 
 
 CAMPAIGNS = Path(__file__).parents[2] / "ansible" / "campaigns"
@@ -376,7 +400,7 @@ def test_the_rate_is_a_share_of_the_slower_sides_mean_maximum_and_stays(tmp_path
 
 @pytest.mark.parametrize("path", sorted(CAMPAIGNS.glob("*.yml")), ids=lambda path: path.stem)
 def test_shipped_campaigns_are_valid_at_every_scale_and_end_in_time(path: Path) -> None:
-    campaign = load(path)
+    campaign = load(path, program=LoadProgram(BUILT))
     assert campaign.name == path.stem
     assert f"campaign={path.stem}" in path.read_text(encoding="utf-8") or path.stem == "quick"
     phases = campaign.phases

@@ -63,6 +63,7 @@ def test_sides_that_cannot_alternate_are_refused_when_planned(turns: Path, overr
     ("override", "says"),
     [
         ("within=5min", "within: 5min holds 2 starts of about 150s; an interval needs 3"),
+        ("recorder.probes=[dsk]", 'recorder.probes: no probe "dsk"; did you mean "disk"?'),
         ("rows=[statements]", 'rows: no row "statements"; did you mean "client statements"?'),
         ("design=sequential", "precision: only sides that alternate add starts; remove it"),
     ],

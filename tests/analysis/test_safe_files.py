@@ -250,7 +250,7 @@ def test_output_is_written_to_links_of_the_system(place: Path, name: str) -> Non
 
 @as_root
 def test_a_planted_execution_is_not_resumed(shared: Path) -> None:
-    campaign = load(ROOT / "ansible/campaigns/quick.yml", [], ())
+    campaign = load(ROOT / "ansible/campaigns/quick.yml")
     opened = open_execution(campaign, "a" * 64, shared / "runs")
     assert opened.directory is not None
     os.chown(shared / "runs" / campaign.name, NOBODY, NOBODY)

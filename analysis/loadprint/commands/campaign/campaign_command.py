@@ -22,10 +22,7 @@ _EXAMPLES = """examples:
 _DESCRIPTION = """Check a campaign file and print its plan: sides, order of the runs, duration.
 The command runs no workload; ansible/characterize.yml runs the plan."""
 _SERVER = "settings that select the server (tarball, packages, rootfs_suite, ...); part of the hash"
-_WORKLOADS = (
-    "output of `loadprint-load list --format json`, to check the names of workloads (default: that of this "
-    "checkout's program, if it is built)"
-)
+_PROGRAM = "loadprint-load, which checks workloads and options (default: this checkout's, if it is built)"
 _MAX_LISTED = 30  # runs of a plan
 
 
@@ -51,7 +48,7 @@ def add(subparsers: Any) -> None:
         metavar="NAME[,NAME]",
         help="apply a named set of overrides from the file",
     )
-    parser.add_argument("--workloads", type=_json, metavar="JSON", help=_WORKLOADS)
+    parser.add_argument("--load-program", type=Path, metavar="PATH", help=_PROGRAM)
     options.add_format(parser, ("text", "json"))
     parser.add_argument(
         "--needs", action="store_true", help="print the programs that sides need on the load's host, as JSON"
@@ -187,6 +184,7 @@ def _length(document: dict[str, Any]) -> list[str]:
 def _plan(arguments: argparse.Namespace) -> Plan:
     from loadprint.commands.campaign import execution
     from loadprint.commands.campaign.campaign_file import load
+    from loadprint.commands.campaign.load_program import BUILT, LoadProgram
     from loadprint.commands.campaign.server_identity import declared, of_sides
     from loadprint.configuration.document import DocumentError
 
@@ -196,9 +194,10 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         directory, obtained = arguments.use_server
         return execution.use_server(Path(directory).resolve(), _json(obtained))
     file = _file(arguments)
-    workloads = _built() if arguments.workloads is None else arguments.workloads
-    operations = {entry["name"]: entry.get("operation") for entry in workloads}
-    campaign = load(file, arguments.overrides, list(operations), _scales(arguments), arguments.missing)
+    path = arguments.load_program or BUILT
+    program = LoadProgram(path) if arguments.load_program or path.is_file() else None
+    operations = program.operations if program else {}
+    campaign = load(file, arguments.overrides, program, _scales(arguments), arguments.missing)
     # a plan without --server and --runs needs no tarball yet
     server = (
         declared(campaign.server.source, arguments.server) if arguments.server or arguments.runs else None
@@ -229,7 +228,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
 def _needs(arguments: argparse.Namespace) -> list[str]:
     from loadprint.commands.campaign.campaign_file import load
 
-    campaign = load(_file(arguments), arguments.overrides, (), _scales(arguments))
+    campaign = load(_file(arguments), arguments.overrides, None, _scales(arguments))
     return sorted({program for side in campaign.sides.values() for program in side.needs})
 
 
@@ -244,18 +243,6 @@ def _file(arguments: argparse.Namespace) -> Path:
 
 def _scales(arguments: argparse.Namespace) -> list[str]:
     return [name for words in arguments.scales for name in words.split(",") if name]
-
-
-def _built() -> list[dict[str, Any]]:
-    """List the workloads of this checkout's generator; empty if it is not built."""
-    from loadprint.configuration import collector_binary
-
-    program = collector_binary.BUILT.with_name("loadprint-load")
-    if not program.is_file():
-        return []
-    listed = collector_binary.output([str(program), "list", "--format", "json"])
-    entries: list[dict[str, Any]] = json.loads(listed)
-    return entries
 
 
 def _as_json(result: Plan) -> dict[str, Any]:

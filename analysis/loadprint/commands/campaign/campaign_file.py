@@ -1,21 +1,23 @@
 """Reads and validates a campaign file; every error names the file, the line and the key.
 
 YAML is composed, not loaded, to keep the line of each key; pydantic then checks names and types.
-Options of a workload are not checked here: the generator checks them when it prepares the data.
+loadprint-load checks the workloads and their options.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from loadprint.commands.campaign.campaign_model import Campaign
+from loadprint.commands.campaign.load_program import LoadProgram
 from loadprint.commands.campaign.template import fill_in
 from loadprint.configuration.document import Document, DocumentError, compose, override, scaled
 from loadprint.configuration.mistakes import describe, hint
+from loadprint.reading.declared import DECLARED
 
 MAX_SCALES = 20  # each is validated with the whole campaign
 
@@ -23,15 +25,15 @@ MAX_SCALES = 20  # each is validated with the whole campaign
 def load(
     path: Path,
     overrides: Sequence[str] = (),
-    workloads: Sequence[str] = (),
+    program: LoadProgram | None = None,
     scales: Sequence[str] = (),
     missing: Sequence[str] = (),
 ) -> Campaign:
     """Read, scale, override and validate the campaign in `path`.
 
-    `overrides` are `a.b=value` with YAML values; `workloads` are the names of the generator's
-    workloads (none: not checked); `scales` are names of sets of overrides in the file. Sides that need a
-    `missing` program are left out. Raises DocumentError.
+    `overrides` are `a.b=value` with YAML values; without `program` workloads and their options are not
+    checked; `scales` are names of sets of overrides in the file. Sides that need a `missing` program are left
+    out. Raises DocumentError.
     """
     document = compose(path)
     in_file = document.data.get("scales")
@@ -40,8 +42,8 @@ def load(
     # sets that are not chosen are validated too
     for name in in_file if isinstance(in_file, dict) else ():
         if name not in scales:
-            _resolved(document, [name], (), workloads)
-    campaign = _resolved(document, scales, overrides, workloads)
+            _resolved(document, [name], (), program)
+    campaign = _resolved(document, scales, overrides, program)
     return without(campaign, missing) if missing else campaign
 
 
@@ -64,7 +66,7 @@ def without(campaign: Campaign, missing: Sequence[str]) -> Campaign:
 
 
 def _resolved(
-    document: Document, scales: Sequence[str], overrides: Sequence[str], workloads: Sequence[str]
+    document: Document, scales: Sequence[str], overrides: Sequence[str], program: LoadProgram | None
 ) -> Campaign:
     document = Document(document.name, deepcopy(document.data), dict(document.places))
     for name in scales:
@@ -79,26 +81,22 @@ def _resolved(
         campaign = Campaign.model_validate(document.data)
     except ValidationError as error:
         raise DocumentError(describe(document, error, Campaign)) from None
-    if workloads:
-        _check_workloads(document, campaign, workloads)
+    if program:
+        program.check(document, campaign)
+    recorder = campaign.recorder
+    _check_names(document, ("recorder", "probes"), "probe", recorder.probes, DECLARED)
+    _check_names(document, ("recorder", "more_probes"), "probe", recorder.more_probes, DECLARED)
     if campaign.precision is not None:
         from loadprint.catalogue.files import catalogue  # noqa: PLC0415  for a precision only
 
-        known = list(catalogue().named_rows)
-        for name in campaign.rows:
-            if name not in known:
-                raise DocumentError(
-                    f'{document.place(("rows",))}: rows: no row "{name}"; {hint(name, known, "known are")}'
-                )
+        _check_names(document, ("rows",), "row", campaign.rows, catalogue().named_rows)
     return campaign
 
 
-def _check_workloads(document: Document, campaign: Campaign, known: Sequence[str]) -> None:
-    for group, entries in (("data", campaign.data), ("sides", campaign.sides)):
-        for name, entry in entries.items():
-            if entry.workload not in known:
-                place, near = (
-                    document.place((group, name, "workload")),
-                    hint(entry.workload, known, "known are"),
-                )
-                raise DocumentError(f'{place}: unknown workload "{entry.workload}" in {group}.{name}; {near}')
+def _check_names(
+    document: Document, loc: tuple[str, ...], what: str, names: Sequence[str], known: Mapping[str, object]
+) -> None:
+    """Refuse names that do not exist. Raises DocumentError."""
+    if unknown := [name for name in names if name not in known]:
+        near = hint(unknown[0], list(known), "known are")
+        raise DocumentError(f'{document.place(loc)}: {".".join(loc)}: no {what} "{unknown[0]}"; {near}')
