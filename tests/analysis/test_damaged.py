@@ -334,7 +334,10 @@ def test_a_side_that_is_not_there_lists_those_that_are(execution: Path) -> None:
     assert "no such execution" in refused("compare", f"{execution}x:oltp", f"{execution}:insert")
     assert "name one of oltp, insert" in refused("compare", execution, "--reference", "x")
     assert "one side" in refused("compare", f"{execution}:oltp")
-    assert "is an execution" in refused("inspect", execution)
+    for side, run in (("", "b1-insert-r1"), (":oltp", "b1-oltp-r1")):
+        line = refused("inspect", f"{execution}{side}")
+        assert "is an execution, or a side of one, of several runs; give one run" in line
+        assert f"{execution}/{run}" in line
 
 
 def test_an_output_that_cannot_be_written(execution: Path) -> None:

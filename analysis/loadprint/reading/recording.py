@@ -133,6 +133,7 @@ class Run:
 
 def open_run(path: Path) -> Run:
     """Open a run directory. Raises InputError if it is not one, or a JSON file in it is damaged."""
+    _refuse_execution(path)
     if not path.exists():
         raise InputError(path, "no such run directory", "give a directory that contains run.json")
     if not path.is_dir():
@@ -191,6 +192,15 @@ def refuse_special_files(run: Path) -> None:
                 require_regular(path, or_folder=True)
 
 
+def _refuse_execution(path: Path) -> None:
+    """Refuse an execution, or EXECUTION:side, where one run is read."""
+    execution, _, side = (str(path), "", "*") if path.exists() else str(path).rpartition(":")
+    if (Path(execution) / "execution.json").is_file():
+        runs = sorted(Path(execution).glob(f"b*-{side}-r*/run.json"))
+        such = f", such as {runs[0].parent}" if runs else ""
+        raise InputError(path, "is an execution, or a side of one, of several runs", f"give one run{such}")
+
+
 def _explain_missing_run(path: Path) -> None:
     journals = sorted(path.glob("*/journal"))
     if journals:
@@ -198,10 +208,6 @@ def _explain_missing_run(path: Path) -> None:
             path,
             "contains a journal and no run.json: the recorder was killed",
             f"run `loadprint-collect finish {path}`",
-        )
-    if (path / "execution.json").is_file():
-        raise InputError(
-            path, "is an execution of several runs, not a run", "give one of its run directories"
         )
     below = sorted(path.glob("*/execution.json"))
     if below:
