@@ -13,10 +13,19 @@ NOTHING = "\u2013"
 
 
 @dataclass(frozen=True)
+class RowUnit:
+    """The base unit of a row's values, the unit in which texts show them, and what they are multiplied by."""
+
+    unit: str
+    shown: str
+    factor: float
+
+
+@dataclass(frozen=True)
 class Pivot:
     """One figure: a cell per row and column, in `unit`; None if there is no value.
 
-    `columns_differ`: the columns are different figures; `rows_differ`: the rows are.
+    `columns_differ`: the columns are different figures. With `units` the rows are, each in its unit.
     """
 
     key: str
@@ -28,7 +37,7 @@ class Pivot:
     cells: tuple[tuple[float | None, ...], ...]
     note: str = ""
     columns_differ: bool = False
-    rows_differ: bool = False
+    units: tuple[RowUnit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,9 +61,10 @@ def _lines(report: PivotReport) -> Iterator[Sequence[object]]:
     """One line per cell; the value may be empty."""
     yield "pivot", "unit", "row", "column", "value"
     for pivot in report.pivots:
-        for row, cells in zip(pivot.rows, pivot.cells, strict=True):
+        units = [own.unit for own in pivot.units] or [pivot.unit] * len(pivot.rows)
+        for row, unit, cells in zip(pivot.rows, units, pivot.cells, strict=True):
             for column, value in zip(pivot.columns, cells, strict=True):
-                yield pivot.key, pivot.unit, row, column, value
+                yield pivot.key, unit, row, column, value
 
 
 RENDERERS = renderers(_printout, _lines, lambda report: as_json(report, format_version=1))
@@ -63,12 +73,18 @@ RENDERERS = renderers(_printout, _lines, lambda report: as_json(report, format_v
 def written(pivot: Pivot) -> Block:
     """The table as texts, with its unit in the title."""
     title = f"{pivot.title} ({pivot.unit})" if pivot.unit else pivot.title
+    rows = list(zip(pivot.rows, pivot.cells, strict=True))
+    if pivot.units:
+        rows = [
+            (f"{name} {own.shown}".strip(), tuple(value and value * own.factor for value in row))
+            for (name, row), own in zip(rows, pivot.units, strict=True)
+        ]
     columns = list(zip(*pivot.cells, strict=True))
     values = [value for row in pivot.cells for value in row]
     places = [_places(column if pivot.columns_differ else values) for column in columns]
     body = []
-    for name, row in zip(pivot.rows, pivot.cells, strict=True):
-        own = [_places(row)] * len(row) if pivot.rows_differ else places
+    for name, row in rows:
+        own = [_places(row)] * len(row) if pivot.units else places
         cells = zip(row, own, strict=True)
         body.append((name, *(NOTHING if value is None else numbers.number(value, at) for value, at in cells)))
     return Block(title, (pivot.corner, *pivot.columns), tuple(body), left=0)

@@ -20,7 +20,7 @@ from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.reading.sides import single
 from loadprint.reading.window import part_of
-from loadprint.rendering.pivot import Pivot, PivotReport
+from loadprint.rendering.pivot import Pivot, PivotReport, RowUnit
 from loadprint.tables import run_metrics
 from loadprint.tables.rows import evaluate
 from loadprint.tables.title import description, title
@@ -83,13 +83,11 @@ def _pivots(measured: Measured, rows: Catalogue | None, *, everything: bool) -> 
             figures = (value, *_over_time(metric, measured), _per_cpu_second(metric, value, measured))
             sections.setdefault(section, []).append((metric, figures))
     for section, listed in sections.items():
-        names = tuple(f"{metric.label} {metric.shown}".strip() for metric, _ in listed)
-        cells = tuple(
-            tuple(None if figure is None else figure * metric.factor for figure in figures)
-            for metric, figures in listed
-        )
+        names = tuple(metric.label for metric, _ in listed)
+        units = tuple(RowUnit(metric.unit, metric.shown, metric.factor) for metric, _ in listed)
+        cells = tuple(values for _, values in listed)
         key = section.lower().replace(" ", "_")
-        yield Pivot(key, section, "", "", names, COLUMNS, cells, rows_differ=True)
+        yield Pivot(key, section, "", "", names, COLUMNS, cells, units=units)
 
 
 def _over_time(metric: Metric, measured: Measured) -> tuple[float | None, float | None]:
