@@ -164,10 +164,10 @@ fn workload_block(result: &Json, details: &Map<String, Json>) -> String {
         let value = format!("{count} ({:.2} per sec.)", per_second(count, seconds));
         text.push_str(&line(name, &value));
     }
-    text.push_str(&line(
-        "drain after the time was over",
-        &format!("{:.4}s", number(&result["drain_seconds"])),
-    ));
+    let drain = number(&result["drain_seconds"]);
+    if drain > 0.0 {
+        text.push_str(&line("drain after the time was over", &format!("{drain:.4}s")));
+    }
     for (name, value) in details {
         text.push_str(&line(&name.replace('_', " "), &display_value(value)));
     }

@@ -108,7 +108,9 @@ pub fn hint(errno: u32) -> Option<&'static str> {
         1049 => "`loadprint-load prepare WORKLOAD` creates it",
         1050 => "`loadprint-load cleanup WORKLOAD` drops the tables of an earlier prepare",
         1054 | 1146 => "run `loadprint-load prepare WORKLOAD` with the same options first",
-        1062 => "the data have changed since prepare: run cleanup and prepare, or omit --skip-trx",
+        1062 => {
+            "the data have changed since prepare: run cleanup and prepare; --skip-trx, if given, can be the cause"
+        }
         1114 | 1021 | 3675 => "free space on the server's data device",
         1227 => {
             "the account lacks this privilege: GRANT SYSTEM_VARIABLES_ADMIN for SET GLOBAL, or omit the option that needs it"
