@@ -232,6 +232,8 @@ fn argument(spec: &OptionSpec) -> Arg {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn parse_words(words: &str) -> Result<Invocation> {
@@ -254,12 +256,16 @@ mod tests {
             panic!("no verb")
         };
         assert_eq!((verb, workload.descriptor().name), (Verb::Run, "oltp_read_write"));
+        let values = values.to_json();
         assert_eq!(
-            (values.int("table-size").unwrap(), values.int("threads").unwrap()),
-            (77, 3)
+            (&values["table-size"], &values["threads"]),
+            (&json!(77), &json!(3))
         );
-        assert_eq!(values.text("mysql-ssl").unwrap(), Some("required"));
-        assert!(values.flag("skip-trx").unwrap() && values.flag("auto-inc").unwrap());
+        assert_eq!(values["mysql-ssl"], "required");
+        assert_eq!(
+            (&values["skip-trx"], &values["auto-inc"]),
+            (&json!(true), &json!(true))
+        );
     }
 
     #[test]
@@ -287,6 +293,50 @@ mod tests {
             let line = refusal(words);
             assert!(line.contains(part) && !line.contains('\n'), "{words}: {line}");
             assert!(!line.contains("=word"), "{line}");
+        }
+    }
+
+    #[test]
+    fn options_are_checked_as_a_run_does_and_printed() {
+        let options = |words: &str| {
+            let Invocation::Options(workload, values) = parse_words(words)? else {
+                bail!("another verb")
+            };
+            crate::verbs::options(workload, &values)
+        };
+        let text = options("options oltp_insert --auto-inc=False --threads=1,2 --time=90s").unwrap();
+        for line in ["--auto-inc=off", "--threads=1,2", "--time=90", "--tables=1"] {
+            assert!(
+                text.lines().any(|printed| printed == line),
+                "{line} is not in {text}"
+            );
+        }
+        assert!(!text.contains("mysql-host"));
+        for (words, part) in [
+            (
+                "arm_insert --scenario=ctx99",
+                "--scenario=ctx99: `ctx99` is not a scenario",
+            ),
+            (
+                "arm_insert --metrics=1",
+                "--metrics applies to the scenario custom only",
+            ),
+            (
+                "select_random_points --tables=2",
+                "--tables=2: select_random_points uses one table",
+            ),
+            (
+                "oltp_read_only --mysql-ignore-errors=x",
+                "--mysql-ignore-errors=x",
+            ),
+            (
+                "oltp_read_only --threads=2,2",
+                "--threads: point `t2` occurs twice",
+            ),
+            ("oltp_read_only --forced-shutdown=soon", "--forced-shutdown=soon"),
+        ] {
+            let error = format!("{:#}", options(&format!("options {words}")).unwrap_err());
+            assert!(error.contains(part), "{words}: {error}");
         }
     }
 

@@ -56,9 +56,7 @@ fn run() -> Result<u8> {
     match cli::parse(arguments)? {
         Invocation::Print(text) => Output::default().line(text.trim_end()),
         Invocation::List { json } => Output::default().line(&verbs::list(json)),
-        Invocation::Options(workload, values) => {
-            Output::default().line(&verbs::options(workload, &values)?)
-        }
+        Invocation::Options(workload, values) => Output::default().line(&verbs::options(workload, &values)?),
         Invocation::Verb(verb, workload, values) => return verbs::run_verb(verb, workload, &values),
     }
     Ok(0)

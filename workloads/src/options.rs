@@ -8,11 +8,52 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use serde::de::DeserializeOwned;
 use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
 
 pub use common::COMMON;
+pub use common::Common;
+
+/// Declares a table of options, and the struct of their values: an entry is the field, whose name with
+/// hyphens is that of the option, its type, and the option's kind, default and help.
+macro_rules! options {
+    ($(#[$about:meta])* $seen:vis $table:ident, $values:ident; $(
+        $(#[$attribute:meta])*
+        $field:ident: $type:ty = $kind:ident($($limit:expr),*) $(.$more:ident($text:expr))*,
+    )+) => {
+        $(#[$about])*
+        $seen const $table: &[$crate::options::OptionSpec] = &[$({
+            const NAME: [u8; stringify!($field).len()] = $crate::options::hyphens(stringify!($field));
+            let name = match str::from_utf8(&NAME) {
+                Ok(name) => name,
+                Err(_) => stringify!($field),
+            };
+            $crate::options::OptionSpec::$kind(name $(, $limit)*) $(.$more($text))*
+        }),+];
+
+        #[doc = concat!("The values of [`", stringify!($table), "`].")]
+        #[derive(Debug, Clone, serde::Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        $seen struct $values {
+            $($(#[$attribute])* $seen $field: $type),+
+        }
+    };
+}
+pub(crate) use options;
+
+/// The name of a field with `-` for `_`.
+pub const fn hyphens<const LENGTH: usize>(field: &str) -> [u8; LENGTH] {
+    let mut name = [0; LENGTH];
+    let mut at = 0;
+    while at < LENGTH {
+        let byte = field.as_bytes()[at];
+        name[at] = if byte == b'_' { b'-' } else { byte };
+        at += 1;
+    }
+    name
+}
 
 /// The type of an option's value.
 #[derive(Debug, Clone, Copy)]
@@ -149,6 +190,25 @@ impl OptionSpec {
     }
 }
 
+/// A value as it is given on a command line; `None` without a value.
+pub fn as_argument(value: &Json) -> Option<String> {
+    match value {
+        Json::Null => None,
+        Json::Bool(true) => Some("on".to_owned()),
+        Json::Bool(false) => Some("off".to_owned()),
+        Json::String(text) => Some(text.clone()),
+        Json::Array(numbers) => Some(numbers.iter().map(Json::to_string).collect::<Vec<_>>().join(",")),
+        // sysbench accepts only whole numbers for whole seconds and the like
+        other => match other
+            .as_f64()
+            .filter(|number| other.is_f64() && number.fract() == 0.0)
+        {
+            Some(number) => Some(format!("{number:.0}")),
+            None => Some(other.to_string()),
+        },
+    }
+}
+
 fn seconds(text: &str) -> Option<f64> {
     let plain = text
         .parse::<f64>()
@@ -228,44 +288,12 @@ impl Values {
             .with_context(|| format!("internal error: the workload does not declare option --{name}"))
     }
 
-    fn get<'a, T>(&'a self, name: &str, kind: &str, read: impl FnOnce(&'a Json) -> Option<T>) -> Result<T> {
-        read(&self.entry(name)?.value).with_context(|| format!("internal error: --{name} is not {kind}"))
-    }
-
-    /// A whole number.
-    pub fn int(&self, name: &str) -> Result<i64> {
-        self.get(name, "a single whole number", Json::as_i64)
-    }
-
-    /// The numbers of a list, at least one.
-    pub fn ints(&self, name: &str) -> Result<Vec<i64>> {
-        self.get(name, "a list of whole numbers", |value| match value {
-            Json::Array(numbers) => numbers.iter().map(Json::as_i64).collect(),
-            number => Some(vec![number.as_i64()?]),
-        })
-    }
-
-    /// A whole number that is not negative.
-    pub fn count(&self, name: &str) -> Result<usize> {
-        usize::try_from(self.int(name)?).with_context(|| format!("--{name} must not be negative"))
-    }
-
-    /// A number or a duration in seconds.
-    pub fn number(&self, name: &str) -> Result<f64> {
-        self.get(name, "a number", Json::as_f64)
-    }
-
-    /// A flag.
-    pub fn flag(&self, name: &str) -> Result<bool> {
-        self.get(name, "a flag", Json::as_bool)
-    }
-
-    /// A text; `None` without value and default.
-    pub fn text(&self, name: &str) -> Result<Option<&str>> {
-        self.get(name, "a text", |value| match value {
-            Json::Null => Some(None),
-            text => text.as_str().map(Some),
-        })
+    /// The values as a struct with a field, in kebab case, for each option that its module uses.
+    ///
+    /// # Errors
+    /// A field that is no option of this workload, or has another type.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        serde_json::from_value(Json::Object(self.to_json())).context("internal error: options")
     }
 
     /// True if the option was given on the command line.
@@ -298,6 +326,8 @@ impl Values {
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+
     use super::*;
 
     const TIME: OptionSpec = OptionSpec::duration("time").default("10");
@@ -314,7 +344,10 @@ mod tests {
     #[test]
     fn a_flag_is_on_or_off_in_any_case() {
         let flag = OptionSpec::flag("auto-inc");
-        assert_eq!((flag.parse("True"), flag.parse("OFF")), (Ok(json!(true)), Ok(json!(false))));
+        assert_eq!(
+            (flag.parse("True"), flag.parse("OFF")),
+            (Ok(json!(true)), Ok(json!(false)))
+        );
         assert!(flag.parse("2").is_err());
     }
 
@@ -329,13 +362,10 @@ mod tests {
     fn a_list_of_one_is_a_number_and_an_override_counts_as_given() {
         let list = OptionSpec::ints("threads", 1, 8).default("1");
         let values = Values::defaults(&[&[list]], &[("threads", "1,4,8")]);
-        assert_eq!(values.ints("threads").unwrap(), [1, 4, 8]);
-        assert!(values.int("threads").is_err());
+        assert_eq!(values.to_json()["threads"], json!([1, 4, 8]));
         let one = values.with(&[("threads", "4".to_owned())]).unwrap();
-        assert_eq!(
-            (one.int("threads").unwrap(), one.given("threads").unwrap()),
-            (4, true)
-        );
+        assert_eq!(one.to_json()["threads"], json!(4));
+        assert!(one.given("threads").unwrap());
         for wrong in ["", "1,", "1,9", "two"] {
             assert!(list.parse(wrong).is_err(), "{wrong}");
         }
@@ -345,10 +375,18 @@ mod tests {
     #[test]
     fn a_default_is_not_given() {
         let values = Values::defaults(&[&[THREADS]], &[]);
-        assert_eq!(
-            (values.int("threads").unwrap(), values.given("threads").unwrap()),
-            (1, false)
-        );
-        assert!(values.int("tables").is_err());
+        assert!(!values.given("threads").unwrap());
+        assert!(values.given("tables").is_err());
+    }
+
+    #[test]
+    fn a_field_without_its_option_is_an_error() {
+        #[derive(Debug, Deserialize)]
+        struct Options {
+            threads: u8,
+        }
+        let values = Values::defaults(&[&[THREADS]], &[("threads", "3")]);
+        assert_eq!(values.read::<Options>().unwrap().threads, 3);
+        assert!(Values::default().read::<Options>().is_err());
     }
 }

@@ -37,22 +37,31 @@ pub fn find(name: &str) -> Option<&'static dyn Workload> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::OptionSpec;
+    use crate::options::Values;
 
     #[test]
     fn every_workload_has_a_complete_declaration() {
         for workload in WORKLOADS {
             let descriptor = workload.descriptor();
             assert!(!descriptor.types.is_empty() && !descriptor.operation.is_empty());
-            for spec in crate::cli::specs(*workload) {
+            let specs: Vec<OptionSpec> = crate::cli::specs(*workload).copied().collect();
+            for spec in &specs {
                 assert!(
                     !spec.help.is_empty() && !spec.name.contains('_'),
                     "--{}",
                     spec.name
                 );
-                if let Some(default) = spec.default {
-                    assert!(spec.parse(default).is_ok(), "--{}: default {default}", spec.name);
-                }
             }
+            let values = Values::defaults(&[&specs], &[]);
+            // reads each struct of options
+            let load = workload.load(&values, 1, 1);
+            assert!(
+                load.is_ok() || descriptor.name == "command",
+                "{}: {:?}",
+                descriptor.name,
+                load.err()
+            );
         }
     }
 }

@@ -18,7 +18,9 @@ use crate::driver::protocol::Mode;
 use crate::driver::watchdog::Watchdog;
 use crate::engine::interrupts::Interrupts;
 use crate::external;
+use crate::options::Common;
 use crate::options::Values;
+use crate::options::as_argument;
 use crate::output::Output;
 use crate::registry::WORKLOADS;
 use crate::verb::Verb;
@@ -64,23 +66,23 @@ pub fn list(as_json: bool) -> String {
 /// # Errors
 /// One line: the first unusable option.
 pub fn options(workload: &dyn Workload, values: &Values) -> Result<String> {
-    let seed = seed(values)?;
+    let common: Common = values.read()?;
+    let seed = seed(common.rand_seed)?;
+    plan::ignored(&common.mysql_ignore_errors)?;
     for point in sweep::planned_runs(workload, values)? {
         let plan = plan::plan(&point.values, seed)?;
-        plan::ignored(&point.values)?;
         Mode::from_options(&point.values, workload.protocol())?;
         if external::selected(&point.values)?.is_none() {
             workload.load(&point.values, plan.threads, seed)?;
         }
     }
     let all = values.to_json();
-    if values.text("format")? == Some("json") {
+    if common.format == "json" {
         return Ok(format!("{:#}", Json::from(all)));
     }
-    let lines = all.iter().map(|(name, value)| match value.as_str() {
-        Some(text) => format!("{name:<30}{text}"),
-        None => format!("{name:<30}{value}"),
-    });
+    let lines = all
+        .iter()
+        .filter_map(|(name, value)| Some(format!("--{name}={}", as_argument(value)?)));
     Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
@@ -111,20 +113,20 @@ fn run_with_interrupts(
     watchdog: &Watchdog,
     interrupts: Option<&Interrupts>,
 ) -> Result<u8> {
-    let seed = seed(values)?;
-    let output = Output::new(values.text("format")? == Some("json"));
+    let common: Common = values.read()?;
+    let seed = seed(common.rand_seed)?;
+    let output = Output::new(common.format == "json");
     if let Some(interrupts) = interrupts {
         let status = sweep::run(workload, values, seed, &output, (interrupts, watchdog))?;
         // Only workloads with rules declare the option.
-        if status != 0 || !values.flag("check").unwrap_or(false) {
+        if status != 0 || values.to_json().get("check") != Some(&json!(true)) {
             return Ok(status);
         }
     }
     // `run` ends with the check, which reads whole tables.
     let verb_of_limit = if verb == Verb::Run { Verb::Check } else { verb };
     let driver = driver_of(verb_of_limit, workload, values, watchdog)?;
-    let threads = values.ints("threads")?.into_iter().max().unwrap_or(1);
-    let threads = usize::try_from(threads)?;
+    let threads = common.threads.into_iter().max().unwrap_or(1);
     if verb != Verb::Check
         && let Some(generator) = external::selected(values)?
     {
@@ -169,18 +171,19 @@ fn driver_of(
     values: &Values,
     watchdog: &Watchdog,
 ) -> Result<MysqlDriver> {
-    let mut account = Account::from_options(values)?;
+    let options: Common = values.read()?;
+    let mut account = Account::from_options(&options)?;
     account
         .database
         .get_or_insert_with(|| workload.descriptor().database.to_owned());
     Ok(MysqlDriver {
         mode: Mode::from_options(values, workload.protocol())?,
         reconnects: Reconnects {
-            every: u64::try_from(values.int("reconnect")?)?,
-            timeout_ns: (values.number("reconnect-timeout")?.min(1e9) * 1e9) as i64,
+            every: options.reconnect,
+            timeout_ns: (options.reconnect_timeout.min(1e9) * 1e9) as i64,
         },
-        ignored: plan::ignored(values)?,
-        read_timeout: plan::read_timeout(verb, values)?,
+        ignored: plan::ignored(&options.mysql_ignore_errors)?,
+        read_timeout: plan::read_timeout(verb, &options),
         watchdog: watchdog.clone(),
         account,
     })
@@ -193,7 +196,7 @@ fn check(workload: &dyn Workload, setup: &Setup<'_>) -> Result<u8> {
         .iter()
         .map(|finding| json!({"rule": finding.rule, "holds": finding.broken.is_none(), "broken": finding.broken}))
         .collect();
-    if setup.values.text("format")? == Some("json") {
+    if setup.values.read::<Common>()?.format == "json" {
         Output::default().line(&format!("{:#}", Json::from(json)));
     }
     Ok(status_of(&findings))
@@ -237,8 +240,8 @@ fn create_database(driver: &MysqlDriver) -> Result<(), DbError> {
     }
 }
 
-fn seed(values: &Values) -> Result<u64> {
-    match u64::try_from(values.int("rand-seed")?)? {
+fn seed(given: u64) -> Result<u64> {
+    match given {
         0 => {
             let mut bytes = [0; 8];
             File::open("/dev/urandom")

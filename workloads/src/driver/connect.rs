@@ -1,7 +1,5 @@
 //! Reads where to connect and as which user from options, files and the environment.
 
-use std::path::Path;
-
 use anyhow::Result;
 use loadprint_mysqlclient::AccountOptions;
 use loadprint_mysqlclient::SslMode;
@@ -9,7 +7,7 @@ use loadprint_mysqlclient::TlsOptions;
 
 use super::endpoint::Endpoint;
 use super::endpoint::endpoints;
-use crate::options::Values;
+use crate::options::Common;
 
 /// Servers and an account.
 #[derive(Debug, Clone)]
@@ -28,16 +26,23 @@ pub struct Account {
 
 impl Account {
     /// Reads the `--mysql-*` options and the files they name.
-    pub fn from_options(values: &Values) -> Result<Self> {
-        let path = |name| Ok::<_, anyhow::Error>(values.text(name)?.map(Path::new));
+    pub fn from_options(given: &Common) -> Result<Self> {
         // Without a file, the defaults of sysbench apply; without TLS, so that a comparison has no CPU time of it.
         let options = AccountOptions {
-            host: values.text("mysql-host")?,
-            socket: values.text("mysql-socket")?,
-            user: values.text("mysql-user")?,
-            password_file: path("mysql-password-file")?,
-            option_file: (path("defaults-file")?, "--defaults-file", &["client"]),
-            tls: tls_options(values)?,
+            host: given.mysql_host.as_deref(),
+            socket: given.mysql_socket.as_deref(),
+            user: given.mysql_user.as_deref(),
+            password_file: given.mysql_password_file.as_deref(),
+            option_file: (given.defaults_file.as_deref(), "--defaults-file", &["client"]),
+            tls: TlsOptions {
+                mode: given.mysql_ssl.as_deref().and_then(SslMode::from_word),
+                ca: given.mysql_ssl_ca.clone(),
+                cert: given.mysql_ssl_cert.clone(),
+                key: given.mysql_ssl_key.clone(),
+                cipher: given.mysql_ssl_cipher.clone(),
+                public_key: given.mysql_server_public_key_path.clone(),
+                get_public_key: given.mysql_get_server_public_key,
+            },
             default_user: "sbtest",
             default_mode: SslMode::Disabled,
         };
@@ -46,13 +51,13 @@ impl Account {
         Ok(Self {
             endpoints: endpoints(
                 login.host.as_deref().unwrap_or("localhost"),
-                values.text("mysql-port")?.unwrap_or(&port),
+                given.mysql_port.as_deref().unwrap_or(&port),
                 login.socket.as_deref(),
             )?,
             login,
-            database: values.text("mysql-db")?.map(str::to_owned),
-            compression: values.flag("mysql-compression")?,
-            answer_seconds: values.number("thread-init-timeout")?.clamp(1.0, 1e6) as u32,
+            database: given.mysql_db.clone(),
+            compression: given.mysql_compression,
+            answer_seconds: given.thread_init_timeout.clamp(1.0, 1e6) as u32,
         })
     }
 
@@ -70,17 +75,4 @@ impl Account {
     pub fn addresses(&self) -> Vec<String> {
         self.endpoints.iter().map(Endpoint::describe).collect()
     }
-}
-
-fn tls_options(values: &Values) -> Result<TlsOptions> {
-    let text = |name| Ok::<_, anyhow::Error>(values.text(name)?.map(str::to_owned));
-    Ok(TlsOptions {
-        mode: values.text("mysql-ssl")?.and_then(SslMode::from_word),
-        ca: text("mysql-ssl-ca")?,
-        cert: text("mysql-ssl-cert")?,
-        key: text("mysql-ssl-key")?,
-        cipher: text("mysql-ssl-cipher")?,
-        public_key: text("mysql-server-public-key-path")?,
-        get_public_key: values.flag("mysql-get-server-public-key")?,
-    })
 }

@@ -3,6 +3,7 @@
 
 use anyhow::Result;
 
+use crate::options::Common;
 use crate::options::Values;
 
 /// How a statement is sent.
@@ -57,8 +58,8 @@ impl Mode {
     /// Reads `--protocol` and the limits of the cache. `auto` follows `--db-ps-mode`. If that is
     /// not given either, the `natural` protocol of the workload applies.
     pub fn from_options(values: &Values, natural: Option<Protocol>) -> Result<Self> {
-        let word = values.text("protocol")?;
-        let chosen = NAMES.iter().find(|(name, _)| Some(*name) == word);
+        let options: Common = values.read()?;
+        let chosen = NAMES.iter().find(|(name, _)| *name == options.protocol);
         let natural = if values.given("db-ps-mode")? {
             None
         } else {
@@ -66,13 +67,13 @@ impl Mode {
         };
         let protocol = match chosen.map(|(_, protocol)| *protocol).or(natural) {
             Some(protocol) => protocol,
-            None if values.text("db-ps-mode")? == Some("auto") => Protocol::Ps,
+            None if options.db_ps_mode == "auto" => Protocol::Ps,
             None => Protocol::Emulated,
         };
         Ok(Self {
             protocol,
-            cache_size: values.count("ps-cache-size")?,
-            cache_sql_limit: values.count("ps-cache-sql-limit")?,
+            cache_size: options.ps_cache_size,
+            cache_sql_limit: options.ps_cache_sql_limit,
         })
     }
 

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use anyhow::Result;
+use serde::Deserialize;
 
 use crate::driver::DbError;
 use crate::driver::Driver;
@@ -76,13 +77,15 @@ pub struct Plan {
 }
 
 /// What happens to the transaction of an event after an ignored error, before the event runs again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum Undo {
     /// Rolls it back.
     #[default]
+    #[serde(rename = "none")]
     Rollback,
     /// Nothing, as in sysbench: after a statement rollback (1205) the next BEGIN commits the
     /// earlier statements.
+    #[serde(rename = "sysbench")]
     Nothing,
 }
 

@@ -4,11 +4,14 @@
 
 use std::sync::Mutex;
 
+use serde::Deserialize;
+
 use crate::lock::lock;
 use crate::random::Rng;
 
 /// Distribution of the arrivals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Arrivals {
     /// Independent: exponential intervals.
     Poisson,

@@ -15,6 +15,7 @@ mod transcripts;
 mod turns;
 
 use anyhow::Result;
+use serde::Deserialize;
 
 use crate::driver::connect::Account;
 use crate::options::Kind;
@@ -83,15 +84,20 @@ pub fn generators(workload: &str) -> &'static [&'static str] {
         .unwrap_or_default()
 }
 
+#[derive(Deserialize)]
+struct Selected {
+    generator: String,
+}
+
 /// The external generator in `--generator`, whose values depend on the workload; `None` for the
 /// native one.
 ///
 /// # Errors
 /// None for the options of a workload.
 pub fn selected(values: &Values) -> Result<Option<&'static dyn ExternalGenerator>> {
-    let name = values.text("generator")?;
+    let Selected { generator: name } = values.read()?;
     let mut all = GENERATORS.iter().copied();
-    Ok(all.find(|generator| Some(generator.name()) == name))
+    Ok(all.find(|generator| generator.name() == name))
 }
 
 /// Runs `prepare`, `warmup` or `cleanup` with an external generator.

@@ -1,7 +1,6 @@
 //! Runs an external generator: connects to the server, follows the program, writes the run
 //! directory, returns the exit status.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -18,6 +17,7 @@ use super::sockets::sockets;
 use super::turns;
 use crate::driver::Driver;
 use crate::driver::mysql::MysqlDriver;
+use crate::options::Common;
 use crate::recording::Recording;
 use crate::recording::RunInfo;
 use crate::server::Server;
@@ -58,9 +58,9 @@ impl ExternalRun<'_> {
             .workload
             .preflight(job.values, job.threads, monitor.server.connection());
         preflight.map_err(place)?;
-        let out = job.values.text("out")?.map(Path::new);
+        let out = job.values.read::<Common>()?.out;
         monitor.recording = out
-            .map(|run| Recording::create(run, descriptor.types))
+            .map(|run| Recording::create(&run, descriptor.types))
             .transpose()?;
         job.output.line(&format!(
             "Running {} with {} on {}, {} threads",
@@ -109,17 +109,16 @@ impl ExternalRun<'_> {
     }
 
     fn follow(&self, monitor: &mut RunMonitor<'_>) -> Result<ExternalOutcome> {
-        let values = self.job.values;
-        let paused = values.flag("paused")?;
-        if paused && (values.number("time")? > 0.0 || values.int("events")? > 0) {
+        let given: Common = self.job.values.read()?;
+        if given.paused && (given.time > 0.0 || given.events > 0) {
             let name = self.generator.name();
             bail!(
                 "--paused: {name} has pauses in --time and --events: give --time=0, and end it with SIGTERM"
             );
         }
         match self.generator.start(Verb::Run, self.job)? {
-            Some(program) if paused => {
-                let warmup = Duration::from_secs_f64(values.number("warmup-time")?);
+            Some(program) if given.paused => {
+                let warmup = Duration::from_secs_f64(given.warmup_time);
                 turns::run(program, monitor, warmup)
             }
             Some(program) => program.run(monitor),

@@ -2,6 +2,8 @@
 
 use anyhow::Result;
 
+use super::Options;
+use super::RandType;
 use super::Rng;
 use crate::options::Values;
 
@@ -30,26 +32,26 @@ enum Shape {
 impl Distribution {
     /// From `--rand-type`, the `--rand-*` parameters and `--scramble`.
     pub fn from_options(values: &Values) -> Result<Self> {
-        let iterations = u32::try_from(values.int("rand-spec-iter")?)?;
-        let h = values.number("rand-pareto-h")?;
-        let shape = match values.text("rand-type")?.unwrap_or_default() {
-            "uniform" => Shape::Uniform,
-            "gaussian" => Shape::Gaussian { iterations },
-            "pareto" => Shape::Pareto {
-                power: h.ln() / (1.0 - h).ln(),
+        let options: Options = values.read()?;
+        let iterations = options.rand_spec_iter;
+        let shape = match options.rand_type {
+            RandType::Uniform => Shape::Uniform,
+            RandType::Gaussian => Shape::Gaussian { iterations },
+            RandType::Pareto => Shape::Pareto {
+                power: options.rand_pareto_h.ln() / (1.0 - options.rand_pareto_h).ln(),
             },
-            "zipfian" => Shape::Zipfian {
-                exponent: values.number("rand-zipfian-exp")?,
+            RandType::Zipfian => Shape::Zipfian {
+                exponent: options.rand_zipfian_exp,
             },
-            _ => Shape::Special {
+            RandType::Special => Shape::Special {
                 iterations,
-                pct: values.int("rand-spec-pct")? as f64,
-                res: values.int("rand-spec-res")? as f64,
+                pct: options.rand_spec_pct,
+                res: options.rand_spec_res,
             },
         };
         Ok(Self {
             shape,
-            scramble: values.flag("scramble")?,
+            scramble: options.scramble,
         })
     }
 
@@ -95,6 +97,11 @@ pub struct Keys {
 }
 
 impl Keys {
+    /// Their number.
+    pub fn count(&self) -> i64 {
+        self.last + 1
+    }
+
     /// Draws a key.
     pub fn draw(&self, rng: &mut Rng) -> i64 {
         let offset = match self.shape {

@@ -8,9 +8,8 @@ use anyhow::bail;
 
 use crate::driver::Ignored;
 use crate::engine::Plan;
-use crate::engine::Undo;
-use crate::engine::schedule::Arrivals;
 use crate::engine::schedule::Rate;
+use crate::options::Common;
 use crate::options::Values;
 use crate::verb::Verb;
 
@@ -29,58 +28,46 @@ fn span(seconds: f64) -> Option<Duration> {
 /// # Errors
 /// The invalid option.
 pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
-    let events = u64::try_from(values.int("events")?)?;
-    let events = (events > 0).then_some(events);
+    let options: Common = values.read()?;
+    let events = (options.events > 0).then_some(options.events);
     // The default of --time does not limit a fixed number of events.
     let limited = events.is_none() || values.given("time")?;
-    let per_second = values.number("rate")?;
     let rate = Rate {
-        per_second,
-        arrivals: match values.text("arrivals")? {
-            Some("constant") => Arrivals::Constant,
-            _ => Arrivals::Poisson,
-        },
+        per_second: options.rate,
+        arrivals: options.arrivals,
         seed,
     };
     Ok(Plan {
-        threads: values.count("threads")?,
-        time: span(values.number("time")?).filter(|_| limited),
+        threads: options.threads[0],
+        time: span(options.time).filter(|_| limited),
         events,
-        paused: values.flag("paused")?,
-        warmup: span(values.number("warmup-time")?),
-        ramp: span(values.number("ramp-time")?),
-        rate: (per_second > 0.0).then_some(rate),
-        undo: match values.text("compat")? {
-            Some("sysbench") => Undo::Nothing,
-            _ => Undo::Rollback,
-        },
-        init_timeout: Duration::from_secs_f64(values.number("thread-init-timeout")?.min(LONGEST_SECONDS)),
-        disconnect_after: disconnect_after(values)?,
+        paused: options.paused,
+        warmup: span(options.warmup_time),
+        ramp: span(options.ramp_time),
+        rate: (options.rate > 0.0).then_some(rate),
+        undo: options.compat,
+        init_timeout: Duration::from_secs_f64(options.thread_init_timeout.min(LONGEST_SECONDS)),
+        disconnect_after: disconnect_after(&options.forced_shutdown)?,
     })
 }
 
 /// Time limit of a statement. By default it applies to `run` only: the other verbs read whole
 /// tables.
-///
-/// # Errors
-/// If the option is not declared.
-pub fn read_timeout(verb: Verb, values: &Values) -> Result<Option<Duration>> {
-    if values.given("mysql-read-timeout")? {
-        return Ok(span(values.number("mysql-read-timeout")?));
+pub fn read_timeout(verb: Verb, options: &Common) -> Option<Duration> {
+    match options.mysql_read_timeout {
+        Some(seconds) => span(seconds),
+        None => (verb == Verb::Run).then_some(READ_TIMEOUT),
     }
-    Ok((verb == Verb::Run).then_some(READ_TIMEOUT))
 }
 
-fn disconnect_after(values: &Values) -> Result<Option<Duration>> {
-    match values.text("forced-shutdown")?.unwrap_or("off") {
-        "off" => Ok(None),
-        text => {
-            let seconds = text.parse::<f64>().ok();
-            match seconds.filter(|seconds| (0.0..=LONGEST_SECONDS).contains(seconds)) {
-                Some(seconds) => Ok(Some(Duration::from_secs_f64(seconds))),
-                None => bail!("--forced-shutdown={text} is not a number of seconds or off"),
-            }
-        }
+fn disconnect_after(text: &str) -> Result<Option<Duration>> {
+    if text == "off" {
+        return Ok(None);
+    }
+    let seconds = text.parse::<f64>().ok();
+    match seconds.filter(|seconds| (0.0..=LONGEST_SECONDS).contains(seconds)) {
+        Some(seconds) => Ok(Some(Duration::from_secs_f64(seconds))),
+        None => bail!("--forced-shutdown={text} is not a number of seconds or off"),
     }
 }
 
@@ -88,8 +75,7 @@ fn disconnect_after(values: &Values) -> Result<Option<Duration>> {
 ///
 /// # Errors
 /// The word that is not an error number.
-pub fn ignored(values: &Values) -> Result<Ignored> {
-    let text = values.text("mysql-ignore-errors")?.unwrap_or_default();
+pub fn ignored(text: &str) -> Result<Ignored> {
     let number = |word: &str| {
         let wrong = || format!("--mysql-ignore-errors={text}: `{word}` is not an error number, all or none");
         word.trim().parse().with_context(wrong)
@@ -107,6 +93,7 @@ pub fn ignored(values: &Values) -> Result<Ignored> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::schedule::Arrivals;
     use crate::options::COMMON;
 
     fn values(given: &[(&str, &str)]) -> Values {
@@ -139,11 +126,10 @@ mod tests {
 
     #[test]
     fn ignored_errors_are_numbers_or_all_or_none() {
-        let parsed = |text| ignored(&values(&[("mysql-ignore-errors", text)]));
-        assert!(parsed("all").unwrap().contains(1) && !parsed("none").unwrap().contains(1213));
-        assert!(parsed("1213, 1205").unwrap().contains(1205));
+        assert!(ignored("all").unwrap().contains(1) && !ignored("none").unwrap().contains(1213));
+        assert!(ignored("1213, 1205").unwrap().contains(1205));
         assert!(
-            parsed("1213,deadlock")
+            ignored("1213,deadlock")
                 .unwrap_err()
                 .to_string()
                 .contains("`deadlock`")

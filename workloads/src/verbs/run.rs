@@ -1,7 +1,5 @@
 //! Runs the native generator once: checks, engine, printed report, run directory, exit status.
 
-use std::path::Path;
-
 use anyhow::Result;
 use anyhow::anyhow;
 use loadprint_recording::FORMAT_VERSION;
@@ -23,6 +21,7 @@ use crate::engine::Turn;
 use crate::engine::interrupts::Interrupts;
 use crate::engine::load::Load;
 use crate::engine::load::Moment;
+use crate::options::Common;
 use crate::options::Values;
 use crate::output::Output;
 use crate::recording::Recording;
@@ -70,17 +69,18 @@ impl NativeRun<'_> {
         let within_limits = limits::check_server(connections, handles, server.connection());
         within_limits.map_err(|error| self.driver.explain(error))?;
         let types = self.workload.descriptor().types;
+        let options: Common = values.read()?;
         let mut observer = RunObserver {
             load: load.as_ref(),
             server,
-            recording: values
-                .text("out")?
-                .map(|run| Recording::create(Path::new(run), types))
+            recording: options
+                .out
+                .map(|run| Recording::create(&run, types))
                 .transpose()?,
             output: self.output,
             threads,
-            report_every: u32::try_from(values.int("report-interval")?)?,
-            percentile: u8::try_from(values.int("percentile")?)?,
+            report_every: options.report_interval,
+            percentile: options.percentile,
             pending: Totals::default(),
             pending_ns: 0,
         };
@@ -158,7 +158,7 @@ impl NativeRun<'_> {
     /// Prints the traffic per event, if --protocol is given.
     fn print_traffic(&self, measured: &Measured, observer: &RunObserver<'_>) -> Result<()> {
         let account = &self.driver.account;
-        if self.values.text("protocol")? == Some("auto") {
+        if self.values.read::<Common>()?.protocol == "auto" {
             return Ok(());
         }
         let events = Totals::sum(&measured.totals).get(Counter::Events);
@@ -231,7 +231,7 @@ impl NativeRun<'_> {
             }
             let json = Json::Object(json);
             self.output.line("");
-            if self.values.flag("histogram")? {
+            if self.values.read::<Common>()?.histogram {
                 let latency = Totals::sum(&measured.totals).latency;
                 self.output.line(&report::histogram(&latency));
             }

@@ -1,7 +1,5 @@
 //! Runs every combination of `--threads` and points, one after the other, and prints their table.
 
-use std::path::Path;
-
 use anyhow::Result;
 use anyhow::bail;
 use serde_json::Value as Json;
@@ -14,6 +12,7 @@ use crate::engine::interrupts::Interrupts;
 use crate::external;
 use crate::external::ExternalRun;
 use crate::external::Job;
+use crate::options::Common;
 use crate::options::Values;
 use crate::output::Output;
 use crate::recording;
@@ -63,7 +62,7 @@ pub fn run(
     if several && !results.is_empty() {
         output.line(&format!("\n{}", report::points_table(&results)));
     }
-    if values.text("format")? == Some("json") && !results.is_empty() {
+    if values.read::<Common>()?.format == "json" && !results.is_empty() {
         let json = if several {
             Json::from(results)
         } else {
@@ -121,7 +120,7 @@ fn run_point(
 /// # Errors
 /// A number of threads that is given twice.
 pub fn planned_runs(workload: &dyn Workload, values: &Values) -> Result<Vec<PlannedRun>> {
-    let threads = values.ints("threads")?;
+    let Common { threads, out, .. } = values.read()?;
     let mut all: Vec<PlannedRun> = Vec::new();
     for count in &threads {
         let values = values.with(&[("threads", count.to_string())])?;
@@ -142,9 +141,9 @@ pub fn planned_runs(workload: &dyn Workload, values: &Values) -> Result<Vec<Plan
     }
     if let [single] = all.as_mut_slice() {
         single.name.clear();
-    } else if let Some(out) = values.text("out")? {
+    } else if let Some(out) = out {
         for point in &mut all {
-            let directory = Path::new(out).join(&point.name).display().to_string();
+            let directory = out.join(&point.name).display().to_string();
             point.values = point.values.with(&[("out", directory)])?;
         }
     }
@@ -154,8 +153,8 @@ pub fn planned_runs(workload: &dyn Workload, values: &Values) -> Result<Vec<Plan
 /// Checked before the first point runs.
 fn refuse_results(points: &[PlannedRun]) -> Result<()> {
     for point in points {
-        if let Some(out) = point.values.text("out")? {
-            recording::refuse_results(Path::new(out))?;
+        if let Some(out) = point.values.read::<Common>()?.out {
+            recording::refuse_results(&out)?;
         }
     }
     Ok(())

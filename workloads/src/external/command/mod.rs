@@ -23,6 +23,7 @@ use crate::workload::Setup;
 use crate::workload::Workload;
 use operations::Operations;
 pub use options::GENERATOR;
+use options::Options;
 use report::Report;
 
 /// The generator, and its only workload.
@@ -65,16 +66,16 @@ impl ExternalGenerator for CommandWorkload {
     }
 
     fn start(&self, verb: Verb, job: &Job<'_>) -> Result<Option<Program>> {
-        let option = match verb {
-            Verb::Prepare => "prepare-command",
-            Verb::Warmup => "warmup-command",
-            Verb::Run => "command",
-            _ => "cleanup-command",
+        let options: Options = job.values.read()?;
+        let (option, text) = match verb {
+            Verb::Prepare => ("prepare-command", &options.prepare_command),
+            Verb::Warmup => ("warmup-command", &options.warmup_command),
+            Verb::Run => ("command", &options.command),
+            _ => ("cleanup-command", &options.cleanup_command),
         };
         let is_run = verb == Verb::Run;
-        let operations = is_run.then(|| Operations::from_options(job.values)).transpose()?;
-        let private = PrivateDir::create()?;
-        let Some(command) = words::command(job, option, &private)? else {
+        let operations = is_run.then(|| Operations::from_options(&options)).transpose()?;
+        let Some(text) = text else {
             if is_run {
                 bail!("--command is missing: give the program and its arguments");
             }
@@ -82,11 +83,13 @@ impl ExternalGenerator for CommandWorkload {
                 .line(&format!("Nothing to do: --{option} is not given"));
             return Ok(None);
         };
+        let private = PrivateDir::create()?;
+        let command = words::command(job, (option, text), options.shell, &private)?;
         let mut report = Report::new(option);
         let mut schedule = Schedule::default();
         if let Some(operations) = operations {
-            report.read_options(job.values, operations)?;
-            schedule = report.schedule(job.values)?;
+            report.read_options(&options, operations)?;
+            schedule = report.schedule(options.grace, &job.values.read()?);
         }
         Ok(Some(Program {
             child: Child::start(command).with_context(|| format!("--{option}"))?,

@@ -8,7 +8,9 @@ use regex::Regex;
 use serde_json::Value as Json;
 use serde_json_path::JsonPath;
 
-use crate::options::Values;
+use super::options::Options;
+use super::options::Source;
+use super::options::Which;
 
 /// Patterns, and the values that matched so far.
 #[derive(Debug, Default)]
@@ -28,11 +30,9 @@ pub struct Operations {
 ///
 /// # Errors
 /// An invalid expression.
-pub fn regex(values: &Values, name: &str) -> Result<Option<Regex>> {
-    let Some(text) = values.text(name)? else {
-        return Ok(None);
-    };
-    Ok(Some(Regex::new(text).with_context(|| format!("--{name}"))?))
+pub fn regex(text: Option<&String>, name: &str) -> Result<Option<Regex>> {
+    text.map(|text| Regex::new(text).with_context(|| format!("--{name}")))
+        .transpose()
 }
 
 /// The number in group `operations`, else in the first group.
@@ -46,16 +46,16 @@ impl Operations {
     ///
     /// # Errors
     /// An invalid pattern, or no source of operations.
-    pub fn from_options(values: &Values) -> Result<Self> {
-        let path = |name: &str| -> Result<Option<JsonPath>> {
-            let parse = |text: &str| JsonPath::parse(text).with_context(|| format!("--{name}={text}"));
-            values.text(name)?.map(parse).transpose()
+    pub fn from_options(options: &Options) -> Result<Self> {
+        let path = |text: Option<&String>, name: &str| -> Result<Option<JsonPath>> {
+            text.map(|text| JsonPath::parse(text).with_context(|| format!("--{name}={text}")))
+                .transpose()
         };
         let operations = Self {
-            regex: regex(values, "operations-regex")?,
-            json: path("operations-json")?,
-            seconds_json: path("seconds-json")?,
-            sum: values.text("operations-of")? == Some("sum"),
+            regex: regex(options.operations_regex.as_ref(), "operations-regex")?,
+            json: path(options.operations_json.as_ref(), "operations-json")?,
+            seconds_json: path(options.seconds_json.as_ref(), "seconds-json")?,
+            sum: options.operations_of == Which::Sum,
             matched: None,
             matched_seconds: None,
             object: None,
@@ -68,7 +68,7 @@ impl Operations {
             bail!("--operations-regex has no group: put the number in ( )");
         }
         let sources = usize::from(operations.regex.is_some()) + usize::from(operations.json.is_some());
-        let from_output = values.text("operations-from")? == Some("output");
+        let from_output = options.operations_from == Source::Output;
         if from_output && sources == 0 {
             bail!(
                 "the source of operations is missing: give --operations-regex, --operations-json or --operations-from"
@@ -121,9 +121,14 @@ impl Operations {
 mod tests {
     use super::super::options::OPTIONS;
     use super::*;
+    use crate::options::Values;
+
+    fn operations(given: &[(&str, &str)]) -> Result<Operations> {
+        Operations::from_options(&Values::defaults(&[OPTIONS], given).read()?)
+    }
 
     fn totals(given: &[(&str, &str)], lines: &[&str]) -> (Option<f64>, Option<f64>) {
-        let mut operations = Operations::from_options(&Values::defaults(&[OPTIONS], given)).unwrap();
+        let mut operations = operations(given).unwrap();
         lines.iter().for_each(|line| operations.parse_line(line));
         operations.totals()
     }
@@ -158,12 +163,7 @@ mod tests {
 
     #[test]
     fn an_invalid_pattern_is_refused() {
-        let refusal = |given: &[(&str, &str)]| {
-            format!(
-                "{:#}",
-                Operations::from_options(&Values::defaults(&[OPTIONS], given)).unwrap_err()
-            )
-        };
+        let refusal = |given: &[(&str, &str)]| format!("{:#}", operations(given).unwrap_err());
         assert!(refusal(&[]).contains("the source of operations is missing"));
         assert!(refusal(&[("operations-regex", "x")]).contains("has no group"));
         assert!(refusal(&[("operations-regex", "(x")]).contains("--operations-regex"));

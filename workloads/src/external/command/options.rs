@@ -1,44 +1,67 @@
 //! Declares the options of the workload `command`.
 
-use crate::options::OptionSpec;
+use serde::Deserialize;
 
-/// The options.
-pub const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::text("command", "COMMAND")
+use crate::options::OptionSpec;
+use crate::options::options;
+
+options! {
+    /// The options.
+    pub OPTIONS, Options;
+    command: Option<String> = text("COMMAND")
         .help("run: the program and its arguments; {threads}, {seconds}, {warmup}, {rate}, {defaults_file}, {host}, {port}, {socket} and {database} are replaced"),
-    OptionSpec::text("prepare-command", "COMMAND")
+    prepare_command: Option<String> = text("COMMAND")
         .help("prepare: as --command [default: nothing is prepared]"),
-    OptionSpec::text("warmup-command", "COMMAND")
+    warmup_command: Option<String> = text("COMMAND")
         .help("warmup: as --command"),
-    OptionSpec::text("cleanup-command", "COMMAND")
+    cleanup_command: Option<String> = text("COMMAND")
         .help("cleanup: as --command"),
-    OptionSpec::flag("shell")
+    shell: bool = flag()
         .default("off")
         .help("on: run the commands with /bin/sh; off: split them as a shell does and run them directly"),
-    OptionSpec::text("operation", "TEXT")
+    operation: Option<String> = text("TEXT")
         .help("description of an operation, for the table"),
-    OptionSpec::text("operations-regex", "REGEX")
+    operations_regex: Option<String> = text("REGEX")
         .help("number of operations in the output: group `operations`, else the first group; group `seconds` is their time"),
-    OptionSpec::choice("operations-of", &["last", "sum"])
+    operations_of: Which = choice(&["last", "sum"])
         .default("last")
         .help("if several lines match --operations-regex: use the last one, or their sum"),
-    OptionSpec::text("operations-json", "JSONPATH")
+    operations_json: Option<String> = text("JSONPATH")
         .help("number of operations in the last line of output that is a JSON object, for example $.operations"),
-    OptionSpec::text("seconds-json", "JSONPATH")
+    seconds_json: Option<String> = text("JSONPATH")
         .help("their time in seconds, in the same object"),
-    OptionSpec::choice("operations-from", &["output", "questions", "commits", "intervals"])
+    operations_from: Source = choice(&["output", "questions", "commits", "intervals"])
         .default("output")
         .help("output: as above; questions, commits: growth of the server's counters in the window; intervals: sum of the lines of --interval-regex in the window"),
-    OptionSpec::text("measure-begin-regex", "REGEX")
+    measure_begin_regex: Option<String> = text("REGEX")
         .help("the measured window starts with the first matching line [default: after --warmup-time]"),
-    OptionSpec::text("measure-end-regex", "REGEX")
+    measure_end_regex: Option<String> = text("REGEX")
         .help("the measured window ends with the next matching line [default: after --time, or when the program exits]"),
-    OptionSpec::text("interval-regex", "REGEX")
+    interval_regex: Option<String> = text("REGEX")
         .help("operations of an interval: group `operations`, else the first group; lines outside the window are ignored"),
-    OptionSpec::duration("grace")
+    grace: f64 = duration()
         .default("30")
         .help("kill the program when it has not exited for this time after --warmup-time and --time"),
-];
+}
+
+/// `--operations-of`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Which {
+    Last,
+    Sum,
+}
+
+/// `--operations-from`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    #[default]
+    Output,
+    Questions,
+    Commits,
+    Intervals,
+}
 
 /// The option of external generators.
 pub const GENERATOR: &[OptionSpec] = &[OptionSpec::choice("generator", &["command"])

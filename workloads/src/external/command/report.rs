@@ -21,7 +21,9 @@ use super::super::program::RunMonitor;
 use super::super::program::Schedule;
 use super::operations;
 use super::operations::Operations;
-use crate::options::Values;
+use super::options::Options;
+use super::options::Source;
+use crate::options::Common;
 use crate::output::Output;
 use crate::series::reported;
 
@@ -37,8 +39,7 @@ pub struct Report {
     begin_regex: Option<Regex>,
     end_regex: Option<Regex>,
     interval_regex: Option<Regex>,
-    /// `--operations-from`.
-    source: String,
+    source: Source,
     operation: Option<String>,
     /// When it is killed.
     limit: Duration,
@@ -61,36 +62,32 @@ impl Report {
     ///
     /// # Errors
     /// An invalid pattern.
-    pub fn read_options(&mut self, values: &Values, operations: Operations) -> Result<()> {
+    pub fn read_options(&mut self, options: &Options, operations: Operations) -> Result<()> {
         self.operations = operations;
-        self.begin_regex = operations::regex(values, "measure-begin-regex")?;
-        self.end_regex = operations::regex(values, "measure-end-regex")?;
-        self.interval_regex = operations::regex(values, "interval-regex")?;
-        self.source = values.text("operations-from")?.unwrap_or("output").to_owned();
-        self.operation = values.text("operation")?.map(str::to_owned);
+        self.begin_regex = operations::regex(options.measure_begin_regex.as_ref(), "measure-begin-regex")?;
+        self.end_regex = operations::regex(options.measure_end_regex.as_ref(), "measure-end-regex")?;
+        self.interval_regex = operations::regex(options.interval_regex.as_ref(), "interval-regex")?;
+        self.source = options.operations_from;
+        self.operation.clone_from(&options.operation);
         Ok(())
     }
 
-    /// The phases of a run.
-    ///
-    /// # Errors
-    /// None for the options of this workload.
-    pub fn schedule(&mut self, values: &Values) -> Result<Schedule> {
-        let span =
-            |name: &str| -> Result<Duration> { Ok(Duration::from_secs_f64(values.number(name)?.min(1e9))) };
-        let (warmup, time) = (span("warmup-time")?, span("time")?);
-        self.limit = warmup + time + span("grace")?;
+    /// The phases of a run, which is killed `grace` seconds after its end.
+    pub fn schedule(&mut self, grace: f64, common: &Common) -> Schedule {
+        let [warmup, time, grace] =
+            [common.warmup_time, common.time, grace].map(|seconds| Duration::from_secs_f64(seconds.min(1e9)));
+        self.limit = warmup + time + grace;
         let by_clock = self.begin_regex.is_none();
         let warms_up = !by_clock || !warmup.is_zero();
-        Ok(Schedule {
+        Schedule {
             limit: Some(self.limit).filter(|_| !time.is_zero()),
             first: Some(if warms_up { "warmup" } else { "measure" }),
             measure_at: Some(warmup).filter(|_| by_clock && warms_up),
             measure_for: Some(time).filter(|_| self.end_regex.is_none() && !time.is_zero()),
             ends_with_program: true,
             // No line after the window is needed.
-            stop_after_window: self.source != "output",
-        })
+            stop_after_window: self.source != Source::Output,
+        }
     }
 
     fn failure(&self, end: &End, over: bool, events: Option<u64>) -> Option<String> {
@@ -158,16 +155,16 @@ impl OutputReader for Report {
     fn outcome(&mut self, end: &End, monitor: &mut RunMonitor<'_>) -> ExternalOutcome {
         let (printed, printed_seconds) = self.operations.totals();
         let mut series = std::mem::take(&mut monitor.series);
-        let events = match self.source.as_str() {
-            "questions" => monitor.server.growth("Questions"),
-            "commits" => monitor.server.growth("Com_commit"),
-            "intervals" => Some(series.iter().filter_map(|second| second.get("events")).sum()),
-            _ => printed
+        let events = match self.source {
+            Source::Questions => monitor.server.growth("Questions"),
+            Source::Commits => monitor.server.growth("Com_commit"),
+            Source::Intervals => Some(series.iter().filter_map(|second| second.get("events")).sum()),
+            Source::Output => printed
                 .filter(|count| *count >= 0.0)
                 .map(|count| count.round() as u64),
         };
         // Only a total of the program includes what its interval lines omit.
-        if let Some(events) = events.filter(|_| !series.is_empty() && self.source == "output") {
+        if let Some(events) = events.filter(|_| !series.is_empty() && self.source == Source::Output) {
             reported::reconcile(&mut series, monitor.window, &[("events", events)]);
         }
         let measured = monitor.measured_seconds();

@@ -13,22 +13,26 @@ use super::super::Job;
 use super::super::account;
 use super::super::account::PrivateDir;
 use super::super::account::ResolvedAccount;
+use crate::options::Common;
 
-/// The process of an option, ready to start; `None` without the option.
+/// The process of an option with this text, ready to start; of /bin/sh with `shell`.
 ///
 /// # Errors
 /// If the words cannot be split.
-pub fn command(job: &Job<'_>, option: &str, private: &PrivateDir) -> Result<Option<Command>> {
-    let Some(text) = job.values.text(option)? else {
-        return Ok(None);
-    };
+pub fn command(
+    job: &Job<'_>,
+    (option, text): (&str, &str),
+    shell: bool,
+    private: &PrivateDir,
+) -> Result<Command> {
+    let common: Common = job.values.read()?;
     let account = account::resolve(job.account)?;
     let file = private.write("client.cnf", &option_file(&account)?)?;
     let settings = [
         ("threads", job.threads.to_string()),
-        ("seconds", job.values.number("time")?.to_string()),
-        ("warmup", job.values.number("warmup-time")?.to_string()),
-        ("rate", job.values.number("rate")?.to_string()),
+        ("seconds", common.time.to_string()),
+        ("warmup", common.warmup_time.to_string()),
+        ("rate", common.rate.to_string()),
         ("defaults_file", file.display().to_string()),
         ("host", account.endpoint.host),
         ("port", account.endpoint.port.to_string()),
@@ -41,7 +45,7 @@ pub fn command(job: &Job<'_>, option: &str, private: &PrivateDir) -> Result<Opti
             word.replace(&format!("{{{name}}}"), value)
         })
     };
-    let mut command = if job.values.flag("shell")? {
+    let mut command = if shell {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", &filled(text)]);
         shell
@@ -59,7 +63,7 @@ pub fn command(job: &Job<'_>, option: &str, private: &PrivateDir) -> Result<Opti
         let name = if *name == "warmup" { "warmup_seconds" } else { name };
         command.env(format!("LOADPRINT_{}", name.to_uppercase()), value);
     }
-    Ok(Some(command))
+    Ok(command)
 }
 
 fn option_file(account: &ResolvedAccount) -> Result<String> {

@@ -19,20 +19,23 @@ use super::account::PrivateDir;
 use super::child::Child;
 use super::program::Program;
 use super::program::Schedule;
-use crate::options::OptionSpec;
+use crate::options::Common;
+use crate::options::options;
 use crate::verb::Verb;
 use installation::HammerDbInstallation;
 use report::Report;
 
-/// Options of the workload.
-pub const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::choice("generator", &["native", "hammerdb"])
+options! {
+    /// Options of the workload.
+    pub OPTIONS, Options;
+    #[expect(dead_code, reason = "external::selected reads it")]
+    generator: String = choice(&["native", "hammerdb"])
         .default("native")
         .help("native, or HammerDB 4.9 to 6 in the directory HAMMERDB_HOME"),
-    OptionSpec::flag("hammerdb-timeprofile")
+    hammerdb_timeprofile: bool = flag()
         .default("on")
         .help("hammerdb: time its transactions, for latencies per type"),
-];
+}
 
 /// Time in addition to ramp-up and duration: virtual users start, finish their transaction, and
 /// times are summed.
@@ -64,12 +67,13 @@ pub fn start(home: Option<OsString>, verb: Verb, job: &Job<'_>) -> Result<Option
     let mut report = Report::new(verb, job.threads, installation.hint());
     let mut schedule = Schedule::default();
     if verb == Verb::Run {
-        (report.rampup, report.duration) = if job.values.flag("paused")? {
+        let common: Common = job.values.read()?;
+        (report.rampup, report.duration) = if common.paused {
             (0, ENDLESS)
         } else {
             (
-                script::minutes(job.values, "warmup-time")?,
-                script::minutes(job.values, "time")?,
+                script::minutes(common.warmup_time, "warmup-time")?,
+                script::minutes(common.time, "time")?,
             )
         };
         let timed = Duration::from_secs(60 * (report.rampup + report.duration));

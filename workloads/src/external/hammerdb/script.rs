@@ -9,6 +9,8 @@ use super::super::account;
 use super::super::account::ResolvedAccount;
 use crate::driver::connect::Account;
 use crate::options::Values;
+use crate::suite::tproc_c::Mode;
+use crate::suite::tproc_c::Options;
 
 /// The line before the JSON of the times per transaction type.
 pub const TIMING: &str = "LOADPRINT TIMING";
@@ -57,7 +59,7 @@ pub fn refuse_unsupported(values: &Values) -> Result<()> {
             bail!("HammerDB does not support --{name}: omit it or use --generator=native");
         }
     }
-    if values.flag("check")? {
+    if values.read::<Options>()?.check {
         bail!("HammerDB does not support --check=on: run the verb check afterwards");
     }
     Ok(())
@@ -80,8 +82,7 @@ pub fn account(account: &Account) -> Result<ResolvedAccount> {
 ///
 /// # Errors
 /// If it is not a whole number of minutes.
-pub fn minutes(values: &Values, name: &str) -> Result<u64> {
-    let seconds = values.number(name)?;
+pub fn minutes(seconds: f64, name: &str) -> Result<u64> {
     if seconds % 60.0 != 0.0 || (name == "time" && seconds < 60.0) {
         let rounded_up = (seconds / 60.0).ceil().max(1.0) * 60.0;
         bail!("--{name}={seconds}: HammerDB supports whole minutes only: give --{name}={rounded_up}");
@@ -102,15 +103,13 @@ fn word(text: &str) -> String {
     quoted
 }
 
-fn settings(account: &ResolvedAccount, values: &Values) -> Result<String> {
-    let on = |name: &str| -> Result<&str> { Ok(if values.flag(name)? { "true" } else { "false" }) };
+fn settings(account: &ResolvedAccount, options: &Options) -> String {
     let endpoint = &account.endpoint;
     let (socket, host) = match &endpoint.socket {
         Some(socket) => (socket.as_str(), "localhost"),
         // With another value HammerDB uses the default socket of a local server.
         None => ("null", endpoint.host.as_str()),
     };
-    let mode = values.text("tproc-mode")?.unwrap_or("call");
     let mut pairs = vec![
         ("connection mysql_host", word(host)),
         ("connection mysql_port", endpoint.port.to_string()),
@@ -118,31 +117,32 @@ fn settings(account: &ResolvedAccount, values: &Values) -> Result<String> {
         ("tpcc mysql_user", word(&account.user)),
         ("tpcc mysql_pass", word(&account.password)),
         ("tpcc mysql_dbase", word(&account.database)),
+        ("tpcc mysql_storage_engine", word(&options.mysql_storage_engine)),
+        ("tpcc mysql_partition", options.partition.to_string()),
         (
-            "tpcc mysql_storage_engine",
-            word(values.text("mysql-storage-engine")?.unwrap_or("innodb")),
+            "tpcc mysql_prepared",
+            (options.tproc_mode == Mode::Prepared).to_string(),
         ),
-        ("tpcc mysql_partition", on("partition")?.to_owned()),
-        ("tpcc mysql_prepared", (mode == "prepared").to_string()),
-        ("tpcc mysql_allwarehouse", on("all-warehouses")?.to_owned()),
-        ("tpcc mysql_keyandthink", on("keying-thinking")?.to_owned()),
+        ("tpcc mysql_allwarehouse", options.all_warehouses.to_string()),
+        ("tpcc mysql_keyandthink", options.keying_thinking.to_string()),
     ];
     // Not all versions have this setting: written only if it is on.
-    if values.flag("history-pk")? {
+    if options.history_pk {
         pairs.push(("tpcc mysql_history_pk", "true".to_owned()));
     }
     let mut script = "fconfigure stdout -buffering line\ndbset db mysql\ndbset bm TPC-C\n".to_owned();
     for (name, value) in pairs {
         script += &format!("diset {name} {value}\n");
     }
-    Ok(script)
+    script
 }
 
 /// Builds the schema with at most one virtual user per warehouse.
 pub fn prepare(account: &ResolvedAccount, values: &Values, threads: usize) -> Result<String> {
-    let warehouses = values.int("warehouses")?;
+    let options: Options = values.read()?;
+    let warehouses = options.warehouses;
     let users = i64::try_from(threads)?.min(warehouses);
-    Ok(settings(account, values)?
+    Ok(settings(account, &options)
         + &format!(
             "diset tpcc mysql_count_ware {warehouses}\ndiset tpcc mysql_num_vu {users}\nbuildschema\n"
         ))
@@ -150,7 +150,7 @@ pub fn prepare(account: &ResolvedAccount, values: &Values, threads: usize) -> Re
 
 /// Drops the schema.
 pub fn cleanup(account: &ResolvedAccount, values: &Values) -> Result<String> {
-    Ok(settings(account, values)? + "deleteschema\n")
+    Ok(settings(account, &values.read()?) + "deleteschema\n")
 }
 
 /// A timed run with this number of virtual users; ramp-up and duration in minutes.
@@ -161,8 +161,8 @@ pub fn run(
     rampup: u64,
     duration: u64,
 ) -> Result<String> {
-    let profile = values.flag("hammerdb-timeprofile")?;
-    Ok(settings(account, values)?
+    let profile = values.read::<super::Options>()?.hammerdb_timeprofile;
+    Ok(settings(account, &values.read()?)
         + &format!(
             "diset tpcc mysql_driver timed
 diset tpcc mysql_rampup {rampup}

@@ -6,11 +6,12 @@ use anyhow::Result;
 use anyhow::bail;
 use loadprint_mysqlclient::SslMode;
 use loadprint_mysqlclient::Tls;
-use serde_json::Value as Json;
 
 use super::super::account::ResolvedAccount;
 use super::installation::SysbenchInstallation;
+use crate::options::Common;
 use crate::options::Values;
+use crate::options::as_argument;
 
 /// Options of this program only, or translated below.
 const HANDLED: &[&str] = &[
@@ -73,7 +74,7 @@ pub fn common(
             }
             continue;
         }
-        let Some(text) = text(&value) else { continue };
+        let Some(text) = as_argument(&value) else { continue };
         let choices = installation.choices(&name);
         if name == "rand-type" && !choices.is_empty() && !choices.contains(&text.as_str()) {
             bail!(
@@ -85,8 +86,9 @@ pub fn common(
         arguments.push(format!("--{name}={text}"));
     }
     arguments.extend(tls(installation, &account.tls)?);
-    arguments.push(format!("--db-ps-mode={}", ps_mode(installation, values)?));
-    let ignored = values.text("mysql-ignore-errors")?.unwrap_or_default();
+    let given: Common = values.read()?;
+    arguments.push(format!("--db-ps-mode={}", ps_mode(installation, &given)?));
+    let ignored = given.mysql_ignore_errors.as_str();
     let ignored = if ignored == "none" { "" } else { ignored };
     arguments.push(format!("--mysql-ignore-errors={ignored}"));
     Ok(arguments)
@@ -106,23 +108,6 @@ fn connection(account: &ResolvedAccount) -> Vec<String> {
     arguments.push(format!("--mysql-user={}", account.user));
     arguments.push(format!("--mysql-db={}", account.database));
     arguments
-}
-
-fn text(value: &Json) -> Option<String> {
-    match value {
-        Json::Null => None,
-        Json::Bool(true) => Some("on".to_owned()),
-        Json::Bool(false) => Some("off".to_owned()),
-        Json::String(text) => Some(text.clone()),
-        // sysbench accepts only whole numbers for whole seconds and the like.
-        other => match other
-            .as_f64()
-            .filter(|number| other.is_f64() && number.fract() == 0.0)
-        {
-            Some(number) => Some(format!("{number:.0}")),
-            None => Some(other.to_string()),
-        },
-    }
 }
 
 /// The mode, a flag in 1.0 and in builds with MariaDB's library, and the files.
@@ -151,11 +136,11 @@ fn tls(installation: &SysbenchInstallation, tls: &Tls) -> Result<Vec<String>> {
     Ok(arguments)
 }
 
-fn ps_mode(installation: &SysbenchInstallation, values: &Values) -> Result<String> {
-    match values.text("protocol")?.unwrap_or("auto") {
-        "auto" => Ok(values.text("db-ps-mode")?.unwrap_or("auto").to_owned()),
-        "ps" => Ok("auto".to_owned()),
-        "emulated" => Ok("disable".to_owned()),
+fn ps_mode<'a>(installation: &SysbenchInstallation, given: &'a Common) -> Result<&'a str> {
+    match given.protocol.as_str() {
+        "auto" => Ok(&given.db_ps_mode),
+        "ps" => Ok("auto"),
+        "emulated" => Ok("disable"),
         other => bail!(
             "sysbench {} does not support --protocol={other}: give ps or emulated, or use --generator=native",
             installation.version
@@ -168,19 +153,16 @@ fn ps_mode(installation: &SysbenchInstallation, values: &Values) -> Result<Strin
 /// # Errors
 /// If a time is not in whole seconds, or a warm-up cannot be excluded from a number of events.
 pub fn run(installation: &SysbenchInstallation, values: &Values, seed: u64) -> Result<Vec<String>> {
-    let (warmup, events) = (warmup(values)?, values.int("events")?);
-    let time = time(values)?;
+    let given: Common = values.read()?;
+    let (warmup, time, events) = (warmup(&given)?, time(values)?, given.events);
     let mut arguments = vec![
         "--report-interval=1".to_owned(),
-        format!("--percentile={}", values.int("percentile")?),
-        format!(
-            "--histogram={}",
-            if values.flag("histogram")? { "on" } else { "off" }
-        ),
+        format!("--percentile={}", given.percentile),
+        format!("--histogram={}", if given.histogram { "on" } else { "off" }),
         format!("--events={events}"),
         format!("--rand-seed={seed}"),
     ];
-    let rate = rate(values)?;
+    let rate = rate(&given)?;
     if rate > 0 {
         arguments.push(format!("--rate={rate}"));
     }
@@ -201,8 +183,8 @@ pub fn run(installation: &SysbenchInstallation, values: &Values, seed: u64) -> R
 }
 
 /// Events per second; 0 for a closed loop.
-pub fn rate(values: &Values) -> Result<u64> {
-    let rate = values.number("rate")?;
+pub fn rate(given: &Common) -> Result<u64> {
+    let rate = given.rate;
     if rate.fract() != 0.0 {
         bail!("--rate={rate}: sysbench supports whole events per second only");
     }
@@ -212,24 +194,23 @@ pub fn rate(values: &Values) -> Result<u64> {
 /// Seconds of the run; 0 without a limit. As in a native run, the default of --time does not limit a
 /// fixed number of events.
 pub fn time(values: &Values) -> Result<u64> {
-    if values.int("events")? == 0 || values.given("time")? {
-        whole(values, "time")
+    let given: Common = values.read()?;
+    if given.events == 0 || values.given("time")? {
+        whole(given.time, "time")
     } else {
         Ok(0)
     }
 }
 
 /// Seconds of its warm-up; 0 if the run is paused between turns, of which sysbench is not informed.
-pub fn warmup(values: &Values) -> Result<u64> {
-    if values.flag("paused")? {
+pub fn warmup(given: &Common) -> Result<u64> {
+    if given.paused {
         return Ok(0);
     }
-    whole(values, "warmup-time")
+    whole(given.warmup_time, "warmup-time")
 }
 
-/// An option in whole seconds.
-fn whole(values: &Values, name: &str) -> Result<u64> {
-    let seconds = values.number(name)?;
+fn whole(seconds: f64, name: &str) -> Result<u64> {
     if seconds.fract() != 0.0 {
         bail!("--{name}={seconds}: sysbench supports whole seconds only");
     }

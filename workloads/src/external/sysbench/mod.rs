@@ -17,8 +17,9 @@ use super::account::PrivateDir;
 use super::child::Child;
 use super::program::Program;
 use super::program::Schedule;
-use crate::options::OptionSpec;
+use crate::options::Common;
 use crate::options::Values;
+use crate::options::options;
 use crate::verb::Verb;
 use installation::SysbenchInstallation;
 use report::Report;
@@ -38,16 +39,18 @@ pub const SCRIPTS: &[&str] = &[
     "select_random_ranges",
 ];
 
-/// Options of these workloads.
-pub const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::choice("generator", &["native", "sysbench"])
+options! {
+    /// Options of these workloads.
+    pub OPTIONS, Options;
+    #[expect(dead_code, reason = "external::selected reads it")]
+    generator: String = choice(&["native", "sysbench"])
         .default("native")
         .help("native, or an external program in its place"),
-    OptionSpec::text("sysbench-path", "FILE")
+    sysbench_path: Option<PathBuf> = text("FILE")
         .help("sysbench: path of the program [default: sysbench in PATH]"),
-    OptionSpec::text("sysbench-scripts", "DIR")
+    sysbench_scripts: Option<String> = text("DIR")
         .help("sysbench: directory of its Lua scripts [default: its own]"),
-];
+}
 
 /// The generator.
 pub struct Sysbench;
@@ -63,7 +66,7 @@ impl ExternalGenerator for Sysbench {
 
     fn seed(&self, values: &Values, seed: u64) -> Result<u64> {
         const MAX_SEED: u64 = i32::MAX as u64;
-        if values.int("rand-seed")? == 0 {
+        if values.read::<Common>()?.rand_seed == 0 {
             return Ok(seed & MAX_SEED | 1);
         }
         if seed > MAX_SEED {
@@ -75,12 +78,13 @@ impl ExternalGenerator for Sysbench {
     fn start(&self, verb: Verb, job: &Job<'_>) -> Result<Option<Program>> {
         let values = job.values;
         let name = job.workload.descriptor().name;
-        let script = match values.text("sysbench-scripts")? {
+        let own: Options = values.read()?;
+        let script = match own.sysbench_scripts {
             Some(dir) => format!("{dir}/{name}.lua"),
             None => name.to_owned(),
         };
-        let program = values.text("sysbench-path")?.unwrap_or("sysbench");
-        let installation = SysbenchInstallation::detect(&PathBuf::from(program), &script)?;
+        let program = own.sysbench_path.unwrap_or_else(|| PathBuf::from("sysbench"));
+        let installation = SysbenchInstallation::detect(&program, &script)?;
         let account = account::resolve(job.account)?;
         account.require_trusted_network("sysbench")?;
         let mut arguments = arguments::common(&installation, values, &account, job.threads)?;

@@ -22,9 +22,11 @@ use super::super::program::OutputReader;
 use super::super::program::RunMonitor;
 use super::arguments;
 use super::installation::SysbenchInstallation;
+use crate::options::Common;
 use crate::options::Values;
 use crate::output::Output;
 use crate::series::reported;
+use crate::suite::oltp::scripts::Statements;
 
 /// Time in addition to the run: threads start, and the last event may wait for a lock.
 const GRACE: Duration = Duration::from_secs(120);
@@ -151,19 +153,20 @@ impl Report {
     /// If a time is not in whole seconds.
     pub fn read_options(&mut self, installation: &SysbenchInstallation, job: &Job<'_>) -> Result<()> {
         let (values, script) = (job.values, job.workload.descriptor().name);
+        let given: Common = values.read()?;
         let length = Some(arguments::time(values)?).filter(|time| *time > 0);
-        self.warmup = arguments::warmup(values)?;
+        self.warmup = arguments::warmup(&given)?;
         self.limit = length.map(|length| Duration::from_secs(self.warmup + length) + GRACE);
         self.expected = Expected {
             statements: statements(script, values)?,
             threads: job.threads,
-            closed_loop: arguments::rate(values)? == 0,
+            closed_loop: arguments::rate(&given)? == 0,
             seconds: length,
         };
         self.script = script;
         self.version.clone_from(&installation.version);
         self.warms_up = installation.warms_up;
-        self.report_every = u64::try_from(values.int("report-interval")?)?;
+        self.report_every = u64::from(given.report_interval);
         Ok(())
     }
 
@@ -387,31 +390,24 @@ fn bucket(line: &str) -> Option<(f64, u64)> {
     Some((value.trim().parse().ok()?, count.parse().ok()?))
 }
 
-/// Client statements of one event of a script (src/lua/oltp_common.lua and its callers).
+/// Client statements of one event of a script; none if most events send no statement.
 fn statements(script: &str, values: &Values) -> Result<Option<f64>> {
-    let sum = |names: &[&str]| names.iter().map(|name| values.count(name)).sum::<Result<usize>>();
-    let transaction = || -> Result<usize> { Ok(if values.flag("skip-trx")? { 0 } else { 2 }) };
-    let reads = || -> Result<usize> {
-        let ranges = ["simple-ranges", "sum-ranges", "order-ranges", "distinct-ranges"];
-        let used = if values.flag("range-selects")? {
-            &ranges[..]
-        } else {
-            &[]
-        };
-        Ok(values.count("point-selects")? + sum(used)?)
+    let (reads, writes) = match script {
+        "bulk_insert" => return Ok(None),
+        "oltp_read_write" => (true, true),
+        "oltp_read_only" => (true, false),
+        "oltp_write_only" => (false, true),
+        _ => return Ok(Some(1.0)),
     };
-    let writes = || -> Result<usize> {
-        Ok(sum(&["index-updates", "non-index-updates"])? + 2 * values.count("delete-inserts")?)
-    };
-    Ok(match script {
-        "oltp_read_write" => Some(transaction()? + reads()? + writes()?),
-        "oltp_read_only" => Some(transaction()? + reads()?),
-        "oltp_write_only" => Some(transaction()? + writes()?),
-        // An event appends a row to a buffer; most events send no statement.
-        "bulk_insert" => None,
-        _ => Some(1),
+    let given: Statements = values.read()?;
+    let mut all = given.transaction();
+    if reads {
+        all += given.reads();
     }
-    .map(|count| count as f64))
+    if writes {
+        all += given.writes();
+    }
+    Ok(Some(all as f64))
 }
 
 #[cfg(test)]

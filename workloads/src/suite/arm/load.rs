@@ -10,6 +10,9 @@ use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
 
+use super::Ids;
+use super::Mode;
+use super::Options;
 use super::queue::Queue;
 use super::record::Buffer;
 use super::record::Full;
@@ -27,6 +30,7 @@ use crate::engine::load::Moment;
 use crate::engine::load::Session;
 use crate::engine::load::Step;
 use crate::lock::lock;
+use crate::options::Common;
 use crate::options::Values;
 use crate::random::Rng;
 use crate::suite::number;
@@ -56,10 +60,8 @@ struct Sums {
 struct Shared {
     queue: Arc<Queue>,
     mix: Mix,
-    /// `--arm-mode`.
-    mode: String,
-    /// The server assigns ids by AUTO_INCREMENT.
-    server_ids: bool,
+    mode: Mode,
+    ids: Ids,
     /// Locked once per commit.
     sums: Mutex<Sums>,
 }
@@ -86,13 +88,14 @@ impl ArmLoad {
                 );
             }
         }
-        let full = match values.count("records-per-commit")? {
-            0 => Full::Bytes(values.count("arm-buffer-bytes")?),
+        let options: Options = values.read()?;
+        let full = match options.records_per_commit {
+            0 => Full::Bytes(options.arm_buffer_bytes),
             given => Full::Records(given),
         };
         let short = 2 * threads;
-        let (buffers, if_timed) = match values.count("arm-buffers")? {
-            0 if values.int("events")? > 0 => (STUDY_BUFFERS, short),
+        let (buffers, if_timed) = match options.arm_buffers {
+            0 if values.read::<Common>()?.events > 0 => (STUDY_BUFFERS, short),
             0 => (short, short),
             given => (given, given),
         };
@@ -101,12 +104,12 @@ impl ArmLoad {
             threads,
             full,
             buffers,
-            verify: values.flag("verify")?,
+            verify: options.verify,
             shared: Arc::new(Shared {
                 queue: Arc::new(Queue::new(source, buffers, if_timed)),
                 mix,
-                mode: values.text("arm-mode")?.unwrap_or_default().to_owned(),
-                server_ids: values.text("ids")? == Some("server"),
+                mode: options.arm_mode,
+                ids: options.ids,
                 sums: Mutex::default(),
             }),
             counted: Mutex::default(),
@@ -134,9 +137,9 @@ impl Load for ArmLoad {
 
     fn handles(&self) -> usize {
         // One for COMMIT.
-        1 + match self.shared.mode.as_str() {
-            "bulk" => 0,
-            mode => handles(&self.shared.mix, mode == "row"),
+        1 + match self.shared.mode {
+            Mode::Bulk => 0,
+            mode => handles(&self.shared.mix, mode == Mode::Row),
         }
     }
 
@@ -188,7 +191,7 @@ impl Load for ArmLoad {
         let mut details: Map<String, Json> = [
             ("scenario", json!(shared.mix.label)),
             ("arm_mode", json!(shared.mode)),
-            ("ids", json!(if shared.server_ids { "server" } else { "client" })),
+            ("ids", json!(shared.ids)),
             ("threads", json!(self.threads)),
             ("record_bytes", json!(shared.mix.record_bytes())),
             ("records_per_commit", self.records_per_commit(sums)),
@@ -242,10 +245,15 @@ impl Writer {
         let used = client.rows(&format!(
             "SELECT MAX(id) FROM arm_tran WHERE id BETWEEN {first} AND {last}"
         ))?;
-        let server_ids = shared.server_ids;
-        let statements = match shared.mode.as_str() {
-            "bulk" => Statements::Texts(Texts::open(client, server_ids)?),
-            mode => Statements::Prepared(Prepared::open(client, &shared.mix, server_ids, mode == "row")?),
+        let server_ids = shared.ids == Ids::Server;
+        let statements = match shared.mode {
+            Mode::Bulk => Statements::Texts(Texts::open(client, server_ids)?),
+            mode => Statements::Prepared(Prepared::open(
+                client,
+                &shared.mix,
+                server_ids,
+                mode == Mode::Row,
+            )?),
         };
         let commit = client.prepare("COMMIT", &[])?;
         // After the SELECT, which would otherwise start a transaction until the first COMMIT.
@@ -276,7 +284,7 @@ impl Writer {
     /// True if a buffer whose COMMIT got no reply is in the tables. Not known with ids of the
     /// server.
     fn committed(&self, client: &mut Client<'_>, first: i64) -> Result<bool, DbError> {
-        if self.shared.server_ids {
+        if self.shared.ids == Ids::Server {
             return Ok(false);
         }
         let rows = client.rows(&format!("SELECT id FROM arm_tran WHERE id = {first}"))?;

@@ -10,59 +10,79 @@ mod statements;
 mod tables;
 
 use anyhow::Result;
+use serde::Deserialize;
+use serde::Serialize;
 
 use crate::driver::Connection;
 use crate::engine::load::Load;
-use crate::options::OptionSpec;
 use crate::options::Values;
+use crate::options::options;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
 use crate::workload::Point;
 use crate::workload::Setup;
 use crate::workload::Workload;
 
-const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::text("scenario", "LIST")
+options! {
+    OPTIONS, Options;
+    scenario: String = text("LIST")
         .default("simple")
         .help("details of a record: simple, parent (a correlator), metrics (3), ctx1, ctx5, ctx10, ctx20 (context values), custom; \
          a list or `all`: one run each"),
-    OptionSpec::text("mix", "LIST")
+    mix: Option<String> = text("LIST")
         .help("scenarios drawn record by record, with weights, such as simple:50,ctx5:50"),
-    OptionSpec::flag("parent")
+    parent: bool = flag()
         .default("off")
         .help("scenario custom: records have a parent correlator"),
-    OptionSpec::int("metrics", 0, 127)
+    metrics: usize = int(0, 127)
         .default("0")
         .help("scenario custom: rows in arm_metric per record"),
-    OptionSpec::int("contexts", 0, 127)
+    contexts: usize = int(0, 127)
         .default("0")
         .help("scenario custom: rows in arm_ctx per record"),
-    OptionSpec::choice("arm-mode", &["multi", "row", "bulk"])
+    arm_mode: Mode = choice(&["multi", "row", "bulk"])
         .default("multi")
         .help("multi: one INSERT per record and one multi-row INSERT per detail table; row: one INSERT per row; \
          bulk: multi-row INSERTs of a whole buffer into each table, as text of at most 512 KiB"),
-    OptionSpec::choice("ids", &["client", "server"])
+    ids: Ids = choice(&["client", "server"])
         .default("client")
         .help("client: thread << 40 | sequence; server: AUTO_INCREMENT and LAST_INSERT_ID(), all threads insert at the end of the key"),
-    OptionSpec::int("arm-buffer-bytes", 200, 1 << 30)
+    arm_buffer_bytes: usize = int(200, 1 << 30)
         .default("196608")
         .help("size of a buffer; one buffer is one database transaction"),
-    OptionSpec::int("records-per-commit", 0, 10_000_000)
+    records_per_commit: usize = int(0, 10_000_000)
         .default("0")
         .help("records in a buffer; 0: --arm-buffer-bytes divided by the size of a record"),
-    OptionSpec::int("arm-buffers", 0, 65_536)
+    arm_buffers: usize = int(0, 65_536)
         .default("0")
         .help("buffers between producer and writers; 0: 1024 with --events, and two per thread in a warm-up and with --time, for a short drain"),
-    OptionSpec::flag("verify")
+    verify: bool = flag()
         .default("off")
         .help("count the rows of all tables before and after the measurement and compare with the committed rows"),
-    OptionSpec::flag("check-strict")
+    check_strict: bool = flag()
         .default("off")
         .help("check: records must have the details of --scenario or --mix; off: of any scenario"),
-    OptionSpec::flag("parent-key")
+    parent_key: bool = flag()
         .default("off")
         .help("prepare: an index on parent_corr"),
-];
+}
+
+/// `--arm-mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    Multi,
+    Row,
+    Bulk,
+}
+
+/// `--ids`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Ids {
+    Client,
+    Server,
+}
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "arm_insert",
@@ -87,9 +107,10 @@ impl Workload for ArmInsert {
     }
 
     fn points(&self, values: &Values) -> Result<Vec<Point>> {
-        let scenarios = match values.text("mix")? {
+        let options: Options = values.read()?;
+        let scenarios = match options.mix {
             Some(_) => Vec::new(),
-            None => scenario::named(values)?,
+            None => scenario::named(&options)?,
         };
         if scenarios.len() < 2 {
             return Ok(vec![Point::default()]);

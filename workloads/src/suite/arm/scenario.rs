@@ -5,6 +5,7 @@ use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
+use super::Options;
 use crate::options::Values;
 use crate::random::Rng;
 
@@ -48,9 +49,8 @@ impl Scenario {
     }
 
     /// The scenario of this name, with the details of `custom` by the options.
-    fn find(name: &str, values: &Values) -> Result<Self> {
-        let (metrics, contexts) = (values.count("metrics")?, values.count("contexts")?);
-        let custom = scenario("custom", values.flag("parent")?, metrics, contexts);
+    fn find(name: &str, options: &Options) -> Result<Self> {
+        let custom = scenario("custom", options.parent, options.metrics, options.contexts);
         let mut known = SCENARIOS.into_iter().chain([custom]);
         known.find(|scenario| scenario.name == name).with_context(|| {
             let known = SCENARIOS.map(|scenario| scenario.name).join(", ");
@@ -60,12 +60,12 @@ impl Scenario {
 }
 
 /// The scenarios that `--scenario` names; `all` stands for the seven of the study.
-pub fn named(values: &Values) -> Result<Vec<Scenario>> {
-    match values.text("scenario")?.unwrap_or_default() {
+pub fn named(options: &Options) -> Result<Vec<Scenario>> {
+    match options.scenario.as_str() {
         "all" => Ok(SCENARIOS.to_vec()),
         text => text
             .split(',')
-            .map(|word| Scenario::find(word.trim(), values))
+            .map(|word| Scenario::find(word.trim(), options))
             .collect::<Result<_>>()
             .with_context(|| format!("--scenario={text}")),
     }
@@ -92,8 +92,9 @@ impl Mix {
     /// From `--mix`, such as `simple:50,ctx5:50` with a default weight of 1, or `--scenario` with
     /// one name.
     pub fn of(values: &Values) -> Result<Self> {
-        let Some(text) = values.text("mix")? else {
-            return match named(values)?.as_slice() {
+        let options: Options = values.read()?;
+        let Some(text) = &options.mix else {
+            return match named(&options)?.as_slice() {
                 [scenario] => Ok(Self::only(*scenario)),
                 _ => bail!("--scenario: one scenario per run"),
             };
@@ -105,7 +106,7 @@ impl Mix {
         let mut sum = 0;
         for word in text.split(',').map(str::trim) {
             let (name, weight) = word.split_once(':').unwrap_or((word, "1"));
-            let scenario = Scenario::find(name, values).with_context(|| format!("--mix={text}"))?;
+            let scenario = Scenario::find(name, &options).with_context(|| format!("--mix={text}"))?;
             match weight.parse::<i32>() {
                 Ok(weight) if weight > 0 => sum += i64::from(weight),
                 _ => bail!("--mix={text}: `{weight}` is not a weight: give an integer from 1"),
@@ -116,7 +117,7 @@ impl Mix {
             parts.push((scenario, sum));
         }
         Ok(Self {
-            label: text.to_owned(),
+            label: text.clone(),
             parts,
         })
     }
@@ -189,7 +190,7 @@ mod tests {
     fn all_is_the_seven_scenarios_of_the_study() {
         let names = |text| {
             let values = Values::defaults(&[OPTIONS], &[("scenario", text)]);
-            let scenarios = named(&values).unwrap();
+            let scenarios = named(&values.read().unwrap()).unwrap();
             scenarios.iter().map(|scenario| scenario.name).collect::<Vec<_>>()
         };
         assert_eq!(names("all").len(), 7);

@@ -5,6 +5,7 @@ use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
+use super::Options;
 use super::scenario::Mix;
 use super::scenario::SCENARIOS;
 use super::scenario::Scenario;
@@ -44,12 +45,13 @@ const DEFINITIONS: [(&str, usize); 3] = [("arm_tran_def", 50), ("arm_metric_def"
 /// Creates the tables and their definitions.
 pub fn prepare(setup: &Setup<'_>) -> Result<()> {
     let mut connection = setup.driver.connect()?;
+    let options: Options = setup.values.read()?;
     let mut create = |table: &str, sql: String| {
         let place = || format!("prepare {table}");
         connection.query(sql.as_bytes()).with_context(place)
     };
     for (table, _, columns) in TABLES {
-        let key = match (table, setup.values.flag("parent-key")?) {
+        let key = match (table, options.parent_key) {
             ("arm_tran", true) => ", KEY k_parent (parent_corr)",
             _ => "",
         };
@@ -163,12 +165,12 @@ pub fn check(setup: &Setup<'_>) -> Result<Vec<Finding>> {
 }
 
 fn allowed(setup: &Setup<'_>) -> Result<Vec<Scenario>> {
-    let values = setup.values;
-    let named = match values.text("mix")? {
-        Some(_) => Mix::of(values)?.scenarios().collect(),
-        None => named(values)?,
+    let options: Options = setup.values.read()?;
+    let named = match options.mix {
+        Some(_) => Mix::of(setup.values)?.scenarios().collect(),
+        None => named(&options)?,
     };
-    if values.flag("check-strict")? {
+    if options.check_strict {
         return Ok(named);
     }
     // Earlier runs may have written any of the seven scenarios.

@@ -10,18 +10,15 @@ use crate::engine::client::Client;
 use crate::engine::load::Load;
 use crate::engine::load::Session;
 use crate::engine::load::Step;
-use crate::options::Values;
-use crate::random::Distribution;
 use crate::random::Keys;
 use crate::random::Rng;
 use crate::random::Unique;
+use crate::suite::sbtest::Tables;
 
 /// By the options.
-pub fn load(distribution: Distribution, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>> {
-    let tables = values.int("tables")?;
-    let keys = distribution.over(1, values.int("table-size")?);
-    let unique = !values.flag("auto-inc")?;
-    Ok(sessions(0, move |thread, _| {
+pub fn load(keys: Keys, options: &Tables, threads: usize, seed: u64) -> Box<dyn Load> {
+    let (tables, unique) = (options.tables as i64, !options.auto_inc);
+    sessions(0, move |thread, _| {
         Ok(Box::new(InsertSession {
             tables,
             keys,
@@ -31,7 +28,7 @@ pub fn load(distribution: Distribution, values: &Values, threads: usize, seed: u
             c: [0; 119],
             pad: [0; 59],
         }))
-    }))
+    })
 }
 
 struct InsertSession {

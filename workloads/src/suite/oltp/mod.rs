@@ -19,12 +19,16 @@ use crate::engine::load::Session;
 use crate::options::Values;
 use crate::random::Distribution;
 use crate::suite::sbtest;
+use crate::suite::sbtest::Tables;
 use crate::suite::sbtest::check;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
 use crate::workload::Setup;
 use crate::workload::Workload;
 use scripts::Group;
+use scripts::Statement;
+use scripts::Statements;
+use session::Script;
 
 /// A script.
 #[derive(Debug)]
@@ -41,7 +45,7 @@ enum Event {
     /// A group of autocommitted statements.
     Group(Group),
     /// The same with equal probabilities of all ids, as text by default.
-    Lookup(Group),
+    Lookup(&'static [Statement]),
     /// A text INSERT.
     Insert,
     /// SELECT … WHERE k IN (…).
@@ -79,25 +83,25 @@ fn sessions(
 }
 
 impl Oltp {
-    /// The number of tables; two scripts use only one.
-    fn tables(&self, values: &Values) -> Result<usize> {
-        match (self.event, values.count("tables")?) {
-            (Event::RandomPoints | Event::RandomRanges, tables) if tables > 1 => {
-                bail!(
-                    "--tables={tables}: {} uses one table, sbtest1: leave --tables out",
-                    self.descriptor.name
-                )
-            }
-            (_, tables) => Ok(tables),
+    /// The options of the tables; two scripts use only one.
+    fn tables(&self, values: &Values) -> Result<Tables> {
+        let options: Tables = values.read()?;
+        let tables = options.tables;
+        if matches!(self.event, Event::RandomPoints | Event::RandomRanges) && tables > 1 {
+            bail!(
+                "--tables={tables}: {} uses one table, sbtest1: leave --tables out",
+                self.descriptor.name
+            );
         }
+        Ok(options)
     }
 
     /// Rows of a table after `prepare`. If the client chooses ids, which could equal those of
     /// `prepare`, it inserts none.
-    fn rows(&self, values: &Values) -> Result<i64> {
+    fn rows(&self, options: &Tables) -> i64 {
         match self.event {
-            Event::Insert if !values.flag("auto-inc")? => Ok(0),
-            _ => values.int("table-size"),
+            Event::Insert if !options.auto_inc => 0,
+            _ => options.table_size,
         }
     }
 
@@ -119,52 +123,55 @@ impl Workload for Oltp {
     }
 
     fn prepare(&self, setup: &Setup<'_>) -> Result<()> {
-        self.tables(setup.values)?;
+        let options = self.tables(setup.values)?;
         let distribution = self.distribution(setup.values)?;
-        sbtest::prepare(setup, distribution, self.rows(setup.values)?)
+        sbtest::prepare(setup, &options, distribution, self.rows(&options))
     }
 
     fn warmup(&self, setup: &Setup<'_>) -> Result<()> {
-        self.tables(setup.values)?;
-        sbtest::warmup(setup)
+        sbtest::warmup(setup, &self.tables(setup.values)?)
     }
 
     fn preflight(&self, values: &Values, _threads: usize, connection: &mut dyn Connection) -> Result<()> {
-        let (name, tables) = (self.descriptor.name, self.tables(values)?);
-        check::tables(connection, name, tables, check::OLTP)?;
+        let (name, options) = (self.descriptor.name, self.tables(values)?);
+        check::tables(connection, name, options.tables, check::OLTP)?;
         match self.event {
             // Inserts need no rows.
             Event::Insert => Ok(()),
-            _ => check::rows(connection, name, tables, values.int("table-size")?),
+            _ => check::rows(connection, name, options.tables, options.table_size),
         }
     }
 
     fn check(&self, setup: &Setup<'_>) -> Result<Vec<Finding>> {
-        let values = setup.values;
+        let options = self.tables(setup.values)?;
         let only = !matches!(self.event, Event::Insert);
-        let rules = check::oltp_rules(self.rows(values)?, only, values.flag("create-secondary")?);
-        let tables = self.tables(values)?;
-        check::check(setup, self.descriptor.name, tables, check::OLTP, &rules)
+        let rules = check::oltp_rules(self.rows(&options), only, options.create_secondary);
+        check::check(setup, self.descriptor.name, options.tables, check::OLTP, &rules)
     }
 
     fn cleanup(&self, setup: &Setup<'_>) -> Result<()> {
-        sbtest::cleanup(setup, self.tables(setup.values)?)
+        sbtest::cleanup(setup, self.tables(setup.values)?.tables)
     }
 
     fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>> {
-        self.tables(values)?;
+        let options = self.tables(values)?;
         let distribution = self.distribution(values)?;
-        match self.event {
+        let keys = distribution.over(1, options.table_size);
+        let script = match self.event {
             Event::Transaction(groups) => {
-                let transaction = !values.flag("skip-trx")?;
-                session::load(&groups.concat(), transaction, distribution, values, seed)
+                let given: Statements = values.read()?;
+                Script {
+                    groups: given.used(&groups.concat()),
+                    transaction: !given.skip_trx,
+                    reach: given.range_size - 1,
+                }
             }
-            Event::Group(group) | Event::Lookup(group) => {
-                session::load(&[group], false, distribution, values, seed)
-            }
-            Event::Insert => insert::load(distribution, values, threads, seed),
-            Event::RandomPoints => random_select::load(false, distribution, values, threads, seed),
-            Event::RandomRanges => random_select::load(true, distribution, values, threads, seed),
-        }
+            Event::Group(group) => Script::autocommitted(values.read::<Statements>()?.used(&[group])),
+            Event::Lookup(statements) => Script::autocommitted(vec![(1, statements)]),
+            Event::Insert => return Ok(insert::load(keys, &options, threads, seed)),
+            Event::RandomPoints => return random_select::load(false, distribution, values, threads, seed),
+            Event::RandomRanges => return random_select::load(true, distribution, values, threads, seed),
+        };
+        Ok(session::load(script, options.tables, keys, seed))
     }
 }

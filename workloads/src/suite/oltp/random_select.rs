@@ -3,6 +3,8 @@
 
 use anyhow::Result;
 
+use super::scripts::Points;
+use super::scripts::Ranges;
 use super::sessions;
 use crate::driver::DbError;
 use crate::driver::ParamType;
@@ -16,6 +18,7 @@ use crate::options::Values;
 use crate::random::Distribution;
 use crate::random::Keys;
 use crate::random::Rng;
+use crate::suite::sbtest::Tables;
 
 /// SELECT … WHERE k IN (…); with `ranges` SELECT … WHERE k BETWEEN … OR ….
 pub fn load(
@@ -27,19 +30,22 @@ pub fn load(
 ) -> Result<Box<dyn Load>> {
     // With the spaces of the scripts, so that the same bytes are sent.
     let (sql, params, delta) = if ranges {
-        let draws = values.count("number-of-ranges")?;
+        let Ranges {
+            number_of_ranges: draws,
+            delta,
+        } = values.read()?;
         let list = vec!["k BETWEEN ? AND ?"; draws].join(" OR ");
         let sql = format!("        SELECT count(k)\n          FROM sbtest1\n          WHERE {list}");
-        (sql, 2 * draws, Some(values.int("delta")?))
+        (sql, 2 * draws, Some(delta))
     } else {
-        let draws = values.count("random-points")?;
+        let Points { random_points: draws } = values.read()?;
         let list = vec!["?"; draws].join(", ");
         let sql = format!(
             "        SELECT id, k, c, pad\n          FROM sbtest1\n          WHERE k IN ({list})\n        "
         );
         (sql, draws, None)
     };
-    let size = values.int("table-size")?;
+    let size = values.read::<Tables>()?.table_size;
     Ok(sessions(1, move |thread, client| {
         Ok(Box::new(SelectSession {
             statement: client.prepare(&sql, &vec![ParamType::Int; params])?,

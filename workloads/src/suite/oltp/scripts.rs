@@ -1,13 +1,11 @@
 //! The scripts as data: texts with typed parameters, in groups that run on one table. A new script of
 //! groups of statements is an entry here and a line in the list of workloads.
 
-use anyhow::Result;
-
 use super::Event;
 use super::Oltp;
 use crate::driver::ParamType;
 use crate::options::OptionSpec;
-use crate::options::Values;
+use crate::options::options;
 use crate::random;
 use crate::suite::sbtest::TABLES;
 use crate::workload::Descriptor;
@@ -45,26 +43,7 @@ pub const MAX_PARAMS: usize = 4;
 pub type Statement = (&'static str, &'static [Param]);
 
 /// How often a group runs per event.
-#[derive(Debug, Clone, Copy)]
-pub enum Repeat {
-    /// Once.
-    Once,
-    /// By the value of this option.
-    Option(&'static str),
-    /// By the value of this option; never with `--range-selects=off`.
-    Range(&'static str),
-}
-
-impl Repeat {
-    /// The number of repetitions by the options.
-    pub fn times(self, values: &Values) -> Result<usize> {
-        match self {
-            Self::Range(_) if !values.flag("range-selects")? => Ok(0),
-            Self::Once => Ok(1),
-            Self::Option(name) | Self::Range(name) => values.count(name),
-        }
-    }
-}
+type Repeat = fn(&Statements) -> usize;
 
 /// Statements that run one after the other on one table, which is drawn once per event, with the
 /// same id.
@@ -75,21 +54,21 @@ const DELETE_ROW: Statement = ("DELETE FROM sbtest%u WHERE id=?", &[Param::Id]);
 const ENDS: &[Param] = &[Param::Id, Param::LastId];
 
 const READS: &[Group] = &[
-    (Repeat::Option("point-selects"), &[POINT_SELECT]),
+    (|given| given.point_selects, &[POINT_SELECT]),
     (
-        Repeat::Range("simple-ranges"),
+        |given| given.ranges(given.simple_ranges),
         &[("SELECT c FROM sbtest%u WHERE id BETWEEN ? AND ?", ENDS)],
     ),
     (
-        Repeat::Range("sum-ranges"),
+        |given| given.ranges(given.sum_ranges),
         &[("SELECT SUM(k) FROM sbtest%u WHERE id BETWEEN ? AND ?", ENDS)],
     ),
     (
-        Repeat::Range("order-ranges"),
+        |given| given.ranges(given.order_ranges),
         &[("SELECT c FROM sbtest%u WHERE id BETWEEN ? AND ? ORDER BY c", ENDS)],
     ),
     (
-        Repeat::Range("distinct-ranges"),
+        |given| given.ranges(given.distinct_ranges),
         &[(
             "SELECT DISTINCT c FROM sbtest%u WHERE id BETWEEN ? AND ? ORDER BY c",
             ENDS,
@@ -97,18 +76,18 @@ const READS: &[Group] = &[
     ),
 ];
 const INDEX_UPDATES: Group = (
-    Repeat::Option("index-updates"),
+    |given| given.index_updates,
     &[("UPDATE sbtest%u SET k=k+1 WHERE id=?", &[Param::Id])],
 );
 const NON_INDEX_UPDATES: Group = (
-    Repeat::Option("non-index-updates"),
+    |given| given.non_index_updates,
     &[("UPDATE sbtest%u SET c=? WHERE id=?", &[Param::C, Param::Id])],
 );
 const WRITES: &[Group] = &[
     INDEX_UPDATES,
     NON_INDEX_UPDATES,
     (
-        Repeat::Option("delete-inserts"),
+        |given| given.delete_inserts,
         &[
             DELETE_ROW,
             (
@@ -121,53 +100,91 @@ const WRITES: &[Group] = &[
 
 const MANY: i64 = 1_000_000;
 
-/// The options that change statements. Every script accepts all of them, as in sysbench.
-const STATEMENTS: &[OptionSpec] = &[
-    OptionSpec::int("range-size", 1, MANY)
+options! {
+    /// The options that change statements. Every script accepts all of them, as in sysbench.
+    pub STATEMENTS, Statements;
+    range_size: i64 = int(1, MANY)
         .default("100")
         .help("rows of a range"),
-    OptionSpec::int("point-selects", 0, MANY)
+    point_selects: usize = int(0, MANY)
         .default("10")
         .help("point selects per transaction; 1 in oltp_point_select"),
-    OptionSpec::flag("range-selects")
+    range_selects: bool = flag()
         .default("on")
         .help("off: no range selects"),
-    OptionSpec::int("simple-ranges", 0, MANY)
+    simple_ranges: usize = int(0, MANY)
         .default("1")
         .help("simple range selects per transaction"),
-    OptionSpec::int("sum-ranges", 0, MANY)
+    sum_ranges: usize = int(0, MANY)
         .default("1")
         .help("SELECT SUM() per transaction"),
-    OptionSpec::int("order-ranges", 0, MANY)
+    order_ranges: usize = int(0, MANY)
         .default("1")
         .help("SELECT ... ORDER BY per transaction"),
-    OptionSpec::int("distinct-ranges", 0, MANY)
+    distinct_ranges: usize = int(0, MANY)
         .default("1")
         .help("SELECT DISTINCT per transaction"),
-    OptionSpec::int("index-updates", 0, MANY)
+    index_updates: usize = int(0, MANY)
         .default("1")
         .help("updates of an indexed column per transaction"),
-    OptionSpec::int("non-index-updates", 0, MANY)
+    non_index_updates: usize = int(0, MANY)
         .default("1")
         .help("updates of a column without index per transaction"),
-    OptionSpec::int("delete-inserts", 0, MANY)
+    delete_inserts: usize = int(0, MANY)
         .default("1")
         .help("DELETE + INSERT of one row per transaction"),
-    OptionSpec::flag("skip-trx")
+    skip_trx: bool = flag()
         .default("off")
         .help("no BEGIN and COMMIT: every statement is autocommitted"),
-];
-const POINTS: &[OptionSpec] = &[OptionSpec::int("random-points", 1, 10_000)
-    .default("10")
-    .help("values in the IN () of a SELECT")];
-const RANGES: &[OptionSpec] = &[
-    OptionSpec::int("number-of-ranges", 1, 10_000)
+}
+
+impl Statements {
+    fn ranges(&self, times: usize) -> usize {
+        if self.range_selects { times } else { 0 }
+    }
+
+    /// BEGIN and COMMIT of an event.
+    pub fn transaction(&self) -> usize {
+        if self.skip_trx { 0 } else { 2 }
+    }
+
+    /// Reads of an event of `oltp_read_only` (src/lua/oltp_common.lua and its callers).
+    pub fn reads(&self) -> usize {
+        self.point_selects
+            + self.ranges(self.simple_ranges + self.sum_ranges + self.order_ranges + self.distinct_ranges)
+    }
+
+    /// Writes of an event of `oltp_write_only`.
+    pub fn writes(&self) -> usize {
+        self.index_updates + self.non_index_updates + 2 * self.delete_inserts
+    }
+
+    /// The groups that run, with their number of repetitions.
+    pub fn used(&self, groups: &[Group]) -> Vec<(usize, &'static [Statement])> {
+        let all = groups
+            .iter()
+            .map(|(repeat, statements)| (repeat(self), *statements));
+        all.filter(|(times, _)| *times > 0).collect()
+    }
+}
+
+options! {
+    pub POINTS, Points;
+    random_points: usize = int(1, 10_000)
+        .default("10")
+        .help("values in the IN () of a SELECT"),
+}
+
+options! {
+    pub RANGES, Ranges;
+    number_of_ranges: usize = int(1, 10_000)
         .default("10")
         .help("BETWEEN ranges in a SELECT"),
-    OptionSpec::int("delta", 0, MANY)
+    delta: i64 = int(0, MANY)
         .default("5")
         .help("distance between the ends of a range"),
-];
+}
+
 const OPTIONS: &[&[OptionSpec]] = &[TABLES, STATEMENTS, random::OPTIONS];
 
 /// `name` is a list, because it is also the only transaction type.
@@ -222,7 +239,7 @@ pub static POINT_SELECTS: Oltp = script(
     "sysbench's point select by primary key",
     "sysbench event (one point select)",
     OPTIONS,
-    Event::Group((Repeat::Once, &[POINT_SELECT])),
+    Event::Group((|_| 1, &[POINT_SELECT])),
 );
 
 /// One UPDATE of an indexed column.
@@ -249,7 +266,7 @@ pub static DELETE: Oltp = script(
     "sysbench's delete by primary key; deletes of a missing row count as other statements",
     "sysbench event (one DELETE, whether it finds a row or not)",
     OPTIONS,
-    Event::Group((Repeat::Once, &[DELETE_ROW])),
+    Event::Group((|_| 1, &[DELETE_ROW])),
 );
 
 /// One INSERT as text.
@@ -286,8 +303,5 @@ pub static LOOKUP: Oltp = script(
     "SELECT k by primary key with uniform table and id, as text unless --protocol is given",
     "lookup (one SELECT by primary key)",
     &[TABLES],
-    Event::Lookup((
-        Repeat::Once,
-        &[("SELECT k FROM sbtest%u WHERE id = ?", &[Param::Id])],
-    )),
+    Event::Lookup(&[("SELECT k FROM sbtest%u WHERE id = ?", &[Param::Id])]),
 );

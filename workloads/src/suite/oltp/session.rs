@@ -1,11 +1,9 @@
 //! The session of a script of statement groups: prepares the statements for each table and runs
 //! events.
 
-use anyhow::Result;
-
-use super::scripts::Group;
 use super::scripts::MAX_PARAMS;
 use super::scripts::Param;
+use super::scripts::Statement;
 use super::sessions;
 use crate::driver::DbError;
 use crate::driver::ParamType;
@@ -15,35 +13,39 @@ use crate::engine::client::Client;
 use crate::engine::load::Load;
 use crate::engine::load::Session;
 use crate::engine::load::Step;
-use crate::options::Values;
-use crate::random::Distribution;
 use crate::random::Keys;
 use crate::random::Rng;
 
-/// The load of these groups; leaves out those that the options disable. Prepares each statement for
-/// each table: `tables × statements` handles, and BEGIN and COMMIT of a transaction.
-pub fn load(
-    groups: &[Group],
-    transaction: bool,
-    distribution: Distribution,
-    values: &Values,
-    seed: u64,
-) -> Result<Box<dyn Load>> {
-    let mut used = Vec::new();
-    for (repeat, statements) in groups {
-        let times = repeat.times(values)?;
-        if times > 0 {
-            used.push((times, *statements));
+/// The statements of an event: groups with their number of repetitions, in a transaction or
+/// autocommitted; `reach` is the distance from an id to the last one of its range.
+pub struct Script {
+    pub groups: Vec<(usize, &'static [Statement])>,
+    pub transaction: bool,
+    pub reach: i64,
+}
+
+impl Script {
+    /// Without a transaction and ranges.
+    pub fn autocommitted(groups: Vec<(usize, &'static [Statement])>) -> Self {
+        Self {
+            groups,
+            transaction: false,
+            reach: 0,
         }
     }
-    let statements = || used.iter().flat_map(|(_, statements)| *statements);
-    let ranges = statements().any(|(_, params)| params.contains(&Param::LastId));
-    // Distance from an id to the last one of its range.
-    let reach = if ranges { values.int("range-size")? - 1 } else { 0 };
-    let tables = values.count("tables")?;
-    let keys = distribution.over(1, values.int("table-size")?);
-    let handles = statements().count() * tables + if transaction { 2 } else { 0 };
-    Ok(sessions(handles, move |thread, client| {
+}
+
+/// The load of a script. Prepares each statement for each table: `tables × statements` handles, and
+/// BEGIN and COMMIT of a transaction.
+pub fn load(script: Script, tables: usize, keys: Keys, seed: u64) -> Box<dyn Load> {
+    let Script {
+        groups: used,
+        transaction,
+        reach,
+    } = script;
+    let statements = used.iter().flat_map(|(_, statements)| *statements);
+    let handles = statements.count() * tables + if transaction { 2 } else { 0 };
+    sessions(handles, move |thread, client| {
         let mut bracket = |sql| transaction.then(|| client.prepare(sql, &[])).transpose();
         let (begin, commit) = (bracket("BEGIN")?, bracket("COMMIT")?);
         let (mut groups, mut planned, mut handles) = (Vec::new(), Vec::new(), Vec::new());
@@ -71,7 +73,7 @@ pub fn load(
             statements: planned.into(),
             handles: handles.into(),
         }))
-    }))
+    })
 }
 
 /// A statement as an event reads it. The server evicts the caches between two events: the data of

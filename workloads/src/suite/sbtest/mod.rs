@@ -9,37 +9,39 @@ use anyhow::Context;
 use anyhow::Result;
 
 use crate::driver::Connection;
-use crate::options::OptionSpec;
+use crate::options::options;
 use crate::random::Distribution;
+use crate::random::Keys;
 use crate::random::Rng;
 use crate::suite::bulk::Bulk;
 use crate::suite::for_each;
 use crate::workload::Setup;
 
-/// Options of every workload on these tables.
-pub const TABLES: &[OptionSpec] = &[
-    OptionSpec::int("tables", 1, 100_000)
+options! {
+    /// Options of every workload on these tables.
+    pub TABLES, Tables;
+    tables: usize = int(1, 100_000)
         .default("1")
         .help("number of tables"),
-    OptionSpec::int("table-size", 1, i32::MAX as i64)
+    table_size: i64 = int(1, i32::MAX as i64)
         .default("10000")
         .help("rows per table"),
-    OptionSpec::flag("auto-inc")
+    auto_inc: bool = flag()
         .default("on")
         .help("AUTO_INCREMENT ids; off: ids of the client"),
-    OptionSpec::flag("secondary")
+    secondary: bool = flag()
         .default("off")
         .help("prepare: a secondary index instead of the primary key"),
-    OptionSpec::flag("create-secondary")
+    create_secondary: bool = flag()
         .default("on")
         .help("prepare: an index on k"),
-    OptionSpec::text("mysql-storage-engine", "ENGINE")
+    mysql_storage_engine: String = text("ENGINE")
         .default("innodb")
         .help("prepare: storage engine"),
-    OptionSpec::text("create-table-options", "OPTIONS")
+    create_table_options: String = text("OPTIONS")
         .default("")
         .help("prepare: additional options of CREATE TABLE, such as ROW_FORMAT=COMPRESSED"),
-];
+}
 
 /// Separates the random stream of `prepare` from those of the threads of `run`.
 const PREPARE_STREAM: u64 = 1 << 32;
@@ -48,42 +50,41 @@ const PREPARE_STREAM: u64 = 1 << 32;
 pub const LONGEST_INSERT: usize = 512 * 1024 - 1;
 
 /// Creates the tables and inserts `rows` rows into each; `distribution` draws k.
-pub fn prepare(setup: &Setup<'_>, distribution: Distribution, rows: i64) -> Result<()> {
-    for_each(setup, setup.values.count("tables")?, |connection, table| {
-        create(setup, connection, table, distribution, rows).with_context(|| format!("prepare sbtest{table}"))
+pub fn prepare(setup: &Setup<'_>, options: &Tables, distribution: Distribution, rows: i64) -> Result<()> {
+    for_each(setup, options.tables, |connection, table| {
+        let keys = (rows > 0).then(|| distribution.over(1, rows));
+        create(setup, options, connection, table, keys).with_context(|| format!("prepare sbtest{table}"))
     })
 }
 
 fn create(
     setup: &Setup<'_>,
+    options: &Tables,
     connection: &mut dyn Connection,
     table: usize,
-    distribution: Distribution,
-    rows: i64,
+    keys: Option<Keys>,
 ) -> Result<()> {
-    let values = setup.values;
     let print = |line: String| setup.output.line(&line);
     print(format!("Creating table 'sbtest{table}'..."));
-    let id = match values.flag("auto-inc")? {
+    let id = match options.auto_inc {
         true => "INTEGER NOT NULL AUTO_INCREMENT",
         false => "INTEGER NOT NULL",
     };
-    let key = match values.flag("secondary")? {
+    let key = match options.secondary {
         true => "KEY xid",
         false => "PRIMARY KEY",
     };
-    let engine = values.text("mysql-storage-engine")?.unwrap_or("innodb");
-    let options = values.text("create-table-options")?.unwrap_or_default();
+    let (engine, more) = (&options.mysql_storage_engine, &options.create_table_options);
     let definition = format!(
         "CREATE TABLE sbtest{table}(\n  id {id},\n  k INTEGER DEFAULT '0' NOT NULL,\n  c CHAR(120) DEFAULT '' NOT NULL,\n  \
-         pad CHAR(60) DEFAULT '' NOT NULL,\n  {key} (id)\n) /*! ENGINE = {engine} */ {options}"
+         pad CHAR(60) DEFAULT '' NOT NULL,\n  {key} (id)\n) /*! ENGINE = {engine} */ {more}"
     );
     connection.query(definition.as_bytes())?;
-    if rows > 0 {
-        print(format!("Inserting {rows} records into 'sbtest{table}'"));
-        fill(setup, connection, table, distribution, rows)?;
+    if let Some(keys) = keys {
+        print(format!("Inserting {} records into 'sbtest{table}'", keys.count()));
+        fill(setup, options.auto_inc, connection, table, keys)?;
     }
-    if values.flag("create-secondary")? {
+    if options.create_secondary {
         print(format!("Creating a secondary index on 'sbtest{table}'..."));
         connection.query(format!("CREATE INDEX k_{table} ON sbtest{table}(k)").as_bytes())?;
     }
@@ -92,14 +93,13 @@ fn create(
 
 fn fill(
     setup: &Setup<'_>,
+    auto_inc: bool,
     connection: &mut dyn Connection,
     table: usize,
-    distribution: Distribution,
-    rows: i64,
+    keys: Keys,
 ) -> Result<()> {
-    let auto_inc = setup.values.flag("auto-inc")?;
+    let rows = keys.count();
     let columns = if auto_inc { "k, c, pad" } else { "id, k, c, pad" };
-    let keys = distribution.over(1, rows);
     let mut rng = Rng::new(setup.seed, PREPARE_STREAM + table as u64);
     let (mut c, mut pad) = ([0; 119], [0; 59]);
     let mut bulk = Bulk::new(
@@ -140,16 +140,15 @@ fn fill(
 }
 
 /// Reads every table by its key and by its secondary index, like `prewarm` of sysbench.
-pub fn warmup(setup: &Setup<'_>) -> Result<()> {
-    let values = setup.values;
-    let rows = values.int("table-size")?;
+pub fn warmup(setup: &Setup<'_>, options: &Tables) -> Result<()> {
+    let rows = options.table_size;
     // sysbench names PRIMARY even with --secondary, where it does not exist.
-    let key = match values.flag("secondary")? {
+    let key = match options.secondary {
         true => "xid",
         false => "PRIMARY",
     };
     let bytes = "2*1024*1024*1024";
-    for_each(setup, values.count("tables")?, |connection, table| {
+    for_each(setup, options.tables, |connection, table| {
         // Only before the first table of a connection.
         if table <= setup.threads {
             connection.query(format!("SET tmp_table_size={bytes}").as_bytes())?;

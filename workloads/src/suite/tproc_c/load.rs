@@ -10,6 +10,7 @@ use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
+use super::Options;
 use super::procedures;
 use super::random::DISTRICTS;
 use super::rows::Slice;
@@ -32,19 +33,19 @@ const PREPARE_STREAM: u64 = 1 << 34;
 /// An error of the server, or a database that is not empty.
 pub fn prepare(setup: &Setup<'_>) -> Result<()> {
     let mut connection = setup.driver.connect()?;
-    let values = setup.values;
+    let options: Options = setup.values.read()?;
     expect_empty_database(connection.as_mut())?;
-    if values.flag("history-pk")? {
+    if options.history_pk {
         expect_invisible_columns(connection.as_mut())?;
     }
     // The parameters of the procedures have the character set of the database: unless it is that of
     // the columns, the server cannot use the index on names.
     connection.query(b"ALTER DATABASE CHARACTER SET latin1 COLLATE latin1_swedish_ci")?;
     setup.output.line("Creating 9 tables");
-    for definition in tables::definitions(values)? {
+    for definition in tables::definitions(&options) {
         connection.query(definition.as_bytes())?;
     }
-    fill(setup, values.int("warehouses")?)?;
+    fill(setup, options.warehouses)?;
     setup.output.line("Creating 5 procedures");
     procedures::create(connection.as_mut())?;
     setup.output.line("Analyzing the tables");

@@ -14,6 +14,8 @@ mod transactions;
 use std::sync::Mutex;
 
 use anyhow::Result;
+use serde::Deserialize;
+use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
@@ -27,8 +29,8 @@ use crate::engine::load::Load;
 use crate::engine::load::Moment;
 use crate::engine::load::Session;
 use crate::lock::lock;
-use crate::options::OptionSpec;
 use crate::options::Values;
+use crate::options::options;
 use crate::random::Rng;
 use crate::suite::number;
 use crate::workload::Descriptor;
@@ -39,33 +41,42 @@ use session::Terminal;
 use session::TerminalSession;
 use transactions::TYPES;
 
-/// Options of the workload.
-pub const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::int("warehouses", 1, 100_000)
+options! {
+    /// Options of the workload.
+    pub OPTIONS, Options;
+    warehouses: i64 = int(1, 100_000)
         .default("1")
         .help("prepare: warehouses to load, about 100 MB each; run: number of warehouses to use [default for run: all]"),
-    OptionSpec::choice("tproc-mode", &["call", "prepared"])
+    tproc_mode: Mode = choice(&["call", "prepared"])
         .default("call")
         .help("call: CALL of the procedures as text; prepared: SQL PREPARE and EXECUTE of the CALLs"),
-    OptionSpec::flag("all-warehouses")
+    all_warehouses: bool = flag()
         .default("off")
         .help("each thread uses its share of all warehouses instead of one warehouse"),
-    OptionSpec::flag("keying-thinking")
+    keying_thinking: bool = flag()
         .default("off")
         .help("keying times (18, 3, 2 s) and think times (mean 12, 10, 5 s) of TPC-C: about 1.3 new orders per minute and thread"),
-    OptionSpec::flag("check")
+    check: bool = flag()
         .default("off")
         .help("run: check the consistency of the data after the run; exit status 1 if a rule is broken"),
-    OptionSpec::text("mysql-storage-engine", "ENGINE")
+    mysql_storage_engine: String = text("ENGINE")
         .default("innodb")
         .help("prepare: storage engine"),
-    OptionSpec::flag("partition")
+    partition: bool = flag()
         .default("off")
         .help("prepare: one partition of order_line per 100 warehouses, from 200 warehouses on"),
-    OptionSpec::flag("history-pk")
+    history_pk: bool = flag()
         .default("off")
         .help("prepare: an invisible AUTO_INCREMENT key for history (MySQL 8.0.30 and later)"),
-];
+}
+
+/// `--tproc-mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    Call,
+    Prepared,
+}
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "tproc_c",
@@ -111,11 +122,12 @@ impl Workload for TprocC {
     }
 
     fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>> {
+        let options: Options = values.read()?;
         Ok(Box::new(TprocLoad {
             warehouses: given_warehouses(values)?,
-            prepared: values.text("tproc-mode")? == Some("prepared"),
-            all: values.flag("all-warehouses")?,
-            pauses: values.flag("keying-thinking")?,
+            mode: options.tproc_mode,
+            all: options.all_warehouses,
+            pauses: options.keying_thinking,
             threads,
             seed,
             counts: Mutex::default(),
@@ -125,8 +137,8 @@ impl Workload for TprocC {
 
 /// `--warehouses` of `run`, if given.
 fn given_warehouses(values: &Values) -> Result<Option<i64>> {
-    let given = values.given("warehouses")?;
-    given.then(|| values.int("warehouses")).transpose()
+    let warehouses = values.read::<Options>()?.warehouses;
+    Ok(values.given("warehouses")?.then_some(warehouses))
 }
 
 /// The server counters that HammerDB reads.
@@ -166,8 +178,7 @@ impl Counts {
 #[derive(Debug)]
 struct TprocLoad {
     warehouses: Option<i64>,
-    /// Whether the CALLs are prepared.
-    prepared: bool,
+    mode: Mode,
     all: bool,
     pauses: bool,
     threads: usize,
@@ -186,14 +197,15 @@ impl Load for TprocLoad {
         let (first, second) = (rng.uniform(1, 1 << 30), rng.uniform(1, 1 << 30));
         client.on_connect(&format!("SET rand_seed1={first}, rand_seed2={second}"))?;
         client.on_connect("SET autocommit=0")?;
-        if self.prepared {
+        let prepared = self.mode == Mode::Prepared;
+        if prepared {
             for sql in transactions::preparations() {
                 client.on_connect(&sql)?;
             }
         }
         Ok(Box::new(TerminalSession {
             terminal: Terminal::new(thread, self.threads, warehouses, self.all, rng),
-            prepared: self.prepared,
+            prepared,
             pauses: self.pauses,
             thinking: 0.0,
         }))
@@ -210,7 +222,10 @@ impl Load for TprocLoad {
 
     fn handles(&self) -> usize {
         // The server counts statements prepared in SQL like those prepared by the protocol.
-        if self.prepared { TYPES.len() } else { 0 }
+        match self.mode {
+            Mode::Call => 0,
+            Mode::Prepared => TYPES.len(),
+        }
     }
 
     fn at_rest(&self, moment: Moment, connection: &mut dyn Connection) -> Result<(), DbError> {
@@ -228,12 +243,11 @@ impl Load for TprocLoad {
         };
         let used = self.warehouses.and_then(|used| u64::try_from(used).ok());
         let present = before.unwrap_or_default().warehouses;
-        let mode = if self.prepared { "prepared" } else { "call" };
         let details = [
             ("nopm", json!(per_minute(|counts| counts.orders))),
             ("tpm", json!(per_minute(|counts| counts.transactions))),
             ("warehouses", json!(used.unwrap_or(present))),
-            ("tproc_mode", json!(mode)),
+            ("tproc_mode", json!(self.mode)),
         ];
         details
             .map(|(name, value)| (name.to_owned(), value))

@@ -1,9 +1,7 @@
 //! The definitions of the nine tables with HammerDB's columns, types and indexes, in latin1 and
 //! without foreign keys.
 
-use anyhow::Result;
-
-use crate::options::Values;
+use super::Options;
 
 /// From this many warehouses on `--partition=on` has an effect.
 const PARTITIONED: i64 = 200;
@@ -83,17 +81,16 @@ pub fn names(columns: &str) -> impl Iterator<Item = &str> {
 }
 
 /// CREATE TABLE of each table.
-///
-/// # Errors
-/// If an option is not declared.
-pub fn definitions(values: &Values) -> Result<Vec<String>> {
-    let engine = values.text("mysql-storage-engine")?.unwrap_or("innodb");
-    let warehouses = values.int("warehouses")?;
-    let partitions = match values.flag("partition")? && warehouses >= PARTITIONED {
-        true => format!(" PARTITION BY HASH (ol_w_id) PARTITIONS {}", warehouses / 100),
+pub fn definitions(options: &Options) -> Vec<String> {
+    let engine = &options.mysql_storage_engine;
+    let partitions = match options.partition && options.warehouses >= PARTITIONED {
+        true => format!(
+            " PARTITION BY HASH (ol_w_id) PARTITIONS {}",
+            options.warehouses / 100
+        ),
         false => String::new(),
     };
-    let history_key = match values.flag("history-pk")? {
+    let history_key = match options.history_pk {
         true => ", id INT NOT NULL AUTO_INCREMENT INVISIBLE,\n  PRIMARY KEY (id)",
         false => "",
     };
@@ -105,17 +102,18 @@ pub fn definitions(values: &Values) -> Result<Vec<String>> {
         .replace("{history_key}", history_key)
         .replace("{text}", "COLLATE latin1_bin")
     };
-    Ok(TABLES.into_iter().map(definition).collect())
+    TABLES.into_iter().map(definition).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Values;
     use crate::suite::tproc_c::OPTIONS;
 
     fn order_line(options: &[(&str, &str)]) -> String {
         let values = Values::defaults(&[OPTIONS], options);
-        definitions(&values).unwrap().remove(8)
+        definitions(&values.read().unwrap()).remove(8)
     }
 
     #[test]
