@@ -1,13 +1,13 @@
 """Measures what executions of the campaign `aa` say: of equal sides, a known difference, what carries over.
 
-    .venv/bin/python tests/benches/equal_sides.py [--rounds 10] [--kinds alternate,sequential] RUNS_DIR
+    .venv/bin/python tests/benches/equal_sides.py [--rounds 10] [--kinds alternate,...] [--rate 300] RUNS_DIR
 
 A round is one execution of each kind in random order, about five minutes each (the kind faster-2: fifteen):
 
     alternate     three starts of sides that alternate
     sequential    the scale `sequential`: three runs of each side, one after the other
     faster-5, -2  three starts, or nine, of sides in open loops; the rate of b is that much higher, and all
-                  that is counted per second with it
+                  that is counted per second with it; --rate, that of a, is a third of what a side can do
     writer        alternate; after each turn of side a, pages that another program made dirty are written
     cold          alternate, with tables in the page cache, which is emptied after each turn of side a
 
@@ -57,17 +57,14 @@ CARRIED = ("statements/s in", "statements/s after", "left to the kernel")  # of 
 
 
 class Kind(NamedTuple):
-    """Settings of the campaign, the truth of rows per second, and what happens after each turn of side a."""
+    """Settings of the campaign, the truth of rows per second, and what happens after each turn of side a.
+
+    Sides of which the truth is not 1 are in open loops.
+    """
 
     settings: dict[str, Any]
     truth: float = 1.0
     after: Callable[[Path], None] | None = None
-
-
-def faster(percent: int, starts: int) -> Kind:
-    """Open loops of which that of side b has a higher rate."""
-    rates = [f"sides.a.rate={RATE}", f"sides.b.rate={RATE * (100 + percent) / 100:g}"]
-    return Kind({"starts": starts, "campaign_set": rates}, 1 + percent / 100)
 
 
 def write_behind(execution: Path) -> None:
@@ -83,13 +80,12 @@ def empty_page_cache(_: Path) -> None:
     Path("/proc/sys/vm/drop_caches").write_text("1")
 
 
-RATE = 300  # transactions/s: a third of what a side can do
 CACHED = ["server.options.innodb_flush_method=fsync", "server.buffer_pool_size=64M"]
 KINDS = {
     "alternate": Kind({"starts": 3}),
     "sequential": Kind({"campaign_scale": "sequential"}),
-    "faster-5": faster(5, 3),
-    "faster-2": faster(2, 9),
+    "faster-5": Kind({"starts": 3}, 1.05),
+    "faster-2": Kind({"starts": 9}, 1.02),
     "writer": Kind({"starts": 3}, after=write_behind),
     "cold": Kind({"starts": 3, "campaign_set": CACHED}, after=empty_page_cache),
 }
@@ -118,17 +114,15 @@ def after_turns(runs: Path, act: Callable[[Path], None] | None) -> Iterator[None
         thread.join()
 
 
-def execute(name: str, runs: Path) -> None:
+def execute(name: str, runs: Path, rate: float) -> None:
     """Run the campaign once; its output is kept next to its runs."""
     runs.mkdir(parents=True, exist_ok=True)
-    settings = {
-        "campaign": "aa",
-        "campaign_new": True,
-        "campaign_runs_dir": str(runs),
-        **KINDS[name].settings,
-    }
+    kind = KINDS[name]
+    settings = {"campaign": "aa", "campaign_new": True, "campaign_runs_dir": str(runs)} | kind.settings
+    if kind.truth != 1:
+        settings["campaign_set"] = [f"sides.a.rate={rate:g}", f"sides.b.rate={rate * kind.truth:g}"]
     begin = time.monotonic()
-    with (runs / "output").open("a") as output, after_turns(runs, KINDS[name].after):
+    with (runs / "output").open("a") as output, after_turns(runs, kind.after):
         words = [str(ROOT / "characterize"), "-e", json.dumps(settings)]
         subprocess.run(words, stdout=output, stderr=subprocess.STDOUT, check=True)
     print(f"{name}: {time.monotonic() - begin:.0f} s", file=sys.stderr)
@@ -191,13 +185,14 @@ def main() -> None:
     parser = described(__doc__)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--kinds", default="alternate,sequential")
+    parser.add_argument("--rate", type=float, default=300, metavar="TRANSACTIONS_PER_S")
     parser.add_argument("runs", type=Path, metavar="RUNS_DIR")
     arguments = parser.parse_args()
     runs = arguments.runs.absolute()
     kinds = arguments.kinds.split(",")
     for _ in range(arguments.rounds):
         for name in random.sample(kinds, len(kinds)):
-            execute(name, runs / name)
+            execute(name, runs / name, arguments.rate)
     for name in KINDS:
         if executions := sorted((runs / name / "aa").glob("2*")):
             report(name, executions)
