@@ -329,6 +329,12 @@ mod tests {
                 "oltp_read_only --mysql-ignore-errors=x",
                 "--mysql-ignore-errors=x",
             ),
+            ("command", "--command is missing"),
+            ("command --command=x", "the source of operations is missing"),
+            (
+                "tproc_c --generator=hammerdb --rate=9",
+                "HammerDB does not support --rate",
+            ),
             (
                 "oltp_read_only --threads=2,2",
                 "--threads: point `t2` occurs twice",

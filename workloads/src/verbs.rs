@@ -72,8 +72,9 @@ pub fn options(workload: &dyn Workload, values: &Values) -> Result<String> {
     for point in sweep::planned_runs(workload, values)? {
         let plan = plan::plan(&point.values, seed)?;
         Mode::from_options(&point.values, workload.protocol())?;
-        if external::selected(&point.values)?.is_none() {
-            workload.load(&point.values, plan.threads, seed)?;
+        match external::selected(&point.values)? {
+            Some(generator) => generator.check(&point.values)?,
+            None => drop(workload.load(&point.values, plan.threads, seed)?),
         }
     }
     let all = values.to_json();

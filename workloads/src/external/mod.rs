@@ -65,6 +65,14 @@ pub trait ExternalGenerator: Sync {
         Ok(seed)
     }
 
+    /// Checks the options of a run, as far as that needs neither the program nor a server.
+    ///
+    /// # Errors
+    /// One line: the first unusable option.
+    fn check(&self, _values: &Values) -> Result<()> {
+        Ok(())
+    }
+
     /// Starts the program for a verb. Refuses unsupported options before. `None`, with a printed
     /// line, if nothing is to do.
     ///

@@ -21,7 +21,6 @@ use crate::verb::Verb;
 use crate::workload::Descriptor;
 use crate::workload::Setup;
 use crate::workload::Workload;
-use operations::Operations;
 pub use options::GENERATOR;
 use options::Options;
 use report::Report;
@@ -65,6 +64,14 @@ impl ExternalGenerator for CommandWorkload {
         "command"
     }
 
+    fn check(&self, values: &Values) -> Result<()> {
+        let options: Options = values.read()?;
+        if options.command.is_none() && options.prepare_command.is_some() {
+            return Ok(()); // of a data set
+        }
+        Report::of_run(&options).map(drop)
+    }
+
     fn start(&self, verb: Verb, job: &Job<'_>) -> Result<Option<Program>> {
         let options: Options = job.values.read()?;
         let (option, text) = match verb {
@@ -73,24 +80,19 @@ impl ExternalGenerator for CommandWorkload {
             Verb::Run => ("command", &options.command),
             _ => ("cleanup-command", &options.cleanup_command),
         };
-        let is_run = verb == Verb::Run;
-        let operations = is_run.then(|| Operations::from_options(&options)).transpose()?;
+        let mut report = Report::new(option);
+        let mut schedule = Schedule::default();
+        if verb == Verb::Run {
+            report = Report::of_run(&options)?;
+            schedule = report.schedule(options.grace, &job.values.read()?);
+        }
         let Some(text) = text else {
-            if is_run {
-                bail!("--command is missing: give the program and its arguments");
-            }
             job.output
                 .line(&format!("Nothing to do: --{option} is not given"));
             return Ok(None);
         };
         let private = PrivateDir::create()?;
         let command = words::command(job, (option, text), options.shell, &private)?;
-        let mut report = Report::new(option);
-        let mut schedule = Schedule::default();
-        if let Some(operations) = operations {
-            report.read_options(&options, operations)?;
-            schedule = report.schedule(options.grace, &job.values.read()?);
-        }
         Ok(Some(Program {
             child: Child::start(command).with_context(|| format!("--{option}"))?,
             _private: private,

@@ -21,6 +21,7 @@ use super::super::program::RunMonitor;
 use super::super::program::Schedule;
 use super::operations;
 use super::operations::Operations;
+use super::operations::regex;
 use super::options::Options;
 use super::options::Source;
 use crate::options::Common;
@@ -58,18 +59,23 @@ impl Report {
         }
     }
 
-    /// Reads the options of a run.
+    /// Reads a run with these options.
     ///
     /// # Errors
-    /// An invalid pattern.
-    pub fn read_options(&mut self, options: &Options, operations: Operations) -> Result<()> {
-        self.operations = operations;
-        self.begin_regex = operations::regex(options.measure_begin_regex.as_ref(), "measure-begin-regex")?;
-        self.end_regex = operations::regex(options.measure_end_regex.as_ref(), "measure-end-regex")?;
-        self.interval_regex = operations::regex(options.interval_regex.as_ref(), "interval-regex")?;
-        self.source = options.operations_from;
-        self.operation.clone_from(&options.operation);
-        Ok(())
+    /// No command, an invalid pattern, or no source of operations.
+    pub fn of_run(options: &Options) -> Result<Self> {
+        if options.command.is_none() {
+            bail!("--command is missing: give the program and its arguments");
+        }
+        Ok(Self {
+            operations: Operations::from_options(options)?,
+            begin_regex: regex(options.measure_begin_regex.as_ref(), "measure-begin-regex")?,
+            end_regex: regex(options.measure_end_regex.as_ref(), "measure-end-regex")?,
+            interval_regex: regex(options.interval_regex.as_ref(), "interval-regex")?,
+            source: options.operations_from,
+            operation: options.operation.clone(),
+            ..Self::new("command")
+        })
     }
 
     /// The phases of a run, which is killed `grace` seconds after its end.

@@ -20,6 +20,7 @@ use super::child::Child;
 use super::program::Program;
 use super::program::Schedule;
 use crate::options::Common;
+use crate::options::Values;
 use crate::options::options;
 use crate::verb::Verb;
 use installation::HammerDbInstallation;
@@ -50,6 +51,10 @@ pub struct HammerDb;
 impl ExternalGenerator for HammerDb {
     fn name(&self) -> &'static str {
         "hammerdb"
+    }
+
+    fn check(&self, values: &Values) -> Result<()> {
+        script::refuse_unsupported(values)
     }
 
     fn start(&self, verb: Verb, job: &Job<'_>) -> Result<Option<Program>> {
