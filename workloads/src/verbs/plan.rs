@@ -29,6 +29,9 @@ fn span(seconds: f64) -> Option<Duration> {
 /// The invalid option.
 pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
     let options: Common = values.read()?;
+    let [threads] = options.threads[..] else {
+        bail!("internal error: --threads is a list");
+    };
     let events = (options.events > 0).then_some(options.events);
     // The default of --time does not limit a fixed number of events.
     let limited = events.is_none() || values.given("time")?;
@@ -38,7 +41,7 @@ pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
         seed,
     };
     Ok(Plan {
-        threads: options.threads[0],
+        threads,
         time: span(options.time).filter(|_| limited),
         events,
         paused: options.paused,
@@ -110,6 +113,7 @@ mod tests {
             Some(Duration::from_secs(3))
         );
         assert_eq!(time(&[("time", "0")]), None);
+        assert!(plan(&values(&[("threads", "1,4")]), 1).is_err());
     }
 
     #[test]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Iterable
 from functools import cache, cached_property
 from pathlib import Path
@@ -14,6 +13,7 @@ from loadprint.commands.campaign.campaign_sides import CampaignSide, expand
 from loadprint.configuration import collector_binary
 from loadprint.configuration.document import Document, DocumentError, Loc
 from loadprint.configuration.mistakes import hint
+from loadprint.errors import InputError
 
 BUILT = collector_binary.BUILT.with_name("loadprint-load")
 
@@ -68,8 +68,11 @@ def _words(entry: Data | CampaignSide) -> tuple[str, ...]:
 @cache
 def _refusal(program: str, *words: str) -> str:
     """Return why a run with these options would not begin, or nothing."""
-    done = subprocess.run([program, "options", *words], capture_output=True, text=True, check=False)
-    return done.stderr.strip().removeprefix("loadprint-load: ") if done.returncode else ""
+    try:
+        collector_binary.output([program, "options", *words])
+    except InputError as error:
+        return error.what.removeprefix("loadprint-load: ")
+    return ""
 
 
 def _key(entry: Data | CampaignSide, refused: str) -> tuple[str, ...]:

@@ -26,7 +26,10 @@ use crate::options::Common;
 use crate::options::Values;
 use crate::output::Output;
 use crate::series::reported;
+use crate::suite::oltp::scripts::Group;
+use crate::suite::oltp::scripts::READS;
 use crate::suite::oltp::scripts::Statements;
+use crate::suite::oltp::scripts::WRITES;
 
 /// Time in addition to the run: threads start, and the last event may wait for a lock.
 const GRACE: Duration = Duration::from_secs(120);
@@ -392,22 +395,16 @@ fn bucket(line: &str) -> Option<(f64, u64)> {
 
 /// Client statements of one event of a script; none if most events send no statement.
 fn statements(script: &str, values: &Values) -> Result<Option<f64>> {
-    let (reads, writes) = match script {
+    let groups: &[&[Group]] = match script {
         "bulk_insert" => return Ok(None),
-        "oltp_read_write" => (true, true),
-        "oltp_read_only" => (true, false),
-        "oltp_write_only" => (false, true),
+        "oltp_read_write" => &[READS, WRITES],
+        "oltp_read_only" => &[READS],
+        "oltp_write_only" => &[WRITES],
         _ => return Ok(Some(1.0)),
     };
     let given: Statements = values.read()?;
-    let mut all = given.transaction();
-    if reads {
-        all += given.reads();
-    }
-    if writes {
-        all += given.writes();
-    }
-    Ok(Some(all as f64))
+    let transaction = if given.skip_trx { 0 } else { 2 };
+    Ok(Some((transaction + given.count(&groups.concat())) as f64))
 }
 
 #[cfg(test)]

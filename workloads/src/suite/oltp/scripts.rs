@@ -53,7 +53,8 @@ const POINT_SELECT: Statement = ("SELECT c FROM sbtest%u WHERE id=?", &[Param::I
 const DELETE_ROW: Statement = ("DELETE FROM sbtest%u WHERE id=?", &[Param::Id]);
 const ENDS: &[Param] = &[Param::Id, Param::LastId];
 
-const READS: &[Group] = &[
+/// The groups of `oltp_read_only`.
+pub const READS: &[Group] = &[
     (|given| given.point_selects, &[POINT_SELECT]),
     (
         |given| given.ranges(given.simple_ranges),
@@ -83,7 +84,8 @@ const NON_INDEX_UPDATES: Group = (
     |given| given.non_index_updates,
     &[("UPDATE sbtest%u SET c=? WHERE id=?", &[Param::C, Param::Id])],
 );
-const WRITES: &[Group] = &[
+/// The groups of `oltp_write_only`.
+pub const WRITES: &[Group] = &[
     INDEX_UPDATES,
     NON_INDEX_UPDATES,
     (
@@ -143,28 +145,20 @@ impl Statements {
         if self.range_selects { times } else { 0 }
     }
 
-    /// BEGIN and COMMIT of an event.
-    pub fn transaction(&self) -> usize {
-        if self.skip_trx { 0 } else { 2 }
-    }
-
-    /// Reads of an event of `oltp_read_only` (src/lua/oltp_common.lua and its callers).
-    pub fn reads(&self) -> usize {
-        self.point_selects
-            + self.ranges(self.simple_ranges + self.sum_ranges + self.order_ranges + self.distinct_ranges)
-    }
-
-    /// Writes of an event of `oltp_write_only`.
-    pub fn writes(&self) -> usize {
-        self.index_updates + self.non_index_updates + 2 * self.delete_inserts
-    }
-
     /// The groups that run, with their number of repetitions.
     pub fn used(&self, groups: &[Group]) -> Vec<(usize, &'static [Statement])> {
         let all = groups
             .iter()
             .map(|(repeat, statements)| (repeat(self), *statements));
         all.filter(|(times, _)| *times > 0).collect()
+    }
+
+    /// The number of statements of these groups in an event, without BEGIN and COMMIT.
+    pub fn count(&self, groups: &[Group]) -> usize {
+        let used = self.used(groups);
+        used.iter()
+            .map(|(times, statements)| times * statements.len())
+            .sum()
     }
 }
 
