@@ -49,9 +49,9 @@ def host_of(result: Any, content: dict[str, Any]) -> str:
         item[0] if isinstance(item, list) and item else item,
         result.task_fields.get("delegate_to"),
     ]
-    known = {*result.task.get_variable_manager()._inventory.hosts, "localhost"}
-    found = next((name for name in candidates if isinstance(name, str) and name in known), None)
-    return found or str(result.host.name)
+    hosts = {*result.task.get_variable_manager()._inventory.hosts, "localhost"}
+    match = next((name for name in candidates if isinstance(name, str) and name in hosts), None)
+    return match or str(result.host.name)
 
 
 class StrategyModule(Free):  # type: ignore[misc]

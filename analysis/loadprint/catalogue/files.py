@@ -124,7 +124,7 @@ def catalogue() -> Catalogue:
     ]
     works = {
         work.per: tuple(
-            Work(work.per, quantity, title, Formula.parse(quantity, known=names))
+            Work(work.per, quantity, title, Formula.parse(quantity, formulas=names))
             for quantity, title in zip(work.formula, work.title, strict=True)
         )
         for file in files
@@ -157,7 +157,7 @@ def with_rows(path: Path | None) -> Catalogue:
 def _add_names(names: dict[str, Formula], file: File | OwnFile) -> None:
     """Parse a file's named formulas; later ones can have the earlier. Raises ValueError."""
     for name, text in file.names.items():
-        names[name] = Formula.parse(text, known=names)
+        names[name] = Formula.parse(text, formulas=names)
 
 
 def _parsed(path: Path, model: type[AnyFile]) -> AnyFile:

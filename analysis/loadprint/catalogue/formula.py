@@ -72,8 +72,8 @@ class Formula:
     tree: Node
 
     @staticmethod
-    def parse(text: str, source: str = "", known: Mapping[str, Formula] | None = None) -> Formula:
-        """Parse a formula; a name without a dot is a column of `source`, and `known` ones stand for others.
+    def parse(text: str, source: str = "", formulas: Mapping[str, Formula] | None = None) -> Formula:
+        """Parse a formula; a name without a dot is a column of `source`, and `formulas` stand for others.
 
         A name in quotes may have any character. Raises ValueError with the part that is not a formula.
         """
@@ -81,7 +81,7 @@ class Formula:
             raise ValueError(f"`{text[:60]}…` has more than {LONGEST:,} characters")
         try:
             plain = text.strip().replace("×", "*").replace("−", "-")
-            tree = _node(ast.parse(plain, mode="eval").body, source, known or {})
+            tree = _node(ast.parse(plain, mode="eval").body, source, formulas or {})
         except (SyntaxError, OverflowError, RecursionError, MemoryError):
             raise ValueError(
                 f"`{text[:60]}` is not a formula (names with other signs than _ are in quotes)"
@@ -141,13 +141,13 @@ class Formula:
         with np.errstate(all="ignore"):
             return _value(self.tree, get, readings)
 
-    def recorded(self, known: Callable[[str], bool]) -> Formula:
+    def recorded(self, is_recorded: Callable[[str], bool]) -> Formula:
         """The formula without alternatives that are not in a recording, nor those after the first that is."""
-        return Formula(_recorded(self.tree, known))
+        return Formula(_recorded(self.tree, is_recorded))
 
 
-def _node(tree: ast.expr, source: str, known: Mapping[str, Formula]) -> Node:
-    parsed = partial(_node, source=source, known=known)
+def _node(tree: ast.expr, source: str, formulas: Mapping[str, Formula]) -> Node:
+    parsed = partial(_node, source=source, formulas=formulas)
     node: Node | None = None
     match tree:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
@@ -164,9 +164,9 @@ def _node(tree: ast.expr, source: str, known: Mapping[str, Formula]) -> Node:
             node = _figure(word, parsed(of))
         case ast.Name() | ast.Attribute():
             name = _dotted(tree)
-            if name not in known and "." not in name and source:
+            if name not in formulas and "." not in name and source:
                 name = f"{source}.{name}"
-            node = known[name].tree if name in known else Name(name)
+            node = formulas[name].tree if name in formulas else Name(name)
     if node is None:
         raise ValueError(f"`{ast.unparse(tree)}` is not allowed in a formula")
     return node
@@ -270,14 +270,14 @@ def _counted(tree: Node) -> Iterator[str]:
             yield from _leaves(tree)
 
 
-def _recorded(tree: Node, known: Callable[[str], bool]) -> Node:
+def _recorded(tree: Node, is_recorded: Callable[[str], bool]) -> Node:
     if not isinstance(tree, Operation):
         return tree
-    left = _recorded(tree.left, known)
-    if tree.sign == "|" and all(map(known, _leaves(left))):
+    left = _recorded(tree.left, is_recorded)
+    if tree.sign == "|" and all(map(is_recorded, _leaves(left))):
         return left
-    right = _recorded(tree.right, known)
-    if tree.sign == "|" and all(map(known, _leaves(right))):
+    right = _recorded(tree.right, is_recorded)
+    if tree.sign == "|" and all(map(is_recorded, _leaves(right))):
         return right
     return Operation(tree.sign, left, right)
 

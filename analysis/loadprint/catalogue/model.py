@@ -17,9 +17,9 @@ Given = TypeVar("Given")
 BUCKET = 0.0625  # largest distance of a value to the middle of its bucket
 
 
-def _one_of(given: str, known: Iterable[str], what: str) -> str:
-    if given not in known:
-        raise ValueError(f"no such {what}; use one of {', '.join(filter(None, known))}")
+def _one_of(given: str, choices: Iterable[str], what: str) -> str:
+    if given not in choices:
+        raise ValueError(f"no such {what}; use one of {', '.join(filter(None, choices))}")
     return given
 
 
@@ -54,10 +54,10 @@ class OwnRow(FilePart):
     chart: tuple[Section, Text] | None = None
     each: dict[Text, Text] = {}
 
-    def metrics(self, notes: dict[str, str], known: dict[str, Formula]) -> Iterator[Metric]:
+    def metrics(self, notes: dict[str, str], formulas: dict[str, Formula]) -> Iterator[Metric]:
         """Its rows. Raises ValueError if a formula is none."""
         for word, fills in self.words():
-            yield self.metric(word, fills, notes, known)
+            yield self.metric(word, fills, notes, formulas)
 
     def words(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Each word, with the text of each place."""
@@ -65,7 +65,7 @@ class OwnRow(FilePart):
             yield word, {"{each}": word, "{name}": name, "{Name}": name[:1].upper() + name[1:]}
 
     def metric(
-        self, word: str, fills: dict[str, str], notes: dict[str, str], known: dict[str, Formula]
+        self, word: str, fills: dict[str, str], notes: dict[str, str], formulas: dict[str, Formula]
     ) -> Metric:
         """The row of one word of `each`, with the text of each place."""
         formula, footnote = _filled(self.formula, fills), _of(self.footnote, word, "")
@@ -73,13 +73,13 @@ class OwnRow(FilePart):
             _filled(self.key, fills),
             _filled(self.label, fills),
             self.show,
-            Formula.parse(formula, _filled(self.source, fills), known),
+            Formula.parse(formula, _filled(self.source, fills), formulas),
             better=_of(self.better, word, "neither"),
             per_operation=self.per_operation,
             footnote=notes.get(footnote, footnote),
             view=_of(self.view, word, "always"),
             chart=self.chart and (_filled(self.chart[0], fills), _filled(self.chart[1], fills)),
-            named=formula if formula in known else "",
+            named=formula if formula in formulas else "",
         )
 
 
@@ -107,10 +107,10 @@ class CatalogueRow(OwnRow):
                 yield word, {**fills, "{figure}": figure, "{quantile}": quantile}
 
     def metric(
-        self, word: str, fills: dict[str, str], notes: dict[str, str], known: dict[str, Formula]
+        self, word: str, fills: dict[str, str], notes: dict[str, str], formulas: dict[str, Formula]
     ) -> Metric:
         """The row of one word of `each`, with the text of each place."""
-        row, figure = super().metric(word, fills, notes, known), fills["{figure}"]
+        row, figure = super().metric(word, fills, notes, formulas), fills["{figure}"]
         between = _of(self.between_flavours, word, "")
         is_detail = figure and not (figure == "p99" and word in (self.quantiles or ()))
         return replace(

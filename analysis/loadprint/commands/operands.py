@@ -50,29 +50,29 @@ def _chosen(path: Path, execution: ExecutionPlan, name: str | None) -> tuple[lis
     an execution of mode equal-load stands for the sides at its middle load, where all do equal
     work.
     """
-    known, reference = list(execution.sides), execution.reference or None
+    sides, reference = list(execution.sides), execution.reference or None
     fractions = sorted({side.fraction for side in execution.sides.values() if side.fraction})
     if name is None and fractions:
         name = f"@{100 * fractions[len(fractions) // 2]:g}"
     if name is None:
-        if len(known) > MAX_SIDES:
+        if len(sides) > MAX_SIDES:
             raise InputError(
                 path,
-                f"has {len(known)} sides, one table compares at most {MAX_SIDES}",
+                f"has {len(sides)} sides, one table compares at most {MAX_SIDES}",
                 f"use `loadprint sweep {path}`, or name sides as {path}:SIDE",
             )
-        return known, reference
+        return sides, reference
     if name == "@max" and fractions:
-        return [side for side in known if "@" not in side], reference
+        return [side for side in sides if "@" not in side], reference
     if name.startswith("@"):
-        at_load = [side for side in known if side.endswith(name)]
+        at_load = [side for side in sides if side.endswith(name)]
         if at_load:
             return at_load, f"{reference}{name}" if f"{reference}{name}" in at_load else None
-    elif name in known:
+    elif name in sides:
         return [name], reference if name == reference else None
     loads = f"; all at one load: @max, {', '.join(f'@{100 * fraction:g}' for fraction in fractions)}"
     raise InputError(
-        f"{path}:{name}", f"no side `{name}`", f"its sides are {', '.join(known)}{loads if fractions else ''}"
+        f"{path}:{name}", f"no side `{name}`", f"its sides are {', '.join(sides)}{loads if fractions else ''}"
     )
 
 

@@ -52,12 +52,14 @@ def _require_alike(path: Path, execution: ExecutionPlan, names: Sequence[str]) -
 
 def _floor(cells: Sequence[Cell]) -> Floor | None:
     """Largest distance between any two sides: of logs of geometric means, and of means in the row's unit."""
-    known = [cell.measured for cell in cells]
-    if not all(known):
+    measured = [cell.measured for cell in cells]
+    if not all(measured):
         return None
-    means = [math.fsum(values) / len(values) for values in known]
-    positive = all(value > 0 for values in known for value in values)
+    means = [math.fsum(values) / len(values) for values in measured]
+    positive = all(value > 0 for values in measured for value in values)
     logs = (
-        [math.fsum(math.log(value) for value in values) / len(values) for values in known] if positive else []
+        [math.fsum(math.log(value) for value in values) / len(values) for values in measured]
+        if positive
+        else []
     )
     return Floor(max(logs) - min(logs) if positive else None, max(means) - min(means))

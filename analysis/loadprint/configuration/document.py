@@ -205,10 +205,10 @@ def scaled(document: Document, scale: str) -> Document:
     """
     sets = document.data.get("scales") or {}
     if not isinstance(sets, dict) or scale not in sets:
-        known = (
+        scales = (
             f"available: {', '.join(sets)}" if isinstance(sets, dict) and sets else "the campaign has none"
         )
-        raise DocumentError(f'{document.name}: no scale "{scale}"; {known}')
+        raise DocumentError(f'{document.name}: no scale "{scale}"; {scales}')
     merged = Document(document.name, deepcopy(document.data), dict(document.places))
     if isinstance(sets[scale], dict):
         _merge(merged, merged.data, deepcopy(sets[scale]), ("scales", scale))

@@ -23,9 +23,9 @@ def describe(document: Document, error: ValidationError, root: type[BaseModel]) 
     loc = first["loc"]
     where = _where(loc)
     if first["type"] == "extra_forbidden":
-        known = _keys(loc[:-1], root)
+        keys = _keys(loc[:-1], root)
         parent = f" in {'.'.join(map(str, loc[:-1]))}" if len(loc) > 1 else ""
-        text = f'unknown key "{loc[-1]}"{parent}; {hint(str(loc[-1]), known, "valid keys:")}'
+        text = f'unknown key "{loc[-1]}"{parent}; {hint(str(loc[-1]), keys, "valid keys:")}'
     elif first["type"] == "missing":
         text = f'key "{where}" is missing'
     elif first["type"] == "union_tag_invalid":
@@ -45,10 +45,10 @@ def describe(document: Document, error: ValidationError, root: type[BaseModel]) 
     return f"{document.place(loc)}: {text}{more}"
 
 
-def hint(name: str, known: Sequence[str], words: str) -> str:
+def hint(name: str, names: Sequence[str], words: str) -> str:
     """The known name that is most alike, else all of them after these words."""
-    near = difflib.get_close_matches(name, known, n=1)
-    return f'did you mean "{near[0]}"?' if near else f"{words} {', '.join(known)}"
+    near = difflib.get_close_matches(name, names, n=1)
+    return f'did you mean "{near[0]}"?' if near else f"{words} {', '.join(names)}"
 
 
 def _where(loc: Loc) -> str:

@@ -105,8 +105,8 @@ def cell(name: str, labels: Mapping[str, str]) -> NodeCell | None:
         return NodeCell(
             "cpu", (labels.get("cpu", "").removeprefix("cpu"),), modes[mode], USER_HZ, name == "node_cpu"
         )
-    if found := _CELLS.get(name):
-        return found._replace(entity=(labels.get("device", ""),)) if found.entity is DEVICE else found
+    if cell := _CELLS.get(name):
+        return cell._replace(entity=(labels.get("device", ""),)) if cell.entity is DEVICE else cell
     return _metric(name)
 
 

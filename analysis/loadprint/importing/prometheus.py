@@ -96,11 +96,11 @@ def _all(paths: Sequence[Path]) -> Collection[PrometheusSeries]:
             key = name, frozenset(labels.items())
             one = merged.setdefault(key, PrometheusSeries(name, labels, {}))
             for at, value in points:
-                known = one.points.setdefault(at, value)
-                if known != value and not (math.isnan(known) and math.isnan(value)):
+                first = one.points.setdefault(at, value)
+                if first != value and not (math.isnan(first) and math.isnan(value)):
                     series = exposition.series_text(name, labels)
                     when = f"at {at // 1_000_000_000} s since 1970"
-                    what = f"`{series}` has two values {when}, {known:.15g} and {value:.15g}"
+                    what = f"`{series}` has two values {when}, {first:.15g} and {value:.15g}"
                     raise InputError(path, what, "import one snapshot per point in time, of one exporter")
     return merged.values()
 
@@ -192,8 +192,8 @@ def _host(labelled: Sequence[Labels], asked: Sequence[str]) -> dict[str, str]:
         label, value = match.groups() if (match := LABELLED.fullmatch(text)) else ("instance", text)
         host[label] = value
         if not any(_matches(labels, host) for labels in labelled):
-            known = ", ".join(sorted({labels[label] for labels in labelled if label in labels})) or "none"
-            raise InputError(f"--instance {text}", "has no metric of node_exporter", f"available: {known}")
+            choices = ", ".join(sorted({labels[label] for labels in labelled if label in labels})) or "none"
+            raise InputError(f"--instance {text}", "has no metric of node_exporter", f"available: {choices}")
     instances = {labels.get("instance", "") for labels in labelled if _matches(labels, host)}
     if len(instances) > 1:
         raise _several({"instance": instances})
@@ -234,7 +234,7 @@ def _without_negative(of_host: OfHost) -> list[str]:
 def _several(differing: Mapping[str, set[str]]) -> InputError:
     """The error for series of several hosts, by the labels in which they differ."""
     values = {label: ", ".join(f'"{value}"' for value in sorted(differing[label])) for label in differing}
-    what = "; ".join(f"{label} {listed}" for label, listed in sorted(values.items()))
+    what = "; ".join(f"{label} {values_text}" for label, values_text in sorted(values.items()))
     label = min(differing)
     choice = next(value for value in sorted(differing[label]) if value)
     example = choice if label == "instance" else f"{label}={choice}"

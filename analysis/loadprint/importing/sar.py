@@ -259,10 +259,10 @@ def _realtime(path: Path, entry: Mapping[str, Any], key: str) -> int:
 
 
 def _stamped(
-    path: Path, host: Mapping[str, Any], listed: str, key: str
+    path: Path, host: Mapping[str, Any], list_key: str, key: str
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Time and content of the entries of a list that have a time."""
-    for item in _of(host, listed):
+    for item in _of(host, list_key):
         with suppress(ValueError):
             yield _realtime(path, item, key), item[key]
 

@@ -79,17 +79,17 @@ class Integral:
         for entity, readings in seen.items():
             totals = self.totals[entity]
             counters = [column for column in readings if column not in self.gauges]
-            known = self.seconds[entity]
+            lasted = self.seconds[entity]
             # a new entity, or one that is back after a gap, has no row at the begin
             row = self.rows.setdefault((entity, begin), {column: totals[column] for column in counters})
             # nor has a column whose rates in the intervals before were odd
-            row.update({column: 0.0 for column in counters if column not in known})
+            row.update({column: 0.0 for column in counters if column not in lasted})
             for column in totals.keys() - readings.keys():
-                totals[column] *= 1 + seconds / known[column]
-                known[column] += seconds
+                totals[column] *= 1 + seconds / lasted[column]
+                lasted[column] += seconds
             for column in counters:
                 totals[column] += readings[column] * seconds
-                known[column] += seconds
+                lasted[column] += seconds
             self.rows[entity, end] = {**readings, **{column: totals[column] for column in counters}}
 
 
@@ -197,10 +197,10 @@ def _number(values: Mapping[str, Any], key: str, odd: Counter[str], limit: float
     return None
 
 
-def _named(listed: Iterable[Mapping[str, Any]], key: str, odd: Counter[str]) -> dict[str, Mapping[str, Any]]:
+def _named(items: Iterable[Mapping[str, Any]], key: str, odd: Counter[str]) -> dict[str, Mapping[str, Any]]:
     """The objects of an interval by the name under `key`; an empty one for a name whose objects differ."""
     named: dict[str, Mapping[str, Any]] = {}
-    for one in listed:
+    for one in items:
         if not key or key in one:
             name = str(one.get(key, ""))
             if named.setdefault(name, one) not in (one, {}):

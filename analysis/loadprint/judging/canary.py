@@ -145,7 +145,7 @@ def largest(by_run: Mapping[Path, Sequence[Shift]]) -> str:
     """One line: the largest shift of each part with its limit, and the number of runs."""
     texts = []
     for part in PARTS:
-        shifts_of_part = [shift for listed in by_run.values() for shift in listed if shift.part == part]
+        shifts_of_part = [shift for of_run in by_run.values() for shift in of_run if shift.part == part]
         if not shifts_of_part:
             continue
         shift = max(shifts_of_part, key=lambda shift: abs(math.log1p(shift.change)))
@@ -154,7 +154,7 @@ def largest(by_run: Mapping[Path, Sequence[Shift]]) -> str:
         text += ", three times its variation at rest" if (shift.limit or 0.0) > LIMIT else ""
         texts.append(f"{part} {factor} {_direction(shift)} ({text})")
     runs = f"{len(by_run)} run{'s' if len(by_run) > 1 else ''}"
-    in_turns = any(shift.in_turns for listed in by_run.values() for shift in listed)
+    in_turns = any(shift.in_turns for of_run in by_run.values() for shift in of_run)
     what = "differences from the slices of other sides" if in_turns else "changes from before to after a run"
     return f"largest {what}, {runs}: {'; '.join(texts)}" if texts else ""
 

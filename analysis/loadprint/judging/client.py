@@ -49,14 +49,14 @@ def bound(runs: Sequence[Measured]) -> Judgement:
         text = ", ".join(limit.text() for limit in beyond)
         text += f"; its process {100 * sum(used) / len(used):.0f} % of a core" if used else ""
         return Judgement("yes", text + _stolen_text(runs))
-    known = [limit.text() for limit in limits if limit.share is not None]
+    measured = [limit.text() for limit in limits if limit.share is not None]
     lacking = [limit for limit in limits[:3] if limit.share is None]
     if len(lacking) == len(limits[:3]):
         return Judgement("not measured", "; ".join(dict.fromkeys(limit.reason for limit in lacking)))
     if hidden := [run for run in runs if _may_hide_a_thread(run)]:
-        return Judgement("not measured", ", ".join([_hidden_text(hidden, len(runs)), *known]))
+        return Judgement("not measured", ", ".join([_hidden_text(hidden, len(runs)), *measured]))
     unknown = f"; unknown: {'; '.join(dict.fromkeys(limit.reason for limit in lacking))}" if lacking else ""
-    return Judgement("no", ", ".join(known) + _stolen_text(runs) + unknown)
+    return Judgement("no", ", ".join(measured) + _stolen_text(runs) + unknown)
 
 
 def stolen(run: Measured) -> float | None:
@@ -140,8 +140,8 @@ def _times(run: Measured) -> dict[str, float]:
     """Time of the load's CPU set by state, in CPU-seconds per second; empty if unknown."""
     states = {state: _quantity(run, f"cpu.load.{state}") for state in STATES}
     times = {state: time for state, time in states.items() if time is not None}
-    known = len(times) == len(STATES) and run.load_cpus is not None and sum(times.values()) > 0
-    return times if known else {}
+    complete = len(times) == len(STATES) and run.load_cpus is not None and sum(times.values()) > 0
+    return times if complete else {}
 
 
 def _busy(run: Measured) -> float | None:
@@ -196,5 +196,5 @@ def _ports(run: Measured) -> float | None:
     waiting = [now, run.run.result.details.sockets.after.tcp_time_wait]
     if opened is not None and now:  # else connections stay open, and leave no port in TIME_WAIT
         waiting.append(opened * TIME_WAIT_S)
-    known = [value for value in waiting if value is not None]
-    return max(known) / ports if known and ports else None
+    measured = [value for value in waiting if value is not None]
+    return max(measured) / ports if measured and ports else None

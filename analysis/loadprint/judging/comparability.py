@@ -126,7 +126,7 @@ def settings(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> t
     """Every fact of any side, with the kind of its difference; in the order of GROUPS."""
     facts = _facts(sides, measured)
     differing = {(fact.group, fact.name): fact for fact in differences(sides, measured)}
-    listed = []
+    settings = []
     for key in _keys(facts):
         values = tuple(
             " / ".join(sorted({run[key].value if key in run else NOT_RECORDED for run in runs}))
@@ -137,8 +137,8 @@ def settings(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> t
         same = "same" if recorded else "unknown"
         kind = same if fact is None else "varied" if fact.asked else "material"
         kind = "harmless" if fact is not None and kind == "material" and not fact.material else kind
-        listed.append(Setting(*key, values, kind))
-    return tuple(sorted(listed, key=lambda fact: (GROUPS.index(fact.group), fact.name)))
+        settings.append(Setting(*key, values, kind))
+    return tuple(sorted(settings, key=lambda fact: (GROUPS.index(fact.group), fact.name)))
 
 
 def _facts(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Facts:
@@ -175,15 +175,15 @@ def _difference(key: tuple[str, str], facts: Facts, wanted: set[str]) -> Differe
     by_side = [[run.get(key) for run in runs] for runs in facts]
     if any(fact is None for runs in by_side for fact in runs):
         return None
-    known = [[fact for fact in runs if fact is not None] for runs in by_side]
-    texts = tuple(" / ".join(sorted({fact.value for fact in runs})) for runs in known)
-    everyone = [fact for runs in known for fact in runs]
+    recorded = [[fact for fact in runs if fact is not None] for runs in by_side]
+    texts = tuple(" / ".join(sorted({fact.value for fact in runs})) for runs in recorded)
+    everyone = [fact for runs in recorded for fact in runs]
     if len({(fact.value, fact.meaning) for fact in everyone}) == 1:
         return None
     if len(set(texts)) == 1 and len({fact.meaning for fact in everyone}) > 1:
         texts = tuple(
             f"{text} ({' / '.join(dict.fromkeys(fact.meaning for fact in runs))})"
-            for text, runs in zip(texts, known, strict=True)
+            for text, runs in zip(texts, recorded, strict=True)
         )
     if len(set(texts)) == 1:
         return None  # every side's repeats differ in the same way
@@ -228,8 +228,8 @@ def _recorded_in_part(
     A fact counts only between runs of one `_kind`: servers of other releases have other variables.
     """
     kinds: dict[tuple[str, str], set[object]] = {}
-    for runs, known in zip(measured, facts, strict=True):
-        for run, own in zip(runs, known, strict=True):
+    for runs, of_side in zip(measured, facts, strict=True):
+        for run, own in zip(runs, of_side, strict=True):
             for key, fact in own.items():
                 varied = bool(fact.inputs) and wanted.issuperset(fact.inputs)
                 if fact.material and not fact.optional and not varied:
@@ -241,9 +241,9 @@ def _recorded_in_part(
                 for key, of in kinds.items()
                 if key not in own and _has_record(key[0], run) and _kind(key, run, own) in of
             }
-            for run, own in zip(runs, known, strict=True)
+            for run, own in zip(runs, of_side, strict=True)
         ]
-        for runs, known in zip(measured, facts, strict=True)
+        for runs, of_side in zip(measured, facts, strict=True)
     ]
     return _unknown(sides, names)
 

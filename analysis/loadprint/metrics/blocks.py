@@ -22,8 +22,8 @@ def paired(runs: Sequence[Measured], others: Sequence[Measured]) -> bool:
 def _by_block(runs: Sequence[Measured]) -> dict[int, Measured]:
     """Runs by block; empty if a run has no block or two have the same."""
     blocks = {run.run.meta.block: run for run in runs}
-    known = {block: run for block, run in blocks.items() if block is not None}
-    return known if len(known) == len(runs) else {}
+    by_block = {block: run for block, run in blocks.items() if block is not None}
+    return by_block if len(by_block) == len(runs) else {}
 
 
 def _together(runs: Sequence[Measured]) -> bool:

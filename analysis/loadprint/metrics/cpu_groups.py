@@ -103,7 +103,7 @@ def ordered(keys: Iterable[str]) -> list[str]:
 
 def group_nodes(tree: CallTree) -> Grouped:
     """Group every node of a call tree."""
-    known = patterns()
+    rules = patterns()
     own = list(map(_group, tree.frames))
     starts = list(map(_is_start, tree.frames))
     libraries = [_is_start_library(frame) for frame in tree.frames]
@@ -123,16 +123,16 @@ def group_nodes(tree: CallTree) -> Grouped:
             whole.append(whole[parent] or bool(is_root and libraries[tree.places[parent]]))
     frames = (tree.frames[place] for place in tree.places.tolist())
     keys = tuple(
-        key or _unmatched(known, frame, is_whole)
+        key or _unmatched(rules, frame, is_whole)
         for key, frame, is_whole in zip(matched, frames, whole, strict=True)
     )
     return Grouped(keys, ~np.array(whole, dtype=bool))
 
 
-def _unmatched(known: Patterns, frame: Frame, is_whole: bool) -> str:
+def _unmatched(rules: Patterns, frame: Frame, is_whole: bool) -> str:
     if frame.in_kernel:
         return OTHER_KERNEL
-    if not known.family(frame.file) and frame.module != NO_MODULE:
+    if not rules.family(frame.file) and frame.module != NO_MODULE:
         return f"{MODULE}{frame.file}"
     return UNKNOWN if is_whole else TRUNCATED
 
@@ -140,13 +140,13 @@ def _unmatched(known: Patterns, frame: Frame, is_whole: bool) -> str:
 @cache  # the runs of a server have the same frames
 def _group(frame: Frame) -> str | None:
     """Key of the group that a frame belongs to by itself."""
-    known, name = patterns(), function_name(frame.symbol or "")
+    rules, name = patterns(), function_name(frame.symbol or "")
     if frame.in_kernel:
-        return _first(known.symbols["kernel"], name)
-    if family := known.family(frame.file):
-        return _first(known.symbols[family], name)
-    whole = next((key for file, key in known.modules if fnmatchcase(frame.file, file)), None)
-    return whole or _first(known.symbols["library"], name)
+        return _first(rules.symbols["kernel"], name)
+    if family := rules.family(frame.file):
+        return _first(rules.symbols[family], name)
+    whole = next((key for file, key in rules.modules if fnmatchcase(frame.file, file)), None)
+    return whole or _first(rules.symbols["library"], name)
 
 
 @cache

@@ -83,11 +83,11 @@ def _listed(roles: set[str]) -> str:
 
 def _used(run: Measured) -> list[str]:
     q = run.quantities
-    known = {device.name for device in run.run.fingerprint("server").block_devices}
-    multipath = {namespace(name) for name in known}
+    attached = {device.name for device in run.run.fingerprint("server").block_devices}
+    multipath = {namespace(name) for name in attached}
     used = []
     for (disk,) in sorted(q.entities["disk"]):
-        if disk.startswith(STACKED) or disk in multipath or (known and disk not in known):
+        if disk.startswith(STACKED) or disk in multipath or (attached and disk not in attached):
             continue
         counts = [q.get(f"disk.{disk}.{name}") for name in ("reads", "writes", "flushes", "transfers")]
         if sum(count.rate for count in counts if count) > 0:

@@ -20,7 +20,7 @@ from loadprint.reading.columns import EBPF_COUNTERS, EBPF_HISTOGRAMS
 from loadprint.reading.counters import SIZES, edges, increase
 from loadprint.reading.histograms import Histogram, bounds
 from loadprint.reading.histograms import increase as increase_of_counts
-from loadprint.reading.queries import Columns, Members, doubles, grouped, listed, together
+from loadprint.reading.queries import Columns, Members, doubles, grouped, select_list, together
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 MIN_VALUES = {"p99": 100, "p999": 10_000}  # for such a quantile
@@ -102,7 +102,7 @@ def _times_of_calls(rows: Columns, unit: float, *, has_gate: bool) -> dict[str, 
     closed = (rows["closed_time_ns"], rows["closed_cnt"]) if has_gate else (zeros, zeros)
     # an hour has a hundred thousand rows
     last = rows["tick"] == rows["tick"][rows["run_cnt"] > 0].max(initial=0)
-    found, empty = {}, 0.0
+    costs, empty = {}, 0.0
     for owner, program, *figures in zip(
         *(column[last].tolist() for column in (*(rows[name] for name in names), *closed)), strict=True
     ):
@@ -112,11 +112,11 @@ def _times_of_calls(rows: Columns, unit: float, *, has_gate: bool) -> dict[str, 
             if owner == EMPTY:
                 empty = opened
                 continue
-            found[f"{owner}:{program}"] = (
+            costs[f"{owner}:{program}"] = (
                 opened,
                 closed_time / closed_count * unit if closed_count else opened,
             )
-    return {name: (max(0.0, one - empty), max(0.0, two - empty)) for name, (one, two) in found.items()}
+    return {name: (max(0.0, one - empty), max(0.0, two - empty)) for name, (one, two) in costs.items()}
 
 
 def readings(
@@ -168,8 +168,8 @@ def _buckets(
     grid, resets = source.window.grids[probe], _noted_resets(source, probe, rows, tuple(columns))
     ends = grid.ticks[grid.read][np.concatenate(edges(grid.segment[grid.read]))]
     at = sorted({*ends.tolist(), *(tick for reset in resets for tick in reset)})
-    found = source.store.fetch(path, _selected(keys, {BUCKETS: BUCKETS}), at=at)
-    return _named(found, probe, keys)
+    at_ends = source.store.fetch(path, _selected(keys, {BUCKETS: BUCKETS}), at=at)
+    return _named(at_ends, probe, keys)
 
 
 def _series(source: Source, probe: str, rows: Columns, courses: Mapping[str, tuple[str, float]]) -> None:
@@ -190,7 +190,7 @@ def _entity(rows: Columns, places: NDArray[np.intp], columns: Iterable[str], tic
 
 
 def _selected(keys: Sequence[str], columns: Mapping[str, str]) -> str:
-    return f"SELECT tick, {', '.join(keys)}, {listed(columns)} FROM t ORDER BY tick"
+    return f"SELECT tick, {', '.join(keys)}, {select_list(columns)} FROM t ORDER BY tick"
 
 
 def _named(rows: Columns, table: str, keys: Sequence[str]) -> Columns:
@@ -304,11 +304,11 @@ def _round_trips(source: Source) -> None:
         return
     bounds_of = bounds(source.store.metadata(path), "buckets")
     parts = [_counted(source, probe, rows, places, bounds_of) for _, places in grouped(rows["name"])]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+    counts = [part for part in parts if part is not None]
+    if len(counts) < len(parts):
         source.out.mark_missing(probe, f"{probe}: {NOT_KNOWN}")
         return
-    counted = Histogram(np.sum([part.counts for part in known], axis=0), bounds_of)
+    counted = Histogram(np.sum([part.counts for part in counts], axis=0), bounds_of)
     unit = source.unit(f"{probe}.{BUCKETS}")
     _quantiles(source, ROUND_TRIPS, counted, unit)
     source.out.put(figure("mean", f"{ROUND_TRIPS}.buckets"), counted.mean() * unit)

@@ -78,7 +78,7 @@ def gather(
     Raises InputError with the file that cannot be used.
     """
     window = measure_window(run, run.roles[0], store) if run.roles else None
-    out, known = Quantities(window.segments if window else 1), rows or catalogue()
+    out, declared = Quantities(window.segments if window else 1), rows or catalogue()
     reported = intervals(run, store)
     at = np.empty(0)
     if reported is not None:
@@ -86,33 +86,33 @@ def gather(
         load.courses(reported, at, out)
     whole = run
     run, reported = load.in_segments(run, reported, np.isfinite(at), store)
-    load.totals(run, out, known)
+    load.totals(run, out, declared)
     if run.segments is not None:
-        load.explain(whole, out, known)
+        load.explain(whole, out, declared)
     if run.turns and reported is not None and "queries" in reported.totals:
         since_thaw(reported, out)
     server_cpus = cpuset(run, "server")
     sampled, source, of_whole = None, None, run.segments is None
     if window is not None:
         source = Source(run, window, store, out, charted)
-        sampled = _server_side(source, known, server_cpus, brief=brief, of_whole=of_whole)
+        sampled = _server_side(source, declared, server_cpus, brief=brief, of_whole=of_whole)
     else:
         out.mark_missing("", NO_RECORDER)  # of all other names
-        _of_server(run, known, out, of_whole=of_whole)
+        _of_server(run, declared, out, of_whole=of_whole)
     rates = reported.samples("events") if reported and "events" in reported.totals else np.empty(0)
     step = reported.usual if reported else 1.0
     load.steadiness(rates, step, out)
     load_cpus = cpuset(run, LOAD)
     if LOAD in run.roles:
         apart = Source(run, measure_window(run, LOAD, store), store, out, charted)
-        _load_host(apart, known, load_cpus)
+        _load_host(apart, declared, load_cpus)
     else:
         _load_side(run, out, load_cpus, source)
     return Measured(run, out, server_cpus, load_cpus, window, rates, step, clocks(run, store), sampled)
 
 
 def _server_side(
-    source: Source, known: Catalogue, cpus: Sequence[int] | None, *, brief: bool, of_whole: bool
+    source: Source, declared: Catalogue, cpus: Sequence[int] | None, *, brief: bool, of_whole: bool
 ) -> Profile | None:
     run, role, out = source.run, source.window.role, source.out
     host.cpu(source, "server", cpus)
@@ -134,16 +134,16 @@ def _server_side(
     limits.allowances(source)
     limits.volumes(source)
     ebpf(source)
-    recorded(source, known)
+    recorded(source, declared)
     turns(source)
     out.mark_missing("nic.none", "only lo carried traffic: the connections use a unix socket, or loopback")
     out.mark_missing("disk.none", "no disk of the server was used")
     out.mark_missing("nic.", "this side does not have this interface")
-    scraped(source, known.scraped)
-    host.storage(source, known.columns["storage"])
+    scraped(source, declared.scraped)
+    host.storage(source, declared.columns["storage"])
     samples = profile(source)
     mysql.misses(source)
-    _of_server(run, known, out, of_whole=of_whole)
+    _of_server(run, declared, out, of_whole=of_whole)
     mysql.constant_capacity(source)
     if of_whole and run.table(role, "mysql"):
         spikes(out)
@@ -153,11 +153,11 @@ def _server_side(
     return samples
 
 
-def _of_server(run: Run, known: Catalogue, out: Quantities, *, of_whole: bool) -> None:
+def _of_server(run: Run, declared: Catalogue, out: Quantities, *, of_whole: bool) -> None:
     """Add the server's counters by its status, where no probe read them, and named formulas."""
     seconds = out.get("load.seconds")
     if of_whole and seconds:
-        names = {name for name in known.columns["mysql"] if f"mysql.{name}" in known.counted}
+        names = {name for name in declared.columns["mysql"] if f"mysql.{name}" in declared.counted}
         load.without_probe(run, names, seconds.rate, out)
     _named(out)
 
@@ -174,12 +174,12 @@ def _named(out: Quantities) -> None:
             out.add_series(name, course)
 
 
-def _load_host(source: Source, known: Catalogue, cpus: tuple[int, ...] | None) -> None:
+def _load_host(source: Source, declared: Catalogue, cpus: tuple[int, ...] | None) -> None:
     """Put the quantities of a load that has a recorder."""
     host.cpu(source, LOAD, cpus)
     host.process(source)
     threads(source)
-    recorded(source, known, LOAD)
+    recorded(source, declared, LOAD)
     _named(source.out)
 
 

@@ -16,8 +16,8 @@ from loadprint.reading.queries import (
     among,
     by_entity,
     doubles,
-    listed,
     quote,
+    select_list,
 )
 
 SERVER = "process.server."
@@ -78,7 +78,7 @@ def _host_cpus(source: Source, times: float) -> tuple[float, bool]:
 
 def host(source: Source) -> None:
     """Context switches, interrupts and forks of the whole host as `host.<field>`."""
-    query = f"SELECT tick, {listed(doubles(CPU_HOST_FIELDS))} FROM t WHERE cpu = 'all'"
+    query = f"SELECT tick, {select_list(doubles(CPU_HOST_FIELDS))} FROM t WHERE cpu = 'all'"
     rows = source.rows("cpu", query, whole=True)
     if rows is None or len(rows["tick"]) < 2:
         source.out.mark_missing("host", source.window.why_missing("cpu"))

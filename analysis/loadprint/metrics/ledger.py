@@ -264,8 +264,8 @@ def _closures(source: Source) -> None:
     """
     out, result = source.out, source.run.result
     _latency(source, result)
-    known = {*source.window.read, *source.window.unavailable, *source.window.failures}
-    if EXCHANGES not in known:
+    probes = {*source.window.read, *source.window.unavailable, *source.window.failures}
+    if EXCHANGES not in probes:
         for name in (*OF_CLIENT, "client_unexplained", "network", "overlap", "unexplained"):
             out.mark_missing(f"ledger.{name}", OLD)
         return

@@ -8,7 +8,7 @@ import numpy as np
 
 from loadprint.metrics.quantities import NOT_KNOWN, Quantities
 from loadprint.metrics.rates import Source
-from loadprint.reading.queries import Columns, by_entity, listed, quote
+from loadprint.reading.queries import Columns, by_entity, quote, select_list
 
 EXCEEDED = "_allowance_exceeded"  # ENA: packets queued or dropped because an allowance was used up
 NVME = ("volume_iops", "volume_throughput", "instance_iops", "instance_throughput")
@@ -80,7 +80,7 @@ def allowances(source: Source) -> None:
 
 def volumes(source: Source) -> None:
     """Time that the limits of cloud volumes throttled I/O: `nvme.<limit>`, seconds per second."""
-    names = listed({name: f"{name}_exceeded_us::DOUBLE" for name in NVME})
+    names = select_list({name: f"{name}_exceeded_us::DOUBLE" for name in NVME})
     rows = source.rows("nvme", f"SELECT tick, controller, {names} FROM t")
     if rows is None:
         source.out.mark_missing("nvme", source.window.why_missing("nvme"))

@@ -45,7 +45,7 @@ NO_INTERVALS = "it is a total of the whole measure phase, without intervals"
 COUNTED_AT_END = ("events", "commits", "rows")  # of an operation
 
 
-def totals(run: Run, out: Quantities, known: Catalogue) -> None:
+def totals(run: Run, out: Quantities, declared: Catalogue) -> None:
     """Totals of result.json as rates, latencies in seconds."""
     result = run.result
     if not result:
@@ -71,7 +71,7 @@ def totals(run: Run, out: Quantities, known: Catalogue) -> None:
             seconds,
         )
     timed = sum(kind.count or 0 for kind in result.transactions.values())
-    for name in known.columns["latency"]:
+    for name in declared.columns["latency"]:
         if name == "p999" and timed < MIN_FOR_P999:
             out.mark_missing(
                 "latency.p999",
@@ -83,14 +83,14 @@ def totals(run: Run, out: Quantities, known: Catalogue) -> None:
     _failures(result, float(seconds), out)
     connection_time(result, float(seconds), out)
     _generator_specific(result, out)
-    status(run, known.columns["status"], float(seconds), out)
-    mysql.variables(run, known.columns["variables"], out)
+    status(run, declared.columns["status"], float(seconds), out)
+    mysql.variables(run, declared.columns["variables"], out)
 
 
-def explain(whole: Run, out: Quantities, known: Catalogue) -> None:
+def explain(whole: Run, out: Quantities, declared: Catalogue) -> None:
     """Give the reason for figures that only the whole measure phase has: they have no intervals."""
     every = Quantities()
-    totals(replace(whole, segments=None), every, known)
+    totals(replace(whole, segments=None), every, declared)
     of_load = tuple(
         start
         for start in ("load.", "latency.", "type.", "details.", "connections.")
@@ -123,16 +123,16 @@ def courses(reported: Intervals, measured: Floats, out: Quantities) -> None:
 
 def steadiness(rates: NDArray[np.float64], step: float, out: Quantities) -> None:
     """Variation of the seconds: `load.cv`, sd / mean, and `load.worst_second`, min / median."""
-    known = gaps.known(rates)
+    measured = gaps.measured(rates)
     if round(step) != 1:
         out.mark_missing("load.cv", f"the generator reports every {brief(step, 3)} s, not every second")
-    elif len(known) < MIN_SECONDS or np.median(known) <= 0:
+    elif len(measured) < MIN_SECONDS or np.median(measured) <= 0:
         out.mark_missing(
             "load.cv", f"the throughput series has fewer than {MIN_SECONDS} seconds, or no operations"
         )
     else:
-        out.put("load.cv", float(known.std(ddof=1) / known.mean()))
-        out.put("load.worst_second", float(known.min() / np.median(known)))
+        out.put("load.cv", float(measured.std(ddof=1) / measured.mean()))
+        out.put("load.worst_second", float(measured.min() / np.median(measured)))
         return
     out.mark_missing("load.worst_second", out.missing["load.cv"])
 

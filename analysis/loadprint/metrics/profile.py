@@ -87,8 +87,8 @@ def _sampled(source: Source, ticks: NDArray[Any]) -> list[tuple[int, int]]:
 
 def _by_node(path: Path, tree: CallTree, rows: Columns, column: str) -> dict[int, float]:
     nodes, values = rows["node"], rows[column]
-    known = (nodes >= 0) & (nodes < len(tree.parents)) & (nodes == np.floor(nodes))
-    if not known.all():
+    valid = (nodes >= 0) & (nodes < len(tree.parents)) & (nodes == np.floor(nodes))
+    if not valid.all():
         raise InputError(path, "column `stack` has nodes that are not in stacks.json", COPY_AGAIN)
     if not (values >= 0).all():
         raise InputError(path, f"column `{column}` is not a count in every row", COPY_AGAIN)
@@ -169,16 +169,16 @@ def _events(source: Source, role: str, tree: CallTree) -> float | None:
     They are of the part of the window in which the role had processes: a load may start later.
     """
     path = source.run.table(source.window.role, "profile")
-    known = source.rows("process", f"SELECT DISTINCT tick FROM t WHERE role = {quote(role)}")
-    if path is None or known is None or not len(known["tick"]):
+    lived = source.rows("process", f"SELECT DISTINCT tick FROM t WHERE role = {quote(role)}")
+    if path is None or lived is None or not len(lived["tick"]):
         return None
     column = "cycles" if tree.event == CYCLES else "samples"
     rows = source.store.fetch(
         path,
         f"SELECT sum({column}::DOUBLE) AS events FROM t WHERE role = {quote(role)}",
-        between=_sampled(source, known["tick"]),
+        between=_sampled(source, lived["tick"]),
     )
-    seconds = source.seconds("process", known["tick"])
+    seconds = source.seconds("process", lived["tick"])
     return float(rows["events"][0]) / seconds if seconds > 0 else None
 
 

@@ -77,15 +77,17 @@ class Quantities:
 
     def add_series(self, name: str, series: Series) -> None:
         """Add the course of a quantity, unless nothing of it is known; what is not finite is missing."""
-        known = np.isfinite(series.values)
-        if known.any():
-            self.series.setdefault(name, replace(series, values=np.where(known, series.values, np.nan)))
+        finite = np.isfinite(series.values)
+        if finite.any():
+            self.series.setdefault(name, replace(series, values=np.where(finite, series.values, np.nan)))
 
     def sum_series(self, name: str, parts: Sequence[Series | None]) -> None:
         """Add the sum of some courses of one probe, unless one is missing."""
-        known = [part for part in parts if part is not None]
-        if known and len(known) == len(parts):
-            self.add_series(name, replace(known[0], values=np.sum([part.values for part in known], axis=0)))
+        present = [part for part in parts if part is not None]
+        if present and len(present) == len(parts):
+            self.add_series(
+                name, replace(present[0], values=np.sum([part.values for part in present], axis=0))
+            )
 
     def total(self, name: str, parts: Sequence[Quantity]) -> None:
         """Add the sum of some quantities."""
@@ -179,7 +181,7 @@ class Quantities:
         of = np.zeros(len(at), np.intp) if of is None else of
         whole = self._spans(at, of)
         seconds = float(whole.sum())
-        found, rates = [], np.zeros(self.segments)
+        increases, rates = [], np.zeros(self.segments)
         for one, seen in zip(counters, there, strict=True):
             times, segment = (at, of) if seen.all() else (at[seen], of[seen])
             lived = whole if times is at else self._spans(times, segment)
@@ -193,15 +195,15 @@ class Quantities:
                     places = segment[risen.first]
                     amounts[places] = risen.by_segment * lived[places] / spans
                 rates += np.where(lived > 0, amounts, 0.0)
-            found.append((risen, lived, spans))
-        if self.segments > 1 and found:
+            increases.append((risen, lived, spans))
+        if self.segments > 1 and increases:
             self.by_segment[name] = rates * unit / np.where(whole > 0, whole, np.nan)
-        known = [(risen, lived, spans) for risen, lived, spans in found if risen and spans.sum() > 0]
-        if len(known) < len(found) or not found or seconds <= 0:
+        valid = [(risen, lived, spans) for risen, lived, spans in increases if risen and spans.sum() > 0]
+        if len(valid) < len(increases) or not increases or seconds <= 0:
             self.mark_missing(name, self._why_unknown(name, counters, size, of))
             return np.empty(0)
         wraps, restarts, back = (
-            sum(getattr(risen, kind) for risen, *_ in known) for kind in ("wraps", "restarts", "steps_back")
+            sum(getattr(risen, kind) for risen, *_ in valid) for kind in ("wraps", "restarts", "steps_back")
         )
         self.falls += restarts
         if wraps and (size is None or size in SIZES):
@@ -211,7 +213,7 @@ class Quantities:
             self.warnings.append(f"{name} was reset {restarts}x; counted from zero after each reset")
         if back:
             self.notes.append(f"{name} stepped back {back}x; a step back adds nothing")
-        counted = [risen.amount * (lived.sum() / spans.sum()) for risen, lived, spans in known]
+        counted = [risen.amount * (lived.sum() / spans.sum()) for risen, lived, spans in valid]
         amount = math.fsum(counted)
         # a step below a base unit is of a clock or a meter, which truncate
         self.put(name, amount * unit / seconds, amount, cut=unit < 1)
@@ -227,12 +229,12 @@ class Quantities:
         """Reason why the increase of these counters is not known; a warning if one of them fell."""
         for readings in counters:
             is_known = ~np.isnan(readings)
-            known = readings[is_known]
-            if not len(known):
+            values = readings[is_known]
+            if not len(values):
                 return "the kernel does not print this field"
-            fell = np.flatnonzero(steps(known, size, of[is_known]).unknown)
+            fell = np.flatnonzero(steps(values, size, of[is_known]).unknown)
             if len(fell):
-                before, after = known[fell[0]], known[fell[0] + 1]
+                before, after = values[fell[0]], values[fell[0] + 1]
                 reason = f"it fell from {before:,.0f} to {after:,.0f} between two readings"
                 self.warnings.append(f"{name} is not known: {reason}")
                 self.falls, self.unknown = self.falls + 1, self.unknown or reason

@@ -17,7 +17,7 @@ from loadprint.reading.queries import (
     Members,
     Store,
     doubles,
-    listed,
+    select_list,
     together,
 )
 from loadprint.reading.recording import Run
@@ -95,13 +95,13 @@ class Source:
         between = None if everywhere else [self.window.ends(probe)]
         rows = self.store.fetch(path, f"{query} ORDER BY tick", between=between)
         grid = self.window.grids[probe]
-        known = grid.places(rows["tick"]) >= 0 if everywhere else grid.segments(rows["tick"]) >= 0
-        return rows if known.all() else {name: values[known] for name, values in rows.items()}
+        inside = grid.places(rows["tick"]) >= 0 if everywhere else grid.segments(rows["tick"]) >= 0
+        return rows if inside.all() else {name: values[inside] for name, values in rows.items()}
 
     def inside(self, probe: str, rows: Columns) -> Columns:
         """Those rows of all ticks that are inside the segments."""
-        known = self.window.grids[probe].segments(rows["tick"]) >= 0
-        return {name: values[known] for name, values in rows.items()}
+        inside = self.window.grids[probe].segments(rows["tick"]) >= 0
+        return {name: values[inside] for name, values in rows.items()}
 
     def times(self, probe: str, ticks: Floats) -> Floats:
         """The time of the probe's read at each tick in seconds; NaN where it was not read."""
@@ -173,7 +173,7 @@ class Source:
             return
         grid = self.window.grids[table]
         parts = 1 + self.store.rows(path) // READINGS
-        values = listed({"member": member} | doubles(columns))
+        values = select_list({"member": member} | doubles(columns))
         query = f"SELECT tick, {values} FROM t WHERE {where}"
         for part in range(parts):
             chosen = f" AND {member} % {parts} = {part}" if parts > 1 else ""
@@ -185,8 +185,8 @@ class Source:
                 is_chosen = np.isin(rows["member"], some) if len(some) < len(every) else slice(None)
                 of_some = {name: values[is_chosen] for name, values in rows.items()}
                 if len(of_some["tick"]):
-                    found = together(of_some, "member", ticks if born else None)
-                    yield found.born_at_zero() if born else found
+                    members = together(of_some, "member", ticks if born else None)
+                    yield members.born_at_zero() if born else members
 
     def sum(  # noqa: PLR0913
         self,
@@ -238,12 +238,12 @@ class Source:
         for name in names.values():
             if of_parts := [part.by_segment[name] for part in parts if name in part.by_segment]:
                 self.out.by_segment[name] = np.sum(of_parts, axis=0)
-            known = [one for part in parts if (one := part.get(name))]
+            rates = [one for part in parts if (one := part.get(name))]
             unknown = [part for part in parts if not part.get(name) and (not optional or name in part.lost)]
             if unknown:
                 self.out.mark_missing(name, unknown[0].why(name))
-            elif known:
-                self.out.total(name, known)
+            elif rates:
+                self.out.total(name, rates)
             elif optional:
                 self.out.mark_missing(name, optional)
         return summed

@@ -17,7 +17,7 @@ from loadprint.metrics.rates import Source
 from loadprint.reading.columns import stable_name
 from loadprint.reading.counters import Floats
 from loadprint.reading.declared import DECLARED
-from loadprint.reading.queries import Columns, by_entity, doubles, identifier, listed, metrics, quote
+from loadprint.reading.queries import Columns, by_entity, doubles, identifier, metrics, quote, select_list
 from loadprint.reading.time_series import Series
 
 GAUGE = "it is a gauge: use mean(), max() or min() of it"
@@ -47,8 +47,8 @@ def recorded(source: Source, rows: Catalogue, role: str = "", tables: Collection
 
 def _left(source: Source, rows: Catalogue, role: str) -> Iterator[str]:
     """The tables whose quantities are left to be read."""
-    known = {*source.out.values, *source.out.missing} - rows.names.keys()
-    done = {".".join(name.split(".")[: 2 if role else 1]) for name in known}
+    delivered = {*source.out.values, *source.out.missing} - rows.names.keys()
+    done = {".".join(name.split(".")[: 2 if role else 1]) for name in delivered}
     start = f"{role}." if role else ""
     for table, names in rows.columns.items():
         is_table = table in DECLARED or source.run.table(source.window.role, table) is not None
@@ -68,10 +68,10 @@ def _entities(
     assert path is not None
     described, stored = source.store.metadata(path), source.store.columns(path)
     if {"metric", "value"} <= set(stored):
-        found = source.rows(table, metrics(sorted(wanted)), whole=True)
-        for metric, of_metric in by_entity(found, "metric") if found else ():
+        read_rows = source.rows(table, metrics(sorted(wanted)), whole=True)
+        for metric, of_metric in by_entity(read_rows, "metric") if read_rows else ():
             yield table, {"tick": of_metric["tick"], metric: of_metric["value"]}
-        for metric in wanted.difference(found["metric"].tolist() if found else ()):
+        for metric in wanted.difference(read_rows["metric"].tolist() if read_rows else ()):
             what = "this server does not report" if table == "mysql" else f"{table} has no metric"
             source.out.mark_missing(f"{table}.{metric}", f"{what} {metric}")
         return
@@ -84,8 +84,10 @@ def _entities(
     if not columns:
         return
     if not entity:
-        if found := source.rows(table, f"SELECT tick, {listed(doubles(columns))} FROM t", whole=True):
-            yield table, found
+        if read_rows := source.rows(
+            table, f"SELECT tick, {select_list(doubles(columns))} FROM t", whole=True
+        ):
+            yield table, read_rows
         return
     if entity[number:]:
         names = source.store.fetch(path, f"SELECT DISTINCT {key} AS entity FROM t")["entity"].tolist()
@@ -95,8 +97,10 @@ def _entities(
             counted = _readings_of_sums(source, rows, table, start, columns, where, read)
             source.sum(table, counted, f"hash({member})", where)
         return
-    found = source.rows(table, f"SELECT tick, {key} AS entity, {listed(doubles(columns))} FROM t", whole=True)
-    for name, of_entity in by_entity(found, "entity") if found else ():
+    read_rows = source.rows(
+        table, f"SELECT tick, {key} AS entity, {select_list(doubles(columns))} FROM t", whole=True
+    )
+    for name, of_entity in by_entity(read_rows, "entity") if read_rows else ():
         del of_entity["entity"]
         named = stable_name(name) if table == "nic" else name
         source.out.entities[table].add((named,))
@@ -166,8 +170,8 @@ def _counters(  # noqa: PLR0913, PLR0917
 def _figure(source: Source, table: str, figure: Figure, read: Mapping[str, Series]) -> None:
     """Add a figure over the readings in the window."""
     inside = source.window.grids[table].read
-    known = {name: series.values[inside] for name, series in read.items()}
-    values = Formula(figure.of).course(known.get, known.get)
+    courses = {name: series.values[inside] for name, series in read.items()}
+    values = Formula(figure.of).course(courses.get, courses.get)
     if values is not None and np.isfinite(values).any():
         values = np.where(np.isfinite(values), values, np.nan)
         source.out.put(Formula(figure).text, float(FIGURES[figure.word](values)))

@@ -34,11 +34,11 @@ def scraped(source: Source, wanted: Sequence[ScrapedEntry]) -> None:
     if path is None or TABLE not in source.window.read:
         source.out.warnings.append(f"no scraped series: {source.window.why_missing(TABLE)}")
         return
-    listed = source.store.fetch(path, "SELECT DISTINCT metric FROM t")["metric"].tolist()
+    metrics = source.store.fetch(path, "SELECT DISTINCT metric FROM t")["metric"].tolist()
     chosen = {
         series: row
         for row in reversed(wanted)
-        for series in listed
+        for series in metrics
         if fnmatchcase(series, row.metrics) and not series.startswith("#")
     }
     for pattern in sorted({row.metrics for row in wanted} - {row.metrics for row in chosen.values()}):

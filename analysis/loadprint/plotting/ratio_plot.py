@@ -70,9 +70,9 @@ def _rows(axes: Axes, rows: Sequence[Line], compared: int) -> None:
         if group != last:
             labels.append(group)
             last = group
-        found = ratios(row)
-        for nth, (side, ratio) in enumerate(found.items()):
-            at = len(labels) + (nth - (len(found) - 1) / 2) * 0.5 / compared
+        by_side = ratios(row)
+        for nth, (side, ratio) in enumerate(by_side.items()):
+            at = len(labels) + (nth - (len(by_side) - 1) / 2) * 0.5 / compared
             colour = style.colour(side)
             if ratio.low is not None and ratio.high is not None and ratio.low > 0:
                 axes.plot([ratio.low, ratio.high], [at, at], "-", color=colour, linewidth=1.1)

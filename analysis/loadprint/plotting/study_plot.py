@@ -78,9 +78,9 @@ def _apart(ticks: Sequence[float]) -> list[float]:
 
 def _curve(axes: Axes, curve: StudyCurve, colour: str) -> None:
     at = sorted(curve.points)
-    found = [curve.points[place] for place in at]
-    axes.plot(at, [point.centre for point in found], "-o", color=colour, label=curve.name)
-    for place, point in zip(at, found, strict=True):
+    points = [curve.points[place] for place in at]
+    axes.plot(at, [point.centre for point in points], "-o", color=colour, label=curve.name)
+    for place, point in zip(at, points, strict=True):
         if point.low is not None and point.high is not None:
             axes.plot([place, place], [point.low, point.high], "-", color=colour, linewidth=2.2, alpha=0.45)
 

@@ -61,17 +61,17 @@ def type_flaw(table: str, described: TableMeaning, columns: Iterable[tuple[str, 
     """What is wrong with the kinds of a file's columns; empty if nothing is."""
     always = entities(table, described)
     infos = {name for name, meaning in described.columns.items() if meaning.kind == "info"}
-    for name, found in columns:
+    for name, stored in columns:
         is_optional = name in OPTIONAL_TEXT or name in infos
         for expected, fits, applies in (
-            (TEXT, found == TEXT, name in always),
-            (TEXT, found in (TEXT, NULLS), is_optional),
-            (COUNTS, found == COUNTS, name == BUCKETS),
-            (INTEGER, found == INTEGER, name in STORED_STAMPS),
-            ("text or a number", found in (TEXT, INTEGER, REAL, BOOLEAN, NULLS), name != BUCKETS),
+            (TEXT, stored == TEXT, name in always),
+            (TEXT, stored in (TEXT, NULLS), is_optional),
+            (COUNTS, stored == COUNTS, name == BUCKETS),
+            (INTEGER, stored == INTEGER, name in STORED_STAMPS),
+            ("text or a number", stored in (TEXT, INTEGER, REAL, BOOLEAN, NULLS), name != BUCKETS),
         ):
             if applies and not fits:
-                return f"column `{name}` is {found}, not {expected}"
+                return f"column `{name}` is {stored}, not {expected}"
     return ""
 
 

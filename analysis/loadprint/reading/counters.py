@@ -81,16 +81,16 @@ def increase(
     `of` are the segments of the readings, in order; one if it is None. `succeeded`: a fall is a successor's.
     """
     places = np.flatnonzero(~np.isnan(values))
-    known = values[places]
+    readings = values[places]
     segment = np.zeros(len(places), np.intp) if of is None else of[places]
     first, last = edges(segment)
     usable = last > first
     if not usable.any():
         return None
-    amounts, falls = known[last] - known[first], (0, 0, 0)
+    amounts, falls = readings[last] - readings[first], (0, 0, 0)
     restarted = np.zeros(len(first), dtype=bool)
-    if not _is_rising(known, segment):
-        rises = steps(known, size, segment, succeeded=succeeded)
+    if not _is_rising(readings, segment):
+        rises = steps(readings, size, segment, succeeded=succeeded)
         if rises.unknown.any():
             return None
         begins, ends = first[usable], last[usable]
@@ -108,8 +108,8 @@ def increase(
     )
 
 
-def _is_rising(known: Floats, segment: Numbers) -> bool:
-    return bool(((known[1:] >= known[:-1]) | (segment[1:] != segment[:-1])).all())
+def _is_rising(readings: Floats, segment: Numbers) -> bool:
+    return bool(((readings[1:] >= readings[:-1]) | (segment[1:] != segment[:-1])).all())
 
 
 def edges(segment: Numbers) -> tuple[Numbers, Numbers]:
@@ -151,8 +151,8 @@ def _repay(values: Floats, amounts: Floats, ends: Marks) -> None:
     edges = [0, *(np.flatnonzero(ends) + 1).tolist(), len(values)]
     for first, last in pairwise(edges):
         rises = np.diff(np.fmax.accumulate(values[first:last]))
-        known = ~np.isnan(amounts[first : last - 1])
-        amounts[first : last - 1][known] = rises[known]
+        finite = ~np.isnan(amounts[first : last - 1])
+        amounts[first : last - 1][finite] = rises[finite]
 
 
 def size_of(described: ColumnMeaning) -> float | None:

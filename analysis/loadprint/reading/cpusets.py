@@ -21,8 +21,8 @@ def cpuset(run: Run, role: str) -> tuple[int, ...] | None:
 
 def host_cpus(run: Run, role: str) -> tuple[int, ...] | None:
     """CPUs of a role's host by its fingerprint; None if it does not list them."""
-    listed = run.fingerprints.get(role, Fingerprint()).cpus.list
-    return tuple(sorted(int(row.cpu) for row in listed if row.cpu is not None)) or None
+    rows = run.fingerprints.get(role, Fingerprint()).cpus.list
+    return tuple(sorted(int(row.cpu) for row in rows if row.cpu is not None)) or None
 
 
 def cores_of(cpus: Iterable[CpuOfHost]) -> dict[int, str]:

@@ -128,12 +128,12 @@ def read_lines(
     line that is not `what`.
     """
     text = bounds.read_text(path, bounds.LINES, COPY_AGAIN, errors="replace") if path.is_file() else ""
-    found = text.splitlines()
-    for number, line_text in enumerate(found, start=1):
+    lines = text.splitlines()
+    for number, line_text in enumerate(lines, start=1):
         try:
             line = model.model_validate(loads(line_text))
         except ValueError as error:
-            if number < len(found):
+            if number < len(lines):
                 raise InputError(f"{path} line {number}", f"is not {what}", COPY_AGAIN) from error
             if problems is not None:
                 problems.append(f"{path.name}: last line {number} is cut off")

@@ -188,10 +188,10 @@ def _read_footer(path: Path) -> Footer:
     if read.num_rows > limit:
         raise InputError(path, f"{read.num_rows:,} rows, more than the limit of {limit:,}", FIX)
     described = _described(path, (read.metadata or {}).get(b"loadprint"))
-    table, known = path.stem, described or TableMeaning()
-    if flaw := column_types.type_flaw(table, known, columns) or units.unit_flaw(table, known):
+    table, meaning = path.stem, described or TableMeaning()
+    if flaw := column_types.type_flaw(table, meaning, columns) or units.unit_flaw(table, meaning):
         raise InputError(path, flaw, FIX)
-    return Footer(read.num_rows, columns, described, column_types.entities(table, known))
+    return Footer(read.num_rows, columns, described, column_types.entities(table, meaning))
 
 
 def _described(path: Path, text: bytes | None) -> TableMeaning | None:
@@ -273,7 +273,7 @@ def sums(names: Iterable[str]) -> dict[str, str]:
     return {name: f"sum({column})" for name, column in doubles(names).items()}
 
 
-def listed(columns: Mapping[str, str]) -> str:
+def select_list(columns: Mapping[str, str]) -> str:
     """SQL expressions by name, as the columns of a SELECT."""
     return ", ".join(f"{sql} AS {identifier(name)}" for name, sql in columns.items())
 

@@ -112,13 +112,13 @@ def taking_turns(path: Path, name: str | None) -> list[Side]:
     Raises InputError for a name that is no side, or if the run cannot be used.
     """
     (run,) = single(path).runs
-    known = sides_in(run)
-    if name is not None and name not in known:
-        if not known:
+    sides = sides_in(run)
+    if name is not None and name not in sides:
+        if not sides:
             fix = "give EXECUTION:side or a run directory"
             raise InputError(path, "does not contain execution.json, and has one side", fix)
-        raise InputError(f"{path}:{name}", f"no side `{name}`", f"its sides are {', '.join(known)}")
-    return [Side(side, side, known[side]) for side in (known if name is None else [name])]
+        raise InputError(f"{path}:{name}", f"no side `{name}`", f"its sides are {', '.join(sides)}")
+    return [Side(side, side, sides[side]) for side in (sides if name is None else [name])]
 
 
 def single(path: Path) -> Side:

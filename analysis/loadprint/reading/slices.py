@@ -40,16 +40,16 @@ def read_slices(path: Path, problems: list[str]) -> tuple[Slice, ...]:
 
     A last line that a crash cut off is dropped and reported. Raises InputError for any other mistake.
     """
-    found: list[tuple[Slice, int]] = []
+    turns: list[tuple[Slice, int]] = []
     for number, turn in read_lines(path, Slice, "a slice", problems):
         if turn.end_ns < turn.begin_ns:
             raise InputError(f"{path} line {number}", "ends before it begins", COPY_AGAIN)
         if not turn.begin_ns <= turn.measured_from_ns <= turn.end_ns:
             raise InputError(f"{path} line {number}", "is measured from outside of it", COPY_AGAIN)
-        found.append((turn, number))
-    found.sort(key=lambda pair: pair[0].begin_ns)
-    for (before, first), (after, second) in pairwise(found):
+        turns.append((turn, number))
+    turns.sort(key=lambda pair: pair[0].begin_ns)
+    for (before, first), (after, second) in pairwise(turns):
         if after.begin_ns < before.end_ns:
             place = f"{path} line {max(first, second)}"
             raise InputError(place, f"overlaps line {min(first, second)}", COPY_AGAIN)
-    return tuple(turn for turn, _ in found)
+    return tuple(turn for turn, _ in turns)

@@ -60,8 +60,10 @@ def read_exchanges(path: Path) -> tuple[Exchange, ...]:
 
     A last line that a crash cut off is dropped. Raises InputError for another broken line.
     """
-    found = {exchange.at: exchange for _, exchange in read_lines(path, Exchange, "a reading of two clocks")}
-    return tuple(found[at] for at in ("before", "after") if at in found)
+    exchanges = {
+        exchange.at: exchange for _, exchange in read_lines(path, Exchange, "a reading of two clocks")
+    }
+    return tuple(exchanges[at] for at in ("before", "after") if at in exchanges)
 
 
 def read_stamps(path: Path, problems: list[str] | None = None) -> Iterator[tuple[int, Stamp]]:

@@ -170,10 +170,10 @@ def versus_cells(row: Row, versus: Versus | None) -> list[Text]:
     if versus.kind in ("inf", "?"):
         return [Text(versus.kind), Text(""), Text(mark, mark), points]
     if versus.kind == "difference":
-        known = [value for value in (versus.centre, versus.low, versus.high) if value is not None]
+        given = [value for value in (versus.centre, versus.low, versus.high) if value is not None]
         # not those of the row, one of whose values may be far smaller
-        places = numbers.decimals(value * row.factor for value in known)
-        centre, *bounds = (numbers.signed(value, row.factor, places) for value in known)
+        places = numbers.decimals(value * row.factor for value in given)
+        centre, *bounds = (numbers.signed(value, row.factor, places) for value in given)
     else:
         centre = numbers.ratio(versus.centre or 0.0)
         bounds = [numbers.ratio(b) for b in (versus.low, versus.high) if b is not None]

@@ -92,5 +92,5 @@ def written(pivot: Pivot) -> Block:
 
 def _places(values: Sequence[float | None]) -> int:
     """Decimals that values share; whole numbers have none."""
-    known = [value for value in values if value is not None]
-    return 0 if all(value == round(value) for value in known) else numbers.decimals(known)
+    given = [value for value in values if value is not None]
+    return 0 if all(value == round(value) for value in given) else numbers.decimals(given)

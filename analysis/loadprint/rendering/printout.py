@@ -72,10 +72,10 @@ def lines_of(block: Block) -> list[str]:
 
 def labelled(facts: Iterable[Sequence[str]], least: int = LABEL) -> list[str]:
     """A line for each fact, or several, with its text to the right of its label."""
-    known = list(facts)
-    longest = max((len(label) for label, _ in known), default=0)
+    rows = list(facts)
+    longest = max((len(label) for label, _ in rows), default=0)
     width = least if longest < least else longest + 2
-    wanted = ((f"{label:<{width}}", text) for label, text in known)
+    wanted = ((f"{label:<{width}}", text) for label, text in rows)
     return [line for label, text in wanted for line in wrapped(text, label, " " * width) or [label]]
 
 

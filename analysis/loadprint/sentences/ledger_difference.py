@@ -92,14 +92,14 @@ def ledger_difference(table: Table, side: int, ledger: Ledger) -> Sentence | Non
             in_brief.append(amounts[-1])
     places = numbers.decimals([difference * whole.factor])
 
-    def listed(terms: Sequence[tuple[str, float]]) -> str:
+    def joined(terms: Sequence[tuple[str, float]]) -> str:
         signed = (numbers.signed(amount, whole.factor, places) if amount else "0" for _, amount in terms)
         return ", ".join(f"{label} {amount}" for (label, _), amount in zip(terms, signed, strict=True))
 
     text = f"{name} against {table.reference}: {numbers.signed(difference, whole.factor, places)}"
     text += f" {whole.shown} of {of_what}{', by single values' if single else ''}"
-    brief = f"{text}: {listed(in_brief)}{', …' if len(amounts) > len(in_brief) else ''}"
-    text += f": {listed(amounts)}."
+    brief = f"{text}: {joined(in_brief)}{', …' if len(amounts) > len(in_brief) else ''}"
+    text += f": {joined(amounts)}."
     return Sentence(ledger.id, text, tuple(row.key for row in (whole, *named)), name, "", brief=brief)
 
 

@@ -113,11 +113,11 @@ def _largest(series: Series, edges: Floats) -> Floats:
 
     Readings are interpolated; the result is NaN without a reading within two seconds.
     """
-    known = np.isfinite(series.values)
-    if not known.any():
+    finite = np.isfinite(series.values)
+    if not finite.any():
         return np.full(len(edges) - 1, np.nan)
-    times = series.seconds[known]
-    at_edges: Floats = np.interp(edges, times, series.values[known])
+    times = series.seconds[finite]
+    at_edges: Floats = np.interp(edges, times, series.values[finite])
     after = np.clip(np.searchsorted(times, edges), 0, len(times) - 1)
     apart = np.minimum(np.abs(times[after] - edges), np.abs(edges - times[np.maximum(after - 1, 0)]))
     at_edges[apart > SHORTEST] = np.nan

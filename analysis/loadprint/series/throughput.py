@@ -15,7 +15,7 @@ from loadprint.errors import InputError
 from loadprint.reading import bounds
 from loadprint.reading.counters import Floats
 from loadprint.reading.names import LOAD
-from loadprint.reading.queries import FIX, Columns, Store, doubles, listed, sums
+from loadprint.reading.queries import FIX, Columns, Store, doubles, select_list, sums
 from loadprint.reading.recording import Run
 from loadprint.reading.stamps import Phase
 from loadprint.reading.time_series import interval_times
@@ -35,11 +35,11 @@ def intervals(run: Run, store: Store) -> Intervals | None:
     measure = run.phase("measure")
     if not path.is_file() or measure is None:
         return None
-    known = store.columns(path)
-    counted = tuple(name for name in TOTALS if name in known)
-    seen = tuple(name for name in ("monotonic_ns", *STATES) if name in known)
+    stored = store.columns(path)
+    counted = tuple(name for name in TOTALS if name in stored)
+    seen = tuple(name for name in ("monotonic_ns", *STATES) if name in stored)
     largest = {name: f"max({column})" for name, column in doubles(seen).items()}
-    columns = listed({"second": "second::DOUBLE"} | sums(counted) | largest)
+    columns = select_list({"second": "second::DOUBLE"} | sums(counted) | largest)
     rows = store.fetch(path, f"SELECT {columns} FROM t GROUP BY ALL ORDER BY second")
     _require_in_run(path, rows, measure)
     second = rows.pop("second")

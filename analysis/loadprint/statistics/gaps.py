@@ -24,7 +24,7 @@ def scaled(series: Floats) -> tuple[Floats, float]:
     return values / unit, unit
 
 
-def known(series: Floats) -> Floats:
+def measured(series: Floats) -> Floats:
     """The finite values, in their order, `scaled`."""
     values, _ = scaled(series)
     return values[np.isfinite(values)]

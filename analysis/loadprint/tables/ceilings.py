@@ -97,7 +97,7 @@ class Ceilings:
         """Quantities for which a row was expected and none shows them."""
         shown = {ceiling.quantity for ceiling in used}
         expected = dict.fromkeys(
-            ceiling.quantity for listed in self.by_run.values() for ceiling in listed if ceiling.row
+            ceiling.quantity for of_run in self.by_run.values() for ceiling in of_run if ceiling.row
         )
         return [quantity for quantity in expected if quantity not in shown]
 

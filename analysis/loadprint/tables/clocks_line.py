@@ -28,17 +28,17 @@ def clocks_text(runs: Sequence[Measured]) -> str:
 
 def _pair(load: str, server: str, offsets: Sequence[Offset]) -> str:
     """One load host and the server."""
-    known = [offset for offset in offsets if offset.measured]
-    if len(known) < len(offsets):
+    measured = [offset for offset in offsets if offset.measured]
+    if len(measured) < len(offsets):
         return f"the offset between {load} and {server} is not known: clock.jsonl is missing; taken as 0"
-    largest = max(known, key=lambda offset: abs(offset.offset_ns))
-    bound = max(offset.bound_ns for offset in known)
+    largest = max(measured, key=lambda offset: abs(offset.offset_ns))
+    bound = max(offset.bound_ns for offset in measured)
     if abs(largest.offset_ns) <= bound:
-        return f"{load} within {_ms(bound)} ms of {server}{_drift(known)}; aligned"
-    up_to = "up to " if len(known) > 1 else ""
+        return f"{load} within {_ms(bound)} ms of {server}{_drift(measured)}; aligned"
+    up_to = "up to " if len(measured) > 1 else ""
     way = "ahead of" if largest.offset_ns > 0 else "behind"
     text = f"{load} {up_to}{_ms(abs(largest.offset_ns))} ms {way} {server} ± {_ms(bound)} ms"
-    return f"{text}{_drift(known)}; aligned"
+    return f"{text}{_drift(measured)}; aligned"
 
 
 def _drift(offsets: Sequence[Offset]) -> str:

@@ -116,15 +116,19 @@ def _footnote(builder: RowBuilder, role: str) -> str:
     """Samples of each side: their number, what was sampled, and how many were lost."""
     texts = []
     for column in builder.columns:
-        known = [run.quantities for run in column.runs if run.quantities.get(f"profiled.{role}.samples")]
+        sampled = [run.quantities for run in column.runs if run.quantities.get(f"profiled.{role}.samples")]
         samples, lost, hertz = (
-            [quantity.rate for quantities in known if (quantity := quantities.get(f"profiled.{role}.{name}"))]
+            [
+                quantity.rate
+                for quantities in sampled
+                if (quantity := quantities.get(f"profiled.{role}.{name}"))
+            ]
             for name in ("samples", "lost", "hertz")
         )
         if samples:
             event = "the CPU clock"
             if hertz:
-                rate, clocks = _range(hertz, 1e-9, ".2f"), _clocks(known, role)
+                rate, clocks = _range(hertz, 1e-9, ".2f"), _clocks(sampled, role)
                 event = f"hardware cycles (effective number), {rate} GHz of the CPU time"
                 event += f" at a clock of {_range(clocks, 1e-9, '.2f')} GHz" if clocks else ""
             dropped = f", up to {numbers.percent(max(lost))} % lost" if any(lost) else ""

@@ -149,9 +149,9 @@ def _own(builder: RowBuilder) -> list[Group]:
     return [Group(key, title, builder.rows(rows), OWN_ROWS) for key, title, rows in groups if rows]
 
 
-def own_rows(known: Catalogue) -> list[Metric]:
+def own_rows(declared: Catalogue) -> list[Metric]:
     """The user's own rows in tables."""
-    return [row for row in known.groups.get(OWN, ()) if row.view != "chart"]
+    return [row for row in declared.groups.get(OWN, ()) if row.view != "chart"]
 
 
 def _kernel_rows(sides: Sides) -> tuple[Metric, ...]:

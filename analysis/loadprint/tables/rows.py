@@ -54,12 +54,12 @@ class RowBuilder:
         self,
         columns: Sequence[Column],
         reference: int,
-        known: ceilings.Ceilings | None = None,
+        known_ceilings: ceilings.Ceilings | None = None,
         rows: Catalogue | None = None,
     ) -> None:
         self.columns, self.reference = tuple(columns), reference
         self.sides = [column.runs for column in columns]
-        self.ceilings = known or ceilings.Ceilings()
+        self.ceilings = known_ceilings or ceilings.Ceilings()
         self.catalogue = rows or catalogue()
         runs = [run for column in columns for run in column.runs]
         self.same_operation = len({run.operation for run in runs}) == 1
@@ -133,20 +133,20 @@ class RowBuilder:
             return Cell(None, (None,) * len(column.runs), (NO_DEVICE,))
         evaluated = [evaluate(metric, run) for run in column.runs]
         values = tuple(value for value, _ in evaluated)
-        known = [value for value in values if value is not None]
-        notes = [CLIENT_BOUND] if column.client_bound and known else []
+        measured = [value for value in values if value is not None]
+        notes = [CLIENT_BOUND] if column.client_bound and measured else []
         notes += [COARSE] if any(reason == COARSE for _, reason in evaluated) else []
         lacking: dict[str, list[str]] = {}
         for run, (value, reason) in zip(column.runs, evaluated, strict=True):
             if value is None:
                 lacking.setdefault(reason, []).append(run.run.id)
         for reason, runs in lacking.items():
-            few = f"missing in {', '.join(runs)}, {len(runs)} of {len(values)} repeats: " if known else ""
+            few = f"missing in {', '.join(runs)}, {len(runs)} of {len(values)} repeats: " if measured else ""
             notes.append(f"{few}{reason}")
-        if not known:
+        if not measured:
             return Cell(None, values, tuple(notes))
         ceiling = self.ceilings.of(metric, column.runs)
-        return Cell(math.fsum(known) / len(known), values, tuple(notes), ceiling)
+        return Cell(math.fsum(measured) / len(measured), values, tuple(notes), ceiling)
 
     def _versus(self, metric: Metric, cells: Sequence[Cell], position: int) -> Versus:
         cell, base, column = cells[position], cells[self.reference], self.columns[position]

@@ -41,8 +41,8 @@ NOT_CHECKED = "not checked: the sum {}: {}"
 
 def time_ledger(builder: RowBuilder, works: Sequence[Work], section: str) -> list[Group]:
     """One group for each unit of work, the first in the usual view; without states one row has the reason."""
-    known = ("ledger.server", f"ledger.{WAITING}")
-    if not any(run.quantities.get(name) for side in builder.sides for run in side for name in known):
+    names = ("ledger.server", f"ledger.{WAITING}")
+    if not any(run.quantities.get(name) for side in builder.sides for run in side for name in names):
         total = builder.row(replace(ledger_metrics(works[0])[0], formula=Formula(Name("ledger.server"))))
         return [_group(works[0], (replace(total, view="all"),), section)]
     groups = []

@@ -150,7 +150,7 @@ def _has_values(row: Row) -> bool:
 
 def _cut(table: Table, groups: Sequence[Group], empty: Sequence[str]) -> Table:
     """The table with these groups only, and a line on the rows that it does not show."""
-    before, after = (sum(len(group.rows) for group in listed) for listed in (table.groups, groups))
+    before, after = (sum(len(group.rows) for group in of_table) for of_table in (table.groups, groups))
     line = _left_out(before - after, empty)
     method = (*table.method, line) if line else table.method
     return replace(table, groups=tuple(groups), method=method, hidden=before - after)

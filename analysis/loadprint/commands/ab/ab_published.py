@@ -40,8 +40,10 @@ def read(path: Path) -> Result:
         warnings=("the load of the two windows is not known: no statement mix, no gates, no guards",),
     )
     result = analyse(windows, Gates(), table)
-    known = replace(result, effects=tuple(effect for effect in result.effects if effect.ratio is not None))
-    return replace(known, windows=(), checks=(*_agreement(known, printed), *known.checks))
+    with_ratios = replace(
+        result, effects=tuple(effect for effect in result.effects if effect.ratio is not None)
+    )
+    return replace(with_ratios, windows=(), checks=(*_agreement(with_ratios, printed), *with_ratios.checks))
 
 
 def _rows(path: Path) -> tuple[dict[str, tuple[float, float]], dict[str, str]]:

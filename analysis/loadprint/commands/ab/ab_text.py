@@ -45,8 +45,8 @@ def effect_blocks(result: Result) -> list[Block]:
 def window_block(result: Result) -> list[Block]:
     """The windows, and why some are excluded, if they are known."""
     rows = tuple(_window_row(result, window) for window in result.windows)
-    known = [window for window in result.windows if window.number in result.excluded]
-    excluded = tuple(f"{window.name:<4}{result.excluded[window.number]}" for window in known)
+    left_out = [window for window in result.windows if window.number in result.excluded]
+    excluded = tuple(f"{window.name:<4}{result.excluded[window.number]}" for window in left_out)
     return [Block("", WINDOW_HEADS, rows, excluded, left=3)] if rows else []
 
 

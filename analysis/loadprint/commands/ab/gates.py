@@ -64,9 +64,9 @@ def _fixed_work(windows: Sequence[AbWindow], limits: Gates, excluded: dict[int, 
     """Compare each window with those of its variant: an effect on the machine's speed excludes none."""
     largest, worst = 0.0, ""
     for variant in (TREATMENT, BASELINE):
-        known = [(w, w.fixed_work_ns) for w in windows if w.variant == variant and w.fixed_work_ns]
-        middle = float(np.median([work for _, work in known])) if len(known) > 1 else 0.0
-        for window, work in known if middle else ():
+        measured = [(w, w.fixed_work_ns) for w in windows if w.variant == variant and w.fixed_work_ns]
+        middle = float(np.median([work for _, work in measured])) if len(measured) > 1 else 0.0
+        for window, work in measured if middle else ():
             off = work / middle - 1
             if abs(off) >= abs(largest):
                 largest, worst = off, window.name
@@ -116,8 +116,8 @@ def _load(windows: Sequence[AbWindow], limits: Gates) -> Check:
             ("queries/s", [window.queries for window in ours]),
             ("connections", [window.connections for window in ours]),
         ):
-            known = [value for value in values if value is not None]
-            middle = float(np.median(known)) if len(known) > 1 else 0.0
+            measured = [value for value in values if value is not None]
+            middle = float(np.median(measured)) if len(measured) > 1 else 0.0
             if not middle:
                 continue
             for window, value in zip(ours, values, strict=True):
@@ -138,10 +138,10 @@ def _load(windows: Sequence[AbWindow], limits: Gates) -> Check:
 
 
 def _cpu(windows: Sequence[AbWindow], limits: Gates) -> Check:
-    known = [(window.host_busy, window) for window in windows if window.host_busy is not None]
-    if not known:
+    measured = [(window.host_busy, window) for window in windows if window.host_busy is not None]
+    if not measured:
         return Check("high CPU", "untested", "the host's CPUs were not recorded")
-    lowest, window = min(known, key=lambda pair: pair[0])
+    lowest, window = min(measured, key=lambda pair: pair[0])
     text = f"the host's CPUs were at least {100 * lowest:.0f} % busy ({window.name})"
     if limits.min_cpu is None:
         return Check("high CPU", "untested", f"{text}; no limit was set (gates.min_cpu)")

@@ -114,8 +114,8 @@ class Guarding:
                 self.queries_per_second = (questions(sample) - questions(old)) / seconds
                 reasons.append(self._judge("queries_per_second", self.queries_per_second))
                 reasons.append(self._judge("error_rate", (errors(sample) - errors(old)) / seconds))
-            known = "cpu.all" in sample and "cpu.all" in old
-            total = sample["cpu.all"] - old["cpu.all"] if known else 0
+            both_read = "cpu.all" in sample and "cpu.all" in old
+            total = sample["cpu.all"] - old["cpu.all"] if both_read else 0
             if total > 0:
                 reasons.append(self._judge("host_cpu", (sample["cpu.busy"] - old["cpu.busy"]) / total))
             self._last = sample

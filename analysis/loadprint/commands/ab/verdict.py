@@ -49,19 +49,19 @@ def regime(effects: Sequence[Effect]) -> tuple[str, str]:
 def diagnostics(windows: Sequence[AbWindow]) -> tuple[Check, ...]:
     """Check drift, noise within blocks and carry-over of the headline quantity."""
     take = next(quantity.take for quantity in QUANTITIES if quantity.key == HEADLINE)
-    known = [(window, value) for window in windows if (value := take(window))]
-    logs = [math.log(value) for _, value in known]
-    treated = [window.variant == TREATMENT for window, _ in known]
-    slope = drift(logs, treated, [window.number for window, _ in known])
+    measured = [(window, value) for window in windows if (value := take(window))]
+    logs = [math.log(value) for _, value in measured]
+    treated = [window.variant == TREATMENT for window, _ in measured]
+    slope = drift(logs, treated, [window.number for window, _ in measured])
     checks = [Check("drift", "untested", "too few windows to separate drift from the effect")]
     if slope is not None:
         text = f"queries per CPU-second changed per window by {_changed(slope, 2)}"
         checks = [Check("drift", "failed" if slope.p < 0.05 else "passed", text)]
-    noise = _baseline_noise([(window, math.log(value)) for window, value in known])
+    noise = _baseline_noise([(window, math.log(value)) for window, value in measured])
     if noise:
         text = f"the two baseline windows of a block differ by {100 * noise:.2f} % (root mean square)"
         checks.append(Check("noise", "passed", text))
-    checks.append(_carry_over_check(known, logs, treated))
+    checks.append(_carry_over_check(measured, logs, treated))
     return tuple(checks)
 
 
@@ -72,10 +72,10 @@ def _changed(slope: Slope, places: int) -> str:
 
 
 def _carry_over_check(
-    known: Sequence[tuple[AbWindow, float]], logs: Sequence[float], treated: Sequence[bool]
+    measured: Sequence[tuple[AbWindow, float]], logs: Sequence[float], treated: Sequence[bool]
 ) -> Check:
-    after = [window.previous == TREATMENT for window, _ in known]
-    shift = carry_over(logs, treated, after, [window.block for window, _ in known])
+    after = [window.previous == TREATMENT for window, _ in measured]
+    shift = carry_over(logs, treated, after, [window.block for window, _ in measured])
     if shift is None:
         text = "cannot be tested: the schedule or the number of windows does not separate it from the effect"
         return Check("carry-over", "untested", text)

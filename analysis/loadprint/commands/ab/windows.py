@@ -83,8 +83,8 @@ class Rates:
     def sum(self, names: Iterable[str]) -> float | None:
         """Sum of some rates; None if one is not known."""
         rates = [self.get(name) for name in names]
-        known = [rate for rate in rates if rate is not None]
-        return sum(known) if len(known) == len(rates) else None
+        measured = [rate for rate in rates if rate is not None]
+        return sum(measured) if len(measured) == len(rates) else None
 
     def kinds(self, seconds: float) -> dict[str, float]:
         """Statements by `Com_*`, without the recorder's."""
@@ -137,12 +137,12 @@ def _server(source: Source) -> tuple[NDArray[np.bool_], Floats]:
         ticks, values = series["tick"], series["value"]
         if name != CONNECTED:
             source.counter(f"mysql.{name}", f"mysql.{name}", ticks, values)
-        of, known = source.segments("mysql", ticks), np.isfinite(values)
+        of, finite = source.segments("mysql", ticks), np.isfinite(values)
         if name == "Questions":
-            rises = steps(values[known], None, of[known])
-            fell[of[known][1:][rises.restarted | rises.unknown]] = True
+            rises = steps(values[finite], None, of[finite])
+            fell[of[finite][1:][rises.restarted | rises.unknown]] = True
         if name == CONNECTED:
-            reads, sums = (np.bincount(of[known], weights, number) for weights in (None, values[known]))
+            reads, sums = (np.bincount(of[finite], weights, number) for weights in (None, values[finite]))
             connected = np.divide(sums, reads, out=connected, where=reads > 0)
     return fell, connected
 

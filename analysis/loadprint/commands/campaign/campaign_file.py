@@ -94,9 +94,9 @@ def _resolved(
 
 
 def _check_names(
-    document: Document, loc: tuple[str, ...], what: str, names: Sequence[str], known: Mapping[str, object]
+    document: Document, loc: tuple[str, ...], what: str, names: Sequence[str], entries: Mapping[str, object]
 ) -> None:
     """Refuse names that do not exist. Raises DocumentError."""
-    if unknown := [name for name in names if name not in known]:
-        near = hint(unknown[0], list(known), "known are")
+    if unknown := [name for name in names if name not in entries]:
+        near = hint(unknown[0], list(entries), "known are")
         raise DocumentError(f'{document.place(loc)}: {".".join(loc)}: no {what} "{unknown[0]}"; {near}')

@@ -120,8 +120,8 @@ def _name(name: str, side: CampaignSide, cell: Mapping[str, Scalar]) -> str:
     try:
         text = re.sub(r"\{([^{}]*)\}", lambda match: str(known_values[match[1]]), pattern)
     except KeyError:
-        known = ", ".join(["side", *cell])
-        raise ValueError(f'sides.{name}.name: cannot fill in "{pattern}"; known are {known}') from None
+        words = ", ".join(["side", *cell])
+        raise ValueError(f'sides.{name}.name: cannot fill in "{pattern}"; known are {words}') from None
     if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,39}", text):
         raise ValueError(
             f'sides.{name}.name: "{text}" is not a valid name: use at most 40 of a-z, 0-9, _ . and -'

@@ -355,18 +355,18 @@ def _extend(parent: Path, campaign: Campaign, hashed: str, more: int) -> Plan:
             "run it without campaign_more first"
         )
     plan, directory = newest
-    known = max(run["block"] for run in plan.document["runs"])
+    planned = max(run["block"] for run in plan.document["runs"])
     runs = _ordered(
-        campaign, range(known + 1, known + more + 1), random.Random(f"{plan.document['seed']} {known}")
+        campaign, range(planned + 1, planned + more + 1), random.Random(f"{plan.document['seed']} {planned}")
     )
     plan.document["runs"] += runs
     unit = "starts" if campaign.design == "alternate" else "repeats"
-    plan.document["campaign"][unit] = known + more
+    plan.document["campaign"][unit] = planned + more
     plan.document["notes"] += [
-        f"extended from {known} to {known + more} {unit}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+        f"extended from {planned} to {planned + more} {unit}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     ]
     plan.todo += [run["id"] for run in runs]
-    plan.messages.append(f"adds {more} {unit} to {directory.name}, which has {known}")
+    plan.messages.append(f"adds {more} {unit} to {directory.name}, which has {planned}")
     return plan
 
 

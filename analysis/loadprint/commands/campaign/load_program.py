@@ -27,8 +27,8 @@ class LoadProgram:
     @cached_property
     def operations(self) -> dict[str, str]:
         """What one operation is, by workload."""
-        listed = json.loads(collector_binary.output([self.path, "list", "--format", "json"]))
-        return {entry["name"]: entry["operation"] for entry in listed}
+        workloads = json.loads(collector_binary.output([self.path, "list", "--format", "json"]))
+        return {entry["name"]: entry["operation"] for entry in workloads}
 
     def check(self, document: Document, campaign: Campaign) -> None:
         """Refuse unknown workloads, and options with which a run would not begin. Raises DocumentError."""

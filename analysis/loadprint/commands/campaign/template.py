@@ -75,14 +75,14 @@ def fill_in(document: Document) -> None:
     """
     environment = _Environment()
     given = document.data.get("variables") or {}
-    known: dict[str, Any] = {}
+    variables: dict[str, Any] = {}
     if isinstance(given, dict):
         for name, value in given.items():
-            known[name] = _filled(value, ("variables", name), document, environment, known)
-        document.data["variables"] = known
+            variables[name] = _filled(value, ("variables", name), document, environment, variables)
+        document.data["variables"] = variables
     for key, value in document.data.items():
         if key != "variables":
-            document.data[key] = _filled(value, (key,), document, environment, known)
+            document.data[key] = _filled(value, (key,), document, environment, variables)
 
 
 def _known(value: Any) -> Any:
@@ -93,20 +93,22 @@ def _known(value: Any) -> Any:
 
 
 def _filled(
-    value: Any, loc: Loc, document: Document, environment: _Environment, known: dict[str, Any]
+    value: Any, loc: Loc, document: Document, environment: _Environment, variables: dict[str, Any]
 ) -> Any:
     if isinstance(value, dict):
         return {
-            key: _filled(inner, (*loc, key), document, environment, known) for key, inner in value.items()
+            key: _filled(inner, (*loc, key), document, environment, variables) for key, inner in value.items()
         }
     if isinstance(value, list):
-        return [_filled(inner, (*loc, at), document, environment, known) for at, inner in enumerate(value)]
+        return [
+            _filled(inner, (*loc, at), document, environment, variables) for at, inner in enumerate(value)
+        ]
     if not isinstance(value, str) or "{{" not in value:
         return value
     try:
         if len(value) > MAX_SOURCE or "{%" in value:
             raise ValueError(f"a statement, or a text of more than {MAX_SOURCE} characters,")
-        result = environment.from_string(value).render(known)
+        result = environment.from_string(value).render(variables)
         if not isinstance(result, SIMPLE):
             raise ValueError(
                 "a condition without `else`, or another value that is not text, a number or a list,"
@@ -115,6 +117,6 @@ def _filled(
             raise ValueError(f"a value of more than {MAX_VALUE} characters")
         return result
     except ERRORS as error:
-        hint = f"variables are {', '.join(known)}" if known else "the campaign has no `variables`"
+        hint = f"variables are {', '.join(variables)}" if variables else "the campaign has no `variables`"
         where = ".".join(map(str, loc))
         raise DocumentError(f"{document.place(loc)}: {where}: {error} in `{value}`; {hint}") from None

@@ -18,8 +18,8 @@ def text(report: CheckReport) -> str:
         lines += ["no mistake found", ""]
     if report.unknown:
         lines += ["not checked:", *reasons(report.unknown), ""]
-    found = [finding.severity for finding in report.findings]
-    counts = ", ".join(f"{severity} {found.count(severity)}" for severity in SEVERITIES)
+    severities = [finding.severity for finding in report.findings]
+    counts = ", ".join(f"{severity} {severities.count(severity)}" for severity in SEVERITIES)
     lines.append(f"{counts}; {len(report.passed)} rules passed, {len(report.unknown)} not checked")
     return "\n".join(lines) + "\n"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadprint.commands.check.subject import Subject, Unknown, known
+from loadprint.commands.check.subject import Subject, Unknown, required
 from loadprint.errors import InputError
 from loadprint.judging.facts_host import port_count, thread_siblings
 from loadprint.reading.cpusets import cpu_list, parse_cpus
@@ -60,7 +60,7 @@ def shared_cores(subject: Subject) -> str | None:
     if not subject.shared_host:
         return None
     missing = "no CPU sets of server and load: --cpuset server=… --cpuset load=…"
-    server_cpus, load_cpus = known(subject.server_cpus, missing), known(subject.load_cpus, missing)
+    server_cpus, load_cpus = required(subject.server_cpus, missing), required(subject.load_cpus, missing)
     if common := set(server_cpus) & set(load_cpus):
         return f"CPU {cpu_list(tuple(sorted(common)))} is in both sets"
     subject.cores()
@@ -141,7 +141,7 @@ def zone_reclaim(subject: Subject) -> str | None:
 
 def _ports(subject: Subject) -> int:
     count = port_count(subject.load_fingerprint or subject.fingerprint)
-    return known(count, "sysctl.net.ipv4.ip_local_port_range was not recorded")
+    return required(count, "sysctl.net.ipv4.ip_local_port_range was not recorded")
 
 
 def ports(subject: Subject) -> str | None:
@@ -164,7 +164,7 @@ def recorder_cpus(subject: Subject) -> str | None:
         recorder = set(parse_cpus(subject.fact("recorder/cpus"), "recorder") or ())
     except InputError as error:
         raise Unknown("the recorder's CPU list is not valid") from error
-    server_cpus = known(subject.server_cpus, "no CPU set of the server was given")
+    server_cpus = required(subject.server_cpus, "no CPU set of the server was given")
     shared = recorder & set(server_cpus)
     if not shared or len(subject.cpus()) <= len(server_cpus):
         return None

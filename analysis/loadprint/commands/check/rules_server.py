@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadprint.commands.check.subject import Subject, known
+from loadprint.commands.check.subject import Subject, required
 from loadprint.judging import effective
 from loadprint.judging.effective import MIB, mib
 from loadprint.numbers import brief
@@ -20,7 +20,7 @@ STATEMENTS_PER_TABLE, STATEMENTS_PER_SESSION = 9, 2
 
 
 def _number(subject: Subject, variable: str) -> float:
-    return known(subject.variables().number(variable), f"the server has no {variable}")
+    return required(subject.variables().number(variable), f"the server has no {variable}")
 
 
 def _pool(subject: Subject) -> float:
@@ -46,14 +46,14 @@ def buffer_pool_large(subject: Subject) -> str | None:
 def data_ratio(subject: Subject) -> str | None:
     """Data that fit into the buffer pool."""
     missing = "the size of the data is not known: the run is not part of a campaign"
-    ratio = known(subject.data_bytes, missing) / _pool(subject)
+    ratio = required(subject.data_bytes, missing) / _pool(subject)
     return f"data : buffer pool is {brief(ratio, 2)}" if ratio < 1 else None
 
 
 def redo_small(subject: Subject) -> str | None:
     """A redo log of the default size."""
     missing = "the size of the redo log was not recorded"
-    capacity = known(redo_log.capacity(subject.variables().variables), missing)
+    capacity = required(redo_log.capacity(subject.variables().variables), missing)
     return f"{mib(capacity)} of redo log" if capacity <= REDO_DEFAULT else None
 
 
@@ -92,7 +92,7 @@ def query_cache(subject: Subject) -> str | None:
 def page_cache(subject: Subject) -> str | None:
     """Data files that are read and written through the page cache."""
     method = effective.data_files(subject.variables())
-    method = known(method or None, "the flush method of data files was not recorded")
+    method = required(method or None, "the flush method of data files was not recorded")
     return method if method.startswith("page cache") else None
 
 
@@ -121,7 +121,7 @@ def performance_schema(subject: Subject) -> str | None:
 
 def numa_interleave(subject: Subject) -> str | None:
     """A server on several memory nodes with its buffer pool on the first."""
-    cpus = set(known(subject.server_cpus, "no CPU set of the server was given"))
+    cpus = set(required(subject.server_cpus, "no CPU set of the server was given"))
     used = [node for node in subject.nodes() if node & cpus]
     if len(used) < 2 or (state := subject.variables().on("innodb_numa_interleave")):
         return None
@@ -136,7 +136,7 @@ def interleave_fix(subject: Subject) -> str:
 
 
 def _threads(subject: Subject) -> int:
-    return int(known(subject.result.threads, "needs a recording, for the number of connections"))
+    return int(required(subject.result.threads, "needs a recording, for the number of connections"))
 
 
 def max_connections(subject: Subject) -> str | None:
@@ -154,7 +154,7 @@ def prepared_statements(subject: Subject) -> str | None:
         return None
     tables = subject.result.options.get("tables")
     missing = "the workload does not report the number of tables with prepared statements"
-    tables = known(tables if isinstance(tables, int) else None, missing)
+    tables = required(tables if isinstance(tables, int) else None, missing)
     needed = threads * (STATEMENTS_PER_TABLE * tables + STATEMENTS_PER_SESSION)
     if needed <= limit:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadprint.commands.check.subject import Subject, known
+from loadprint.commands.check.subject import Subject, required
 from loadprint.reading.server_disks import server_disks
 
 NOT_A_DISK = {
@@ -69,7 +69,7 @@ def write_cache(subject: Subject) -> str | None:
 
 
 def _options(subject: Subject) -> list[str]:
-    options = known(subject.data().options, "mount options of the data directory were not recorded")
+    options = required(subject.data().options, "mount options of the data directory were not recorded")
     return options.split(",")
 
 

@@ -24,7 +24,7 @@ class Unknown(Exception):
     """A rule cannot be applied; `str()` is the reason."""
 
 
-def known(value: Value | None, reason: str) -> Value:
+def required(value: Value | None, reason: str) -> Value:
     """Return the value. Raises Unknown with the reason if it is None."""
     if value is None:
         raise Unknown(reason)
@@ -52,7 +52,7 @@ class Subject:
         for name in path.split("/"):
             fields = dict(value.items()) if isinstance(value, dict | JsonObject) else {}
             value = fields.get(name)
-        return known(value, f"{path.replace('/', '.')} was not recorded, or is not available on this host")
+        return required(value, f"{path.replace('/', '.')} was not recorded, or is not available on this host")
 
     def variables(self) -> Server:
         """Return the server's settings. Raises Unknown if there are none."""
@@ -62,12 +62,12 @@ class Subject:
 
     def require_recording(self) -> Quantities:
         """Return the measured quantities. Raises Unknown for a live host."""
-        return known(self.measured, "needs a recording: `loadprint check RUN`")
+        return required(self.measured, "needs a recording: `loadprint check RUN`")
 
     def rate(self, name: str) -> float:
         """Return a quantity of the recording. Raises Unknown with the reason if it is missing."""
         measured = self.require_recording()
-        return known(measured.get(name), measured.why(name)).rate
+        return required(measured.get(name), measured.why(name)).rate
 
     def data(self) -> StoragePlace:
         """Return the file system of the data. Raises Unknown if no data directory was given."""
@@ -79,7 +79,7 @@ class Subject:
     def disk(self) -> BlockDevice:
         """Return the disk of the data. Raises Unknown if there is none, or more than one."""
         self.data()
-        return known(data_disk(self.fingerprint), "the data are not on exactly one disk of this host")
+        return required(data_disk(self.fingerprint), "the data are not on exactly one disk of this host")
 
     def cpus(self) -> Sequence[CpuOfHost]:
         """Return the list of CPUs. Raises Unknown."""
@@ -90,7 +90,7 @@ class Subject:
         """Return CPU → core, as `cores_of`. Raises Unknown if a CPU has no core."""
         cores = cores_of(self.cpus())
         complete = len(cores) == len(self.cpus())
-        return known(cores if complete else None, "the kernel did not report which CPUs share a core")
+        return required(cores if complete else None, "the kernel did not report which CPUs share a core")
 
     def nodes(self) -> list[set[int]]:
         """CPUs of each memory node. Raises Unknown."""

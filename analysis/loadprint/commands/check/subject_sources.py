@@ -53,10 +53,10 @@ def from_fingerprint(
     """Make a subject of a fingerprint; CPU sets of the command line override those in the fingerprint."""
     sets = dict(fingerprint.cpusets)
     for word in cpusets:
-        role, equals, listed = word.partition("=")
+        role, equals, cpus = word.partition("=")
         if not equals or role not in ("server", "load"):
             raise InputError(f"--cpuset {word}", "not a CPU set", "write server=0-3 or load=4-7")
-        sets[role] = listed
+        sets[role] = cpus
     return Subject(
         name=f"{name} ({fingerprint.host})" if fingerprint.host else name,
         fingerprint=fingerprint,

@@ -122,11 +122,11 @@ def fleet(lines: ir.Table, query: Query) -> Fleet:
 
 
 def _chosen(keys: Sequence[str]) -> list[Metric]:
-    known = known_rows()
-    unknown = [key for key in keys if key not in known]
+    rows = known_rows()
+    unknown = [key for key in keys if key not in rows]
     if unknown:
-        raise InputError(f"--metrics {unknown[0]}", "no such row", f"name one or more of {', '.join(known)}")
-    return [known[key] for key in keys]
+        raise InputError(f"--metrics {unknown[0]}", "no such row", f"name one or more of {', '.join(rows)}")
+    return [rows[key] for key in keys]
 
 
 def _kept(lines: ir.Table, everything: bool) -> tuple[ir.Table, tuple[tuple[str, int], ...]]:
@@ -218,14 +218,14 @@ def _values(rows: Sequence[Row], metric: Metric) -> NDArray[np.float64]:
 def _level(metric: Metric, rows: Sequence[Row], others: Sequence[Row]) -> FleetLevel:
     """Return a metric's figures, and its ratio of geometric means to other instances."""
     values, base = _values(rows, metric), _values(others, metric)
-    known, base = values[~np.isnan(values)], base[~np.isnan(base)]
-    if not len(known):
+    measured, base = values[~np.isnan(values)], base[~np.isnan(base)]
+    if not len(measured):
         return FleetLevel()
-    positive = (known > 0).all()
-    mean = float(np.exp(np.log(known).mean())) if positive else float(known.mean())
-    cv = float(known.std(ddof=1) / known.mean()) if len(known) > 1 and known.mean() else None
+    positive = (measured > 0).all()
+    mean = float(np.exp(np.log(measured).mean())) if positive else float(measured.mean())
+    cv = float(measured.std(ddof=1) / measured.mean()) if len(measured) > 1 and measured.mean() else None
     compared = len(base) and positive and (base > 0).all()
-    versus = stats.ratio(known.tolist(), base.tolist(), paired=False) if compared else None
+    versus = stats.ratio(measured.tolist(), base.tolist(), paired=False) if compared else None
     runs = [(row.get(f"mean {metric.key}"), row.get(f"deviation {metric.key}")) for row in rows]
     spreads = [
         deviation / mean

@@ -130,8 +130,8 @@ def _role(run: Run, role: str, store: Store) -> RoleReport:
 
 
 def _probe_list(described: TableMeaning, rows: Columns) -> list[ProbeStatus]:
-    known = {probe.name for probe in described.probes}
-    others = sorted(set(rows["probe"]) - known)
+    described_probes = {probe.name for probe in described.probes}
+    others = sorted(set(rows["probe"]) - described_probes)
     return [*described.probes, *(ProbeStatus(name=name, status="running") for name in others)]
 
 
@@ -158,9 +158,9 @@ def _probe(run: Run, role: str, probe: ProbeStatus, rows: Columns, store: Store)
 def _failed_scrapes(table: Path, store: Store) -> list[str]:
     """List endpoints that did not answer: as in Prometheus, a failed scrape is recorded as `up` 0."""
     # an imported table may have neither an endpoint nor a reason
-    known = store.columns(table)
-    endpoint = "endpoint" if "endpoint" in known else "'an endpoint'"
-    why = "text" if "text" in known else "'no reason recorded'"
+    columns = store.columns(table)
+    endpoint = "endpoint" if "endpoint" in columns else "'an endpoint'"
+    why = "text" if "text" in columns else "'no reason recorded'"
     rows = store.fetch(
         table,
         f"SELECT {endpoint} AS endpoint, count(*)::DOUBLE AS scrapes, sum((value = 0)::INT)::DOUBLE AS down,"

@@ -22,8 +22,8 @@ def render(report: RunReport) -> str:
         ("phases", phases or "none"),
     ]
     if report.result:
-        known = {name: report.result.get(name) for name in ("events", "queries", "errors")}
-        counts = ", ".join(f"{count:,} {name}" for name, count in known.items() if isinstance(count, int))
+        totals = {name: report.result.get(name) for name in ("events", "queries", "errors")}
+        counts = ", ".join(f"{count:,} {name}" for name, count in totals.items() if isinstance(count, int))
         seconds = report.result.get("seconds")
         facts.append(
             ("result", f"{counts} in {seconds:.3f} s" if isinstance(seconds, int | float) else counts)

@@ -60,7 +60,7 @@ def _title(sheet: Sheet) -> str:
 
 
 def _levels(party: str, side: Observed) -> LevelLine:
-    known = [(place, levels) for place, levels in enumerate(side.levels) if levels]
+    measured = [(place, levels) for place, levels in enumerate(side.levels) if levels]
     exhausted = tuple(
         Exhausted(
             side.runs[place].run.id,
@@ -68,14 +68,14 @@ def _levels(party: str, side: Observed) -> LevelLine:
             side.in_operations(place, step.before) or 0.0,
             side.in_operations(place, step.after) or 0.0,
         )
-        for place, levels in known
+        for place, levels in measured
         for step in levels.steps
     )
     return LevelLine(
         party,
         side.seconds,
-        cell_rows.mean([side.in_operations(place, levels.burst) for place, levels in known]),
-        min((levels.burst_s for _, levels in known), default=None),
-        cell_rows.mean([value for runs in side.sustained for value in runs]) if known else None,
+        cell_rows.mean([side.in_operations(place, levels.burst) for place, levels in measured]),
+        min((levels.burst_s for _, levels in measured), default=None),
+        cell_rows.mean([value for runs in side.sustained for value in runs]) if measured else None,
         exhausted,
     )

@@ -126,18 +126,18 @@ def _sustained(
 
 def _judged(line: QualifiedRow, old: Values, new: Values, scope: Scope, missing: str) -> QualifiedRow:
     """Fill in ratio, bounds and verdict; a line without a tolerance has no verdict."""
-    known = [[[value for value in runs if value is not None] for runs in side] for side in (old, new)]
-    flat = [[value for runs in side for value in runs] for side in known]
+    measured = [[[value for value in runs if value is not None] for runs in side] for side in (old, new)]
+    flat = [[value for runs in side for value in runs] for side in measured]
     if any(None in runs for runs in (*old, *new)):
         return _without_ratio(line, missing)
     if min(*flat[0], *flat[1]) <= 0:
         return _zero(line, flat[0], flat[1])
-    levels = [_level(side, scope) for side in known]
+    levels = [_level(side, scope) for side in measured]
     tolerance = line.tolerance or 0.0
     limit = non_inferiority.limit_of(tolerance, line.better)
     if levels[0] is None or levels[1] is None:
-        centre = math.exp(_centre(known[1]) - _centre(known[0]))
-        return _without_ratio(replace(line, ratio=centre, limit=limit), _too_few(known, scope))
+        centre = math.exp(_centre(measured[1]) - _centre(measured[0]))
+        return _without_ratio(replace(line, ratio=centre, limit=limit), _too_few(measured, scope))
     judgement = non_inferiority.judge(levels[0], levels[1], tolerance, line.better, scope.confidence)
     line = replace(
         line,
@@ -162,8 +162,8 @@ def _centre(values: Sequence[Sequence[float]]) -> float:
 
 def mean(values: Iterable[float | None]) -> float | None:
     """Return the mean of the known values; None without one."""
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
+    measured = [value for value in values if value is not None]
+    return math.fsum(measured) / len(measured) if measured else None
 
 
 def _figure(values: Values) -> PartyFigure:
@@ -216,10 +216,10 @@ def _harder(sheet: Sheet) -> float:
     """Return the log of the candidate's rate over the baseline's, at equal load."""
     rates = []
     for side in (sheet.baseline, sheet.candidate):
-        known = [rate.rate for run in side.runs if (rate := run.quantities.get("load.rate"))]
-        if len(known) < len(side.runs) or min(known) <= 0:
+        measured = [rate.rate for run in side.runs if (rate := run.quantities.get("load.rate"))]
+        if len(measured) < len(side.runs) or min(measured) <= 0:
             return math.nan
-        rates.append(math.fsum(map(math.log, known)) / len(known))
+        rates.append(math.fsum(map(math.log, measured)) / len(measured))
     return rates[1] - rates[0]
 
 

@@ -101,8 +101,8 @@ class Reader:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+    measured = [value for value in values if value is not None]
+    return math.fsum(measured) / len(measured) if measured and len(measured) == len(values) else None
 
 
 def observe(name: str, parts: Sequence[Part], spec: Spec, reader: Reader) -> Sheet:

@@ -136,21 +136,21 @@ def _opened(path: Path, name: str | None, spec: Spec, missing: list[tuple[str, s
 
 def _chosen(path: Path, execution: ExecutionPlan, name: str | None, spec: Spec) -> list[str]:
     """Return the sides to judge: those at saturation, and those at one rate of equal load."""
-    known = list(execution.sides)
+    sides = list(execution.sides)
     if name is not None and not name.startswith("@"):
-        if name in known:
+        if name in sides:
             return [name]
-        raise InputError(f"{path}:{name}", f"no side `{name}`", f"its sides are {', '.join(known)}")
+        raise InputError(f"{path}:{name}", f"no side `{name}`", f"its sides are {', '.join(sides)}")
     fraction = {name: side.fraction for name, side in execution.sides.items()}
     if name is not None:
-        chosen = [side for side in known if side.endswith(name) or (name == "@max" and not fraction[side])]
+        chosen = [side for side in sides if side.endswith(name) or (name == "@max" and not fraction[side])]
         if chosen:
             return chosen
-        raise InputError(f"{path}:{name}", f"no side at `{name}`", f"its sides are {', '.join(known)}")
+        raise InputError(f"{path}:{name}", f"no side at `{name}`", f"its sides are {', '.join(sides)}")
     loads = sorted({share for share in fraction.values() if share})
     wanted = spec.equal_load / 100
     kept = wanted if wanted in loads else loads[len(loads) // 2] if loads else None
-    return [side for side in known if fraction[side] in (None, kept)]
+    return [side for side in sides if fraction[side] in (None, kept)]
 
 
 def _require_profile(part: Part, spec: Spec) -> None:

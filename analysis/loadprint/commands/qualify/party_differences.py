@@ -53,9 +53,9 @@ def _other_work(parts: Sequence[Part]) -> list[Differing]:
     names = dict.fromkeys(name for side in sides for work in side for name in work)
     differing = []
     for name in names:
-        known = [sorted({work.get(name, "absent") for work in side}) for side in sides]
-        if known[0] != known[1] or len(known[0]) > 1:
-            differing.append((name, " / ".join(known[0]), " / ".join(known[1])))
+        values = [sorted({work.get(name, "absent") for work in side}) for side in sides]
+        if values[0] != values[1] or len(values[0]) > 1:
+            differing.append((name, " / ".join(values[0]), " / ".join(values[1])))
     return differing
 
 

@@ -56,10 +56,10 @@ class RowSpec(Strict):
 
 def default_rows() -> dict[str, RowSpec]:
     """The rows of the catalogue that have a tolerance: of the load, of the costs of an operation, others."""
-    known = catalogue()
-    rows = {row.key: row for group in ("throughput", "latency") for row in known.groups[group]}
-    rows |= {f"{cost.metric.key}_per_operation": cost.metric for cost in known.costs}
-    rows |= {row.key: row for group in known.groups.values() for row in group}
+    declared = catalogue()
+    rows = {row.key: row for group in ("throughput", "latency") for row in declared.groups[group]}
+    rows |= {f"{cost.metric.key}_per_operation": cost.metric for cost in declared.costs}
+    rows |= {row.key: row for group in declared.groups.values() for row in group}
     return {
         key.replace("{}", "*"): RowSpec(tolerance=row.tolerance / 100, at=row.tolerated_at)
         for key, row in rows.items()

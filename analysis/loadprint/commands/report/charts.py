@@ -45,11 +45,11 @@ def courses(
     for key, rows in wanted.groups.items():
         for row in rows:
             every += _charts(row, sampled, {"disk": disks, "nic": nics}.get(key))
-    known = [course for course in every if course.lines]
-    zero = [not any(np.nan_to_num(line.values).any() for line in course.lines) for course in known]
+    with_lines = [course for course in every if course.lines]
+    zero = [not any(np.nan_to_num(line.values).any() for line in course.lines) for course in with_lines]
     return (
-        tuple(course for course, still in zip(known, zero, strict=True) if not still),
-        tuple(course.title for course, still in zip(known, zero, strict=True) if still),
+        tuple(course for course, still in zip(with_lines, zero, strict=True) if not still),
+        tuple(course.title for course, still in zip(with_lines, zero, strict=True) if still),
     )
 
 

@@ -115,11 +115,11 @@ def _with_absent(report: ReportPage) -> ReportPage:
 
 def _runs(sides: Sequence[Side], sampled: Sequence[charts.Sampled]) -> tuple[RunOf, ...]:
     """All repeats, with the checkpoint spikes of those that were sampled and had all of the time."""
-    known = {place: spikes.find(of_run.series) for place, _, of_run in sampled if of_run.segments == 1}
+    found_spikes = {place: spikes.find(of_run.series) for place, _, of_run in sampled if of_run.segments == 1}
     runs: list[RunOf] = []
     for side, of_side in enumerate(sides):
         for number, run in enumerate(of_side.runs, start=1):
-            of_run = known.get(len(runs), ())
+            of_run = found_spikes.get(len(runs), ())
             spans = [MarkedSpan(one.what, one.begin_s, one.end_s, one.throughput_drop) for one in of_run]
             runs.append(RunOf(run.id, side, run.meta.repeat or number, tuple(_phases(run)), tuple(spans)))
     return tuple(runs)

@@ -87,11 +87,11 @@ def _of_latency(kind: str, sums: Sequence[LatencyHistogram | None]) -> Iterator[
     A bucket counts where it begins: the bins are a hundred times as wide. A lower end of zero becomes half of
     the upper one.
     """
-    known = [one for one in sums if one]
-    if not known or len(np.unique(np.concatenate([one.lowers for one in known]))) < LEAST_FILLED:
+    filled = [one for one in sums if one]
+    if not filled or len(np.unique(np.concatenate([one.lowers for one in filled]))) < LEAST_FILLED:
         return
-    low = min(max(float(one.lowers[0]), float(one.uppers[0]) / 2) for one in known)
-    high = max(float(one.uppers[-1]) for one in known)
+    low = min(max(float(one.lowers[0]), float(one.uppers[0]) / 2) for one in filled)
+    high = max(float(one.uppers[-1]) for one in filled)
     count = max(2, math.ceil(BUCKETS_PER_DECADE * math.log10(high / low)))
     edges = np.geomspace(low, high, count + 1)
     shares: list[Floats | None] = []
@@ -124,7 +124,7 @@ def _from_result(place: int, kind: TransactionType) -> Curve | None:
 
 def of_ebpf(measured: Sequence[Sequence[Measured]]) -> tuple[Distribution, ...]:
     """Histograms of all eBPF tables of the runs, the most of a table that can be read at a glance."""
-    found: list[Distribution] = []
+    distributions: list[Distribution] = []
     for probe, (_, keys, name, shown) in SOURCES.items():
         unit = 1.0 if shown == "kB" else NANO
         by_title: dict[str, Sums] = {}
@@ -143,8 +143,8 @@ def of_ebpf(measured: Sequence[Sequence[Measured]]) -> tuple[Distribution, ...]:
         frequent.sort(key=lambda title: title.startswith(OFF_CPU))
         for title in frequent[:MOST]:
             of = (f"{probe}-{title}", probe, title)
-            found += _merged(*of, (shown, FACTORS[shown]), by_title[title])
-    return tuple(found)
+            distributions += _merged(*of, (shown, FACTORS[shown]), by_title[title])
+    return tuple(distributions)
 
 
 def _add(sums: Sums, side: int, counted: Histogram) -> None:
@@ -163,13 +163,13 @@ def _merged(
 
     A lower end of zero becomes half of the upper one, and an infinite upper end twice the lower one.
     """
-    known = [one for one in sums if one]
-    if not known:
+    counted = [one for one in sums if one]
+    if not counted:
         return
-    fine = max((one.bounds for one in known), key=len).copy()
+    fine = max((one.bounds for one in counted), key=len).copy()
     fine[-1] = min(fine[-1], 2 * fine[-2])
     fine[0] = max(fine[0], fine[1] / 2)
-    filled = np.concatenate([np.flatnonzero(one.counts) for one in known])
+    filled = np.concatenate([np.flatnonzero(one.counts) for one in counted])
     low, high = int(filled.min()), int(filled.max()) + 1
     if high - low < LEAST_FILLED or fine[low] <= 0:
         return

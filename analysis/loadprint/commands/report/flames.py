@@ -118,7 +118,7 @@ def _whole(group: Group) -> list[list[float]]:
 def merged(profiles: Sequence[Profile]) -> tuple[list[Path], Floats]:
     """All paths of some runs from the root, callers first, and their samples float64[paths, runs]."""
     paths: list[Path] = [("server CPU", False, NO_NODE)]
-    known: dict[tuple[int, str], int] = {}
+    place_of: dict[tuple[int, str], int] = {}
     samples: dict[tuple[int, int], float] = defaultdict(float)
     for run, profile in enumerate(profiles):
         tree = profile.tree
@@ -129,10 +129,10 @@ def merged(profiles: Sequence[Profile]) -> tuple[list[Path], Floats]:
         for parent, frame, count in zip(tree.parents.tolist(), tree.places.tolist(), counts, strict=True):
             above = places[parent] if parent != NO_NODE else 0
             key = above, names[frame]
-            if count and key not in known:
-                known[key] = len(paths)
+            if count and key not in place_of:
+                place_of[key] = len(paths)
                 paths.append((names[frame], tree.frames[frame].in_kernel, above))
-            places.append(known.get(key, NO_NODE))
+            places.append(place_of.get(key, NO_NODE))
             if count:
                 samples[places[-1], run] += count
     table = np.zeros((len(paths), len(profiles)))

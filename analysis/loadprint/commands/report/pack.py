@@ -93,9 +93,9 @@ def placed(line: Line, grid: ChartGrid, *, held: bool = False) -> Floats:
 def mean(lines: Sequence[Line], grid: ChartGrid) -> Floats:
     """The mean of the lines that have a value, in each cell of the grid; NaN where none has."""
     stack = np.stack([placed(line, grid, held=True) for line in lines])
-    known = np.isfinite(stack)
+    finite = np.isfinite(stack)
     with np.errstate(invalid="ignore"):
-        means: Floats = np.where(known, stack, 0).sum(axis=0) / known.sum(axis=0)
+        means: Floats = np.where(finite, stack, 0).sum(axis=0) / finite.sum(axis=0)
     return means
 
 

@@ -199,8 +199,8 @@ def scaling(place: int, panel: Panel) -> Chart:
                 series.append(_series(label, colour, "bound", bound, x=encoded(curve.n)))
     levels = sorted(set(panel.n.tolist()))
     for repeat in zip_longest(*(panel.x[panel.n == level].tolist() for level in levels)):
-        known = [(n, x) for n, x in zip(levels, repeat, strict=True) if x is not None]
-        n, x = zip(*known, strict=True)
+        measured = [(n, x) for n, x in zip(levels, repeat, strict=True) if x is not None]
+        n, x = zip(*measured, strict=True)
         series.append(_series("measured", colour, "measured", x, x=encoded(n)))
     return _chart(f"scaling-{place}", "scaling", (panel.title, panel.unit, ""), [], series)
 
@@ -216,8 +216,8 @@ def windows(experiment: Result) -> Chart:
             middle = (window.begin_s + window.end_s) / 2
             points.setdefault((label, colour), []).append((middle, window.efficiency))
     series = []
-    for (label, colour), known in points.items():
-        x, y = zip(*known, strict=True)
+    for (label, colour), pairs in points.items():
+        x, y = zip(*pairs, strict=True)
         series.append(_series(label, colour, "measured", y, x=encoded(x)))
     text = ("Queries per CPU-second, window by window", "/s", "")
     return _chart("windows", "windows", text, [], series)

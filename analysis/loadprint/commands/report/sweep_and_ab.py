@@ -25,8 +25,8 @@ def collect_sweep(path: Path) -> ReportPage:
     """Report of a whole execution. Raises InputError where it has no matrix of sides."""
     swept = cells.read(path)
     pivots = sweep_pivots.of(swept)
-    known = [cell for cell in swept.cells if cell.runs]
-    sides = [side_of(swept.path, swept.execution, cell.name) for cell in known]
+    measured = [cell for cell in swept.cells if cell.runs]
+    sides = [side_of(swept.path, swept.execution, cell.name) for cell in measured]
     count = min(MOST_CHARTED, len(sides))
     # evenly spread where there are many
     chosen = {round(place * (len(sides) - 1) / max(1, count - 1)) for place in range(count)}
@@ -35,7 +35,7 @@ def collect_sweep(path: Path) -> ReportPage:
     report = assembled(
         pivots.title,
         sides,
-        [list(cell.runs) for cell in known],
+        [list(cell.runs) for cell in measured],
         [(place, side, gather(run, store, charted=True).quantities) for place, side, run in charted],
         pivots=pivots,
         percentiles=distributions.latency(charted, len(sides), store)[0],

@@ -63,12 +63,12 @@ def findings(table: Table) -> list[dict[str, Any]]:
     labels = {row.key: row.label for row in table.rows}
     out = []
     for sentence in table.sentences:
-        known = [key for key in sentence.rows if key in labels]
+        keys = [key for key in sentence.rows if key in labels]
         text, opened, cited = sentence.text.partition(" [")
         parts = cited.removesuffix(".").removesuffix("]").split("; ")
-        if not opened or len(parts) != len(known):
-            text, parts = sentence.text, [labels[key] for key in known]
-        cites = [(anchor(key), part) for key, part in zip(known, parts, strict=True)]
+        if not opened or len(parts) != len(keys):
+            text, parts = sentence.text, [labels[key] for key in keys]
+        cites = [(anchor(key), part) for key, part in zip(keys, parts, strict=True)]
         out.append({"text": f"{text.removesuffix('.')}.", "cites": cites, "shown": sentence.shown})
     return out
 

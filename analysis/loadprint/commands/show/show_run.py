@@ -60,9 +60,9 @@ def report(
     ]
     if part != whole:
         facts.append(("part", f"{part[0]:g} to {part[1]:g} s of the measure phase"))
-    found = tuple(dict.fromkeys(measured.quantities.warnings))
+    warnings = tuple(dict.fromkeys(measured.quantities.warnings))
     return PivotReport(
-        run.id, tuple(facts), tuple(_pivots(measured, rows, everything=everything)), (NOTE,), found
+        run.id, tuple(facts), tuple(_pivots(measured, rows, everything=everything)), (NOTE,), warnings
     )
 
 
@@ -82,10 +82,10 @@ def _pivots(measured: Measured, rows: Catalogue | None, *, everything: bool) -> 
         if value is not None and wanted:
             figures = (value, *_over_time(metric, measured), _per_cpu_second(metric, value, measured))
             sections.setdefault(section, []).append((metric, figures))
-    for section, listed in sections.items():
-        names = tuple(metric.label for metric, _ in listed)
-        units = tuple(RowUnit(metric.unit, metric.shown, metric.factor) for metric, _ in listed)
-        cells = tuple(values for _, values in listed)
+    for section, entries in sections.items():
+        names = tuple(metric.label for metric, _ in entries)
+        units = tuple(RowUnit(metric.unit, metric.shown, metric.factor) for metric, _ in entries)
+        cells = tuple(values for _, values in entries)
         key = section.lower().replace(" ", "_")
         yield Pivot(key, section, "", "", names, COLUMNS, cells, units=units)
 
@@ -95,8 +95,8 @@ def _over_time(metric: Metric, measured: Measured) -> tuple[float | None, float 
     course = measured.quantities.course(metric.formula)
     if course is None:
         return None, None
-    known = course.values[course.inside & np.isfinite(course.values)]
-    return (float(np.quantile(known, 0.95)), float(known.max())) if len(known) > 1 else (None, None)
+    finite = course.values[course.inside & np.isfinite(course.values)]
+    return (float(np.quantile(finite, 0.95)), float(finite.max())) if len(finite) > 1 else (None, None)
 
 
 def _per_cpu_second(metric: Metric, value: float, measured: Measured) -> float | None:

@@ -47,8 +47,8 @@ def read(path: Path, role: str) -> RoleStacks:
         raise InputError(path, window.why_missing("profile"), FIX)
     samples = profile.counts.get(role)
     if not samples:
-        known = ", ".join(sorted(profile.samples)) or "none"
-        hint = f"choose one with --role; roles with samples: {known}"
+        roles = ", ".join(sorted(profile.samples)) or "none"
+        hint = f"choose one with --role; roles with samples: {roles}"
         raise InputError(path, f"no samples of role `{role}` in the window", hint)
     cycles = _rounded(profile.cycles[role]) if role in profile.cycles else None
     frames = sum(profile.tree.depths[node] for node in samples)

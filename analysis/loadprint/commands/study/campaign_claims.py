@@ -325,10 +325,10 @@ class Linear(Strict):
         intercept, slope, _ = line([value.mean for value in values])
         first = values[0]
         text = f"{first.scaled(intercept)} + {first.scaled(slope)} {first.unit} per value, R²"
-        found = _at_least(self.least, values, lambda cells: line(cells)[2], text)
-        if slope < 0 and found.answer == "holds":
-            return replace(found, size=ClaimVerdict("differs", "it falls"))
-        return found
+        judged = _at_least(self.least, values, lambda cells: line(cells)[2], text)
+        if slope < 0 and judged.answer == "holds":
+            return replace(judged, size=ClaimVerdict("differs", "it falls"))
+        return judged
 
 
 def _at_least(
@@ -372,9 +372,9 @@ class Concludes(Strict):
         compared = [
             sentence for sentence in seen.sentences(self.side, self.against) if sentence.id == "exercises"
         ]
-        listed = [sentence for sentence in compared if sentence.about in self.about]
-        sides = {sentence.about: sentence.side for sentence in listed}
-        text = "; ".join(sentence.text.partition(": ")[0] for sentence in listed)
+        cited = [sentence for sentence in compared if sentence.about in self.about]
+        sides = {sentence.about: sentence.side for sentence in cited}
+        text = "; ".join(sentence.text.partition(": ")[0] for sentence in cited)
         expected = seen.resolved(self.side)
         answers: list[Answer] = [
             "undecided" if about not in sides else "holds" if sides[about] == expected else "differs"

@@ -166,8 +166,8 @@ def prediction_at_1000() -> Judged:
         result = fit(threads, [float(row[column]) for row in rows], predict=(FAR,))
         values = {model.label: model.predictions[0].value for model in result.models if model.predictions}
         agree &= max(values.values()) < 2 * min(values.values())
-        listed = ", ".join(f"{label} {value:,.0f}" for label, value in values.items())
-        texts.append(f"{column.removesuffix('_qps')}: {listed}")
+        amounts = ", ".join(f"{label} {value:,.0f}" for label, value in values.items())
+        texts.append(f"{column.removesuffix('_qps')}: {amounts}")
     reason = "" if agree else "the models differ by 2 × or more"
     return _computed("holds" if agree else "undecided", "; ".join(texts), reason)
 

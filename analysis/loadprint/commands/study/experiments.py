@@ -120,8 +120,8 @@ class OneFactor(Strict):
         """Judge the ratio of the effects of two experiments; their blocks are independent (Welch)."""
         both = (seen, other)
         factors = [experiment.factors(self.quantity) for experiment in both]
-        for experiment, found in zip(both, factors, strict=True):
-            if not found:
+        for experiment, factor in zip(both, factors, strict=True):
+            if not factor:
                 reason = f"{self.quantity} was not measured in {experiment.name}"
                 return not_comparable(experiment.nothing_left or reason)
         effects = [(experiment.name, experiment.effect(self.quantity)) for experiment in both]

@@ -113,9 +113,9 @@ class LevelsFigure(Strict):
 
     def draw(self, seen: Observations, _: Rules) -> Drawing:
         """Draw a dot for each side."""
-        known = {seen.resolved(side): _known(seen, self.row, side) for side in self.sides}
-        quantity = next((values.quantity for values in known.values() if values), "")
-        dots = [Dot(side, _scaled(values) if values else None) for side, values in known.items()]
+        of_sides = {seen.resolved(side): _known(seen, self.row, side) for side in self.sides}
+        quantity = next((values.quantity for values in of_sides.values() if values), "")
+        dots = [Dot(side, _scaled(values) if values else None) for side, values in of_sides.items()]
         return study_plot.dots(self.title, dots, quantity, ratios=False)
 
 

@@ -147,9 +147,9 @@ class Observations:
     def _exposure(self, side: str, unit: str, repeats: int) -> float | None:
         """Seconds of all runs for a rate, the number of runs for a number, else None."""
         seconds = [run.quantities.get("load.seconds") for run in self._columns[side].runs]
-        known = [second.rate for second in seconds if second is not None]
+        measured = [second.rate for second in seconds if second is not None]
         if unit == "1/s":
-            return sum(known) if len(known) == len(seconds) else None
+            return sum(measured) if len(measured) == len(seconds) else None
         return float(repeats) if unit == "1" else None
 
     def paired(self, side: str, against: str) -> bool:

@@ -131,8 +131,8 @@ def between(
         zero = any(not any((*ratio.side.repeats, *ratio.against.repeats)) for ratio in ratios)
         reason = "both are 0" if zero else FEW
     elif len(ratios) > 1:
-        listed = ", ".join(one.label for one in open_ones)
-        reason = f"not decided: {listed}, by Holm's test of {len(ratios)} together"
+        labels = ", ".join(one.label for one in open_ones)
+        reason = f"not decided: {labels}, by Holm's test of {len(ratios)} together"
     return ClaimVerdict("undecided", reason, more=more)
 
 
@@ -142,8 +142,10 @@ def _inside(ratio: RatioOf, low: float | None, high: float | None) -> tuple[Answ
     tests += [(-1, *ratio.test(high))] if high else []
     violated = [p for side, distance, p in tests if side * distance < 0]
     needed = violated or [p for _, _, p in tests]
-    known = [p for p in needed if p is not None]
-    return "differs" if violated else "holds", max(known) if len(known) == len(needed) and known else None
+    answer: Answer = "differs" if violated else "holds"
+    if not needed or None in needed:
+        return answer, None
+    return answer, max(p for p in needed if p is not None)
 
 
 def at_most(shares: Sequence[float]) -> str:

@@ -40,17 +40,17 @@ class JudgedClaim:
 
 @dataclass(frozen=True)
 class StudyReport:
-    """All claims of a study; `known` are its executions and experiments by name."""
+    """All claims of a study; `sources` are its executions and experiments by name."""
 
     name: str
     study: Study
-    known: Mapping[str, Observations | StudyExperiment]
+    sources: Mapping[str, Observations | StudyExperiment]
     findings: tuple[JudgedClaim, ...]
 
     @property
     def voids(self) -> tuple[str, ...]:
         """Why sides support no verdict, a line for each."""
-        executions = [seen for seen in self.known.values() if isinstance(seen, Observations)]
+        executions = [seen for seen in self.sources.values() if isinstance(seen, Observations)]
         lines = (line for seen in executions for of in seen.voids.values() for _, line in of)
         return tuple(line.removesuffix(": no verdict") for line in lines)
 
@@ -62,29 +62,29 @@ def judge(name: str, paths: Sequence[Path], *, accept_disturbed: bool = False) -
     `accept_disturbed` accepts disturbed runs.
     """
     study = study_file.read(name)
-    known: dict[str, Observations | StudyExperiment] = {}
+    sources: dict[str, Observations | StudyExperiment] = {}
     for path in paths:
         seen = StudyExperiment(path) if show.is_experiment(path) else Observations(path)
         if seen.name not in study.sources:
             raise InputError(
                 path, f"is an execution of {seen.name}", f"{name} uses {', '.join(study.sources)}"
             )
-        if seen.name in known:
+        if seen.name in sources:
             raise InputError(path, f"is a second execution of {seen.name}", "give one of each")
-        known[seen.name] = seen
-    findings = tuple(_finding(claim, known, accept_disturbed) for claim in study.claims)
-    return StudyReport(Path(name).stem, study, known, findings)
+        sources[seen.name] = seen
+    findings = tuple(_finding(claim, sources, accept_disturbed) for claim in study.claims)
+    return StudyReport(Path(name).stem, study, sources, findings)
 
 
 def _finding(
-    claim: Claim, known: dict[str, Observations | StudyExperiment], accept_disturbed: bool
+    claim: Claim, sources: dict[str, Observations | StudyExperiment], accept_disturbed: bool
 ) -> JudgedClaim:
-    missing = next((name for name in claim.sources if name not in known), None)
+    missing = next((name for name in claim.sources if name not in sources), None)
     if missing:
         by_campaign = f"./characterize -e campaign={claim.campaign}"
         needs = by_campaign if claim.campaign else f"an A/B experiment with the name {missing}"
         return JudgedClaim(claim, not_comparable(f"needs {needs}", needs))
-    seen: list[Any] = [known[name] for name in claim.sources]
+    seen: list[Any] = [sources[name] for name in claim.sources]
     rule = claim.judge
     if isinstance(rule, OfCampaign):
         if _replaced(claim, rule, seen[0]):
@@ -114,12 +114,12 @@ def _measured(claim: Claim, rule: OfCampaign, seen: Observations, accepted: Abst
         return not_comparable(str(absent))
     if different:
         judged = judged.measured_otherwise(f"not measured as published: {'; '.join(different)}")
-    found: dict[str, list[str]] = {}
+    sides_by_word: dict[str, list[str]] = {}
     for side in sides:
         for word, _ in seen.voids.get(side, ()):
             if word not in accepted:
-                found.setdefault(word, []).append(side)
-    reasons = "; ".join(f"{word}: {', '.join(sides)}" for word, sides in found.items())
+                sides_by_word.setdefault(word, []).append(side)
+    reasons = "; ".join(f"{word}: {', '.join(sides)}" for word, sides in sides_by_word.items())
     return judged.void(reasons) if reasons else judged
 
 

@@ -47,7 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.list:
         named = [arguments.name] if arguments.name else study_file.names()
-        options.write(study_text.listed([(name, study_file.read(name)) for name in named]), arguments.output)
+        options.write(
+            study_text.overview([(name, study_file.read(name)) for name in named]), arguments.output
+        )
         return 0
     if arguments.name is None:
         raise InputError(

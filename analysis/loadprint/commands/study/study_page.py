@@ -26,7 +26,7 @@ def figures(report: StudyReport, page: Path) -> tuple[tuple[str, str], ...]:
     written = []
     with style.styled():
         for number, figure in enumerate(report.study.figures, start=1):
-            seen: Any = report.known.get(figure.experiment if figure.kind == "windows" else figure.campaign)
+            seen: Any = report.sources.get(figure.experiment if figure.kind == "windows" else figure.campaign)
             if seen is not None:
                 file = page.with_name(f"{page.stem}-{number}.svg")
                 title = f"{figure.title} ({CHECK})" if report.study.stand_in else figure.title
@@ -89,10 +89,10 @@ def _reasons(findings: Sequence[JudgedClaim]) -> Iterator[str]:
 
 
 def _measured(report: StudyReport) -> list[str]:
-    if not report.known:
+    if not report.sources:
         return ["Nothing was measured for this page."]
-    lines = [f"- `{seen.command}`: {escaped(seen.amount)}" for seen in report.known.values()]
-    machines = dict.fromkeys(described(seen.fingerprint) for seen in report.known.values())
+    lines = [f"- `{seen.command}`: {escaped(seen.amount)}" for seen in report.sources.values()]
+    machines = dict.fromkeys(described(seen.fingerprint) for seen in report.sources.values())
     lines += [f"- No verdict: {escaped(void)}" for void in report.voids]
     lines += [f"- Machine: {escaped(machine)}" for machine in machines]
     lines += ["- Figures are means over repeats; `[low, high]` is the 95 % interval of each figure alone."]

@@ -22,7 +22,7 @@ def text(report: StudyReport) -> str:
     """Return the claims, each with its published and its measured figure, in 100 columns."""
     lines = [f"{report.name}: {report.study.title}", *_wrapped(report.study.stand_in, 2)]
     lines += _wrapped(f"source: {report.study.source}", 2)
-    for name, seen in report.known.items():
+    for name, seen in report.sources.items():
         lines += _wrapped(f"{name}: {seen.path}, {seen.amount}", 2)
     for line in report.voids:
         lines += _wrapped(f"no verdict: {line}", 2)
@@ -54,7 +54,7 @@ def as_json(report: StudyReport) -> str:
         "stand_in": report.study.stand_in,
         "notes": report.study.notes,
         "no_verdict": report.voids,
-        "executions": {name: f"{seen.path}, {seen.amount}" for name, seen in report.known.items()},
+        "executions": {name: f"{seen.path}, {seen.amount}" for name, seen in report.sources.items()},
         "claims": [
             {
                 **finding.claim.model_dump(mode="json", exclude={"explain", "basis"}),
@@ -68,7 +68,7 @@ def as_json(report: StudyReport) -> str:
     return printout.as_json(value, format_version=2)
 
 
-def listed(studies: Sequence[tuple[str, Study]]) -> str:
+def overview(studies: Sequence[tuple[str, Study]]) -> str:
     """Return every claim of every study, one or two lines each."""
     lines = []
     for name, study in studies:

@@ -35,8 +35,8 @@ class SweepCell:
 
     def mean(self, figure: Figure) -> float | None:
         """Mean of a figure over the repeats that have it."""
-        known = [value for run in self.runs if (value := figure(run)) is not None]
-        return math.fsum(known) / len(known) if known else None
+        measured = [value for run in self.runs if (value := figure(run)) is not None]
+        return math.fsum(measured) / len(measured) if measured else None
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
@@ -109,8 +109,8 @@ def shown(key: str, title: str, *rows: Metric) -> Shown:
     """A row in its unit, or the sum of some."""
 
     def figure(run: Measured) -> float | None:
-        known = [value for row in rows if (value := evaluate(row, run)[0]) is not None]
-        return math.fsum(known) if len(known) == len(rows) else None
+        measured = [value for row in rows if (value := evaluate(row, run)[0]) is not None]
+        return math.fsum(measured) if len(measured) == len(rows) else None
 
     return Shown(key, title, rows[0].shown, figure, rows[0].factor)
 

@@ -108,8 +108,8 @@ def _throughputs(own: Sequence[Measured], other: Sequence[Measured]) -> tuple[li
 
 
 def _judged(column: str, against: str, at: Sequence[At]) -> Crossover:
-    known = [place for place in at if place.sign]
-    between = tuple((one.row, other.row) for one, other in pairwise(known) if one.sign != other.sign)
+    decided = [place for place in at if place.sign]
+    between = tuple((one.row, other.row) for one, other in pairwise(decided) if one.sign != other.sign)
     signs = {place.ratio > 1 for place in at}
     verdict: Verdict = "crossover" if between else "undecided" if len(signs) > 1 else "none"
     return Crossover(column, against, verdict, between, tuple(at))

@@ -100,7 +100,7 @@ def _cpus(swept: Swept, role: str) -> int | None:
 def host_cpus(swept: Swept) -> int | None:
     """Number of CPUs of the server's host, by its fingerprint."""
     lists = [run.run.fingerprint("server").cpus.list for run in swept.runs]
-    return next((len(listed) for listed in lists if listed), None)
+    return next((len(cpus) for cpus in lists if cpus), None)
 
 
 def _version(swept: Swept) -> str:

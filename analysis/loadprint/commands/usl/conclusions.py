@@ -200,8 +200,8 @@ def _extrapolated(fit: Fit) -> Iterator[FitVerdict]:
     far = [prediction.n for prediction in predictions if prediction.n > EXTRAPOLATION * fit.largest]
     if not far:
         return
-    listed = ", ".join(f"N = {n:g} ({numbers.brief(n / fit.largest, 3)} ×)" for n in far)
-    text = f"extrapolation, beyond twice the largest N measured ({fit.largest:g}): {listed}"
+    points = ", ".join(f"N = {n:g} ({numbers.brief(n / fit.largest, 3)} ×)" for n in far)
+    text = f"extrapolation, beyond twice the largest N measured ({fit.largest:g}): {points}"
     if fit.hindcast is not None:
         back = fit.hindcast
         missed = f"{numbers.points(100 * back.error)} %"

@@ -82,11 +82,11 @@ def growth(measured: Mapping[float, SweepCell], terms: Sequence[str]) -> Growth 
 
 
 def _trend(n: Sequence[float], values: Sequence[float | None]) -> tuple[float | None, bool]:
-    known = [(at, value) for at, value in zip(n, values, strict=True) if value is not None]
-    if len(known) < 3 or known[0][1] <= 0:
+    measured = [(at, value) for at, value in zip(n, values, strict=True) if value is not None]
+    if len(measured) < 3 or measured[0][1] <= 0:
         return None, False
-    factor = known[-1][1] / known[0][1]
-    steady = rank_correlation([at for at, _ in known], [value for _, value in known])
+    factor = measured[-1][1] / measured[0][1]
+    steady = rank_correlation([at for at, _ in measured], [value for _, value in measured])
     return factor, factor >= GROWS and steady is not None and steady >= STEADILY
 
 

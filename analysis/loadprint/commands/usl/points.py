@@ -73,10 +73,10 @@ def read(
     Raises InputError.
     """
     points = of(cells.read(path)) if path.is_dir() else _of_file(path, concurrency, columns)
-    known = {column.name: column for column in points.columns}
+    by_name = {column.name: column for column in points.columns}
     for name in columns:
-        if name not in known:
-            raise InputError(f"--column {name}", f"is not in {path}", f"name one of {', '.join(known)}")
+        if name not in by_name:
+            raise InputError(f"--column {name}", f"is not in {path}", f"name one of {', '.join(by_name)}")
     chosen = [column for column in points.columns if not columns or column.name in columns]
     for n, measured in (at or {}).items():
         if not any(n in column.n for column in chosen):

@@ -65,15 +65,15 @@ def summarise(points: Points, *, predict: Sequence[float] = (), bounded: bool = 
 def _misplaced(fits: Sequence[Fit]) -> Iterator[str]:
     """Warn of an N that is an outlier of every column: perhaps it was measured at another N."""
     outliers = [next((point for point in fit.points if point.outlier), None) for fit in fits]
-    known = [(point.n, point.reached_at) for point in outliers if point and point.reached_at is not None]
-    if len(known) < len(fits) or len({(n, reached > n) for n, reached in known}) > 1:
+    reaching = [(point.n, point.reached_at) for point in outliers if point and point.reached_at is not None]
+    if len(reaching) < len(fits) or len({(n, reached > n) for n, reached in reaching}) > 1:
         return
-    n, near = known[0][0], round(sum(reached for _, reached in known) / len(known))
+    n, near = reaching[0][0], round(sum(reached for _, reached in reaching) / len(reaching))
     if near == n or near < 1 or abs(near / n - 1) > NEARBY:
         return
-    listed = " and ".join(numbers.ratio(reached) for _, reached in known)
+    ratios = " and ".join(numbers.ratio(reached) for _, reached in reaching)
     where = "every column" if len(fits) > 1 else "the column"
     yield (
-        f"N = {n:g} is an outlier of {where}: the other points reach its throughput at {listed}. "
+        f"N = {n:g} is an outlier of {where}: the other points reach its throughput at {ratios}. "
         f"If it was measured at {near}, correct it with --at {n:g}={near}"
     )
