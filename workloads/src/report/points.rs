@@ -82,14 +82,14 @@ mod tests {
             json!({"point": name, "threads": 8, "seconds": 2.0, "events": 10, "queries": 20, "errors": 1, "mode": "closed",
                 "latency_ms": {"mean": 1.0, "p95": 2.0, "p99": null}, "status": status})
         };
-        let table = points_table(&[point("t8-l.i0", "complete"), point("t8-qr", "failed")]);
+        let table = points_table(&[point("t8-ctx5", "complete"), point("t8-qr", "failed")]);
         let lines: Vec<Vec<&str>> = table
             .lines()
             .map(|line| line.split_whitespace().collect())
             .collect();
         assert_eq!(
             lines[1],
-            ["t8-l.i0", "8", "2.00", "5.00", "10.00", "1.00", "2.00", "-", "1"]
+            ["t8-ctx5", "8", "2.00", "5.00", "10.00", "1.00", "2.00", "-", "1"]
         );
         assert_eq!((lines[2][0], lines[2].last()), ("t8-qr", Some(&"failed")));
     }
