@@ -31,6 +31,8 @@ impl Arrivals {
 
 /// Separates the random streams of arrivals from those of threads; one for each phase.
 const STREAM: u64 = 1 << 34;
+/// Of an event that is due in thirty years or more.
+const NEVER_NS: f64 = 1e18;
 
 /// An endless sequence of times, nanoseconds since the start of the phase.
 #[derive(Debug, Clone)]
@@ -61,7 +63,7 @@ impl ArrivalTimes {
             Arrivals::Poisson => self.at_ns -= (1.0 - self.rng.unit()).ln() * self.gap_ns,
         }
         self.number += 1;
-        self.at_ns as i64
+        self.at_ns.min(NEVER_NS) as i64
     }
 }
 
@@ -170,6 +172,17 @@ mod tests {
             (times[0], times[1], times[1_000_000]),
             (0, 1_000_000, 1_000_000_000_000)
         );
+    }
+
+    #[test]
+    fn an_event_of_the_far_future_is_not_due() {
+        let schedule = Schedule::new(Rate {
+            per_second: 1e-12,
+            arrivals: Arrivals::Poisson,
+            seed: 1,
+        });
+        schedule.begin(5);
+        assert!(schedule.take() > 5);
     }
 
     #[test]

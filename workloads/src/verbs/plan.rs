@@ -10,17 +10,16 @@ use crate::driver::Ignored;
 use crate::engine::Plan;
 use crate::engine::schedule::Rate;
 use crate::options::Common;
+use crate::options::LONGEST_SECONDS;
 use crate::options::Values;
 use crate::verb::Verb;
 
-/// Longer than any run.
-const LONGEST_SECONDS: f64 = 1e9;
 /// Six times the default of innodb_lock_wait_timeout: no statement of a run waits that long on a
 /// working server.
 const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 fn span(seconds: f64) -> Option<Duration> {
-    (seconds > 0.0).then(|| Duration::from_secs_f64(seconds.min(LONGEST_SECONDS)))
+    (seconds > 0.0).then(|| Duration::from_secs_f64(seconds))
 }
 
 /// Makes the plan; `rate` still counts operations.
@@ -49,7 +48,7 @@ pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
         ramp: span(options.ramp_time),
         rate: (options.rate > 0.0).then_some(rate),
         undo: options.compat,
-        init_timeout: Duration::from_secs_f64(options.thread_init_timeout.min(LONGEST_SECONDS)),
+        init_timeout: Duration::from_secs_f64(options.thread_init_timeout),
         disconnect_after: disconnect_after(&options.forced_shutdown)?,
     })
 }

@@ -16,6 +16,7 @@ use super::child::Child;
 use super::program::Program;
 use super::program::Schedule;
 use crate::engine::load::Load;
+use crate::options::Common;
 use crate::options::Values;
 use crate::verb::Verb;
 use crate::workload::Descriptor;
@@ -59,6 +60,14 @@ impl Workload for CommandWorkload {
     }
 }
 
+fn refuse_events(values: &Values) -> Result<()> {
+    let given: Common = values.read()?;
+    if given.events > 0 {
+        bail!("--events: a command ends by itself, or after --time; remove it");
+    }
+    Ok(())
+}
+
 impl ExternalGenerator for CommandWorkload {
     fn name(&self) -> &'static str {
         "command"
@@ -69,6 +78,7 @@ impl ExternalGenerator for CommandWorkload {
         if options.command.is_none() && options.prepare_command.is_some() {
             return Ok(()); // of a data set
         }
+        refuse_events(values)?;
         Report::of_run(&options).map(drop)
     }
 
@@ -83,6 +93,7 @@ impl ExternalGenerator for CommandWorkload {
         let mut report = Report::new(option);
         let mut schedule = Schedule::default();
         if verb == Verb::Run {
+            refuse_events(job.values)?;
             report = Report::of_run(&options)?;
             schedule = report.schedule(options.grace, &job.values.read()?);
         }

@@ -80,8 +80,7 @@ impl Report {
 
     /// The phases of a run, which is killed `grace` seconds after its end.
     pub fn schedule(&mut self, grace: f64, common: &Common) -> Schedule {
-        let [warmup, time, grace] =
-            [common.warmup_time, common.time, grace].map(|seconds| Duration::from_secs_f64(seconds.min(1e9)));
+        let [warmup, time, grace] = [common.warmup_time, common.time, grace].map(Duration::from_secs_f64);
         self.limit = warmup + time + grace;
         let by_clock = self.begin_regex.is_none();
         let warms_up = !by_clock || !warmup.is_zero();
