@@ -15,6 +15,7 @@ from loadprint.commands.check.check_report import RULES, judge
 from loadprint.commands.check.subject import Subject
 from loadprint.commands.check.subject_sources import recorded
 from loadprint.judging.effective import Server
+from loadprint.metrics.limits import NO_QUOTA
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.documents import Scalar
 from loadprint.reading.run_documents import Fingerprint, LoadResult, ServerRecord
@@ -186,6 +187,16 @@ def test_a_rule_without_its_fact_is_unknown() -> None:
     assert reasons["thp"] == "thp.enabled was not recorded, or is not available on this host"
     assert reasons["durability"].startswith("no server variables")
     assert not report.passed
+
+
+def test_without_a_quota_the_server_was_not_throttled() -> None:
+    measured = Quantities()
+    for name, rate in RATES.items():
+        if not name.startswith("cgroup"):
+            measured.put(name, rate)
+    measured.mark_missing("cgroup.server", NO_QUOTA)
+    report = judge([subject(measured=measured)])
+    assert (report.findings, report.unknown) == ((), ())
 
 
 def test_a_malformed_fact_is_refused_or_unknown(tmp_path: Path) -> None:

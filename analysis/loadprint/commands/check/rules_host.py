@@ -5,6 +5,7 @@ from __future__ import annotations
 from loadprint.commands.check.subject import Subject, Unknown, required
 from loadprint.errors import InputError
 from loadprint.judging.facts_host import port_count, thread_siblings
+from loadprint.metrics.limits import NO_QUOTA
 from loadprint.reading.cpusets import cpu_list, parse_cpus
 
 SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")
@@ -83,7 +84,7 @@ def throttled(subject: Subject) -> str | None:
     try:
         share = subject.rate("cgroup.server.throttled")
     except Unknown as unknown:
-        if "limits its CPU time" in str(unknown):
+        if str(unknown) == NO_QUOTA:
             return None
         raise
     return f"throttled in {100 * share:.0f} % of periods" if share > THROTTLED else None
