@@ -142,3 +142,11 @@ def test_teardown_removes_everything_of_loadprint_and_nothing_else(pair: Bench) 
     for host in pair.hosts:
         assert f"{host.name}: ended 0 supervisors" in output, output
     assert "in /var/lib/loadprint: nothing" in output, output
+    elsewhere = pair.listed(
+        {"server": {pair.server: {}}, "load": {load: {"target_dir": "/var/lib/loadprint2"}}}
+    )
+    assert "in /var/lib/loadprint2: nothing" in pair.run(
+        pair.playbook("teardown", elsewhere, teardown_all=True)
+    )
+    assert load.shell("ls /var/lib | grep loadprint || :") == ""
+    assert pair.server.shell("cat /var/lib/loadprint2/file") == "kept\n"
