@@ -14,7 +14,6 @@ Needs root, two CPUs or more, and `cargo build --release`.
 from __future__ import annotations
 
 import argparse
-import importlib
 import math
 import os
 import random
@@ -23,7 +22,6 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import duckdb
 from load_generator import ratio
@@ -31,7 +29,7 @@ from processes import RELEASE, described, pin, targets, with_server
 from programs import COLLECT, ROOT, printed, wait_for
 
 sys.path.insert(0, str(ROOT / "ansible/roles/supervisor/files"))
-alternate = importlib.import_module("alternate")
+import alternate
 
 SERVER = (
     "--innodb-buffer-pool-size=512M --innodb-redo-log-capacity=128M --performance-schema=OFF "
@@ -59,7 +57,7 @@ SETTLE_S = 5.0  # after a change of setting, not counted
 Values = dict[str, float]
 
 
-def run_slices(side: Any, setting: str, seconds: float) -> int:
+def run_slices(side: alternate.Side, setting: str, seconds: float) -> int:
     """Run a setting for some thawed seconds; how many slices it had, each with a tick at both ends."""
     if setting == FREE:
         length, guard, number = seconds, SETTLE_S, 1
@@ -73,7 +71,7 @@ def run_slices(side: Any, setting: str, seconds: float) -> int:
         side.edge()
         time.sleep(length)
         side.edge()
-        side.pause()
+        side.pause(None)
         side.freeze()
         time.sleep(0.1 if setting == FREE else length + guard)
     return number
@@ -112,11 +110,11 @@ def parts(slices: list[tuple[Values, Values]]) -> dict[str, Values]:
 
 def interval(pairs: list[tuple[float, float]]) -> str:
     """The geometric mean of ratios, and half the width of its interval in percent."""
-    known = [pair for pair in pairs if min(pair) > 0]
-    if len(known) < 2:
+    positive = [pair for pair in pairs if min(pair) > 0]
+    if len(positive) < 2:
         return "–"
-    found = ratio(*map(list, zip(*known, strict=True)))
-    return f"{found.mean:.2f} ±{100 * (found.high / found.mean - 1):.0f} %"
+    estimate = ratio(*map(list, zip(*positive, strict=True)))
+    return f"{estimate.mean:.2f} ±{100 * (estimate.high / estimate.mean - 1):.0f} %"
 
 
 def report(given: argparse.Namespace, taken: list[dict[str, dict[str, Values]]]) -> None:
@@ -169,7 +167,8 @@ def main() -> None:
         wait_for("the journal", (run / "server/journal").exists)
         wait_for("the load", (run / "load/turns.jsonl").exists)
         supervisor = alternate.Supervisor(str(state))
-        side = alternate.Side("a", run, 0, "", supervisor)
+        plan = {"directory": scratch, "runs": [{"side": "a", "id": run.name}], "slots": [""]}
+        side = alternate.Side(plan | {"roles": ["server", "load"]}, 0, supervisor)
         side.begin()
         side.freeze()
         order: list[tuple[int, str, int]] = []
