@@ -16,7 +16,7 @@ from loadprint.judging import client, separation
 from loadprint.metrics.gather import Measured
 from loadprint.reading.recording import open_run
 from loadprint.tables.clocks_line import clocks_text
-from reads import measured
+from reads import measured, quantities
 from recordings import (
     FIRST,
     MEASURE,
@@ -74,6 +74,17 @@ def split(path: Path, host: Host | None = None, **meta: Any) -> Path:
 
 def _later(row: dict[str, Any], by: int) -> dict[str, Any]:
     return {**row, **{name: row[name] + by for name in ("intended_ns", "start_ns", "end_ns")}}
+
+
+def test_the_cost_is_that_of_the_servers_recorder(tmp_path: Path) -> None:
+    """Each host has a recorder; that of the load's host here uses a whole core."""
+    run = split(tmp_path / "run")
+    change_rows(
+        run / "load/process.parquet",
+        lambda row: row | {"stime": 100 * row["stime"]} if row["role"] == "recorder" else row,
+    )
+    write_manifest(run)
+    assert quantities(run).values["process.recorder.cpu"].rate == pytest.approx(0.01)
 
 
 def skew(run: Path, seconds: float) -> None:

@@ -177,8 +177,8 @@ def _named(out: Quantities) -> None:
 def _load_host(source: Source, declared: Catalogue, cpus: tuple[int, ...] | None) -> None:
     """Put the quantities of a load that has a recorder."""
     host.cpu(source, LOAD, cpus)
-    host.process(source)
-    threads(source)
+    host.process(source, LOAD)
+    threads(source, LOAD)
     recorded(source, declared, LOAD)
     _named(source.out)
 

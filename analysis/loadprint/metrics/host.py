@@ -119,8 +119,10 @@ def storage(source: Source, columns: Collection[str]) -> None:
     source.out.mark_missing("storage", "the fingerprint does not list the disks of the server's files")
 
 
-def process(source: Source) -> None:
+def process(source: Source, only: str = "") -> None:
     """CPU, memory and I/O of each role's processes as `process.<role>.<field>`; CPU in cores, rss in B.
+
+    `only` one role: that of another host has a recorder too.
 
     A process with a reused pid has another start time. One that ends counts until its last reading, and all
     use the seconds of the role, because a process and its successor did not run at the same time.
@@ -137,7 +139,7 @@ def process(source: Source) -> None:
     grid, page = source.window.grids["process"], source.unit("process.rss")
     for role, everywhere in by_entity(rows, "role"):
         series = source.inside("process", everywhere)
-        if not len(series["tick"]):
+        if not len(series["tick"]) or only not in {"", role}:
             continue
         if role == "server" and source.run.result and series["tick"][-1] < source.window.ends("process")[1]:
             source.out.mark_missing(SERVER, SERVER_ENDED)

@@ -13,8 +13,11 @@ from loadprint.reading.queries import quote
 NOT_READ = "the kernel does not report this field for these threads"
 
 
-def threads(source: Source) -> None:
-    """Switches, CPU time and run-queue delay as `threads.<role>.<field>`; `busiest` thread in cores."""
+def threads(source: Source, only: str = "") -> None:
+    """Switches, CPU time and run-queue delay as `threads.<role>.<field>`; `busiest` thread in cores.
+
+    `only` one role, as in `host.process`.
+    """
     if source.run.table(source.window.role, "threads") is None or "threads" not in source.window.read:
         source.out.mark_missing("threads", source.window.why_missing("threads"))
         return
@@ -28,7 +31,8 @@ def threads(source: Source) -> None:
     lives = [f"(pid = {pid:.0f} AND tick >= {tick:.0f})::INT" for pid, tick in reused_pids(source)]
     thread = f"hash(pid, tid, {' + '.join(['0', *lives])})"
     for role in roles:
-        _sum_role(source, role, thread)
+        if only in {"", role}:
+            _sum_role(source, role, thread)
 
 
 def _sum_role(source: Source, role: str, thread: str) -> None:
