@@ -278,17 +278,18 @@ def test_the_block_length_is_archs(samples: int, autocorrelation: float) -> None
     assert block_length(np.full(samples, 5.0)) == 1.0
 
 
+@pytest.mark.parametrize("level", [0.95, 0.99])
 @pytest.mark.parametrize("paired", [True, False])
-def test_the_planned_repeats_decide(paired: bool) -> None:
+def test_the_planned_repeats_decide(paired: bool, level: float) -> None:
     """As many runs more, of the same mean and spread, make the interval exclude 1; one less does not."""
-    more = known(stats.repeats_to_decide(X, NEAR, paired=paired))
+    more = known(stats.repeats_to_decide(X, NEAR, paired=paired, level=level))
     assert more > 0
     centre = float(np.mean(np.log(X)) - np.mean(np.log(NEAR)))
     spread = np.var(np.log(X) - np.log(NEAR), ddof=1)
     variance = spread if paired else np.var(np.log(X), ddof=1) + np.var(np.log(NEAR), ddof=1)
     for repeats, output in ((len(X) + more, True), (len(X) + more - 1, False)):
         freedom = repeats - 1 if paired else 2 * repeats - 2
-        half = scipy.stats.t.ppf(0.975, freedom) * math.sqrt(variance / repeats)
+        half = scipy.stats.t.ppf(0.5 + level / 2, freedom) * math.sqrt(variance / repeats)
         assert (half < centre) == output
 
 

@@ -12,12 +12,13 @@ from damage import ask, refused
 from loadprint.commands.study import computed, study_file, study_page, study_text
 from loadprint.commands.study.claim_verdicts import Judged
 from loadprint.commands.study.observations import Absent, Observations
+from loadprint.commands.study.side_ratios import ratio_of
 from loadprint.commands.study.study import StudyReport, judge
 from loadprint.errors import InputError
 from loadprint.rendering.printout import WIDTH
 from published import arm_cells, inserts
-from reads import known
-from recordings import Host, change_json, make_execution
+from reads import known, table_of
+from recordings import Host, change_json, make_execution, write_manifest
 
 MYARM = "myarm-inserts"
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "v1"
@@ -441,3 +442,25 @@ def test_unusable_input_is_one_line(tmp_path: Path) -> None:
         ([unknown], "no such calculation; name one of printed_ratios"),
     ):
         assert text in refused("study", *words)
+
+
+def test_repeats_are_paired_only_if_no_one_lacks_the_row(tmp_path: Path) -> None:
+    """Else the values of different blocks are compared, because both sides can have the same number."""
+    execution = make_execution(tmp_path / "x", {"a": [Host()] * 4, "b": [Host()] * 4}, "a")
+    assert ratio_of(Observations(execution), "commits", "b", "a").paired
+    for run in ("b2-a-r2", "b3-b-r3"):
+        change_json(execution / run / "load/result.json", commits=None)
+        write_manifest(execution / run)
+    assert not ratio_of(Observations(execution), "commits", "b", "a").paired
+
+
+def test_intervals_of_a_campaign_by_precision_are_as_wide_as_in_the_table(tmp_path: Path) -> None:
+    """Six starts, of which a precision decided on the last: the interval is that of compare."""
+    sides = {
+        name: [Host(events=base + 3 * k % 7) for k in range(6)] for name, base in (("a", 500), ("b", 520))
+    }
+    execution = make_execution(tmp_path / "x", sides, "a", campaign={"precision": 0.05})
+    row = next(row for group in table_of(execution).groups for row in group.rows if row.key == "operations")
+    ratio = known(ratio_of(Observations(execution), "operations", "b", "a").value)
+    versus = known(row.versus[1])
+    assert (ratio.centre, ratio.low, ratio.high) == pytest.approx((versus.centre, versus.low, versus.high))

@@ -283,6 +283,17 @@ def test_a_change_of_sign_that_may_be_chance_is_undecided(
     assert text.startswith(f"Crossover undecided, {why}")
 
 
+def test_the_repeats_of_an_undecided_order_are_planned_for_its_level(tmp_path: Path) -> None:
+    """With two counts a sign needs p ≤ 0.05, with four 0.025, which takes more repeats of the same runs."""
+    even, near = (1000, 1001, 999), (985, 1012, 960)
+    planned = []
+    for counts in ((2, 32), (2, 4, 8, 32)):
+        rates: Rates = {(side, count): even for side in ("old", "new") for count in counts}
+        result, _ = crossover(made(tmp_path / str(len(counts)), rates | {("new", 2): near}))
+        planned.append(known(result.at[0].more))
+    assert planned[0] < planned[1]
+
+
 def test_a_side_that_never_settled_is_on_no_side_of_a_crossover(tmp_path: Path) -> None:
     levels = {("old", 2): 1000, ("old", 32): 1000, ("new", 2): 900, ("new", 32): 1100}
     rates = {side: [level + k for k in range(3)] for side, level in levels.items()}

@@ -118,7 +118,7 @@ def _column(
         blocks.paired(runs, reference),
         cold or unsettled or bound,
         client_bound=bool(bound),
-        wider=1.0 if side.execution.campaign.precision is None else wider(len(runs)),
+        wider=wider(len(runs), by_precision=side.execution.campaign.precision is not None),
     )
 
 

@@ -33,6 +33,13 @@ class Estimate:
     high: float | None = None
     p: float | None = None
 
+    def widened(self, factor: float) -> Estimate:
+        """The same with an interval that is `factor` times as wide, and no p."""
+        if self.low is None or self.high is None:
+            return self
+        low, high = (self.centre + factor * (bound - self.centre) for bound in (self.low, self.high))
+        return Estimate(self.centre, low, high)
+
 
 def t_tail(t: float, df: float) -> float:
     """P(T > t) of Student's t for `df` > 0 degrees of freedom, not necessarily an integer."""
@@ -149,11 +156,18 @@ def benjamini_hochberg(p: Sequence[float], rate: float = 0.05) -> list[bool]:
     return [bool(flag) for flag in rejected]
 
 
-def repeats_to_decide(side: Sequence[float], reference: Sequence[float], *, paired: bool) -> int | None:
+def repeats_to_decide(
+    side: Sequence[float],
+    reference: Sequence[float],
+    *,
+    paired: bool,
+    level: float = LEVEL,
+    widened: Callable[[int], float] = lambda _: 1.0,
+) -> int | None:
     """Further repeats per side after which the interval of the ratio excludes 1; 0 where it already does.
 
-    The observed ratio is taken as the true one. None where `more_repeats` has none, and where the spread is
-    unknown: a side has fewer than two runs, or a run is 0.
+    `level` is that of the interval. The observed ratio is taken as the true one. None where `more_repeats`
+    has none, and where the spread is unknown: a side has fewer than two runs, or a run is 0.
     """
     if min(len(side), len(reference)) < 2 or min(*side, *reference) <= 0:
         return None
@@ -162,7 +176,8 @@ def repeats_to_decide(side: Sequence[float], reference: Sequence[float], *, pair
     repeats, distance = min(len(side), len(reference)), abs(float(x.mean() - y.mean()))
     if not distance:
         return None
-    return more_repeats(half_width(variance, repeats, paired=paired), repeats, distance, paired=paired)
+    half = half_width(variance, repeats, paired=paired, level=level) * widened(repeats)
+    return more_repeats(half, repeats, distance, paired=paired, widened=widened, level=level)
 
 
 def more_repeats(  # noqa: PLR0913
@@ -173,15 +188,16 @@ def more_repeats(  # noqa: PLR0913
     paired: bool,
     least: int = MIN_REPEATS,
     widened: Callable[[int], float] = lambda _: 1.0,
+    level: float = LEVEL,
 ) -> int | None:
     """Further repeats per side after which the half-width `half` of an interval of logs is `wanted`.
 
     The observed spread between repeats is taken as the true one. 0 if it is narrow enough with `least`
     repeats; None above a thousand. `widened` is the factor of an interval by its repeats.
     """
-    seen = half_width(1.0, repeats, paired=paired) * widened(repeats)
+    seen = half_width(1.0, repeats, paired=paired, level=level) * widened(repeats)
     for needed in range(max(repeats, least), MAX_REPEATS + 1):
-        if half * half_width(1.0, needed, paired=paired) * widened(needed) <= wanted * seen:
+        if half * half_width(1.0, needed, paired=paired, level=level) * widened(needed) <= wanted * seen:
             return needed - repeats
     return None
 
@@ -195,7 +211,7 @@ def repeats_to_show(low: float, high: float, repeats: int, *, paired: bool) -> i
     return more if more is not None and more <= MOST_MORE else None
 
 
-def half_width(variance: float, repeats: int, *, paired: bool) -> float:
+def half_width(variance: float, repeats: int, *, paired: bool, level: float = LEVEL) -> float:
     """Half the width of the interval of a difference of logs, for at least two `repeats` per side."""
     freedom = float(repeats - 1 if paired else 2 * (repeats - 1))
-    return t_quantile(0.5 + LEVEL / 2, freedom) * math.sqrt(variance / repeats)
+    return t_quantile(0.5 + level / 2, freedom) * math.sqrt(variance / repeats)

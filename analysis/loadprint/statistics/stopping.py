@@ -12,6 +12,6 @@ FIRST_LOOK = 5  # starts
 WIDER = 1.12  # than Student's t, if a start was added
 
 
-def wider(starts: int) -> float:
-    """The factor of the intervals of a campaign that has this number of starts."""
-    return WIDER if starts > FIRST_LOOK else 1.0
+def wider(starts: int, *, by_precision: bool = True) -> float:
+    """The factor of the intervals of a campaign with this number of starts, if a precision decided on it."""
+    return WIDER if by_precision and starts > FIRST_LOOK else 1.0

@@ -183,7 +183,8 @@ class LevelClaim(Strict):
 def mean_of(values: Values, level: float = stats.LEVEL) -> Estimate:
     """The mean with its interval; of a count that is 0 in all runs the Poisson bound, of other rows none."""
     if any(values.repeats) or len(values.repeats) < stats.MIN_REPEATS:
-        return stats.t_interval(values.repeats, level=level)
+        interval = stats.t_interval(values.repeats, level=level)
+        return interval.widened(values.widened(len(values.repeats)))
     if values.exposure is None:
         return Estimate(0.0)
     return Estimate(0.0, 0.0, zero_bound(values.exposure, (1 - level) / 2))
@@ -343,8 +344,11 @@ def _at_least(
         )
     if few < stats.MIN_REPEATS:
         return Judged(f"{label} {whole:.3f}", None, ClaimVerdict("undecided", FEW), few)
+    if not all(value.complete for value in values):
+        return Judged(f"{label} {whole:.3f}", None, ClaimVerdict("undecided", "a repeat lacks the row"), few)
     left_out = [figure([_mean_without(value.repeats, number) for value in values]) for number in range(few)]
     interval = stats.jackknife(whole, [one for one in left_out if one is not None])
+    interval = interval.widened(values[0].widened(few))
     low, high = interval.low or 0.0, min(interval.high or 1.0, 1.0)
     answer: Answer = "holds" if low >= least else "differs" if high < least else "undecided"
     return Judged(f"{label} {whole:.3f} [{low:.3f}, {high:.3f}]", None, ClaimVerdict(answer), few)

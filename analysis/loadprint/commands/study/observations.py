@@ -22,6 +22,7 @@ from loadprint.reading.queries import Store
 from loadprint.reading.run_documents import ExecutionPlan, Fingerprint
 from loadprint.reading.sides import Side, read_execution
 from loadprint.rendering.layout import raised
+from loadprint.statistics.stopping import wider
 from loadprint.tables.groups import groups
 from loadprint.tables.rows import Column, RowBuilder
 from loadprint.tables.table import Cell, Row, Sentence
@@ -38,6 +39,7 @@ class Absent(Exception):
 class Values:
     """A row of one side: the values of the repeats that measured it, in base units and in block order.
 
+    `complete`: all did. `by_precision`: that of the campaign decided how many there are.
     `exposure`: during how many seconds, or in how many runs, events were counted; None for other rows.
     """
 
@@ -47,6 +49,12 @@ class Values:
     unit: str
     factor: float
     exposure: float | None = None
+    complete: bool = True
+    by_precision: bool = False
+
+    def widened(self, repeats: int) -> float:
+        """The factor of intervals over a number of repeats."""
+        return wider(repeats, by_precision=self.by_precision)
 
     @property
     def quantity(self) -> str:
@@ -142,7 +150,10 @@ class Observations:
         if not cell.measured:
             raise Absent(f"{first.label} of {side}: {'; '.join(cell.notes) or 'not measured'}")
         exposure = self._exposure(side, first.unit, len(cell.measured))
-        return Values(side, tuple(cell.measured), first.label, first.shown, first.factor, exposure)
+        complete = len(cell.measured) == len(cell.repeats)
+        by_precision = self.execution.campaign.precision is not None
+        values = tuple(cell.measured)
+        return Values(side, values, first.label, first.shown, first.factor, exposure, complete, by_precision)
 
     def _exposure(self, side: str, unit: str, repeats: int) -> float | None:
         """Seconds of all runs for a rate, the number of runs for a number, else None."""

@@ -11,7 +11,7 @@ from loadprint import numbers
 from loadprint.commands.study.claim_verdicts import FEW, Answer, ClaimVerdict, Judged, worst
 from loadprint.commands.study.observations import Observations, Values
 from loadprint.statistics import stats
-from loadprint.statistics.several import equivalence, holm
+from loadprint.statistics.several import ERROR, equivalence, holm
 from loadprint.statistics.stats import Estimate
 
 LEAST_EFFECT = 0.01  # a smaller difference is not worth repeats
@@ -30,7 +30,9 @@ class RatioOf:
     def value(self) -> Estimate | None:
         """The ratio with its interval; None where a repeat is 0."""
         side, against = self.side.repeats, self.against.repeats
-        return stats.ratio(side, against, paired=self.paired) if min(*side, *against) > 0 else None
+        if min(*side, *against) <= 0:
+            return None
+        return stats.ratio(side, against, paired=self.paired, wider=self.wider)
 
     @property
     def text(self) -> str:
@@ -45,6 +47,11 @@ class RatioOf:
         return min(len(self.side.repeats), len(self.against.repeats))
 
     @property
+    def wider(self) -> float:
+        """The factor of its intervals."""
+        return self.side.widened(self.repeats)
+
+    @property
     def inverted(self) -> RatioOf:
         """The ratio of the two sides the other way around."""
         return replace(self, side=self.against, against=self.side)
@@ -53,20 +60,25 @@ class RatioOf:
         """Log of the ratio to a limit, or the sign of the difference, and the two-sided p of "equal"."""
         scaled = [limit * value for value in self.against.repeats]
         if self.value is None:
-            tested = stats.difference(self.side.repeats, scaled, paired=self.paired)
+            tested = stats.difference(self.side.repeats, scaled, paired=self.paired, wider=self.wider)
             # all repeats of both are 0: nothing was tested
             return tested.centre, tested.p if any((*self.side.repeats, *scaled)) else None
-        tested = stats.ratio(self.side.repeats, scaled, paired=self.paired)
+        tested = stats.ratio(self.side.repeats, scaled, paired=self.paired, wider=self.wider)
         return math.log(tested.centre), tested.p
 
-    def more(self, limits: Sequence[float]) -> int | None:
-        """Repeats that would decide on which side of every limit it is; None if that is not a plan."""
+    def more(self, limits: Sequence[float], error: float) -> int | None:
+        """Repeats that would decide on which side of every limit it is; None if that is not a plan.
+
+        `error` is the two-sided one of a decision.
+        """
         if self.value is None:
             return None
         needed = []
         for limit in limits:
             scaled = [limit * value for value in self.against.repeats]
-            repeats = stats.repeats_to_decide(self.side.repeats, scaled, paired=self.paired)
+            repeats = stats.repeats_to_decide(
+                self.side.repeats, scaled, paired=self.paired, level=1 - error, widened=self.side.widened
+            )
             if repeats is None or abs(self.value.centre / limit - 1) < LEAST_EFFECT:
                 return None
             needed.append(repeats)
@@ -77,7 +89,7 @@ class RatioOf:
 def ratio_of(seen: Observations, row: str, side: str, against: str) -> RatioOf:
     """Compute the ratio of a row of two sides. Raises Absent."""
     x, y = seen.values(row, side), seen.values(row, against)
-    paired = seen.paired(side, against) and len(x.repeats) == len(y.repeats)
+    paired = seen.paired(side, against) and x.complete and y.complete
     return RatioOf(f"{x.side} / {y.side}", x, y, paired)
 
 
@@ -124,7 +136,7 @@ def between(
     if answer != "undecided":
         return ClaimVerdict(answer)
     open_ones = [ratio for ratio, one in zip(ratios, final, strict=True) if one == "undecided"]
-    needed = [one.more(limits) for one in open_ones]
+    needed = [one.more(limits, ERROR / len(open_ones)) for one in open_ones]
     more = None if None in needed else max(repeats for repeats in needed if repeats)
     reason = ""
     if None in p:

@@ -84,13 +84,13 @@ def _at(row: str, cell: SweepCell, other: SweepCell, *, count: int) -> At | None
     for compared in (cell, other):
         for word in compared.doubts:
             doubts.setdefault(word, []).append(compared.name)
-    more = None
+    more, error = None, min(ERROR / count, 1 - stats.LEVEL)
     if estimate.p is None:
         why = f"fewer than {stats.MIN_REPEATS} repeats"
     elif doubts:
         why = ", ".join(f"{' and '.join(names)} {word}" for word, names in doubts.items())
-    elif estimate.p > min(ERROR / count, 1 - stats.LEVEL):
-        why, more = "not significant", stats.repeats_to_decide(x, y, paired=paired)
+    elif estimate.p > error:
+        why, more = "not significant", stats.repeats_to_decide(x, y, paired=paired, level=1 - error)
     else:
         why = ""
     sign = 0 if why else 1 if estimate.centre > 1 else -1
