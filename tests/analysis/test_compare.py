@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 from conftest import Golden, insert, oltp
+from loadprint.commands.operands import resolve
 from loadprint.commands.registry import COMMANDS
 from loadprint.judging.findings import Verdict
 from loadprint.rendering import render_csv, render_json, render_markdown, render_text
 from loadprint.tables import views
 from loadprint.tables.table import Row, Table, Versus
 from reads import compared, known, table_of
-from recordings import Host, change_json, change_metadata, change_rows, make_run
+from recordings import Host, change_json, change_metadata, change_rows, make_execution, make_run
 
 
 def row(table: Table, key: str) -> Row:
@@ -203,3 +204,21 @@ def _loaded(*words: str) -> set[str]:
     )
     command = [sys.executable, "-c", code, *words]
     return set(subprocess.run(command, capture_output=True, text=True, check=True).stderr.split())
+
+
+def test_sides_of_two_executions_keep_their_plans_and_the_reference(tmp_path: Path) -> None:
+    """Their names get numbers; what the campaign varies and the reference go by the planned ones."""
+    sides = {"on": [Host()], "off": [Host()]}
+    words = [str(make_execution(tmp_path / name, sides, "off")) for name in ("first", "second")]
+    resolved, reference = resolve(words)
+    assert [side.name for side in resolved] == ["on#1", "off#2", "on#3", "off#4"]
+    assert [side.plan.label for side in resolved] == ["ON", "OFF", "ON", "OFF"]
+    assert reference == "off#2"
+
+
+def test_the_method_names_the_sides_that_it_holds_for(tmp_path: Path) -> None:
+    sides = {name: [Host()] * repeats for name, repeats in (("a", 4), ("b", 4), ("c", 3), ("d", 2))}
+    method = "\n".join(table_of(make_execution(tmp_path / "x", sides, "a")).method)
+    assert "b: each block ran every side once" in method
+    assert "c: runs are not paired (not the same blocks" in method
+    assert "d: fewer than three repeats have no intervals" in method

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from loadprint import temporary
@@ -40,7 +41,9 @@ def resolve(words: Sequence[str], *, minimum: int = 2) -> tuple[list[Side], str 
             "one side, two or more needed",
             "`loadprint show` prints a run, `loadprint report` writes a page of one side",
         )
-    return _distinct(sides), declared
+    distinct = _distinct(sides)
+    reference = next((side.name for side in distinct if declared in {side.name, side.planned}), None)
+    return distinct, reference
 
 
 def _chosen(path: Path, execution: ExecutionPlan, name: str | None) -> tuple[list[str], str | None]:
@@ -92,5 +95,5 @@ def _distinct(sides: list[Side]) -> list[Side]:
         return sides
     ids = [side.runs[0].id if len(side.runs) == 1 else side.name for side in sides]
     if len(set(ids)) < len(ids):
-        ids = [f"{name}#{number}" for number, name in enumerate(ids, start=1)]
-    return [Side(i, s.label, s.runs, s.missing, s.execution) for i, s in zip(ids, sides, strict=True)]
+        ids = [f"{name}#{number}" for number, name in enumerate(names, start=1)]
+    return [replace(side, name=name, planned=side.name) for name, side in zip(ids, sides, strict=True)]

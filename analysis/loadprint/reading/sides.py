@@ -21,18 +21,22 @@ NO_EXECUTION = ExecutionPlan()
 
 @dataclass(frozen=True)
 class Side:
-    """All repeats of one scenario, and its execution; `missing` holds (run id, reason)."""
+    """All repeats of one scenario, and its execution; `missing` holds (run id, reason).
+
+    `planned`: what its execution calls it, if it has another name beside sides of other executions.
+    """
 
     name: str
     label: str
     runs: tuple[Run, ...]
     missing: tuple[tuple[str, str], ...] = ()
     execution: ExecutionPlan = NO_EXECUTION
+    planned: str = ""
 
     @property
     def plan(self) -> PlannedSide:
         """Its entry in the execution; empty for a single run."""
-        return self.execution.side(self.name)
+        return self.execution.side(self.planned or self.name)
 
 
 def split(operand: str) -> tuple[Path, str | None]:

@@ -17,6 +17,9 @@ LEGEND = (
     "tested alone; = equivalent: the interval is inside the bound; ~ undecided; no mark: not tested",
     "– no ratio   inf the reference is 0   ? both are 0   points: difference in percentage points",
 )
+FEW = "fewer than three repeats have no intervals and no marks."
+PAIRED = "each block ran every side once; the interval compares runs of the same block."
+APART = "runs are not paired (not the same blocks of one execution on one host): Welch's t."
 
 
 def legend(columns: Sequence[Column], reference: str, equivalent: float) -> str:
@@ -45,18 +48,19 @@ def _legend(columns: Sequence[Column], reference: str) -> list[str]:
     if len(columns) == 1:
         return ["value: mean of the repeats; one side alone has no ratio and no interval."]
     texts = [text.format(reference=reference) for text in LEGEND]
-    fewest = min(len(column.runs) for column in columns)
-    if fewest < 3:
-        repeats = f"{fewest} repeat{'s' if fewest > 1 else ''}"
-        texts.append(f"{repeats} per side: fewer than three have no intervals and no marks.")
-    elif all(column.paired for column in columns):
-        texts.append("each block ran every side once; the interval compares runs of the same block.")
-        if factor := next((column.wider for column in columns if column.wider > 1), None):
-            texts.append(
-                f"starts were added until the answer was precise: intervals are {factor:g} × Student's t."
-            )
-    else:
-        texts.append("runs are not paired (no blocks on one host): Welch's t.")
+    base = next(len(column.runs) for column in columns if column.name == reference)
+    others = [column for column in columns if column.name != reference]
+    few = [column for column in others if min(len(column.runs), base) < stats.MIN_REPEATS]
+    paired = [column for column in others if column not in few and column.paired]
+    apart = [column for column in others if column not in few and not column.paired]
+    for some, text in ((few, FEW), (paired, PAIRED), (apart, APART)):
+        if some:
+            of = f"{', '.join(column.name for column in some)}: " if len(some) < len(others) else ""
+            texts.append(f"{of}{text}")
+    if factor := next((column.wider for column in (*paired, *apart) if column.wider > 1), None):
+        texts.append(
+            f"starts were added until the answer was precise: intervals are {factor:g} × Student's t."
+        )
     return texts
 
 
