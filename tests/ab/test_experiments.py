@@ -45,6 +45,8 @@ def experiment(directory: Path, server: Server, treatment: dict[str, str], windo
     for name in ("experiment.json", "guards.json", "switches.jsonl"):
         (kept,) = directory.rglob(f"load/{name}")
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600, name
+    (guards,) = directory.rglob("load/guards.json")
+    assert json.loads(guards.read_text())["reverted"]
     return bench.shown()
 
 

@@ -146,7 +146,7 @@ class Conductor:
             say(f"{reason}; reverting")
         except InputError as error:
             self._end_recorder()
-            self._close(f"{error.place}: {error.what}; nothing was applied")
+            self._close(f"{error.place}: {error.what}; nothing was applied", {})
             raise
         except Exception as error:  # a defect of this program must not leave the treatment applied
             reason = f"{type(error).__name__}: {error}"
@@ -155,7 +155,8 @@ class Conductor:
         )
         failed = self._end_recorder()
         reason = reason or failed or ""
-        self._close(f"{reason}; {message}" if reason or not reverted else None)
+        failure = f"{reason}; {message}" if reason or not reverted else None
+        self._close(failure, {"reverted": reverted, "told": message})
         say(f"{reason or 'complete'}; {message}")
         if not reverted:
             name = "revert" if self.switch.initial == "baseline" else "apply"
@@ -249,10 +250,10 @@ class Conductor:
     def _end_recorder(self) -> str | None:
         return self.recorder.end() if self.recorder is not None else None
 
-    def _close(self, failure: str | None) -> None:
+    def _close(self, failure: str | None, end: dict[str, Any]) -> None:
         checks = [asdict(check) for check in self.guarding.checks()]
         try:
-            write(self.load / "guards.json", {"checks": checks})
+            write(self.load / "guards.json", {"checks": checks} | end)
         except OSError as error:
             say(str(error))
         close(self.run, self.meta, failure)

@@ -102,8 +102,8 @@ def _window(
 ) -> AbWindow:
     questions, recorder = rates.get("mysql.Questions"), rates.get("mysql.loadprint.queries")
     cpu = rates.sum(f"process.server.{name}" for name in ("utime", "stime"))
-    times = {name: rates.get(f"cpu.server.{name}") or 0.0 for name in CPU_FIELDS if name != "steal"}
-    whole, note = sum(times.values()), ""
+    whole = rates.sum(f"cpu.server.{name}" for name in CPU_FIELDS if name != "steal")
+    idle, note = rates.sum(f"cpu.server.{name}" for name in IDLE), ""
     if questions is None:
         note = "no two readings of the server's statements in it"
     elif cpu is None:
@@ -119,7 +119,7 @@ def _window(
         cpu=cpu,
         commits=rates.get("mysql.Com_commit"),
         rows=rates.sum(f"mysql.{name}" for name in ROWS),
-        host_busy=1 - sum(times[state] for state in IDLE) / whole if whole else None,
+        host_busy=1 - idle / whole if whole and idle is not None else None,
         connections=None if np.isnan(connected) else connected,
         kinds=rates.kinds((span.end_ns - span.begin_ns) / 1e9),
         digests=digests,
