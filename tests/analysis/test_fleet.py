@@ -205,8 +205,12 @@ def test_an_instance_that_stands_out_is_named(tmp_path: Path) -> None:
     assert "m3 is an outlier" not in output
 
 
-def test_operations_that_differ_are_not_averaged(tmp_path: Path) -> None:
-    made = [on(tmp_path / name / "r", "m", "small", operation=name) for name in ("lookup", "new order")]
+@pytest.mark.parametrize("instances", ["mm", "mn"])
+def test_operations_that_differ_are_not_averaged(tmp_path: Path, instances: str) -> None:
+    made = [
+        on(tmp_path / name / "r", instance, "small", operation=name)
+        for name, instance in zip(("lookup", "new order"), instances, strict=True)
+    ]
     url = of_runs(tmp_path, *made)
     with pytest.raises(InputError, match=r"mixes operations \(lookup, new order\)"):
         fleet(opened(url), Query(by=("instance_type",)))

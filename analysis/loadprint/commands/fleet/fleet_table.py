@@ -114,10 +114,6 @@ def fleet(lines: ir.Table, query: Query) -> Fleet:
     if not rows:
         raise InputError("the data set", "no run is left", "change --where, or add --everything")
     present = [metric for metric in chosen if any(f"mean {metric.key}" in row for row in rows)]
-    for row in rows:
-        if row["operation"] != row["last_operation"]:
-            what = f"mixes operations ({row['operation']}, {row['last_operation']})"
-            raise InputError(f"--by {','.join(by)}", what, "add `workload` to it")
     return _laid_out(rows, by, present, query.reference, left_out)
 
 
@@ -198,6 +194,10 @@ def _laid_out(
     groups: list[FleetGroup] = []
     outliers: list[Outlier] = []
     for key, group in members.items():
+        operations = {row[name] for row in group for name in ("operation", "last_operation")}
+        if len(operations) > 1:
+            what = f"mixes operations ({', '.join(sorted(map(str, operations)))})"
+            raise InputError(f"--by {','.join(by)}", what, "add `workload` to it")
         others = members.get((base, *key[1:]), []) if key[0] != base else []
         other_operation = not others or group[0]["operation"] != others[0]["operation"]
         name, levels = " · ".join(key), []

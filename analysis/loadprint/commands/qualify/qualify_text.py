@@ -159,7 +159,7 @@ def _differences(differences: tuple[tuple[str, str, str], ...]) -> str:
 
 def _level(level: LevelLine) -> Iterator[str]:
     if level.burst is None or level.sustained is None:
-        yield f"{level.party}: burst and sustained level are not known: no throughput by seconds"
+        yield f"{level.party}: burst and sustained level are not known: no throughput by seconds without gaps"
         return
     yield (
         f"{level.party}: burst {_rate(level.burst)}/s (best {level.burst_s} s), sustained "

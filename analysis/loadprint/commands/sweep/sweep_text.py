@@ -75,7 +75,7 @@ def best(
         top = max(reached, key=lambda count: reached[count])
         fewest = min(count for count, value in reached.items() if value >= NEARLY * reached[top])
         body.append((float(top), reached[top], float(fewest), top / cores if cores else None))
-        near = "" if fewest == top else f"; within 5 % from {fewest} on"
+        near = "" if fewest == top else f"; {fewest} reach {100 * NEARLY:.0f} % of it"
         texts.append(f"{column} {top} ({numbers.number(reached[top], 0)}/s{near})")
     where = (
         f"on {cores} CPU{'s' if cores != 1 else ''} of the server" if cores else "number of CPUs not recorded"

@@ -124,4 +124,7 @@ def _contention(n: Sequence[float], figures: Mapping[str, GrowthFigure]) -> str:
         handovers = "; switches per operation grow, as they do with lock handovers"
         hint = handovers if figures["switches"].grows else ""
         return f"Contention cannot be compared with lock waits, which were not recorded{hint}."
+    if lock.grows:
+        little = f"{100 * WAITING:.0f} % of the added connections"
+        return f"Contention is not confirmed by lock waits, which grow by less than {little}."
     return "Contention is not confirmed by lock waits, which do not grow with N."
