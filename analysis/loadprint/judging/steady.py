@@ -69,6 +69,8 @@ def drift(runs: Sequence[Measured], mean_trend: Trend | None) -> str:
     """The drift of a side by `together`, settled or not; empty if there is no test."""
     if runs and all(exempt(run) for run in runs):
         return f"not tested: {exempt(runs[0])}"
+    if any(run.run.turns for run in runs):
+        return "not tested: it takes turns"
     if mean_trend is None:
         return ""
     low, high = mean_trend.worst[1:]

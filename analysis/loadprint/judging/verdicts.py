@@ -80,7 +80,7 @@ def _overhead(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> 
     texts += dict.fromkeys(overhead.reads for overhead in overheads if overhead.reads)
     texts += dict.fromkeys(overhead.where for overhead in overheads if overhead.where)
     shares = [overhead.share for overhead in overheads if overhead.share is not None]
-    size = f"{100 * max(shares):.1f} %" if shares else ""
+    size = f"{100 * max(shares):.2f} %" if shares else ""
     doubt = "" if answer == "small" else answer
     short = f"{size} ({doubt})" if size and doubt else size or doubt
     # of the side with that overhead: the largest of several effects would not be in its interval often enough
