@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from damage import ask
+from damage import ask, refused
 from loadprint.commands.campaign.campaign_file import load
 from loadprint.commands.campaign.equal_load import resolve
 from loadprint.commands.campaign.execution import Plan, open_execution, order, plan
@@ -126,10 +126,35 @@ def test_overrides_reach_nested_keys() -> None:
     assert campaign.starts == 7
     assert campaign.slices.seconds == 3.0
     assert campaign.sides["oltp"].options["table-size"] == 10
-    existing = ["server.source=existing", "state.data=carried"]
-    assert load(QUICK, existing, scales=["sequential"]).state.data == "carried"
-    with pytest.raises(DocumentError, match=r"state\.data: an existing server cannot be restored"):
-        load(QUICK, existing[:1], scales=["sequential"])
+    existing = ["server.source=existing", "state={data: carried}"]
+    assert load(QUICK, existing, scales=["sequential"]).state.page_cache == "kept"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["server.source=existing"], "state.data: an existing server cannot be restored"),
+        (["server.source=existing", "state.data=carried"], "state.page_cache: that of an existing server"),
+        (["state={data: carried}"], "state.data: each run has fresh data, except on an existing server"),
+    ],
+)
+def test_a_state_that_no_run_would_have_is_refused(overrides: list[str], says: str) -> None:
+    with pytest.raises(DocumentError, match=says):
+        load(QUICK, overrides, scales=["sequential"])
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["placement.connection=socket", "--host", "server=a", "--host", "load=b"], "does not reach another"),
+        (
+            ["placement.load_cpus=1-2", "--host", "server=a", "--host", "load=a"],
+            "alone on one host; give both, or none",
+        ),
+    ],
+)
+def test_a_placement_that_these_hosts_cannot_have_is_refused(words: list[str], says: str) -> None:
+    assert says in refused("campaign", QUICK, "--set", *words)
 
 
 def test_the_canary_is_on_and_exporters_are_off_unless_named() -> None:
@@ -350,6 +375,16 @@ EQUAL = "mode: equal-load\nequal_load: {fractions: [0.5, 0.9]}\n"
 ONE = MATRIX.replace("      threads: [1, 4]\n", "").replace("data: sbtest", "data: sbtest\n    threads: 4")
 
 
+def test_a_fraction_that_is_given_twice_is_refused(tmp_path: Path) -> None:
+    twice = EQUAL.replace("0.5, 0.9", "0.5, 0.9, 0.5")
+    with pytest.raises(DocumentError, match="a fraction is given twice"):
+        load(written(tmp_path, ONE, "point-text", twice))
+
+
+def test_another_program_is_not_taken_for_the_generator() -> None:
+    assert "is not loadprint-load" in refused("campaign", QUICK, "--load-program", "/bin/true")
+
+
 def test_equal_load_runs_follow_the_saturation_runs(tmp_path: Path) -> None:
     campaign = load(written(tmp_path, ONE, "point-text", EQUAL))
     runs = order(campaign, 3)
@@ -424,5 +459,15 @@ def test_sides_whose_programs_are_missing_are_left_out() -> None:
     assert document["notes"] == [
         "side sysbench is left out: the load's host has no sysbench; apt-get install sysbench"
     ]
-    refused = ask("campaign", path, "--set", "reference=sysbench-t1", "--missing", "sysbench")
-    assert "the reference sysbench-t1 needs it" in refused.line
+    needed = refused("campaign", path, "--set", "reference=sysbench-t1", "--missing", "sysbench")
+    assert "the reference sysbench-t1 needs it" in needed
+    alone = ("--set", "sides.insert.needs={nothing: install it}", "--missing", "nothing")
+    assert "has no nothing; install it; one side cannot alternate" in refused("campaign", QUICK, *alone)
+
+
+def test_a_command_has_no_number_of_events() -> None:
+    command = (
+        "{workload: command, generator: command, data: insert, threads: 1, events: 5, options: {command: x}}"
+    )
+    with pytest.raises(DocumentError, match="--events: a command ends by itself, or after --time"):
+        load(QUICK, [f"sides.insert={command}"], LoadProgram(BUILT), scales=["sequential"])

@@ -82,6 +82,11 @@ def test_the_end_of_the_time_ends_it_with_what_was_reached(tmp_path: Path) -> No
     change_plan(directory, opened=opened.isoformat())
     assert look(directory).ended == "within 10min: client statements ±20 %, about 26 more starts for 5 %"
     assert len(plan(directory)["runs"]) == 2 * 4
+    # most starts failed
+    few = execution(tmp_path / "few", 2, apart=0.1, within=540.0)
+    change_plan(few, opened=opened.isoformat())
+    assert look(few).ended == "within 9min: 2 complete starts"
+    assert len(plan(few)["runs"]) == 2 * 2
 
 
 def test_the_widest_row_of_the_widest_side_counts(tmp_path: Path) -> None:

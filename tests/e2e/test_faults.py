@@ -23,20 +23,27 @@ def runs(tmp_path: Path) -> Iterator[Path]:
     assert settled(before) == []
 
 
-def test_a_server_that_dies_fails_its_run_only(runs: Path) -> None:
+@pytest.mark.parametrize(
+    ("process", "why"),
+    [
+        ("server", "the server died (signal KILL)"),
+        ("recorder", "the recorder of localhost ended before it was stopped (signal KILL)"),
+    ],
+)
+def test_a_process_that_dies_fails_its_run_only(runs: Path, process: str, why: str) -> None:
     # a second repeat, because a table needs both sides
     campaign = campaigns.start("faults", runs, json.dumps({"campaign_set": ["repeats=2"]}))
     broken = wait_for("the first measure phase", lambda: campaigns.measuring(runs))
-    server = campaigns.running(runs, "server")
-    assert server is not None
-    os.kill(server, signal.SIGKILL)
+    pid = campaigns.running(runs, process)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
     campaign.wait()
     output = (runs / "output").read_text()
     statuses = campaigns.statuses(runs)
     assert statuses.pop(broken) == "failed", output
     assert set(statuses.values()) == {"complete"}, output
     reason = campaigns.document(runs, broken)["reason"]
-    assert "the server died (signal KILL)" in reason
+    assert why in reason
     table = campaigns.reasons(runs)
     assert broken in table, table
 

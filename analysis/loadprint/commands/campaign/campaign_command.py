@@ -208,6 +208,13 @@ def _plan(arguments: argparse.Namespace) -> Plan:
             f"{file}: slices.length: of {slices.length:g}s on two hosts {slices.closing:g}s are not measured "
             f"(slices.closing); use {2 * slices.closing:g}s or more, or {campaign.instead}"
         )
+    placement = campaign.placement
+    if placement.connection == "socket" and len(hosts) > 1:
+        raise DocumentError(f"{file}: placement.connection: a socket does not reach another host; remove it")
+    if bool(placement.server_cpus) != bool(placement.load_cpus) and len(hosts) == 1:
+        raise DocumentError(
+            f"{file}: placement: server_cpus or load_cpus alone on one host; give both, or none"
+        )
     servers = of_sides(campaign, arguments.server, server)
     hashed = execution.digest(campaign, arguments.binary, arguments.host, servers)
     if arguments.runs is None:

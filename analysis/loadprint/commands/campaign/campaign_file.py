@@ -48,7 +48,7 @@ def load(
 
 
 def without(campaign: Campaign, missing: Sequence[str]) -> Campaign:
-    """Leave out the sides that need a missing program. Raises DocumentError if it is the reference."""
+    """Leave out the sides that need a missing program. Raises DocumentError if they cannot be spared."""
     left_out = {
         name: [program for program in side.needs if program in missing]
         for name, side in campaign.sides.items()
@@ -62,6 +62,8 @@ def without(campaign: Campaign, missing: Sequence[str]) -> Campaign:
     kept = campaign.model_copy(update={"sides": sides, "left_out": reasons})
     if campaign.reference not in kept.columns:
         raise DocumentError(f"{'; '.join(reasons)}; the reference {campaign.reference} needs it")
+    if kept.design == "alternate" and len(kept.columns) < 2:
+        raise DocumentError(f"{'; '.join(reasons)}; one side cannot alternate, {campaign.instead}")
     return kept
 
 

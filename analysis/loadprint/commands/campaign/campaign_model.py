@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from loadprint.commands.campaign.campaign_sides import CampaignSide, ServerChange, expand
 from loadprint.configuration.field_types import (
@@ -98,10 +98,17 @@ class Slices(Strict):
 
 
 class State(Strict):
-    """The state before a run: data restored or carried over, page cache dropped or kept."""
+    """The state before a run: data restored and page cache dropped or kept, or both carried over."""
 
     data: Literal["fresh", "carried"] = "fresh"
     page_cache: Literal["dropped", "kept"] = "dropped"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _kept(cls, given: Any) -> Any:
+        """Nothing is done between the runs of an existing server."""
+        carried = isinstance(given, dict) and given.get("data") == "carried"
+        return {"page_cache": "kept"} | given if carried else given
 
 
 class Warm(Strict):
@@ -109,7 +116,6 @@ class Warm(Strict):
 
     promise: str
     redo_capacities_written: Annotated[float, Field(ge=0)] | None = None
-    checkpoint_cycles: Annotated[int, Field(ge=0)] | None = None
     free_buffer_pages: Annotated[float, Field(ge=0)] | None = None
 
 
@@ -143,6 +149,14 @@ class EqualLoad(Strict):
         0.7,
         0.9,
     ]
+
+    @field_validator("fractions")
+    @classmethod
+    def _distinct(cls, fractions: list[float]) -> list[float]:
+        """Each has sides of its own, named by the percentage."""
+        if len({f"{100 * fraction:g}" for fraction in fractions}) < len(fractions):
+            raise ValueError("a fraction is given twice")
+        return fractions
 
 
 class Campaign(Strict):
@@ -213,14 +227,7 @@ class Campaign(Strict):
         # an explicit `mode: saturation` next to `equal_load` runs the saturation runs only
         if self.equal_load and "mode" not in self.model_fields_set:
             raise ValueError("equal_load: write `mode: equal-load` too, or remove this key")
-        if self.server.source == "existing" and self.state.data == "fresh":
-            raise ValueError("state.data: an existing server cannot be restored; set state.data: carried")
-        if self.server.source == "existing" and any(
-            side.server != ServerChange() for side in columns.values()
-        ):
-            raise ValueError(
-                "server.source: an existing server cannot be configured; remove `server` from all sides"
-            )
+        _refuse_state(self)
         return self
 
     @property
@@ -266,6 +273,21 @@ class Campaign(Strict):
     def columns(self) -> dict[str, CampaignSide]:
         """The columns by name: the sides, with every matrix expanded."""
         return expand(self.sides)
+
+
+def _refuse_state(campaign: Campaign) -> None:
+    """Raises ValueError, with the key first, if the server cannot have the state that runs begin with."""
+    is_existing = campaign.server.source == "existing"
+    if is_existing and campaign.state.data == "fresh":
+        raise ValueError("state.data: an existing server cannot be restored; set state.data: carried")
+    if not is_existing and campaign.state.data == "carried":
+        raise ValueError("state.data: each run has fresh data, except on an existing server; remove it")
+    if is_existing and campaign.state.page_cache == "dropped":
+        raise ValueError("state.page_cache: that of an existing server is kept; remove it")
+    if is_existing and any(side.server != ServerChange() for side in campaign.columns.values()):
+        raise ValueError(
+            "server.source: an existing server cannot be configured; remove `server` from all sides"
+        )
 
 
 def _refuse_runs(campaign: Campaign) -> None:

@@ -27,8 +27,13 @@ class LoadProgram:
     @cached_property
     def operations(self) -> dict[str, str]:
         """What one operation is, by workload."""
-        workloads = json.loads(collector_binary.output([self.path, "list", "--format", "json"]))
-        return {entry["name"]: entry["operation"] for entry in workloads}
+        try:
+            workloads = json.loads(collector_binary.output([self.path, "list", "--format", "json"]))
+            return {entry["name"]: entry["operation"] for entry in workloads}
+        except (ValueError, LookupError, TypeError):
+            raise InputError(
+                self.path, "is not loadprint-load of this version", "build it with ./setup"
+            ) from None
 
     def check(self, document: Document, campaign: Campaign) -> None:
         """Refuse unknown workloads, and options with which a run would not begin. Raises DocumentError."""

@@ -40,8 +40,14 @@ def look(directory: Path) -> Look:
     document = require(directory).document
     campaign = document["campaign"]
     starts = complete_starts(directory, document)
+    within, left_s = minutes(campaign["within"]), campaign["within"] - _spent_s(document)
+    may_end = campaign["precision"] is not None and not document.get("ended_by")
     if len(starts) < MIN_REPEATS:
-        return Look()
+        if not may_end or left_s > 0:
+            return Look()
+        ended = f"within {within}: {len(starts)} complete start{'' if len(starts) == 1 else 's'}"
+        _end(directory, document, ended)
+        return Look("", ended)
     execution = read_plan(directory)
     sides = [side_of(directory, execution, name) for name in execution.sides]
     table = compare(sides, execution.reference)
@@ -49,12 +55,11 @@ def look(directory: Path) -> Look:
     rows = {name: _row(by_key, catalogue().named_rows[name]) for name in campaign["rows"]}
     first = next(iter(rows))
     answer = _answer(first, rows[first])
-    if campaign["precision"] is None or document.get("ended_by"):
+    if not may_end:
         return Look(answer)
-    left_s = campaign["within"] - _spent_s(document)
     widths = {name: _half_width(row) for name, row in rows.items()}
     said, more = _judged(widths, campaign["precision"], len(starts))
-    fit, within = int(left_s / _start_s(sides)), minutes(campaign["within"])
+    fit = int(left_s / _start_s(sides))
     if more != 0 and fit > 0:
         if more is None or more > fit:
             said = f"{said}, {fit} fit{'s' * (fit == 1)} into {within}"

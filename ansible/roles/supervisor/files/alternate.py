@@ -378,7 +378,7 @@ def main() -> int:
     """Run the plan."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
-    plan = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    plan = json.loads(sys.argv[1])
     supervisor = Supervisor(plan["state"])
     sides: list[Side] = []
     try:
