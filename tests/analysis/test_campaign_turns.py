@@ -43,6 +43,7 @@ def turns(tmp_path: Path) -> Path:
     [
         ("slices.length=0.1s", "slices.length: 0.1s is shorter than the guard plus 0.2s for the reads"),
         ("slices.length=21s", "slices.length: each of 2 sides would be frozen for 21s"),
+        ("slices.seconds=3h", "turns in a start, more than the limit of 5,000; use more starts"),
         ("repeats=3", "repeats: sides that alternate have `starts`"),
         ("phases.measure=20s", "phases.measure: sides that alternate have `slices.seconds`"),
         ("sides.a.events=100", "sides.a.events: a side that alternates cannot end by itself"),

@@ -31,6 +31,7 @@ EDGES_S = 0.2  # of a slice at most: the two reads at its edges, on a busy host
 GAP_S = 0.1  # between two slices: pause, freeze, fixed work
 MORE = 1.5  # starts are planned than fit by estimate
 FIXED_S = 9.0  # copies, starts and stops of one run, measured on two cores with small data
+MAX_TURNS = 5_000  # of a start: its plan is an argument of the program that gives the turns, at most 128 KiB
 FROZEN_S = 20.0  # of a side at most: MySQL's net_read_timeout is 30 s
 
 
@@ -308,6 +309,11 @@ def _refuse_turns(campaign: Campaign) -> None:
         raise ValueError(
             f"slices.length: {slices.length:g}s is shorter than the guard plus {EDGES_S:g}s for the reads at "
             f"its edges; use {slices.guard + EDGES_S:g}s or more"
+        )
+    if (turns := len(columns) * campaign.rounds) > MAX_TURNS:
+        raise ValueError(
+            f"slices.seconds: {turns:,} turns in a start, more than the limit of {MAX_TURNS:,}; use more "
+            "starts"
         )
     frozen = (len(columns) - 1) * (slices.length + slices.guard + GAP_S)
     if frozen > FROZEN_S:
