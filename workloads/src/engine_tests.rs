@@ -45,6 +45,8 @@ struct Notes {
     signals: Option<Interrupts>,
     /// The driver's log, if it is to be paused twice; else a pause ends before the load begins it.
     log: Option<Log>,
+    /// What fails.
+    fails: &'static str,
 }
 
 impl Observer for Notes {
@@ -79,6 +81,7 @@ impl Observer for Notes {
     fn interval(&mut self, phase: &str, interval: Interval) -> Result<()> {
         if phase == "measure" {
             self.events += Totals::sum(&interval.totals).get(Counter::Events);
+            anyhow::ensure!(self.fails != "interval", "the disk is full");
         }
         Ok(())
     }
@@ -115,6 +118,7 @@ impl Observer for Notes {
 
     fn at_rest_after(&mut self) -> Result<()> {
         self.calls.push("after".to_owned());
+        anyhow::ensure!(self.fails != "after", "the server is gone");
         Ok(())
     }
 }
@@ -160,8 +164,8 @@ fn run_noting(
         plan,
         &interrupts.unwrap_or_default(),
         &mut notes,
-    )
-    .unwrap();
+    );
+    assert!(outcome.error.is_none(), "{:?}", outcome.error);
     (outcome, notes)
 }
 
@@ -529,12 +533,48 @@ fn a_run_that_ends_before_its_time_has_a_reason() {
         &hour,
         &interrupts,
         &mut Notes::default(),
-    )
-    .unwrap();
+    );
     assert_eq!(outcome.measured.unwrap().totals[0].get(Counter::Events), 6);
     let early_end = outcome.early_end.unwrap();
     assert!(
         early_end.contains("ran out of work") && early_end.contains("of 3600 s"),
         "{early_end}"
     );
+}
+
+#[test]
+fn an_error_of_the_observer_loses_no_figures() {
+    let hour = Plan {
+        time: Some(Duration::from_secs(3600)),
+        events: None,
+        rate: Some(Rate {
+            per_second: 2000.0,
+            arrivals: Arrivals::Constant,
+            seed: 1,
+        }),
+        ..plan(2, 0)
+    };
+    for (fails, plan) in [("after", plan(2, 100)), ("interval", hour)] {
+        let mut notes = Notes {
+            fails,
+            ..Notes::default()
+        };
+        let workload = registry::find("oltp_point_select").unwrap();
+        let mut tables = workload.descriptor().options.to_vec();
+        tables.push(options::COMMON);
+        let load = workload.load(&Values::defaults(&tables, &[]), 2, 1).unwrap();
+        let driver = DryRun::default();
+        let outcome = run(
+            load.as_ref(),
+            &driver,
+            1,
+            &plan,
+            &Interrupts::default(),
+            &mut notes,
+        );
+        assert!(outcome.error.is_some() && outcome.failure.is_none());
+        let measured = outcome.measured.unwrap();
+        let events = measured.totals[0].get(Counter::Events);
+        assert!(events >= 100 && measured.seconds > 0.0, "{measured:?}");
+    }
 }

@@ -32,8 +32,10 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Resident memory of this process, in bytes, above which results that are being read are
 /// abandoned.
 const MEMORY: u64 = 1 << 30;
-/// Added to [`MEMORY`] for each connection: buffers, statements, stack.
+/// Added to [`MEMORY`] for each connection: buffers, stack.
 const MEMORY_PER_CONNECTION: u64 = 256 << 10;
+/// Added for each prepared statement: two blocks of memory of the library, its own state, the values.
+const MEMORY_PER_STATEMENT: u64 = 8 << 10;
 
 /// Why the watchdog ended a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +86,8 @@ struct Connection {
     limit_ms: AtomicU64,
     /// A [`CutReason`], or 0.
     cut_reason: AtomicU8,
+    /// Number of prepared statements.
+    statements: AtomicU64,
     handle: Mutex<Handle>,
 }
 
@@ -144,6 +148,7 @@ impl Watchdog {
             calls: AtomicU64::new(0),
             limit_ms: AtomicU64::new(0),
             cut_reason: AtomicU8::new(0),
+            statements: AtomicU64::new(0),
             handle: Mutex::new(Handle(ptr::null_mut())),
         });
         lock(&self.0.entries).connections.push(Entry {
@@ -174,6 +179,11 @@ impl Watchdog {
             .get_or_insert((Instant::now(), status));
     }
 
+    /// Takes [`Watchdog::interrupt`] back.
+    pub fn accept(&self) {
+        lock(&self.0.entries).signal = None;
+    }
+
     /// True if a call was ended because of [`Watchdog::interrupt`].
     pub fn interrupted(&self) -> bool {
         self.0.interrupted.load(Relaxed)
@@ -184,10 +194,12 @@ impl Watchdog {
         let mut entries = lock(&self.0.entries);
         let signal = entries.signal;
         let mut waiting = Vec::new();
+        let mut statements = 0;
         entries.connections.retain_mut(|entry| {
             let Some(connection) = entry.connection.upgrade() else {
                 return false;
             };
+            statements += connection.statements.load(Relaxed);
             let calls = connection.calls.load(Relaxed);
             if calls != entry.calls {
                 (entry.calls, entry.since) = (calls, now);
@@ -203,8 +215,9 @@ impl Watchdog {
             }
         }
         let connections = entries.connections.len() as u64;
+        let limit = MEMORY + connections * MEMORY_PER_CONNECTION + statements * MEMORY_PER_STATEMENT;
         // Read only while a call waits long: memory grows over a longer time than that.
-        if !waiting.is_empty() && resident() > MEMORY + connections * MEMORY_PER_CONNECTION {
+        if !waiting.is_empty() && resident() > limit {
             waiting
                 .iter()
                 .for_each(|(connection, _)| connection.shut_down(CutReason::Memory));
@@ -244,6 +257,11 @@ impl WatchedConnection {
     /// Sets the handle whose socket is shut down; null before the handle is closed.
     pub fn set_handle(&self, mysql: *mut sys::MYSQL) {
         *lock(&self.0.handle) = Handle(mysql);
+    }
+
+    /// Counts a prepared statement.
+    pub fn prepared(&self) {
+        self.0.statements.fetch_add(1, Relaxed);
     }
 
     /// Sets the time limit of all further calls.
@@ -319,6 +337,13 @@ mod tests {
             (reads.take_cut_reason(), rests.take_cut_reason()),
             (Some(CutReason::Memory), None)
         );
+        // Memory that the statements need is not that of a result.
+        (0..200_000).for_each(|_| rests.prepared());
+        reads.call(|| {
+            watchdog.check(now, LARGE);
+            watchdog.check(now, LARGE);
+        });
+        assert_eq!(reads.take_cut_reason(), None);
     }
 
     #[test]
@@ -334,6 +359,9 @@ mod tests {
             watchdog.check(received + GRACE, SMALL);
             assert!(watchdog.interrupted());
             assert_eq!(watched.take_cut_reason(), Some(CutReason::End));
+            watchdog.accept();
+            watchdog.check(received + 100 * GRACE, SMALL);
+            assert_eq!(watched.take_cut_reason(), None);
         });
     }
 }

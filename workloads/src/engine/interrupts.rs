@@ -97,6 +97,11 @@ impl Interrupts {
         self.with(|state| state.signal)
     }
 
+    /// Further calls to the server may wait, in spite of the first signal; the second one ends the process.
+    pub fn accept(&self) {
+        self.watchdog.accept();
+    }
+
     /// The signal if it ended calls to the server: their errors follow from it.
     pub fn ended_calls(&self) -> Option<i32> {
         self.signal().filter(|_| self.watchdog.interrupted())

@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use super::client::Client;
 use crate::driver::Connection;
 use crate::driver::DbError;
+use crate::driver::protocol::Mode;
 
 /// A workload with its options; shared by all threads of a run.
 pub trait Load: Sync {
@@ -23,8 +24,8 @@ pub trait Load: Sync {
         &[]
     }
 
-    /// Number of statements that a connection prepares, for the check of the server's limits.
-    fn handles(&self) -> usize {
+    /// Number of statements that a connection keeps open on the server, for the check of its limits.
+    fn handles(&self, _: &Mode) -> usize {
         0
     }
 

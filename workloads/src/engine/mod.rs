@@ -203,6 +203,8 @@ pub struct Outcome {
     pub signal: Option<i32>,
     /// Why the run ended before its time without an error.
     pub early_end: Option<String>,
+    /// An error of the observer, or a thread that could not be started.
+    pub error: Option<anyhow::Error>,
     /// Ignored errors of `measure`, by transaction type and number.
     pub errors: Errors,
 }
@@ -210,10 +212,7 @@ pub struct Outcome {
 /// Counts by transaction type and error number.
 pub type Errors = BTreeMap<(usize, u32), u64>;
 
-/// Runs `load` by `plan` and reports to `observer`.
-///
-/// # Errors
-/// Errors of the observer, or if a thread cannot be started. Database errors are in the outcome.
+/// Runs `load` by `plan` and reports to `observer`. What was measured before an error is in the outcome.
 pub fn run(
     load: &dyn Load,
     driver: &dyn Driver,
@@ -221,7 +220,7 @@ pub fn run(
     plan: &Plan,
     interrupts: &Interrupts,
     observer: &mut dyn Observer,
-) -> Result<Outcome> {
+) -> Outcome {
     let control = Arc::new(Control::default());
     let barrier = Arc::new(PhaseBarrier::new(plan.threads));
     if plan.paused {
@@ -239,14 +238,16 @@ pub fn run(
         barrier: &barrier,
         stats: &stats,
         workers: &workers,
+        interrupts,
         errors: &Mutex::default(),
         schedule: schedule.as_ref(),
         connecting: &Semaphore::new(CONNECTING),
         ramp_begin_ns: &AtomicI64::new(0),
     };
-    let (measured, early_end) = thread::scope(|scope| {
-        let result = match worker::start(scope, run) {
-            Ok(()) => run.phases(observer),
+    let mut outcome = Outcome::default();
+    let watched = thread::scope(|scope| {
+        let watched = match worker::start(scope, run) {
+            Ok(()) => run.phases(observer, &mut outcome),
             Err((missing, error)) => {
                 (0..missing).for_each(|_| barrier.leave(None));
                 let all = plan.threads;
@@ -264,15 +265,16 @@ pub fn run(
         barrier.release(Order::Quit);
         // Sessions end, and write what they still have buffered.
         let stuck = run.wait_for_all().or(stuck);
-        result.map(|(measured, early_end)| (measured, stuck.or(early_end)))
-    })?;
-    Ok(Outcome {
-        measured,
+        outcome.early_end = outcome.early_end.take().or(stuck);
+        watched
+    });
+    Outcome {
         failure: barrier.failure(),
         signal: interrupts.signal(),
-        early_end,
+        error: watched.err(),
         errors: lock(run.errors).clone(),
-    })
+        ..outcome
+    }
 }
 
 /// State shared by the main thread and the workers.
@@ -285,6 +287,7 @@ struct Run<'a> {
     barrier: &'a PhaseBarrier,
     stats: &'a Stats,
     workers: &'a [Worker],
+    interrupts: &'a Interrupts,
     errors: &'a Mutex<Errors>,
     schedule: Option<&'a Schedule>,
     connecting: &'a Semaphore,
@@ -297,43 +300,49 @@ impl Run<'_> {
         self.barrier.failure().is_some() || self.control.aborted()
     }
 
-    fn phases(&self, observer: &mut dyn Observer) -> Result<(Option<Measured>, Option<String>)> {
-        self.wait_until_ready(observer)?;
+    fn phases(&self, observer: &mut dyn Observer, outcome: &mut Outcome) -> Result<()> {
+        outcome.early_end = self.wait_until_ready(observer)?;
         if self.over() {
-            return Ok((None, None));
+            return Ok(());
         }
         observer.ready()?;
         for (name, length) in [("ramp", self.plan.ramp), ("warmup", self.plan.warmup)] {
             if length.is_some() && !self.over() {
                 observer.at_rest_before_warmup()?;
-                self.phase(name, length, None, observer)?;
+                self.phase(name, length, None, observer).1?;
             }
         }
         if self.over() {
-            return Ok((None, None));
+            return Ok(());
         }
         lock(self.errors).clear();
         observer.at_rest_before()?;
         let before = Snapshot::take(self.stats);
         let events = |stats: &ThreadStats| stats.events();
         let events_before: Vec<u64> = self.stats.threads().iter().map(events).collect();
-        let passed = self.phase("measure", self.plan.time, self.plan.events, observer)?;
-        let totals = Snapshot::take(self.stats).since(&before);
-        // A hanging thread may hold locks for which this would wait.
-        if passed.early_end.is_none() {
-            observer.at_rest_after()?;
-        }
+        let (passed, watched) = self.phase("measure", self.plan.time, self.plan.events, observer);
         let seconds = |ns: i64| ns as f64 / 1e9;
         let each = self.stats.threads().iter().zip(events_before).zip(self.workers);
-        let measured = Measured {
+        outcome.measured = Some(Measured {
             seconds: seconds(passed.total_ns),
             drain_seconds: seconds(passed.drain_ns),
-            totals,
+            totals: Snapshot::take(self.stats).since(&before),
             per_thread: each
                 .map(|((stats, before), worker)| (stats.events() - before, seconds(worker.ran_ns())))
                 .collect(),
             arrived: passed.arrived,
-        };
-        Ok((Some(measured), passed.early_end))
+        });
+        outcome.early_end = passed.early_end;
+        watched?;
+        let is_endless = self.plan.time.is_none() && self.plan.events.is_none();
+        if is_endless && self.interrupts.ended_calls().is_none() {
+            // A signal is the normal end of such a run: what follows may take long.
+            self.interrupts.accept();
+        }
+        // A hanging thread may hold locks for which this would wait.
+        if outcome.early_end.is_none() {
+            observer.at_rest_after()?;
+        }
+        Ok(())
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use std::time::Instant;
 
 use anyhow::Result;
-use anyhow::bail;
 use loadprint_recording::clock;
 
 use super::Interval;
@@ -43,19 +42,20 @@ pub(super) struct PhaseResult {
 }
 
 impl Run<'_> {
-    /// Waits until all threads are connected and prepared, or one failed.
+    /// Waits until all threads are connected and prepared, or one failed. Returns a reason to end if no further
+    /// thread became ready within the plan's `init_timeout`.
     ///
     /// # Errors
-    /// If no further thread became ready within the plan's `init_timeout`.
-    pub(super) fn wait_until_ready(&self, observer: &mut dyn Observer) -> Result<()> {
+    /// Those of the observer.
+    pub(super) fn wait_until_ready(&self, observer: &mut dyn Observer) -> Result<Option<String>> {
         let (mut ready, mut since) = (0, Instant::now());
         let init_timeout = self.plan.init_timeout;
         loop {
             match self.barrier.wait_for_threads(Some(Instant::now() + INTERVAL)) {
-                Wake::AllWaiting => return Ok(()),
+                Wake::AllWaiting => return Ok(None),
                 Wake::Notified => {
                     if self.over() {
-                        return Ok(());
+                        return Ok(None);
                     }
                 }
                 Wake::Deadline => {
@@ -66,46 +66,89 @@ impl Run<'_> {
                     observer.connecting(ready, self.plan.threads)?;
                     if since.elapsed() >= init_timeout {
                         self.disconnect_threads();
-                        bail!(
+                        return Ok(Some(format!(
                             "{}: {ready} of {} threads were connected and prepared, and no further one in {} s: \
                              check the server's load and error log, or raise --thread-init-timeout",
                             self.driver.describe(),
                             self.plan.threads,
                             init_timeout.as_secs_f64()
-                        );
+                        )));
                     }
                 }
             }
         }
     }
 
-    /// Runs a phase from the release of the threads to the return of the last one.
+    /// Runs a phase from the release of the threads to the return of the last one, which an error of the
+    /// observer ends.
     pub(super) fn phase(
         &self,
         name: &str,
         time: Option<Duration>,
         events: Option<u64>,
         observer: &mut dyn Observer,
-    ) -> Result<PhaseResult> {
+    ) -> (PhaseResult, Result<()>) {
         let limit = events.filter(|_| !self.load.drains());
         self.control.start(limit);
         self.load.begin(events);
         let mut intervals = IntervalCutter::new(self.stats);
-        observer.phase_starts(name)?;
-        intervals.begin_ns = clock::monotonic_ns();
-        let begin = Instant::now();
-        if name == "ramp" {
-            self.ramp_begin_ns.store(intervals.begin_ns, Relaxed);
+        let mut ended_at = None;
+        let watched = observer.phase_starts(name).and_then(|()| {
+            intervals.begin_ns = clock::monotonic_ns();
+            if name == "ramp" {
+                self.ramp_begin_ns.store(intervals.begin_ns, Relaxed);
+            }
+            let cursor = self.schedule.map(|schedule| schedule.begin(intervals.begin_ns));
+            intervals.monitor = cursor.map(|cursor| BacklogMonitor::new(cursor, limit, self.workers));
+            self.barrier.release(Order::Run);
+            self.watch(name, time, &mut intervals, &mut ended_at, observer)
+        });
+        if watched.is_err() {
+            self.control.abort();
+            self.load.stop();
+            self.wait_for_all();
         }
-        let cursor = self.schedule.map(|schedule| schedule.begin(intervals.begin_ns));
-        intervals.monitor = cursor.map(|cursor| BacklogMonitor::new(cursor, limit, self.workers));
-        self.barrier.release(Order::Run);
+        let end_ns = clock::monotonic_ns();
+        let watched = watched.and_then(|()| observer.phase_ended(name));
+        self.ramp_begin_ns.store(0, Relaxed);
+        self.load.stop();
+        if ended_at.is_none() {
+            intervals.sample_backlog(self.workers);
+        }
+        let watched = watched.and_then(|()| observer.interval(name, intervals.take(self.stats)));
+        let lasts = time.filter(|_| ended_at.is_none() && !self.over() && events.is_none());
+        let total_ns = end_ns - intervals.begin_ns - intervals.rested_ns;
+        let passed = PhaseResult {
+            total_ns,
+            drain_ns: ended_at
+                .as_ref()
+                .filter(|_| self.drains())
+                .map_or(0, |phase_end| end_ns - phase_end.since_ns),
+            arrived: ended_at
+                .as_ref()
+                .map_or(intervals.arrived(), |phase_end| phase_end.arrived),
+            early_end: ended_at
+                .and_then(|phase_end| phase_end.disconnect_reason)
+                .or_else(|| lasts.map(|time| ran_out(total_ns, time))),
+        };
+        (passed, watched)
+    }
+
+    /// Takes intervals and ends the time, until the last thread has returned.
+    fn watch(
+        &self,
+        name: &str,
+        time: Option<Duration>,
+        intervals: &mut IntervalCutter,
+        ended_at: &mut Option<PhaseEnd>,
+        observer: &mut dyn Observer,
+    ) -> Result<()> {
+        let begin = Instant::now();
         let mut end = time.map(|time| begin + time);
         let mut due = begin + INTERVAL;
-        let mut ended_at: Option<PhaseEnd> = None;
         loop {
             if ended_at.is_none()
-                && let Some(rested) = self.turn(name, &mut intervals, observer)?
+                && let Some(rested) = self.turn(name, intervals, observer)?
             {
                 end = end.map(|end| end + rested);
                 due = Instant::now() + INTERVAL;
@@ -116,7 +159,7 @@ impl Run<'_> {
                 .map_or(due, |_| Instant::now() + BACKLOG_INTERVAL);
             let next = due.min(sample_at).min(end.unwrap_or(due));
             match self.barrier.wait_for_threads(Some(next)) {
-                Wake::AllWaiting => break,
+                Wake::AllWaiting => return Ok(()),
                 Wake::Notified if !self.over() => {} // a signal that is handled above
                 Wake::Notified => {
                     self.control.abort();
@@ -142,36 +185,13 @@ impl Run<'_> {
                     } else if due <= Instant::now() {
                         observer.interval(name, intervals.take(self.stats))?;
                         due += INTERVAL;
-                        if let Some(phase_end) = &mut ended_at {
+                        if let Some(phase_end) = ended_at.as_mut() {
                             self.check_stuck(phase_end, observer)?;
                         }
                     }
                 }
             }
         }
-        let end_ns = clock::monotonic_ns();
-        observer.phase_ended(name)?;
-        self.ramp_begin_ns.store(0, Relaxed);
-        self.load.stop();
-        if ended_at.is_none() {
-            intervals.sample_backlog(self.workers);
-        }
-        observer.interval(name, intervals.take(self.stats))?;
-        let lasts = time.filter(|_| ended_at.is_none() && !self.over() && events.is_none());
-        let total_ns = end_ns - intervals.begin_ns - intervals.rested_ns;
-        Ok(PhaseResult {
-            total_ns,
-            drain_ns: ended_at
-                .as_ref()
-                .filter(|_| self.drains())
-                .map_or(0, |phase_end| end_ns - phase_end.since_ns),
-            arrived: ended_at
-                .as_ref()
-                .map_or(intervals.arrived(), |phase_end| phase_end.arrived),
-            early_end: ended_at
-                .and_then(|phase_end| phase_end.disconnect_reason)
-                .or_else(|| lasts.map(|time| ran_out(total_ns, time))),
-        })
     }
 
     /// Does what signals ask for, and returns how long the threads rested; `None` if they ask nothing.
@@ -324,7 +344,7 @@ impl IntervalCutter {
     fn new(stats: &Stats) -> Self {
         Self {
             number: 0,
-            begin_ns: 0,
+            begin_ns: clock::monotonic_ns(),
             rested_ns: 0,
             last_ns: 0,
             last: Snapshot::take(stats),

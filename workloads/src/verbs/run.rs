@@ -65,7 +65,7 @@ impl NativeRun<'_> {
         limits::raise_file_limit(threads)?;
         // The limits of the first server are used for all, among which the connections are divided.
         let connections = threads.div_ceil(self.driver.account.endpoints.len());
-        let handles = self.driver.mode.handles(load.handles());
+        let handles = load.handles(&self.driver.mode);
         let within_limits = limits::check_server(connections, handles, server.connection());
         within_limits.map_err(|error| self.driver.explain(error))?;
         let types = self.workload.descriptor().types;
@@ -107,15 +107,12 @@ impl NativeRun<'_> {
 
     fn conclude(
         &self,
-        outcome: Result<Outcome>,
+        mut outcome: Outcome,
         load: &dyn Load,
         observer: &mut RunObserver<'_>,
         result: &mut Option<Json>,
     ) -> Result<u8> {
-        let (outcome, error) = match outcome {
-            Ok(outcome) => (outcome, None),
-            Err(error) => (Outcome::default(), Some(error)),
-        };
+        let error = outcome.error.take();
         let failure = outcome.failure.as_ref().map(|failure| self.describe(failure));
         let early_end = outcome.early_end.clone().map(|reason| anyhow!(reason));
         let signal = outcome.signal.or_else(|| self.interrupts.ended_calls());
