@@ -16,7 +16,7 @@ use crate::traffic;
 use crate::traffic::ReaderBytes;
 
 /// Seconds by which a difference of two uptimes, which are whole seconds, can be too small.
-const UPTIME_ERROR: f64 = 1.2;
+pub const UPTIME_ERROR: f64 = 1.2;
 
 /// The server's part of the recording.
 pub struct Server {
@@ -92,17 +92,10 @@ impl Server {
         Ok(())
     }
 
-    /// Reads the counters after `measure`. If the server is gone, `status_end` stays empty, and the
-    /// run reports the error. If lost connections are ignored, it reconnects; counters of a server
-    /// that has restarted are discarded.
+    /// Reads the counters after `measure`. If the server is gone, `status_end` stays empty, and the run reports the error; counters of a server that
+    /// has restarted are discarded.
     pub fn read_after_measure(&mut self) {
-        let mut status = self.status();
-        if let Err(error @ DbError::Ignorable(_)) = &status
-            && error.connection_lost()
-        {
-            status = self.connection.reconnect().and_then(|()| self.status());
-        }
-        let Ok(status) = status else { return };
+        let Ok(status) = self.status() else { return };
         self.restarted = self.has_restarted(&status);
         self.status_end = Some(status).filter(|_| !self.restarted);
     }
@@ -127,8 +120,17 @@ impl Server {
         traffic::growth(begin, end, name)?.try_into().ok()
     }
 
+    /// The connection is idle during a phase, and opened again if it is lost.
     fn status(&mut self) -> Result<Map<String, Json>, DbError> {
-        Ok(pairs(self.connection.rows("SHOW GLOBAL STATUS")?))
+        let read = |connection: &mut dyn Connection| connection.rows("SHOW GLOBAL STATUS");
+        let mut rows = read(self.connection.as_mut());
+        if rows.as_ref().is_err_and(DbError::connection_lost) {
+            rows = self
+                .connection
+                .reconnect()
+                .and_then(|()| read(self.connection.as_mut()));
+        }
+        Ok(pairs(rows?))
     }
 
     /// Content of `server.json`; null where a value was not read.

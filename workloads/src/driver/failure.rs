@@ -46,9 +46,10 @@ impl DbError {
         self.connection_lost() || matches!(self.failure().errno, 1040 | 1053 | 2002 | 2003)
     }
 
-    /// True if the connection is lost, by the error numbers that sysbench uses.
+    /// True if the connection is lost, by the error numbers that sysbench uses, or closed by the server because
+    /// it was idle (4031, MySQL 8.0.24).
     pub fn connection_lost(&self) -> bool {
-        matches!(self.failure().errno, 2006 | 2011 | 2013 | 2055)
+        matches!(self.failure().errno, 2006 | 2011 | 2013 | 2055 | 4031)
     }
 }
 

@@ -45,7 +45,7 @@ impl LibraryConnection {
         })
     }
 
-    /// Detects a dead host where statements have no time limit.
+    /// Detects a dead host, and keeps an idle connection open.
     pub fn keep_alive(&self) {
         // SAFETY: the connection is open.
         keep_alive(unsafe { (*self.mysql).net.fd });

@@ -182,9 +182,7 @@ impl MysqlConnection {
         let opened = self.watched.call(open);
         self.watched.set_limit(self.driver.read_timeout);
         let library = opened.map_err(|failure| self.explained(failure, Call::Login))?;
-        if self.driver.read_timeout.is_none() {
-            library.keep_alive();
-        }
+        library.keep_alive();
         self.library = Some(library);
         Ok(())
     }
@@ -247,6 +245,7 @@ impl MysqlConnection {
 
 impl Connection for MysqlConnection {
     fn prepare(&mut self, sql: &str, params: &[ParamType]) -> Result<StatementId, DbError> {
+        self.watched.prepared();
         self.call(Call::Statement(sql.as_bytes()), |statements, library| {
             statements.prepare(library, sql, params)
         })

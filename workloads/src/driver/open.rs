@@ -82,7 +82,8 @@ pub fn open(
         .map_or(failure, |refusal| client_failure(&refusal.to_string())))
 }
 
-/// Detects a dead host where statements have no time limit. The library has set SO_KEEPALIVE.
+/// Detects a dead host where statements have no time limit, and keeps an idle connection in the tables of
+/// firewalls and proxies. The library has set SO_KEEPALIVE.
 pub fn keep_alive(socket: c_int) {
     for (option, value) in &KEEPALIVE {
         let length = size_of::<c_int>() as libc::socklen_t;

@@ -66,7 +66,7 @@ options! {
         .help("compress the protocol (zlib)"),
     mysql_ignore_errors: String = text("LIST")
         .default("1213,1020,1205")
-        .help("error numbers that are ignored: the event is rolled back and run again; `all`, `none` or a list; with 2006,2013,2055,2011 a lost connection is reopened"),
+        .help("error numbers that are ignored: the event is rolled back and run again; `all`, `none` or a list; with 1053,2006,2011,2013,2055,4031 a lost connection is reopened"),
     reconnect: u64 = int(0, i64::MAX)
         .default("0")
         .help("reopen the connection after every N events, within the latency of the last one; 0: never"),

@@ -55,6 +55,15 @@ impl Mysqld {
         }
     }
 
+    /// Sends SIGTERM and waits for the end of the server.
+    pub fn shut_down(&self) {
+        if let Some(mut child) = self.child.take() {
+            // SAFETY: the process is a child that was not waited for.
+            unsafe { libc::kill(child.id().cast_signed(), libc::SIGTERM) };
+            child.wait().unwrap();
+        }
+    }
+
     /// Starts it again on its data.
     pub fn start_again(&self) {
         let init = format!("--init-file={}", self.path("init.sql").display());
