@@ -24,6 +24,7 @@ use super::statements::handles;
 use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::driver::StatementId;
+use crate::driver::protocol;
 use crate::engine::client::Client;
 use crate::engine::load::Load;
 use crate::engine::load::Moment;
@@ -135,12 +136,12 @@ impl Load for ArmLoad {
         Ok(Box::new(Writer::open(shared, thread, client)?))
     }
 
-    fn handles(&self) -> usize {
+    fn handles(&self, mode: &protocol::Mode) -> usize {
         // One for COMMIT.
-        1 + match self.shared.mode {
-            Mode::Bulk => 0,
-            mode => handles(&self.shared.mix, mode == Mode::Row),
-        }
+        mode.handles(match self.shared.mode {
+            Mode::Bulk => 1,
+            own => 1 + handles(&self.shared.mix, own == Mode::Row),
+        })
     }
 
     fn operations_per_event(&self) -> f64 {

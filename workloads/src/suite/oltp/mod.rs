@@ -12,6 +12,7 @@ use anyhow::bail;
 
 use crate::driver::Connection;
 use crate::driver::DbError;
+use crate::driver::protocol::Mode;
 use crate::driver::protocol::Protocol;
 use crate::engine::client::Client;
 use crate::engine::load::Load;
@@ -69,8 +70,8 @@ where
         (self.open)(thread, client)
     }
 
-    fn handles(&self) -> usize {
-        self.handles
+    fn handles(&self, mode: &Mode) -> usize {
+        mode.handles(self.handles)
     }
 }
 

@@ -23,6 +23,7 @@ use serde_json::json;
 use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::driver::Failure;
+use crate::driver::protocol;
 use crate::driver::protocol::Protocol;
 use crate::engine::client::Client;
 use crate::engine::load::Load;
@@ -32,6 +33,7 @@ use crate::lock::lock;
 use crate::options::Values;
 use crate::options::options;
 use crate::random::Rng;
+use crate::server::UPTIME_ERROR;
 use crate::suite::number;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
@@ -39,7 +41,7 @@ use crate::workload::Setup;
 use crate::workload::Workload;
 use session::Terminal;
 use session::TerminalSession;
-use transactions::TYPES;
+pub use transactions::TYPES;
 
 options! {
     /// Options of the workload.
@@ -149,26 +151,29 @@ struct Counts {
     /// The sum of d_next_o_id.
     orders: u64,
     warehouses: u64,
+    /// Of the server, in seconds.
+    uptime: f64,
 }
 
 impl Counts {
     fn read(connection: &mut dyn Connection) -> Result<Self, DbError> {
         let sum = "SELECT COALESCE(SUM(d_next_o_id), 0), COALESCE(MAX(d_w_id), 0) FROM district";
         let district = connection.rows(sum)?;
-        let status =
-            connection.rows("SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit', 'Com_rollback')")?;
+        let names = "'Com_commit', 'Com_rollback', 'Uptime'";
+        let status = connection.rows(&format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({names})"))?;
         let counts = || {
             Some(Self {
                 transactions: number::<u64>(&status, 1)? + number::<u64>(status.get(1..)?, 1)?,
                 orders: number(&district, 0)?,
                 warehouses: number(&district, 1)?,
+                uptime: number(status.get(2..)?, 1)?,
             })
         };
         counts().ok_or_else(|| {
             DbError::Fatal(Failure {
                 errno: 2000,
                 sqlstate: "HY000".to_owned(),
-                message: "cannot read Com_commit, Com_rollback or d_next_o_id".to_owned(),
+                message: format!("cannot read {names} or d_next_o_id"),
             })
         })
     }
@@ -195,7 +200,8 @@ impl Load for TprocLoad {
         let mut rng = Rng::new(self.seed, thread as u64);
         // The procedures draw items with RAND(), by the same seed.
         let (first, second) = (rng.uniform(1, 1 << 30), rng.uniform(1, 1 << 30));
-        client.on_connect(&format!("SET rand_seed1={first}, rand_seed2={second}"))?;
+        // Not again after a reconnect, or the same items would be ordered again.
+        client.rows(&format!("SET rand_seed1={first}, rand_seed2={second}"))?;
         client.on_connect("SET autocommit=0")?;
         let prepared = self.mode == Mode::Prepared;
         if prepared {
@@ -220,7 +226,7 @@ impl Load for TprocLoad {
         &["writes", "rows"]
     }
 
-    fn handles(&self) -> usize {
+    fn handles(&self, _: &protocol::Mode) -> usize {
         // The server counts statements prepared in SQL like those prepared by the protocol.
         match self.mode {
             Mode::Call => 0,
@@ -241,11 +247,16 @@ impl Load for TprocLoad {
             let growth = count(after?).checked_sub(count(before?))?;
             Some(growth as f64 * 60.0 / seconds)
         };
+        // The counters began again.
+        let restarted = before
+            .zip(after)
+            .is_some_and(|(before, after)| after.uptime + UPTIME_ERROR < before.uptime + seconds);
+        let transactions = per_minute(|counts| counts.transactions).filter(|_| !restarted);
         let used = self.warehouses.and_then(|used| u64::try_from(used).ok());
         let present = before.unwrap_or_default().warehouses;
         let details = [
             ("nopm", json!(per_minute(|counts| counts.orders))),
-            ("tpm", json!(per_minute(|counts| counts.transactions))),
+            ("tpm", json!(transactions)),
             ("warehouses", json!(used.unwrap_or(present))),
             ("tproc_mode", json!(self.mode)),
         ];
