@@ -52,6 +52,14 @@ func parse(arguments []string) (options, error) {
 	if err := flags.Parse(arguments); err != nil {
 		return parsed, err
 	}
+	for _, name := range []string{"LOADPRINT_THREADS", "LOADPRINT_WARMUP_SECONDS", "LOADPRINT_SECONDS"} {
+		if _, err := strconv.Atoi(orElse(os.Getenv(name), "0")); err != nil {
+			return parsed, fmt.Errorf("%s=%s: give whole numbers only", name, os.Getenv(name))
+		}
+	}
+	if rate := orElse(os.Getenv("LOADPRINT_RATE"), "0"); rate != "0" {
+		return parsed, fmt.Errorf("LOADPRINT_RATE=%s: this program has no rate, leave it out", rate)
+	}
 	if flags.NArg() > 0 {
 		return parsed, fmt.Errorf("unexpected argument `%s`: give flags only", flags.Arg(0))
 	}

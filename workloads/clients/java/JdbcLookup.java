@@ -72,7 +72,7 @@ public final class JdbcLookup {
         if (failure.get() != null) {
             throw failure.get();
         }
-        System.out.printf("{\"operations\": %d, \"seconds\": %.6f, \"threads\": %d, \"driver\": \"%s\"}%n",
+        System.out.printf(java.util.Locale.ROOT, "{\"operations\": %d, \"seconds\": %.6f, \"threads\": %d, \"driver\": \"%s\"}%n",
                 counted[0], counted[1] / 1e9, threads, connections[0].getMetaData().getDriverVersion().split(" ")[0]);
     }
 

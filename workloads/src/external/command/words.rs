@@ -83,6 +83,8 @@ fn option_file(account: &ResolvedAccount) -> Result<String> {
     let endpoint = &account.endpoint;
     text += &match &endpoint.socket {
         Some(socket) => format!("socket={}\n", quoted(socket)?),
+        // A client with a default socket uses it; the others need the port.
+        None if endpoint.is_local() => format!("port={}\n", endpoint.port),
         None => {
             let host = quoted(&endpoint.host)?;
             format!("host={host}\nport={}\nprotocol=tcp\n", endpoint.port)

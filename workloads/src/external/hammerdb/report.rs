@@ -19,19 +19,11 @@ use super::super::program::RunMonitor;
 use super::script;
 use crate::output::Output;
 use crate::series::reported;
+use crate::suite::tproc_c::TYPES;
 use crate::verb::Verb;
 
 /// Delay between the starts of two virtual users (`vuset delay`).
 const DELAY_S: f64 = 0.5;
-
-/// HammerDB's names of the transaction types, and those of the native workload.
-const KINDS: [(&str, &str); 5] = [
-    ("NEWORD", "neword"),
-    ("PAYMENT", "payment"),
-    ("DELIVERY", "delivery"),
-    ("SLEV", "slev"),
-    ("OSTAT", "ostat"),
-];
 
 /// The output of HammerDB and what it depends on.
 #[derive(Debug, Default)]
@@ -152,8 +144,8 @@ impl Report {
         let off = |factor: f64| (calls * factor / orders - 1.0).abs();
         let users = self.users as f64;
         let factor = if off(users) < off(1.0) { users } else { 1.0 };
-        let timing = |(theirs, kind): &(&str, &'static str)| {
-            let value = |name: &str| number(theirs, name);
+        let timing = |&kind: &&'static str| {
+            let value = |name: &str| number(&kind.to_uppercase(), name);
             Some(Timing {
                 kind,
                 calls: (value("calls")? * factor).round() as u64,
@@ -169,7 +161,7 @@ impl Report {
                 },
             })
         };
-        KINDS.iter().filter_map(timing).collect()
+        TYPES.iter().filter_map(timing).collect()
     }
 
     /// The figures of a run with a result.

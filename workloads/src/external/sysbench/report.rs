@@ -27,6 +27,8 @@ use crate::options::Values;
 use crate::output::Output;
 use crate::series::reported;
 use crate::suite::oltp::scripts::Group;
+use crate::suite::oltp::scripts::INDEX_UPDATES;
+use crate::suite::oltp::scripts::NON_INDEX_UPDATES;
 use crate::suite::oltp::scripts::READS;
 use crate::suite::oltp::scripts::Statements;
 use crate::suite::oltp::scripts::WRITES;
@@ -56,7 +58,7 @@ static INTERVAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let pattern = concat!(
         r"^\[ (?<second>\d+)s \] thds: \d+ (?:tps|eps): (?<events>[\d.]+)",
         r"(?: qps: (?<queries>[\d.]+) \(r/w/o: (?<reads>[\d.]+)/(?<writes>[\d.]+)/(?<others>[\d.]+)\))?",
-        r" lat \(ms,\d+%\): (?<p95>[\d.]+)(?: err/s:? (?<errors>[\d.]+))?(?: reconn/s:? (?<reconnects>[\d.]+))?",
+        r" lat \(ms,(?<rank>\d+)%\): (?<latency>[\d.]+)(?: err/s:? (?<errors>[\d.]+))?(?: reconn/s:? (?<reconnects>[\d.]+))?",
     );
     Regex::new(pattern).ok()
 });
@@ -214,7 +216,8 @@ impl Report {
         let number = |name: &str| groups.name(name)?.as_str().parse().ok();
         let second: u64 = groups.name("second")?.as_str().parse().ok()?;
         let rates = COLUMNS.iter().filter_map(|name| Some((*name, number(name)?)));
-        let mark = Mark::Rates(rates.collect(), Some(number("p95")?));
+        let p95 = number("latency").filter(|_| &groups["rank"] == "95");
+        let mark = Mark::Rates(rates.collect(), p95);
         // 1.0 prints the line of the second that the checkpoint ended right after the checkpoint.
         let in_window = self.warms_up || second > self.warmup;
         let print = self.report_every > 0 && second.is_multiple_of(self.report_every);
@@ -395,15 +398,17 @@ fn bucket(line: &str) -> Option<(f64, u64)> {
 
 /// Client statements of one event of a script; none if most events send no statement.
 fn statements(script: &str, values: &Values) -> Result<Option<f64>> {
-    let groups: &[&[Group]] = match script {
+    let (groups, in_transaction): (&[&[Group]], bool) = match script {
         "bulk_insert" => return Ok(None),
-        "oltp_read_write" => &[READS, WRITES],
-        "oltp_read_only" => &[READS],
-        "oltp_write_only" => &[WRITES],
+        "oltp_read_write" => (&[READS, WRITES], true),
+        "oltp_read_only" => (&[READS], true),
+        "oltp_write_only" => (&[WRITES], true),
+        "oltp_update_index" => (&[&[INDEX_UPDATES]], false),
+        "oltp_update_non_index" => (&[&[NON_INDEX_UPDATES]], false),
         _ => return Ok(Some(1.0)),
     };
     let given: Statements = values.read()?;
-    let transaction = if given.skip_trx { 0 } else { 2 };
+    let transaction = if in_transaction && !given.skip_trx { 2 } else { 0 };
     Ok(Some((transaction + given.count(&groups.concat())) as f64))
 }
 
@@ -472,6 +477,10 @@ mod tests {
         let rates = [843.87, 16888.98, 11823.45, 3377.13, 1688.40, 0.5, 0.0];
         let mark = Mark::Rates(COLUMNS.into_iter().zip(rates).collect(), Some(6.32));
         assert_eq!(report().mark(line), (Some(mark), false));
+        let Some(Mark::Rates(_, p95)) = report().mark(&line.replace("95%", "99%")).0 else {
+            unreachable!()
+        };
+        assert_eq!(p95, None, "the series has the 95th percentile only");
         let warm = Report {
             warmup: 3,
             report_every: 3,

@@ -76,11 +76,13 @@ pub const READS: &[Group] = &[
         )],
     ),
 ];
-const INDEX_UPDATES: Group = (
+/// The group of `oltp_update_index`.
+pub const INDEX_UPDATES: Group = (
     |given| given.index_updates,
     &[("UPDATE sbtest%u SET k=k+1 WHERE id=?", &[Param::Id])],
 );
-const NON_INDEX_UPDATES: Group = (
+/// The group of `oltp_update_non_index`.
+pub const NON_INDEX_UPDATES: Group = (
     |given| given.non_index_updates,
     &[("UPDATE sbtest%u SET c=? WHERE id=?", &[Param::C, Param::Id])],
 );
