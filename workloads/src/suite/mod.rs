@@ -7,6 +7,8 @@ mod sbtest;
 pub mod tproc_c;
 
 use std::str::FromStr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
 use anyhow::Result;
@@ -27,7 +29,7 @@ fn number<T: FromStr>(rows: &[Row], column: usize) -> Option<T> {
 }
 
 /// Calls `work` for the tables or warehouses 1..=count on the threads of `setup`: number i on
-/// thread (i − 1) mod threads, as in sysbench. A thread ends at its first error.
+/// thread (i − 1) mod threads, as in sysbench. The first error ends all threads, after the table in hand.
 ///
 /// # Errors
 /// The first error of a connection or of `work`.
@@ -37,13 +39,17 @@ fn for_each(
     work: impl Fn(&mut dyn Connection, usize) -> Result<()> + Sync,
 ) -> Result<()> {
     let threads = setup.threads.clamp(1, count.max(1));
-    let work = &work;
+    let (work, failed) = (&work, &AtomicBool::new(false));
     thread::scope(|scope| {
         let body = move |first: usize| -> Result<()> {
-            let mut connection = setup.driver.connect()?;
-            (first..=count)
-                .step_by(threads)
-                .try_for_each(|number| work(connection.as_mut(), number))
+            let all = || {
+                let mut connection = setup.driver.connect()?;
+                (first..=count)
+                    .step_by(threads)
+                    .take_while(|_| !failed.load(Relaxed))
+                    .try_for_each(|number| work(connection.as_mut(), number))
+            };
+            all().inspect_err(|_| failed.store(true, Relaxed))
         };
         let handles: Vec<_> = (1..=threads)
             .map(|first| scope.spawn(move || body(first)))
