@@ -26,8 +26,6 @@ pub struct Options {
     pub recorder_pid: u32,
     /// The helper that reads symbols, if a probe needs it; watched with the role `recorder`.
     pub symbols: Option<Symbols>,
-    /// The data directory of the server under test.
-    pub data_dir: Option<PathBuf>,
     /// The MySQL server to query.
     #[cfg(feature = "mysql")]
     pub mysql: Option<&'static Server>,
@@ -44,7 +42,6 @@ impl Default for Options {
             threads_every: 1,
             recorder_pid: std::process::id(),
             symbols: None,
-            data_dir: None,
             #[cfg(feature = "mysql")]
             mysql: None,
             scrapes: Scrapes::default(),

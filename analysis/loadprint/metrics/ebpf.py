@@ -292,15 +292,15 @@ def _round_trips(source: Source) -> None:
         source.out.mark_missing(probe, source.window.why_missing(probe))
         return
     port = str(source.run.server.variables.get("port", ""))
-    ports = {port} & set(scanned["port"].tolist())
 
     def accepted(rows: Columns) -> Columns:
-        chosen = (rows["side"] == "accepted") & ((rows["port"] == port) if ports else True)
+        chosen = (rows["side"] == "accepted") & ((rows["port"] == port) if port else True)
         return {name: values[chosen] for name, values in rows.items()}
 
     rows, scanned = accepted(_buckets(source, probe, keys, scanned, counters)), accepted(scanned)
     if not len(rows["tick"]):
-        source.out.mark_missing(probe, "no TCP connection was accepted in the window")
+        to_port = f" to port {port}, of those with rows of their own," if port else ""
+        source.out.mark_missing(probe, f"no TCP connection{to_port} was accepted in the window")
         return
     bounds_of = bounds(source.store.metadata(path), "buckets")
     parts = [_counted(source, probe, rows, places, bounds_of) for _, places in grouped(rows["name"])]

@@ -93,6 +93,9 @@ fn numbers_of(sys: &Path, device: &Path) -> Vec<u32> {
 
 /// Interrupts whose handler has the name of the device or of one above it, as of virtio without PCI.
 fn by_name(sys: &Path, device: &Path) -> Vec<u32> {
+    if device.starts_with(sys.join("devices/virtual")) {
+        return vec![];
+    }
     let parts: Vec<_> = device
         .iter()
         .filter_map(|part| part.to_str())
@@ -240,6 +243,9 @@ mod tests {
     fn a_virtual_device_has_none_and_an_unknown_one_is_reported() {
         let host = Fake::new();
         host.link("sys/class/net/lo", "devices/virtual/net/lo");
+        host.link("sys/class/net/bond0", "devices/virtual/net/bond0");
+        host.interrupt(9, "bond0", "0");
+        assert_eq!(host.of("bond0"), Some(vec![]), "of another device of this name");
         assert_eq!(host.of("lo"), Some(vec![]));
         for unknown in ["eth9", "../net/lo", ".", ""] {
             assert_eq!(host.of(unknown), None, "{unknown}");

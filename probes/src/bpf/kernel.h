@@ -273,3 +273,6 @@ enum req_flag_bits { __REQ_FUA = 17 };
 /* The arguments of the tracepoint since 5.11 (a54895fa057c); before, a queue came before the
  * request. */
 typedef void (*btf_trace_block_rq_issue)(void *, struct request *);
+
+/* Since 6.17 (ad892e912b84), also called for segments that were not sent; before, without `err`. */
+typedef void (*btf_trace_tcp_retransmit_skb)(void *, const struct sock *, const struct sk_buff *, int err);

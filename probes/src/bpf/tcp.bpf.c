@@ -153,12 +153,16 @@ int BPF_PROG(tcp_probe, struct sock *sk)
 CALL_COUNTER(tcp_retransmit_skb);
 
 SEC("tp_btf/tcp_retransmit_skb")
-int BPF_PROG(tcp_retransmit_skb, const struct sock *sk, const struct sk_buff *skb)
+int tcp_retransmit_skb(__u64 *ctx)
 {
 	count_tcp_retransmit_skb();
+	const struct sock *sk = (void *)ctx[0];
+	const struct sk_buff *skb = (void *)ctx[1];
 	struct connection_counters *counters = counters_of(&sk->__sk_common, sk->__sk_common.skc_num);
 	const struct tcp_skb_cb *control = (const void *)skb + bpf_core_field_offset(struct sk_buff, cb);
 
+	if (bpf_core_type_exists(btf_trace_tcp_retransmit_skb) && (int)ctx[2])
+		return 0;
 	/* A buffer can contain several segments; Tcp.RetransSegs counts each. */
 	if (counters)
 		__sync_fetch_and_add(&counters->retransmits, BPF_CORE_READ(control, tcp_gso_segs));

@@ -116,18 +116,19 @@ impl Requests {
     }
 }
 
-/// The dev_t of each disk that has done I/O since boot.
+/// The dev_t of each disk that has done I/O since boot and has requests, unlike volumes of LVM and md.
 fn disks(host: &Host) -> Vec<u32> {
     let directory = fs::read_dir(host.sys("block")).into_iter().flatten().flatten();
     let mut disks: Vec<u32> = directory
         .filter_map(|entry| {
             let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+            let has_requests = entry.path().join("mq").exists();
             let size = fs::read_to_string(entry.path().join("size")).ok()?;
             let is_used = size.trim() != "0" && stat.split_ascii_whitespace().any(|field| field != "0");
             let dev = fs::read_to_string(entry.path().join("dev")).ok()?;
             let (major, minor) = dev.trim().split_once(':')?;
             let dev = major.parse::<u32>().ok()? << Limits::MINOR_BITS.0 | minor.parse::<u32>().ok()?;
-            is_used.then_some(dev)
+            (is_used && has_requests).then_some(dev)
         })
         .collect();
     disks.sort_unstable();

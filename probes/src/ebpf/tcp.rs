@@ -8,6 +8,7 @@
 //! work, up to the delayed acknowledgement (40 ms): a client's includes the server's time for a
 //! statement. An idle connection has no values.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
 
@@ -130,12 +131,22 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
     Ok(Box::new(tcp))
 }
 
-/// The ports on which sockets listen: first in the namespaces of the watched processes, then in
-/// that of the recorder.
+/// The ports on which sockets listen: first those of the watched processes, then in their namespaces, then in that
+/// of the recorder, because there are few numbers.
 fn listeners(host: &Host, processes: Vec<ProcessTarget>) -> Vec<u16> {
     let processes = Targets::new(host, processes).find();
-    let of_processes = processes.into_iter().map(|(_, pid)| pid.to_string());
-    let directories = of_processes.chain(["self".to_owned()]);
+    let of_processes: Vec<_> = processes.into_iter().map(|(_, pid)| pid.to_string()).collect();
+    let descriptors = of_processes
+        .iter()
+        .flat_map(|pid| fs::read_dir(host.proc(&format!("{pid}/fd"))));
+    let links = descriptors
+        .flatten()
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.path()).ok());
+    let own: HashSet<_> = links
+        .filter_map(|link| link.to_str().map(str::to_owned))
+        .collect();
+    let directories = of_processes.into_iter().chain(["self".to_owned()]);
     let files = directories.flat_map(|process| {
         ["tcp", "tcp6"].map(|file| -> PathBuf { host.proc(&format!("{process}/net/{file}")) })
     });
@@ -145,19 +156,23 @@ fn listeners(host: &Host, processes: Vec<ProcessTarget>) -> Vec<u16> {
         let table = fs::read_to_string(file).unwrap_or_default();
         ports.extend(table.lines().filter_map(listening_port));
     }
-    ports
+    ports.sort_by_key(|(_, inode)| !own.contains(&format!("socket:[{inode}]")));
+    ports.into_iter().map(|(port, _)| port).collect()
 }
 
-/// The local port of a line of `/proc/net/tcp` (`net/ipv4/tcp_ipv4.c`) that is in state LISTEN.
+/// The local port and the inode of a line of `/proc/net/tcp` (`net/ipv4/tcp_ipv4.c`) that is in state LISTEN.
 ///
 /// ```text
 ///    0: 0100007F:0CEA 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000 0 12345 1 …
 /// ```
-fn listening_port(line: &str) -> Option<u16> {
+fn listening_port(line: &str) -> Option<(u16, u64)> {
     let mut words = line.split_ascii_whitespace().skip(1);
     let (_, port) = words.next()?.rsplit_once(':')?;
     let is_listening = words.nth(1)? == "0A";
-    is_listening.then(|| u16::from_str_radix(port, 16).ok()).flatten()
+    let inode = words.nth(5)?.parse().ok()?;
+    is_listening
+        .then(|| Some((u16::from_str_radix(port, 16).ok()?, inode)))
+        .flatten()
 }
 
 impl Tcp {
@@ -220,9 +235,12 @@ mod tests {
 
     #[test]
     fn only_listening_ports_are_found() {
-        let line =
-            |state| format!("   0: 00000000000000000000000000000000:0CEA 00000000:0000 {state} 0:0 00:0 0");
-        assert_eq!(listening_port(&line("0A")), Some(3306));
+        let line = |state| {
+            format!(
+                "   0: 00000000000000000000000000000000:0CEA 00000000:0000 {state} 0:0 00:0 0 1000 0 12345 1"
+            )
+        };
+        assert_eq!(listening_port(&line("0A")), Some((3306, 12345)));
         assert_eq!(listening_port(&line("01")), None);
         assert_eq!(
             listening_port("  sl  local_address rem_address   st tx_queue"),

@@ -60,7 +60,7 @@ impl Monitor {
         }
         let list = names.join(",");
         let disable = move |link: &mut Link| names.iter().try_for_each(|name| set(link, "disable", name));
-        if server.query_once(disable).is_err() {
+        if server.on_thread(disable).is_err() {
             eprintln!(
                 "loadprint-collect: {}: InnoDB counters that --mysql-monitor enabled are still enabled; when the server runs again, run \
                  SET GLOBAL innodb_monitor_disable = '…' for each of {list}",

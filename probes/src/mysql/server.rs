@@ -155,7 +155,7 @@ impl Server {
     }
 
     /// Runs `work` on a thread, for as long as a query may take.
-    fn on_thread<T: Send + 'static>(
+    pub(super) fn on_thread<T: Send + 'static>(
         &'static self,
         work: impl FnOnce(&mut Link) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, QueryError> {

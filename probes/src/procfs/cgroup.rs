@@ -202,10 +202,14 @@ fn number(file: &mut Option<Source>, odd: &mut Odd) -> Result<Option<u64>, Probe
     Ok(number.flatten().and_then(|number| number.try_into().ok()))
 }
 
-/// Reads one file of a group; `None` if it does not exist, or the group was removed (ENODEV).
+/// Reads one file of a group; `None` if it does not exist, or the group was removed (ENODEV): then it is closed, so
+/// that a new group of the same name is opened, as after a restart of a service.
 fn read<T>(file: &mut Option<Source>, parse: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, ProbeError> {
     match file.as_mut().map(|file| file.read().map(parse)).transpose() {
-        Err(ProbeError::Read { source, .. }) if source.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+        Err(ProbeError::Read { source, .. }) if source.raw_os_error() == Some(libc::ENODEV) => {
+            *file = None;
+            Ok(None)
+        }
         result => result,
     }
 }
@@ -267,26 +271,31 @@ mod tests {
         let host = Host::default();
         let mounts = parse_mounts(&fs::read("/proc/self/mountinfo").unwrap());
         let memberships = parse_memberships(&fs::read("/proc/self/cgroup").unwrap());
-        let (mount, _) = hierarchy("cpu", &mounts, &memberships).unwrap();
+        let (mount, own) = hierarchy("cpu", &mounts, &memberships).unwrap();
         let top = directory(&host, mount, &mount.root).unwrap();
         let name = format!("loadprint-test-{}", std::process::id());
         let group = top.join(&name);
         if mount.controllers.is_none() {
             fs::write(top.join("cgroup.subtree_control"), "+cpu").unwrap();
         }
-        fs::create_dir(&group).unwrap();
-        match mount.controllers {
-            None => fs::write(group.join("cpu.max"), "10000 100000").unwrap(),
-            Some(_) => {
-                fs::write(group.join("cpu.cfs_period_us"), "100000").unwrap();
-                fs::write(group.join("cpu.cfs_quota_us"), "10000").unwrap();
+        let create = || {
+            fs::create_dir(&group).unwrap();
+            match mount.controllers {
+                None => fs::write(group.join("cpu.max"), "10000 100000").unwrap(),
+                Some(_) => {
+                    fs::write(group.join("cpu.cfs_period_us"), "100000").unwrap();
+                    fs::write(group.join("cpu.cfs_quota_us"), "10000").unwrap();
+                }
             }
-        }
+        };
+        create();
         let mut busy = Command::new("sh")
             .args(["-c", "while :; do :; done"])
             .spawn()
             .unwrap();
-        fs::write(group.join("cgroup.procs"), busy.id().to_string()).unwrap();
+        let pid = busy.id().to_string();
+        let enter = |dir: &Path| fs::write(dir.join("cgroup.procs"), &pid).unwrap();
+        enter(&group);
         let options = Options {
             processes: vec![format!("load={}", busy.id()).parse().unwrap()],
             ..Options::default()
@@ -295,31 +304,40 @@ mod tests {
         let mut rows = Rows::default();
         let deadline = Instant::now() + Duration::from_secs(300);
         let path = format!("{}/{name}", mount.root.trim_end_matches('/'));
-        let cells = loop {
-            rows.clear();
-            probe.begin();
-            probe.wait(Duration::from_secs(60));
-            probe.sample(&mut rows).unwrap();
-            let ours =
-                (0..rows.len()).find(|row| rows.entity(*row).eq([b"load".as_slice(), path.as_bytes()]));
-            let cell = |column| rows.value(ours.unwrap(), column, COLUMNS.len());
-            if let Value::Bits(throttled) = cell(1)
-                && throttled >= 3
-            {
-                break [cell(2), cell(3), cell(4), cell(5)];
+        let mut throttled = || {
+            loop {
+                rows.clear();
+                probe.begin();
+                probe.wait(Duration::from_secs(60));
+                probe.sample(&mut rows).unwrap();
+                let ours =
+                    (0..rows.len()).find(|row| rows.entity(*row).eq([b"load".as_slice(), path.as_bytes()]));
+                let cell = |column| match rows.value(ours.unwrap(), column, COLUMNS.len()) {
+                    Value::Bits(bits) => Some(bits),
+                    _ => None,
+                };
+                if cell(1) >= Some(3) {
+                    return [cell(2), cell(3), cell(4), cell(5)];
+                }
+                assert!(Instant::now() < deadline, "never throttled");
+                std::thread::yield_now();
             }
-            assert!(Instant::now() < deadline, "never throttled");
-            std::thread::yield_now();
         };
+        let cells = throttled();
+        // As a service that restarts: the group is another one of the same name.
+        enter(&directory(&host, mount, own).unwrap());
+        fs::remove_dir(&group).unwrap();
+        create();
+        enter(&group);
+        assert_eq!(throttled()[2..], cells[2..]);
         busy.kill().unwrap();
         busy.wait().unwrap();
         while let Err(error) = fs::remove_dir(&group) {
             assert!(Instant::now() < deadline, "{error}");
         }
-        assert_eq!(cells[2..], [Value::Bits(10_000), Value::Bits(100_000)]);
+        assert_eq!(cells[2..], [Some(10_000), Some(100_000)]);
         let version_2 = mount.controllers.is_none();
-        assert_eq!(cells[0] == Value::Null, !version_2);
-        assert_eq!(cells[1] == Value::Null, version_2);
+        assert_eq!([cells[0].is_some(), cells[1].is_some()], [version_2, !version_2]);
         // The process has exited and the group is removed: no row and no error.
         rows.clear();
         probe.begin();

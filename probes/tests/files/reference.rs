@@ -1,6 +1,6 @@
 //! Compares the metric reference with the declarations of the probes.
 //!
-//! `LOADPRINT_BLESS=1 cargo test --release -p loadprint-probes --test reference` rewrites it.
+//! `LOADPRINT_BLESS=1 cargo test --release -p loadprint-probes --test files reference` rewrites it.
 
 use std::env;
 use std::fs;
@@ -22,7 +22,7 @@ fn metric_reference_matches_the_declarations() {
     assert!(
         kept == page,
         "docs/metrics.md is not what the probes declare: {different:?}\n\
-         LOADPRINT_BLESS=1 cargo test --release -p loadprint-probes --test reference   rewrites it"
+         LOADPRINT_BLESS=1 cargo test --release -p loadprint-probes --test files reference   rewrites it"
     );
 }
 
