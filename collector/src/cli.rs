@@ -1,6 +1,5 @@
 //! The command line: commands, options and their help.
 
-use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 use std::time::SystemTime;
@@ -32,8 +31,8 @@ Examples:
   loadprint-collect probes              which probes this host supports, and why not the others";
 
 const RECORD_EXAMPLES: &str = "\
-Records until SIGTERM or SIGINT, --duration or --deadline, then writes the tables. After SIGKILL,
-`loadprint-collect finish RUN` writes the tables; only the tick that was being written is lost.
+Records until SIGTERM, SIGINT, the end of its terminal (not under nohup), --duration or --deadline,
+then writes the tables. After SIGKILL, `loadprint-collect finish RUN` writes the tables; only the tick that was being written is lost.
 SIGUSR1 requests one tick of all probes, including those that are otherwise read at the start and
 the end only (mysql_digests): send it where a measurement window begins or ends. With --on-request
 it is taken at once: the journal has grown when it is complete.
@@ -259,7 +258,7 @@ impl ProbeOptions {
     ///
     /// # Errors
     /// When the file of an option cannot be used, or two options contradict each other.
-    pub fn options(&self, interval: Duration, data_dir: Option<&Path>) -> anyhow::Result<Options> {
+    pub fn options(&self, interval: Duration) -> anyhow::Result<Options> {
         let once_a_second = Duration::from_secs(1).div_duration_f64(interval).round().max(1.0) as u32;
         Ok(Options {
             processes: self.processes.clone(),
@@ -268,7 +267,6 @@ impl ProbeOptions {
             threads_every: self.threads_every.unwrap_or(once_a_second),
             recorder_pid: std::process::id(),
             symbols: None,
-            data_dir: data_dir.map(Path::to_owned),
             #[cfg(feature = "mysql")]
             mysql: self.mysql.server()?,
             scrapes: self.scrape.scrapes(interval)?,

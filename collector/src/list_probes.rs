@@ -1,6 +1,8 @@
 //! `loadprint-collect probes`: lists the probes with their status on this host, and how to enable
 //! those that are unavailable.
 
+use std::io;
+use std::io::Write;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -19,23 +21,25 @@ use crate::opened_probe::open_probes;
 /// When the command line names an unknown probe.
 pub fn run(options: &ProbesOptions) -> anyhow::Result<()> {
     if options.format == Format::Markdown {
-        print!("{}", reference::markdown());
-        return Ok(());
+        return Ok(write!(io::stdout(), "{}", reference::markdown())?);
     }
     let selection = &options.probes;
     let probes = open_probes(
         selection,
         &selection.roots.host(),
-        &selection.options(Duration::from_secs(1), None)?,
+        &selection.options(Duration::from_secs(1))?,
         &Rc::default(),
     )?;
     match options.format {
-        Format::Json => println!("{:#}", probes.iter().map(to_json).collect::<serde_json::Value>()),
+        Format::Json => {
+            let all = probes.iter().map(to_json).collect::<serde_json::Value>();
+            writeln!(io::stdout(), "{all:#}")?;
+        }
         Format::Text | Format::Markdown => {
             let width = probes.iter().map(|opened| opened.entry.name.len()).max();
-            probes
-                .iter()
-                .for_each(|opened| print(opened, width.unwrap_or_default() + 1));
+            for opened in &probes {
+                print(opened, width.unwrap_or_default() + 1)?;
+            }
         }
     }
     Ok(())
@@ -57,16 +61,13 @@ fn to_json(opened: &OpenedProbe) -> serde_json::Value {
     line
 }
 
-fn print(opened: &OpenedProbe, width: usize) {
+fn print(opened: &OpenedProbe, width: usize) -> io::Result<()> {
     let (status, reason) = opened.status();
     let word = match status {
         ProbeStatus::Running => "available",
         ProbeStatus::Off => "off",
         ProbeStatus::Unavailable => "unavailable",
     };
-    println!(
-        "{:<width$} {word:<12} {}",
-        opened.entry.name,
-        reason.unwrap_or(opened.entry.help)
-    );
+    let text = reason.unwrap_or(opened.entry.help);
+    writeln!(io::stdout(), "{:<width$} {word:<12} {text}", opened.entry.name)
 }

@@ -108,7 +108,6 @@ fn print_fingerprint(options: &FingerprintOptions) -> anyhow::Result<()> {
         options.data_dir.as_deref(),
         None,
     );
-    // `println!` panics where a pager has closed the pipe.
     writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&facts)?)?;
     Ok(())
 }
@@ -123,11 +122,11 @@ fn finish(run: &Path) -> anyhow::Result<()> {
     }
     files::require_trusted(run)?;
     for role in loadprint_recording::finish::run(run)? {
-        println!("{}", record::summary(&role));
         if record::write_run_json(run, &role)? {
             // The manifest was written before this file.
             loadprint_recording::manifest::write(run)?;
         }
+        writeln!(io::stdout(), "{}", record::summary(&role))?;
     }
     Ok(())
 }

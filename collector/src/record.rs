@@ -64,7 +64,7 @@ struct Recording<'a> {
 /// When a run directory cannot be used, already contains a recording of this role, or fills up.
 pub fn run(all: &[RecordOptions]) -> anyhow::Result<()> {
     // Before anything exists that a signal would leave behind.
-    let signals = Signals::install(all.len()).context("cannot install the handlers of SIGTERM and SIGINT")?;
+    let signals = Signals::install(all.len()).context("cannot install the handlers of signals")?;
     raise_descriptor_limit();
     let first = all.first().context("no recording")?;
     let shared = Rc::<Shared>::default();
@@ -97,9 +97,7 @@ impl<'a> Recording<'a> {
     ) -> anyhow::Result<Self> {
         let role_dir = options.out.join(&options.role);
         refuse_second_recording(&role_dir)?;
-        let mut probe_options = options
-            .probes
-            .options(options.interval, options.data_dir.as_deref())?;
+        let mut probe_options = options.probes.options(options.interval)?;
         let others = all.iter().filter(|other| !ptr::eq(*other, options));
         probe_options.others = others.flat_map(|other| other.probes.processes.clone()).collect();
         let host = options.probes.roots.host();
@@ -117,15 +115,16 @@ impl<'a> Recording<'a> {
             options.journal_dir.as_deref(),
             options.data_dir.as_deref(),
         );
-        let staging = staging::create(&role_dir, &dir).context("cannot create the journal directory")?;
         warn_of_absent_processes(&host, &probe_options.processes);
         let probes = open_probes(&options.probes, &host, &probe_options, shared)?;
         warn_of_absent_probes(&probes);
         warn_of_absent_cpus(&host, &probe_options.cpusets);
+        let journal =
+            staging::create(&role_dir, &dir, JOURNAL).context("cannot create the journal directory")?;
         let facts = facts(options, &host, &probe_options, &dir);
         files::write_json(&role_dir.join("fingerprint.json"), &facts)?;
         let header = header(options, &probes)?;
-        let journal = Writer::create(&staging::link(&role_dir, &staging, JOURNAL)?, &header)?;
+        let journal = Writer::create(&journal, &header)?;
         let recorder = Recorder::new(
             probes,
             journal,

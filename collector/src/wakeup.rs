@@ -1,5 +1,6 @@
 //! Waits for the next tick or a signal.
 
+use std::fs;
 use std::io;
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -11,13 +12,14 @@ use rustix::event::PollFlags;
 use rustix::event::poll;
 use rustix::io::Errno;
 use rustix::time::Timespec;
+use signal_hook::consts::SIGHUP;
 use signal_hook::consts::SIGINT;
 use signal_hook::consts::SIGTERM;
 use signal_hook::consts::SIGUSR1;
 use signal_hook::consts::SIGUSR2;
 use signal_hook::low_level::pipe;
 
-/// Pipes that become readable on SIGTERM or SIGINT (stop), when the gate of the eBPF programs is to be opened
+/// Pipes that become readable on SIGTERM, SIGINT or the end of the terminal (stop), when the gate of the eBPF programs is to be opened
 /// (SIGRTMIN) or closed (SIGUSR2), and when a recording is to take a tick of all probes: the first on SIGUSR1,
 /// the Kth after it on SIGRTMIN+K.
 #[derive(Debug)]
@@ -34,6 +36,10 @@ impl Signals {
     pub fn install(recordings: usize) -> io::Result<Self> {
         let (stop, sender) = UnixStream::pair()?;
         pipe::register(SIGTERM, sender.try_clone()?)?;
+        // nohup(1) lets it be ignored.
+        if !is_ignored(SIGHUP) {
+            pipe::register(SIGHUP, sender.try_clone()?)?;
+        }
         pipe::register(SIGINT, sender)?;
         // What is asked first holds for the ticks that follow.
         let gate = [
@@ -106,10 +112,18 @@ impl Signals {
 pub enum Wakeup {
     /// The time has come.
     TickDue,
-    /// SIGTERM or SIGINT.
+    /// A signal to stop.
     StopRequested,
     /// The next tick of this recording, from 0, reads all probes.
     SampleAllRequested(usize),
     /// The gate of the eBPF programs.
     GateRequested { open: bool },
+}
+
+/// Whether this process ignores a signal.
+fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }

@@ -20,7 +20,6 @@ use common::database::rows;
 use common::database::run;
 use common::database::shared;
 use common::database::variable;
-use common::refused;
 use common::rows as table;
 use common::wait_for;
 use loadprint_probes::mysql::client::Client;
@@ -342,15 +341,6 @@ fn a_refused_login_is_unavailable() {
     bench.end(recorder);
     bench.assert_unavailable("mysql", &["Access denied", "--mysql-password-file"]);
     assert_eq!(bench.probe("cpu").0, "running");
-}
-
-#[test]
-fn a_password_file_that_others_can_read_is_refused() {
-    let bench = Bench::new(Path::new("/nonexistent"), "x");
-    let others_read = fs::Permissions::from_mode(0o640);
-    fs::set_permissions(bench.dir.path().join("password"), others_read).unwrap();
-    let message = refused(&format!("probes {}", bench.options), "chmod 600");
-    assert!(!message.contains(PASSWORD), "{message}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 """Limits the size of every part of a recording (docs/recording-format.md, "Bounds"), and reads text files.
 
 A file that matches its checksum can still hold 10^9 rows. The bounds exceed the largest recordings in use: an
-hour at 100 Hz, a day at 1 Hz with 256 CPUs.
+hour at 10 Hz, half a day at 1 Hz with 256 CPUs and 1,200 interrupts.
 """
 
 from __future__ import annotations

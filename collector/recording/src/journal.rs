@@ -43,7 +43,7 @@ pub const KEY_TICK_EVERY: u64 = 64;
 const MAX_FRAME: u32 = 1 << 30;
 
 const KEY_TICK: u8 = 1;
-/// Added to a status: it was read, and the reason is what of it could not be read.
+/// Added to a status: the reason is what of a read could not be read, or what the probe waits for.
 const WITH_REASON: u8 = 0x80;
 
 /// The status of a probe at the start of a recording.
@@ -130,7 +130,7 @@ pub struct Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ended {
-    /// SIGTERM or SIGINT.
+    /// A signal to stop.
     Signal,
     /// The end of `--duration`.
     Duration,
@@ -258,7 +258,7 @@ impl Writer {
 
     /// Appends the result of a read: `probe` is the index in the header.
     ///
-    /// `reason` is written unless the status is skipped, `rows` if it is ok.
+    /// `rows` are written if the status is ok.
     pub fn probe(
         &mut self,
         probe: usize,
@@ -272,13 +272,14 @@ impl Writer {
         };
         let frame = &mut self.frame;
         varint::put(frame, probe as u64);
-        let is_partial = status == Status::Ok && !reason.is_empty();
-        frame.push(status as u8 | if is_partial { WITH_REASON } else { 0 });
+        let is_refused = matches!(status, Status::Failed | Status::Unavailable);
+        let has_reason = !is_refused && !reason.is_empty();
+        frame.push(status as u8 | if has_reason { WITH_REASON } else { 0 });
         varint::put_signed(frame, start_ns.wrapping_sub(self.end_before));
         varint::put(frame, end_ns.wrapping_sub(start_ns).cast_unsigned());
         self.end_before = end_ns;
         self.body.clear();
-        if is_partial || matches!(status, Status::Failed | Status::Unavailable) {
+        if has_reason || is_refused {
             varint::put(frame, reason.len() as u64);
             frame.extend_from_slice(reason.as_bytes());
         }

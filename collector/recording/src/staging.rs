@@ -14,16 +14,18 @@ use crate::Error;
 use crate::Result;
 use crate::files;
 
-/// The directory for a role's journal while it is written: the role's own if that is `dir`, otherwise a new
-/// private directory (0700) in `dir`. Creates `dir` and its parents if they do not exist.
+/// The path of a role's file `name` while it is written: in the role's directory if that is `dir`, otherwise in a
+/// new private directory (0700) in `dir`, to which the role's directory gets a link. Creates `dir` and its parents
+/// if they do not exist.
 ///
 /// # Errors
-/// When a directory cannot be created, and those of [`files::require_trusted`].
-pub fn create(role: &Path, dir: &Path) -> Result<PathBuf> {
+/// When a directory or the link cannot be created, and those of [`files::require_trusted`].
+pub fn create(role: &Path, dir: &Path, name: &str) -> Result<PathBuf> {
     fs::create_dir_all(dir).at(dir)?;
     let dir = dir.canonicalize().at(dir)?;
+    let in_role = role.join(name);
     if dir == role.canonicalize().at(role)? {
-        return Ok(role.to_owned());
+        return Ok(in_role);
     }
     let created = tempfile::Builder::new()
         .prefix(&prefix(role)?)
@@ -31,19 +33,9 @@ pub fn create(role: &Path, dir: &Path) -> Result<PathBuf> {
         .tempdir_in(&dir)
         .at(&dir)?;
     files::require_trusted(created.path())?;
-    Ok(created.keep())
-}
-
-/// The path of the file `name` in a directory of [`create`]; creates the link to it in the role's directory if
-/// that is another one.
-///
-/// # Errors
-/// When the link cannot be created.
-pub fn link(role: &Path, dir: &Path, name: &str) -> Result<PathBuf> {
-    let (file, in_role) = (dir.join(name), role.join(name));
-    if dir != role {
-        symlink(&file, &in_role).at(&in_role)?;
-    }
+    let file = created.path().join(name);
+    symlink(&file, &in_role).at(&in_role)?;
+    drop(created.keep());
     Ok(file)
 }
 

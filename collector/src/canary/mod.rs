@@ -9,6 +9,7 @@ mod parts;
 mod topology;
 
 use std::fs;
+use std::io;
 use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
@@ -163,7 +164,7 @@ impl Part {
 /// is removed in any case.
 pub fn run(options: &CanaryOptions) -> anyhow::Result<()> {
     // Before the temporary file exists, which a signal would leave behind.
-    let signals = Signals::install(1).context("cannot install the handlers of SIGTERM and SIGINT")?;
+    let signals = Signals::install(1).context("cannot install the handlers of signals")?;
     let cpus = topology::usable(options.cpus.as_ref())?;
     let (begin_monotonic_ns, begin_realtime_ns) = (clock::monotonic_ns(), clock::realtime_ns());
     let mut done = vec![];
@@ -190,10 +191,14 @@ pub fn run(options: &CanaryOptions) -> anyhow::Result<()> {
     if let Some(path) = &options.out {
         append(path, &record)?;
     }
+    // `println!` panics where a pager has closed the pipe.
+    let mut out = io::stdout();
     if options.format == "json" {
-        println!("{}", json!(record));
+        writeln!(out, "{}", json!(record))?;
     } else {
-        record.parts.iter().for_each(|part| println!("{}", part.line()));
+        for part in &record.parts {
+            writeln!(out, "{}", part.line())?;
+        }
     }
     Ok(())
 }

@@ -17,15 +17,26 @@ use serde_json::json;
 
 use super::names;
 
-/// The list `storage`: the file systems and disks of data, redo log, binary log and journal.
+/// The list `storage`: the file systems and disks of data, redo log, binary log and journal. Logs are those in the
+/// data directory.
 pub fn roles(host: &Host, data_dir: Option<&Path>, journal_dir: Option<&Path>) -> Vec<Value> {
     let mut roles = vec![];
     if let Some(data) = data_dir {
         roles.push(role(host, "data", data));
         // MySQL 8.0.30 and later store the redo log in this directory, which may be a mount point.
         let redo = data.join("#innodb_redo");
-        roles.push(role(host, "redo", if redo.exists() { &redo } else { data }));
-        roles.push(role(host, "binlog", data));
+        let files = names(data);
+        // Logs that are not in the directory of a server may be on other disks, or there is none.
+        let is_empty = !files.iter().any(|file| file == "ibdata1");
+        let has = |is_it: fn(&str) -> bool| is_empty || files.iter().any(|file| is_it(file));
+        if redo.exists() {
+            roles.push(role(host, "redo", &redo));
+        } else if has(|file| file == "ib_logfile0") {
+            roles.push(role(host, "redo", data));
+        }
+        if has(|file| file.ends_with(".index") && !file.contains("relay")) {
+            roles.push(role(host, "binlog", data));
+        }
     }
     roles.extend(journal_dir.map(|journal| role(host, "journal", journal)));
     roles
@@ -189,6 +200,29 @@ mod tests {
         );
         assert_eq!(with_counters(&host, "nvme2n1".to_owned()), ["nvme2n1"]);
         assert_eq!(with_counters(&host, "sda".to_owned()), ["sda"]);
+    }
+
+    #[test]
+    fn logs_that_are_not_in_the_data_directory_have_no_disk() {
+        let data = tempfile::tempdir().unwrap();
+        let of = |files: &[&str]| {
+            files
+                .iter()
+                .for_each(|file| fs::write(data.path().join(file), "").unwrap());
+            let roles = roles(&Host::default(), Some(data.path()), None);
+            roles
+                .iter()
+                .map(|role| role["role"].as_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of(&[]),
+            ["data", "redo", "binlog"],
+            "a server that is created later"
+        );
+        assert_eq!(of(&["ibdata1", "host-relay-bin.index"]), ["data"]);
+        assert_eq!(of(&["ib_logfile0"]), ["data", "redo"]);
+        assert_eq!(of(&["binlog.index"]), ["data", "redo", "binlog"]);
     }
 
     #[test]

@@ -66,10 +66,12 @@ fn hierarchy() -> Result<OwnedFd> {
 impl Group {
     /// Creates a group below that of this process, whose limits it has.
     pub fn create(name: &str) -> Result<Self> {
+        // First, because the kernel lists no group of a version that was never mounted.
+        let hierarchy = hierarchy()?;
         let own = fs::read_to_string("/proc/self/cgroup").context("/proc/self/cgroup")?;
         let own = own.lines().find_map(|line| line.strip_prefix("0::/"));
         let parent = Path::new(own.context("/proc/self/cgroup has no group of version 2")?);
-        Self::create_in(&hierarchy()?, parent, name)
+        Self::create_in(&hierarchy, parent, name)
             .with_context(|| format!("cannot create a control group in /{}", parent.display()))
     }
 

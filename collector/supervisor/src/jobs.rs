@@ -171,7 +171,10 @@ fn output(
         Some(path) => (path.to_owned(), Output::open(path)),
         None => {
             let name = format!("{name}.{stream}");
-            let opened = main.dir.open_file(&name, flags).and_then(Output::new);
+            let opened = main.dir.open_file(&name, flags).and_then(|file| {
+                file.set_len(0)?; // of an earlier process of this name
+                Output::new(file)
+            });
             (main.dir.join(&name), opened)
         }
     };

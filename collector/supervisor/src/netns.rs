@@ -11,6 +11,7 @@ use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -118,7 +119,10 @@ impl NetNs {
             (None, self.host_interface.as_str(), host),
             (inside, PEER_INTERFACE, peer),
         ] {
-            ip(namespace, &["link", "set", interface, "addrgenmode", "none"])?;
+            // The kernel refuses it without IPv6 (`ipv6.disable=1`).
+            if Path::new("/proc/sys/net/ipv6").exists() {
+                ip(namespace, &["link", "set", interface, "addrgenmode", "none"])?;
+            }
             ip(namespace, &["address", "add", address, "dev", interface])?;
             ip(namespace, &["link", "set", interface, "up"])?;
         }

@@ -13,6 +13,7 @@ mod common;
 mod credentials;
 mod disk_full;
 mod ebpf;
+#[allow(dead_code, reason = "its other traps are for the load generator")]
 #[path = "../../../workloads/tests/common/fake_login.rs"]
 mod fake_login;
 mod fingerprint;

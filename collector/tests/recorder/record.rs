@@ -32,6 +32,29 @@ fn last_tick(table: &Path) -> Option<u32> {
     ticks.iter().map(|tick| tick.parse().unwrap()).max()
 }
 
+/// Or does not, under nohup, as these tests may run themselves.
+#[test]
+fn the_end_of_the_terminal_finishes_the_recording() {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .unwrap();
+    let is_ignored = u64::from_str_radix(ignored.trim(), 16).unwrap() & 1 == 1;
+    let dir = tempdir().unwrap();
+    let run = dir.path().join("run");
+    let recorder = Recorder::start(&run, "--interval 20ms --probes cpu");
+    recorder.signal(Signal::HUP);
+    if is_ignored {
+        let before = journal_ticks(&run);
+        wait_for("further ticks", || journal_ticks(&run) > before + 5);
+        recorder.stop();
+    } else {
+        assert!(recorder.wait().status.success());
+    }
+    assert_eq!(json(run.join("run.json"))["status"], "complete");
+}
+
 #[test]
 fn sigterm_finishes_the_recording() {
     let dir = tempdir().unwrap();
@@ -219,8 +242,6 @@ fn a_killed_recorder_loses_no_tick_of_the_journal() {
     }
 }
 
-/// Overwrites the start of a file with one system call: the recorder, which keeps it open, must
-/// never read it empty.
 /// Changes a file of the fake host in place: the recorder has it open.
 fn overwrite(path: &Path, text: &str) {
     let file = fs::OpenOptions::new().write(true).open(path).unwrap();
