@@ -63,11 +63,6 @@ def ceiling_tool_paths(lines: list[str]) -> dict[str, Any]:
     }
 
 
-def ceiling_measures(part: str) -> list[str]:
-    """Return the measurements of a part."""
-    return MEASURES[part]
-
-
 def ceiling_steps(settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Return all steps, in their order.
 
@@ -208,7 +203,6 @@ class FilterModule:
         return {
             "ceiling_tools": ceiling_tools,
             "ceiling_left_out": ceiling_left_out,
-            "ceiling_measures": ceiling_measures,
             "ceiling_packages": ceiling_packages,
             "ceiling_steps": ceiling_steps,
             "ceiling_tool_paths": ceiling_tool_paths,

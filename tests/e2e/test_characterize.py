@@ -23,13 +23,19 @@ SOURCE = os.environ.get("LOADPRINT_TEST_SERVER_SOURCE", "rootfs")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Machine]:
     runs = tmp_path_factory.mktemp("runs")
     before = look()
-    output = campaigns.run("tiny", runs, f"mysql_source={SOURCE}")
+    output = campaigns.run("tiny", runs, f"mysql_source={SOURCE}", f"server_data_root={data(runs)}")
     return runs, output, before
+
+
+def data(runs: Path) -> Path:
+    """Another directory for the servers' data."""
+    return runs.with_name("data")
 
 
 def test_nothing_is_left(finished: tuple[Path, str, Machine]) -> None:
     runs, _, before = finished
     assert settled(before) == []
+    assert list(data(runs).iterdir()) == []
     execution = next(runs.glob("tiny/2*"))
     assert sorted(path.name for path in execution.iterdir() if path.is_dir()) == sorted(
         campaigns.statuses(runs)

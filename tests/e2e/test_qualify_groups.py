@@ -73,7 +73,8 @@ def test_campaigns_end_with_the_playbook(tmp_path: Path) -> None:
     qualification = started(command(tmp_path), tmp_path / "output")
     # by then its supervisor owns its directory
     wait_for(
-        "the data", lambda: list(tmp_path.glob("runs/*/instances/2*/data/instance")) or qualification.poll()
+        "the data",
+        lambda: list(tmp_path.glob("runs/*/instances/2*/data/instance")) or qualification.poll() is not None,
     )
     assert qualification.poll() is None
     qualification.kill()

@@ -101,8 +101,7 @@ class Side:
         self._frozen = list(self._named.values())
         self._named["recorder"] = "recorder"
         running = {process["name"]: int(process["pid"]) for process in supervisor.ask("status")["processes"]}
-        self._pids = {kind: running[named] for kind, named in self._named.items()}
-        self._open = {kind: self._opened(kind, pid) for kind, pid in self._pids.items()}
+        self._open = {kind: self._opened(kind, running[named]) for kind, named in self._named.items()}
         self._has_load = "load" in self._named
         self._journal = self.run / plan["roles"][0] / "journal"
         self.slices = self.run / ("" if "server" in plan["roles"] else "load") / "slices.jsonl"
@@ -211,7 +210,7 @@ class Side:
         self._done.clear()
         # it may have ended, which the next look finds
         with suppress(ProcessLookupError):
-            os.kill(self._pids[kind], number)
+            signal.pidfd_send_signal(self._open[kind], number)
 
     def _is_done(self, event: str) -> bool:
         return any(line["event"] == event for line in self._done)
