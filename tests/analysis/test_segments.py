@@ -273,15 +273,20 @@ def test_what_a_side_leaves_to_the_time_of_others_is_a_warning(plain: Path, tmp_
         cut(plain, *(span(*segment) for segment in SEGMENTS)).warnings,
     )
 
-    def warned(dirty_kib: int, **changes: Any) -> list[str]:
+    def warned(dirty_kib: int, others_kib: int = 0, **changes: Any) -> list[str]:
         times = (
             {"begin_ns": begin, "measured_from_ns": begin, "end_ns": end}
             for begin, end in (span(*segment) for segment in SEGMENTS)
         )
         lines = [{"round": 1, "position": 1, "side": "a", **time, **changes} for time in times]
         write_lines(run / "slices.jsonl", lines)
-        waiting = {"Dirty": dirty_kib, "Writeback": 0}
-        change_column(memory, "value", lambda row: row["tick"] * waiting.get(row["metric"], 1))
+
+        def value(row: dict[str, Any]) -> int:
+            tick = int(row["tick"])
+            pages = {"Dirty": tick * dirty_kib + tick % 4 * others_kib, "Writeback": 0}
+            return pages.get(row["metric"], tick)
+
+        change_column(memory, "value", value)
         found = gather(single(run).runs[0], Store()).quantities.warnings
         return [text for text in found if text not in usual]
 
@@ -290,6 +295,8 @@ def test_what_a_side_leaves_to_the_time_of_others_is_a_warning(plain: Path, tmp_
     assert warned(0, in_event=2) == [f"6 {SPANS}"]
     (left,) = warned(1000)
     assert left.endswith(LEFT_BEHIND), left
+    # what other programs write comes and goes
+    assert warned(0, others_kib=1000) == []
 
 
 def test_segments_are_end_to_end_whatever_was_read_in_them() -> None:

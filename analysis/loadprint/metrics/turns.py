@@ -13,7 +13,7 @@ from loadprint.reading.counters import Floats, edges
 from loadprint.series.intervals import Intervals
 from loadprint.statistics import stats
 
-LEFT = 0.01  # of the written bytes
+LEFT = 0.01  # of the written bytes, at least
 STOPPED = "its processes were stopped by signals between its turns, not frozen by a control group"
 LEFT_BEHIND = "of what it wrote was left to the kernel at the ends of its turns"
 SPANS = "operations of the load had not ended when it was frozen"
@@ -32,7 +32,8 @@ def turns(source: Source) -> None:
     """Warn of a side whose work did not stay in its slices; nothing for a run that had all of the time.
 
     What is written into the page cache becomes dirty pages, and the kernel writes them when it likes, also
-    while the side is frozen; their growth in the slices is compared with the bytes that the server wrote.
+    while the side is frozen; their mean growth in a slice is compared with the bytes that the server wrote.
+    It has an interval, because other programs write too; with fewer than three slices there is none.
     """
     run = source.run
     if not run.turns:
@@ -49,9 +50,10 @@ def turns(source: Source) -> None:
     if rows is None or written is None or not written.count:
         return
     first, last = edges(source.segments("memory", rows["tick"]))
-    left = np.maximum(rows["waiting"][last] - rows["waiting"][first], 0.0).sum() * source.unit("memory.Dirty")
-    if left > LEFT * written.count:
-        source.out.warnings.append(f"{100 * left / written.count:.0f} % {LEFT_BEHIND}")
+    growth = (rows["waiting"][last] - rows["waiting"][first]) * source.unit("memory.Dirty")
+    left = stats.t_interval(growth * len(growth) / written.count)
+    if left.low is not None and left.low > LEFT:
+        source.out.warnings.append(f"{100 * left.centre:.0f} % {LEFT_BEHIND}")
 
 
 def _by_order(source: Source) -> None:

@@ -27,7 +27,7 @@ REMEDIES = (
     ("went online or offline", "run again with the same CPUs online"),
     (ADD_UP, "compare times, not shares"),
     (STOPPED, "use Linux 5.2 or later with control groups of version 2"),
-    (LEFT_BEHIND, "use O_DIRECT, or let the sides run one after the other"),
+    (LEFT_BEHIND, "write through (O_DIRECT, sync_binlog=1), or let the sides run one after the other"),
     (SPANS, "use longer turns and, on two hosts, a longer slices.closing"),
     ("no scraped series", "check the endpoint and the names of the series"),
     ("", "run again"),
