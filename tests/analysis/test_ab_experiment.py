@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 from damage import ask
-from loadprint.commands.ab import BASELINE, TREATMENT
 from loadprint.commands.ab.ab_plan_text import document
 from loadprint.commands.ab.experiment import Experiment, Guards, load
 from loadprint.commands.ab.guards import Guarding, parse
 from loadprint.commands.ab.recorder import has_ended, server_process
 from loadprint.commands.ab.schedule import WindowPlan, plan
 from loadprint.errors import InputError
+from loadprint.reading.names import BASELINE, TREATMENT
 from programs import wait_for
 from recordings import change_json
 
@@ -127,7 +127,7 @@ def reading(second: float, rate: float, running: float, aborted: float = 0.0) ->
     return {"monotonic_ns": 1e9 * second, "probes": probes}
 
 
-def guarded(**guards: float) -> Guarding:
+def guarded(**guards: Any) -> Guarding:
     return Guarding(Guards.model_validate(guards).model_dump(mode="json"))
 
 
@@ -140,6 +140,17 @@ def test_a_guard_trips_after_so_many_readings_in_a_row() -> None:
     reasons = judged(guarded(threads_running=50, readings=2), spikes)
     assert [bool(reason) for reason in reasons] == [False] * 5 + [True] + [False]
     assert reasons[5] == "guard threads_running: 90, above 50, 2 readings in a row"
+
+
+def test_a_guard_with_two_limits_names_the_one_that_tripped(tmp_path: Path) -> None:
+    values = tmp_path / "values"
+    values.write_text("8\n9\n1\n", encoding="ascii")
+    command = f"head -1 {values}; sed -i 1d {values}"
+    guarding = guarded(readings=1, commands={"hits": {"command": command, "max": 10, "min": 2, "every": 1}})
+    reasons = [guarding.run_commands(now) for now in (100.0, 102.0, 104.0)]
+    assert reasons == [None, None, "guard hits: 1, below 2, 1 reading"]
+    (check,) = (check for check in guarding.checks() if check.name == "guard hits")
+    assert (check.state, check.text) == ("failed", "worst 1; limit at most 10 and at least 2")
 
 
 def test_rates_are_those_between_ticks_without_the_recorders_own() -> None:

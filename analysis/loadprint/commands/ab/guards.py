@@ -60,17 +60,27 @@ class _Watch:
     tripped: bool = False
 
     def judge(self, name: str, value: float, readings: int) -> str | None:
-        over = self.high is not None and value > self.high
-        under = self.low is not None and value < self.low
-        if self.worst is None or (value > self.worst if self.high is not None else value < self.worst):
+        if self.worst is None or self._past(value) > self._past(self.worst):
             self.worst = value
-        self.beyond = self.beyond + 1 if over or under else 0
+        self.beyond = self.beyond + 1 if self._past(value) > 0 else 0
         if self.beyond < readings:
             return None
         self.tripped = True
+        over = self.high is not None and value > self.high
         limit = f"above {self.high:g}" if over else f"below {self.low:g}"
         times = "1 reading" if self.beyond == 1 else f"{self.beyond} readings in a row"
         return f"guard {name}: {brief(value, 4)}{self.unit}, {limit}, {times}"
+
+    def _past(self, value: float) -> float:
+        """By how much a value is beyond a limit; negative if it is within both."""
+        above = -math.inf if self.high is None else value - self.high
+        below = -math.inf if self.low is None else self.low - value
+        return max(above, below)
+
+    def limits(self) -> str:
+        most = [f"at most {self.high:g}"] if self.high is not None else []
+        least = [f"at least {self.low:g}"] if self.low is not None else []
+        return " and ".join(most + least)
 
 
 class Guarding:
@@ -153,12 +163,11 @@ class Guarding:
         """Return the worst value of each guard, with its limit."""
         checks = []
         for name, watch in self._watches.items():
-            if watch.high is None and watch.low is None:
+            if not (limits := watch.limits()):
                 continue
-            limit = f"at most {watch.high:g}" if watch.high is not None else f"at least {watch.low:g}"
             state = "failed" if watch.tripped else "untested" if watch.worst is None else "passed"
             worst = "never read" if watch.worst is None else f"worst {brief(watch.worst, 4)}{watch.unit}"
-            checks.append(Check(f"guard {name}", state, f"{worst}; limit {limit}"))
+            checks.append(Check(f"guard {name}", state, f"{worst}; limit {limits}"))
         return tuple(checks)
 
     def _judge(self, name: str, value: float | None) -> str | None:
