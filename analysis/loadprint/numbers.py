@@ -73,12 +73,17 @@ def percent(share: float) -> str:
 
 def change(share: float, places: int, unit: str = " %") -> str:
     """A change as a share of 1, in percent with its sign: +0.42 %, −11 %."""
-    return _minus(f"{100 * share:+z.{places}f}{unit}")
+    return minus(f"{100 * share:+z.{places}f}{unit}")
+
+
+def change_within(share: float, low: float, high: float, *, places: int) -> str:
+    """A change and its interval: +0.42 % [−0.10, +0.94]."""
+    return f"{change(share, places)} [{change(low, places, '')}, {change(high, places, '')}]"
 
 
 def points(value: float) -> str:
     """A difference of percentages, in percentage points with its sign."""
-    return _minus(f"{value:+z.1f}")
+    return minus(f"{value:+z.1f}")
 
 
 def signed(value: float, factor: float, places: int) -> str:
@@ -86,9 +91,10 @@ def signed(value: float, factor: float, places: int) -> str:
     shown = value * factor
     if shown and _hidden(shown, places):
         text = significant(shown, 2)
-        return _minus(text if shown < 0 else f"+{text}")
-    return _minus(f"{shown:+z,.{places}f}")
+        return minus(text if shown < 0 else f"+{text}")
+    return minus(f"{shown:+z,.{places}f}")
 
 
-def _minus(text: str) -> str:
+def minus(text: str) -> str:
+    """A formatted number with a minus sign in place of a hyphen."""
     return text.replace("-", "\u2212")

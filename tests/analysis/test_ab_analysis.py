@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 from damage import ask
-from loadprint.commands.ab import BASELINE, TREATMENT, AbWindow, Result, ab_published, ab_text, conduct, show
+from loadprint.commands.ab import ab_published, ab_text, conduct, show
 from loadprint.commands.ab.analysis import analyse
 from loadprint.commands.ab.experiment import Gates
 from loadprint.commands.ab.gates import mix_distance
 from loadprint.commands.ab.inference import carry_over, drift, sign_flip
+from loadprint.commands.ab.result import AbWindow, Result
 from loadprint.commands.ab.schedule import smallest_p
 from loadprint.commands.study.experiments import OneFactor, StudyExperiment
+from loadprint.reading.names import BASELINE, TREATMENT
 from reads import known
 from recordings import change_lines
 from scipy.stats import permutation_test

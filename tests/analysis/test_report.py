@@ -18,12 +18,13 @@ import numpy as np
 import pytest
 from conftest import insert, oltp, workloads
 from damage import ask, refused
-from loadprint.commands.ab import BASELINE, TREATMENT, AbWindow, Result
 from loadprint.commands.ab.analysis import analyse
 from loadprint.commands.ab.experiment import Gates
+from loadprint.commands.ab.result import AbWindow, Result
 from loadprint.commands.report import pack, page_charts, table_section
 from loadprint.commands.report.page import page
 from loadprint.commands.report.sweep_and_ab import collect_sweep
+from loadprint.reading.names import BASELINE, TREATMENT
 from loadprint.rendering.report_data import Course, Line, ReportPage
 from loadprint.tables import views
 from profiles import COMMAND, MYSQLD, SEARCH, make_profiled_run

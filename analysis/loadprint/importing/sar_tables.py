@@ -126,13 +126,9 @@ def tables(interval: Mapping[str, Any], odd: Counter[str] | None = None) -> dict
 
 def resolution(table: str, column: str, cpus: int) -> float:
     """Resolution of a mean of this column, in its unit per second: sadf's last digit."""
-    forms = [section.columns[column] for section in SECTIONS if (section.table, column) in _columns(section)]
+    forms = [of.columns[column] for of in SECTIONS if of.table == table and column in of.columns]
     factor = forms[0][0][1] if forms else 1.0
     return PRINTED * factor * (USER_HZ / 100 * cpus if table == "cpu" and column in SHARES else 1.0)
-
-
-def _columns(section: Section) -> list[tuple[str, str]]:
-    return [(section.table, column) for column in section.columns]
 
 
 def _ticks(rows: Seen, odd: Counter[str]) -> Seen:

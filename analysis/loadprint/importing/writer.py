@@ -70,8 +70,6 @@ def _require_recording(out: Path, imported: Imported) -> None:
         raise InputError(place, "its times are not between 1970 and 2262", "correct the times")
     if len(times) * len(imported.tables) > bounds.IMPORTED_TICKS:
         raise InputError(place, f"contains {len(times):,} points in time, too many", "import a shorter span")
-    if any(later <= earlier for earlier, later in pairwise(times)):
-        raise InputError(place, "its times do not increase", "give each point in time once")
 
 
 def _write_parts(run: Path, name: str, imported: Imported) -> None:

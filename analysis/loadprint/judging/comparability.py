@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loadprint.judging.facts import Fact, asked_for, facts_of
+from loadprint.judging.facts import asked_for, facts_of
 from loadprint.judging.facts_host import BOOT_WORD, BOOTED, SETTINGS, expected_facts
+from loadprint.judging.findings import Fact
 from loadprint.metrics.gather import Measured
 from loadprint.reading.sides import Side
 

@@ -11,26 +11,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from loadprint.judging.findings import Fact
 from loadprint.reading import redo_log
 from loadprint.reading.documents import Scalar
 from loadprint.reading.run_documents import ServerRecord
 
-MIB = 1 << 20
 YES, NO = {"on", "1", "yes", "true"}, {"off", "0", "no", "false"}
-
-
-@dataclass(frozen=True)
-class Effective:
-    """One effective setting; `inputs` are the variables that it depends on.
-
-    `decides`: sides that differ in it do different work.
-    """
-
-    group: str
-    name: str
-    value: str
-    inputs: tuple[str, ...]
-    decides: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,12 +64,12 @@ class Server:
         return True if word in YES else False if word in NO else None
 
 
-def effective(server: Server) -> list[Effective]:
-    """All effective settings whose variables are recorded."""
+def effective(server: Server) -> list[Fact]:
+    """All effective settings whose variables are recorded; `inputs` are those that each depends on."""
     return [*_durability(server), *_memory(server)]
 
 
-def _durability(server: Server) -> Iterator[Effective]:
+def _durability(server: Server) -> Iterator[Fact]:
     waits = [text for text in (redo_at_commit(server), binlog_at_commit(server)) if text]
     if waits:
         inputs = (
@@ -94,9 +80,9 @@ def _durability(server: Server) -> Iterator[Effective]:
             "skip_log_bin",
             "innodb_log_file_write_through",
         )
-        yield Effective("durability", "commit", ", ".join(waits), inputs, decides=True)
+        yield Fact("durability", "commit", ", ".join(waits), inputs=inputs, decides=True)
     if torn := torn_pages(server):
-        yield Effective("durability", "torn pages", torn, ("innodb_doublewrite",), decides=True)
+        yield Fact("durability", "torn pages", torn, inputs=("innodb_doublewrite",), decides=True)
     if method := data_files(server):
         files = (
             "innodb_flush_method",
@@ -105,7 +91,7 @@ def _durability(server: Server) -> Iterator[Effective]:
             "innodb_log_file_buffering",
             "innodb_use_fdatasync",
         )
-        yield Effective("durability", "data files", method, files)
+        yield Fact("durability", "data files", method, inputs=files)
 
 
 def redo_at_commit(server: Server) -> str:
@@ -172,22 +158,22 @@ def data_files(server: Server) -> str:
     }.get(method.lower(), "page cache and sync")
 
 
-def _memory(server: Server) -> Iterator[Effective]:
+def _memory(server: Server) -> Iterator[Fact]:
     for variable, name in (
         ("innodb_buffer_pool_size", "buffer pool"),
         ("innodb_log_buffer_size", "log buffer"),
     ):
         if size := server.number(variable):
-            yield Effective("memory", name, mib(size), (variable,))
+            yield Fact("memory", name, mib(size), inputs=(variable,))
     if capacity := redo_log.capacity(server.variables):
-        inputs = ("innodb_redo_log_capacity", "innodb_log_file_size", "innodb_log_files_in_group")
-        yield Effective("memory", "redo capacity", mib(capacity), inputs)
+        sizes = ("innodb_redo_log_capacity", "innodb_log_file_size", "innodb_log_files_in_group")
+        yield Fact("memory", "redo capacity", mib(capacity), inputs=sizes)
     if server.variables:
-        cache = query_cache(server)
-        yield Effective("memory", "query cache", cache, ("query_cache_type", "query_cache_size"), True)
+        inputs = ("query_cache_type", "query_cache_size")
+        yield Fact("memory", "query cache", query_cache(server), inputs=inputs, decides=True)
     large = server.on("large_pages")
     if large is not None:
-        yield Effective("memory", "large pages", "on" if large else "off", ("large_pages",))
+        yield Fact("memory", "large pages", "on" if large else "off", inputs=("large_pages",))
 
 
 def query_cache(server: Server) -> str:
@@ -198,8 +184,8 @@ def query_cache(server: Server) -> str:
 
 
 def mib(size: float) -> str:
-    """Bytes in the largest unit that needs at most one decimal."""
-    for unit, step in (("GiB", 1 << 30), ("MiB", MIB), ("KiB", 1 << 10)):
-        if size >= step and (size / step == round(size / step, 1) or unit == "KiB"):
-            return f"{size / step:g} {unit}"
-    return f"{size / MIB:.1f} MiB" if size >= MIB else f"{size:.0f} B"
+    """Bytes in the largest unit that needs at most one decimal, because sizes are compared as text."""
+    for unit, step in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= step and size / step == round(size / step, 1):
+            return f"{size / step:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{size:.0f} B"

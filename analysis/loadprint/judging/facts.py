@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from loadprint.judging.effective import Server, effective
-from loadprint.judging.facts_host import RULES, any_of, host_facts, is_optional
+from loadprint.judging.facts_host import RULES, any_of, host_facts
+from loadprint.judging.findings import Fact
 from loadprint.metrics.gather import Measured
 from loadprint.numbers import brief
 from loadprint.reading.documents import JsonObject
@@ -19,36 +20,9 @@ harmless = any_of(VARIABLES["harmless"])
 LOAD, VERSION, DATA = "plan.load", "plan.version", "plan.data"
 
 
-@dataclass(frozen=True)
-class Fact:
-    """One fact of a run. `meaning` is what the value means on this server, if it depends on the version.
-
-    `inputs` are the settings that it depends on, `raw` their values, because a campaign varies settings.
-    `optional`: a run can lack it although all that it depends on was recorded.
-    """
-
-    group: str
-    name: str
-    value: str
-    material: bool = True
-    decides: bool = False
-    meaning: str = ""
-    inputs: tuple[str, ...] = ()
-    raw: Mapping[str, str | None] = field(default_factory=dict)
-    optional: bool = False
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """The key by which facts of two runs are paired."""
-        return self.group, self.name
-
-
 def facts_of(run: Measured, plan: PlannedSide) -> list[Fact]:
     """All facts of a run; `plan` is its side's entry in the campaign, empty outside of campaigns."""
-    facts = [
-        Fact(fact.group, fact.name, fact.value, fact.material, optional=is_optional(fact.name))
-        for fact in host_facts(run.run, run.server_cpus)
-    ]
+    facts = list(host_facts(run.run, run.server_cpus))
     if run.run.server:
         facts += _server(Server.of(run.run.server))
     if run.run.result:
@@ -122,10 +96,10 @@ def _server(server: Server) -> Iterator[Fact]:
         slow = any(word in build.lower() for word in ("debug", "asan", "valgrind"))
         yield Fact("server version", "build", build if slow else "release", decides=True)
     used: set[str] = set()
-    for used_as in effective(server):
-        raw = {name: server.text(name) for name in used_as.inputs if server.text(name) is not None}
-        used |= set(used_as.inputs)
-        yield Fact(used_as.group, used_as.name, used_as.value, True, used_as.decides, "", tuple(raw), raw)
+    for fact in effective(server):
+        raw = {name: server.text(name) for name in fact.inputs if server.text(name) is not None}
+        used |= set(fact.inputs)
+        yield replace(fact, inputs=tuple(raw), raw=raw)
     for name, value in server.variables.items():
         compared, text = canonical(name), meaning(server, name)
         raw = {compared: str(value)}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import translate
 from pathlib import Path
 from typing import Any
 
+from loadprint.judging.findings import Fact
 from loadprint.reading.cpusets import cores_of
 from loadprint.reading.documents import JsonObject
 from loadprint.reading.recording import Run
@@ -33,36 +33,24 @@ _left_out, _harmless, _optional = (any_of(HOST[name]) for name in ("left_out", "
 _places = [(any_of(patterns), group) for group, patterns in HOST["groups"].items()]
 
 
-@dataclass(frozen=True)
-class HostFact:
-    """One fact of one host; the name includes the host's role if there are several hosts."""
+def host_facts(run: Run, server_cpus: Sequence[int] | None) -> Iterator[Fact]:
+    """Facts of all hosts of a run, without nulls: those were not read.
 
-    group: str
-    name: str
-    value: str
-    material: bool
-
-
-def host_facts(run: Run, server_cpus: Sequence[int] | None) -> Iterator[HostFact]:
-    """Facts of all hosts of a run, without nulls: those were not read."""
+    Their names include the host's role if there are several hosts.
+    """
     for prefix, fingerprint in _fingerprints(run):
         for name, value in {**_flat("", fingerprint), **_derived(fingerprint)}.items():
             if value is None or _left_out(name):
                 continue
             group = next((group for belongs, group in _places if belongs(name)), SETTINGS)
-            yield HostFact(group, prefix + name, str(value), not _harmless(name))
+            yield Fact(group, prefix + name, str(value), not _harmless(name), optional=_optional(name))
     if server_cpus is not None:
-        yield HostFact("placement", "number of server CPUs", str(len(server_cpus)), material=True)
+        yield Fact("placement", "number of server CPUs", str(len(server_cpus)), material=True)
 
 
 def expected_facts(run: Run) -> set[str]:
     """Names of the facts that all hosts of a run have; none without a record of a host."""
     return {prefix + name for prefix, _ in _fingerprints(run) for name in HOST["expected"]}
-
-
-def is_optional(name: str) -> bool:
-    """Whether not every host has this fact."""
-    return _optional(name.rpartition(": ")[2])
 
 
 def _fingerprints(run: Run) -> Iterator[tuple[str, Fingerprint]]:

@@ -1,11 +1,36 @@
-"""Defines the findings on runs and on a comparison, plain values."""
+"""Defines the facts of runs, and the findings on runs and on a comparison: plain values."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 SOUND = {"comparable": "yes", "client-bound": "no", "pinned": "yes", "overhead": "small", "disturbed": "no"}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One fact of a run. `meaning` is what the value means on this server, if it depends on the version.
+
+    `inputs` are the settings that it depends on, `raw` their values, because a campaign varies settings.
+    `optional`: a run can lack it although all that it depends on was recorded.
+    """
+
+    group: str
+    name: str
+    value: str
+    material: bool = True
+    decides: bool = False
+    meaning: str = ""
+    inputs: tuple[str, ...] = ()
+    raw: Mapping[str, str | None] = field(default_factory=dict)
+    optional: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The key by which facts of two runs are paired."""
+        return self.group, self.name
 
 
 @dataclass(frozen=True)

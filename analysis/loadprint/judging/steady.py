@@ -61,7 +61,7 @@ def unsettled(name: str, runs: Sequence[Measured], mean_trend: Trend | None) -> 
         return ""
     texts = [f"{run.run.id} {numbers.change(own.worst[0], 0)}" for run, own in drifting]
     if mean_trend is not None and mean_drifts and len(runs) > 1:
-        texts.append(f"mean of all repeats {_with_interval(mean_trend)}")
+        texts.append(f"mean of all repeats {numbers.change_within(*mean_trend.worst, places=0)}")
     return f"{name} never settled (drift of operations/s over the window: {', '.join(texts)}): no verdict"
 
 
@@ -75,7 +75,8 @@ def drift(runs: Sequence[Measured], mean_trend: Trend | None) -> str:
         return ""
     low, high = mean_trend.worst[1:]
     hidden = not mean_trend.drifts and max(-low, high) > LARGEST_HIDDEN
-    return _with_interval(mean_trend) + (", too short or too noisy to rule out 10 %" if hidden else "")
+    text = numbers.change_within(*mean_trend.worst, places=0)
+    return f"{text}, too short or too noisy to rule out 10 %" if hidden else text
 
 
 def lengthened(runs: Sequence[Measured], further_s: float | None) -> str:
@@ -122,8 +123,3 @@ def transient(name: str, runs: Sequence[Measured]) -> str:
         if cut and cut > CUT * len(run.events_per_second)
     ]
     return f"{name}: MSER-5 would drop the beginning of {', '.join(late)}" if late else ""
-
-
-def _with_interval(drift: Trend) -> str:
-    share, low, high = drift.worst
-    return f"{numbers.change(share, 0)} [{numbers.change(low, 0, '')}, {numbers.change(high, 0, '')}]"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from loadprint import numbers
 from loadprint.judging import canary, client, overhead, separation
 from loadprint.judging.comparability import Comparability
 from loadprint.judging.findings import Judgement, Shift, Verdict
@@ -90,9 +91,7 @@ def _overhead(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> 
 
 def _percent(effect: float, half: float) -> str:
     """A difference of logs and its interval in percent."""
-    logs = (effect, effect - half, effect + half)
-    centre, low, high = (f"{100 * math.expm1(log):+.1f}".replace("-", "−") for log in logs)
-    return f"{centre} % [{low}, {high}]"
+    return numbers.change_within(*map(math.expm1, (effect, effect - half, effect + half)), places=1)
 
 
 def _disturbed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]], shifts: Shifts) -> Verdict:

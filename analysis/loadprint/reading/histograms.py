@@ -67,14 +67,10 @@ def increase(
 ) -> Histogram | None:
     """Values counted over some readings, by the rule of counters.py; a reset sets all buckets to zero.
 
-    `of` are the segments of the readings. None if it is not known, the readings are not counts, or they do
-    not match the bounds.
+    `of` are the segments of the readings. None if it is not known, or the readings do not match the bounds.
     """
-    try:
-        counts = np.array([np.asarray(reading, dtype=np.uint64) for reading in readings])
-    except (TypeError, ValueError, OverflowError):
-        return None
-    if counts.ndim != 2 or len(bounds) != counts.shape[1] + 1:
+    counts = np.array(readings, dtype=np.uint64)
+    if len(bounds) != counts.shape[1] + 1:
         return None
     same = np.ones(len(counts) - 1, bool) if of is None else np.diff(np.asarray(of)) == 0
     before, after = counts[:-1][same], counts[1:][same]

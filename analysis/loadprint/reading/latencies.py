@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from loadprint.errors import InputError
 from loadprint.reading import bounds
+from loadprint.reading.columns import NANOSECOND
 from loadprint.reading.counters import Floats
 from loadprint.reading.names import LOAD
 from loadprint.reading.queries import FIX, Store, by_entity
@@ -22,7 +23,6 @@ from loadprint.reading.recording import Run
 from loadprint.reading.time_series import interval_times
 from loadprint.reading.window import measured_times
 
-NANOSECOND = 1e-9
 EXACT = 1 << 53  # a double is exact for integers up to it
 SUMS = f"""
 SELECT type, from_ns::DOUBLE AS from_ns, to_ns::DOUBLE AS to_ns, sum(count)::DOUBLE AS count

@@ -271,9 +271,7 @@ class Fingerprint(JsonObject):
 
     host: str = ""
     boot_id: str | None = None
-    kernel: Annotated[
-        Kernel, BeforeValidator(lambda given: {"release": given} if type(given) is str else given)
-    ] = Kernel()
+    kernel: Annotated[Kernel, BeforeValidator(_release)] = Kernel()
     cmdline: str | None = None
     user_hz: Natural | None = None
     page_size: Natural | None = None

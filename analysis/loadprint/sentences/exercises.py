@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from loadprint import numbers
-from loadprint.sentences.ratios import FAR, direction, sure, times
+from loadprint.sentences.ratios import FAR, direction, sure, times, value
 from loadprint.sentences.rules import BY_SERVER, KERNEL_SHARE
 from loadprint.tables.table import Row, Sentence, Table
 
@@ -110,9 +109,7 @@ def _of_subject(table: Table, subject: Exercise, side: int, per: str) -> Iterato
         return
     better, other = (side, table.base) if directions == {1} else (table.base, side)
     phrases = [f"{_ratio(row, side, of_side=better == side)} × the {sign.phrase}" for sign, row, _ in votes]
-    values = "; ".join(
-        f"{row.label} {_plain(row, better)} against {_plain(row, other)}" for _, row, _ in votes
-    )
+    values = "; ".join(f"{row.label} {value(row, better)} against {value(row, other)}" for _, row, _ in votes)
     counted = f" per {_unit(per)}" if any("{}" in sign.row for sign, *_ in votes) else ""
     names = [table.sides[place].name for place in (better, other)]
     of_share = votes[0][0].less
@@ -141,11 +138,3 @@ def _ratio(row: Row, side: int, *, of_side: bool) -> str:
 
 def _unit(per: str) -> str:
     return "CPU-second of the server" if per == "CPU-second" else per
-
-
-def _plain(row: Row, side: int) -> str:
-    value = row.cells[side].value
-    if value is None:
-        return "n/a"
-    shown = value * row.factor
-    return f"{numbers.number(shown, numbers.decimals([shown]))}{f' {row.shown}' if row.shown else ''}"

@@ -1,9 +1,9 @@
-"""Tests whether the interval of a ratio is beyond a factor, which a sentence needs."""
+"""What sentences need of a row: whether the interval of a ratio is beyond a factor, values as text."""
 
 from __future__ import annotations
 
 from loadprint import numbers
-from loadprint.tables.table import Versus
+from loadprint.tables.table import Row, Versus
 
 FAR = 1.5
 
@@ -34,3 +34,12 @@ def direction(versus: Versus | None) -> int:
 def times(ratio: float) -> str:
     """A ratio as text: two digits, three below 1."""
     return numbers.ratio(ratio) if ratio < 1 else f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}"
+
+
+def value(row: Row, side: int) -> str:
+    """The value of a side with its unit."""
+    read = row.cells[side].value
+    if read is None:
+        return "n/a"
+    shown = read * row.factor
+    return f"{numbers.number(shown, numbers.decimals([shown]))} {row.shown}".rstrip()

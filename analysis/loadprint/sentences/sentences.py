@@ -14,7 +14,7 @@ from loadprint import numbers
 from loadprint.judging.void import CLIENT_BOUND
 from loadprint.sentences.exercises import exercises
 from loadprint.sentences.ledger_difference import LEDGERS, ledger_difference
-from loadprint.sentences.ratios import FAR, sure, times
+from loadprint.sentences.ratios import FAR, sure, times, value
 from loadprint.sentences.rules import FIRST, LAST, Condition, Rule
 from loadprint.tables.table import Row, Sentence, Table
 
@@ -86,7 +86,7 @@ def _of_side(table: Table, rule: Rule, side: int) -> Sentence | None:
     )
     rows = [row for row in dict.fromkeys(cited) if row.cells[side].value is not None]
     text = rule.text.format(side=table.sides[side].name)
-    values = [f"{_label(table, row)} {_value(row, side)}" for row in rows]
+    values = [f"{_label(table, row)} {value(row, side)}" for row in rows]
     return Sentence(
         rule.id,
         f"{text} [{'; '.join(values)}].",
@@ -145,15 +145,6 @@ def _label(table: Table, row: Row) -> str:
     )
 
 
-def _value(row: Row, side: int) -> str:
-    value = row.cells[side].value
-    if value is None:
-        return "n/a"
-    shown = value * row.factor
-    unit = f" {row.shown}" if row.shown else ""
-    return f"{numbers.number(shown, numbers.decimals([shown]))}{unit}"
-
-
 def _costs(table: Table, side: int) -> Sentence | None:
     """The sentence on a side's costs per unit of work, as multiples of the reference's."""
     name = table.sides[side].name
@@ -169,7 +160,7 @@ def _costs(table: Table, side: int) -> Sentence | None:
         changed = _rows(table, side, per)
         single = any(alone for *_, alone in costs)
         values = "; ".join(
-            f"{row.label} {_value(row, side)} against {_value(row, table.base)}" for row, *_ in costs
+            f"{row.label} {value(row, side)} against {value(row, table.base)}" for row, *_ in costs
         )
         rows = f" ({changed[0]} rows, in {table.reference} {changed[1]})" if changed else ""
         text = f"Per {unit}{rows}, {name} uses {_listed(phrases)} of {table.reference}"

@@ -17,15 +17,13 @@ from loadprint.metrics import cpu_groups
 from loadprint.metrics.cpu_time_rows import NOT_SAMPLED, CpuTime
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import Quantities, Quantity
+from loadprint.statistics.stats import NORMAL
 from loadprint.tables.rows import RowBuilder
 from loadprint.tables.table import Group, Row
 
 TITLE = "Where CPU time goes"
 LEAST = 0.02  # of a side's CPU time, for a separate row in the usual view
-CLOSURE, NORMAL = (
-    0.05,
-    1.96,
-)  # largest share of it that may be not sampled; standard errors of a 95 % interval
+CLOSURE = 0.05  # largest share of it that may be not sampled
 OPEN = {
     "not_sampled": "{:.0f} % of the CPU time in /proc: this ledger does not close",
     "not_counted": "{:.0f} % of the CPU time in /proc, by the cycles and the clock frequency of the CPUs: "

@@ -54,7 +54,7 @@ def facts(
             "window",
             "; ".join(f"{side.name} {_windows(runs)}" for side, runs in zip(sides, measured, strict=True)),
         ),
-        ("seed", str(execution.seed or _joined(_seed(run) for run in everyone))),
+        ("seed", _joined(_seed(run) for run in everyone) if execution.seed is None else str(execution.seed)),
         ("ended", execution.ended_by),
         ("repeats", "; ".join(_repeats(side) for side in sides)),
         ("notes", "; ".join(_notes(sides, measured))),
@@ -119,7 +119,7 @@ def _describe(side: Side, runs: Sequence[Measured]) -> str:
     threads, scenario = result.threads, result.options.get("scenario")
     workload = runs[0].run.workload or "?"
     what = f"{side.label} ({workload}{f' {scenario}' if scenario else ''}"
-    what += f", {threads} threads)" if threads else ")"
+    what += f", {threads} thread{'s' * (threads != 1)})" if threads else ")"
     return f"{what}, counts {runs[0].operation.partition(' (')[0]}s"
 
 

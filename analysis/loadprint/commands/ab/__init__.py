@@ -3,8 +3,3 @@
 `experiment` → `schedule` → `start` → `conduct` → run directory → `windows` → `gates`, `effects` → `Result` →
 text.
 """
-
-from loadprint.commands.ab.result import AbWindow, Check, Effect, Result
-from loadprint.reading.names import BASELINE, TREATMENT
-
-__all__ = ["BASELINE", "TREATMENT", "AbWindow", "Check", "Effect", "Result"]

@@ -67,8 +67,7 @@ def diagnostics(windows: Sequence[AbWindow]) -> tuple[Check, ...]:
 
 def _changed(slope: Slope, places: int) -> str:
     """Format a coefficient of logs as a change in percent, with its interval."""
-    low, high = (numbers.change(math.expm1(bound), places, "") for bound in (slope.low, slope.high))
-    return f"{numbers.change(math.expm1(slope.value), places)} [{low}, {high}]"
+    return numbers.change_within(*map(math.expm1, (slope.value, slope.low, slope.high)), places=places)
 
 
 def _carry_over_check(

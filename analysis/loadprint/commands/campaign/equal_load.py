@@ -7,18 +7,15 @@ all sides have the same rates, also after the execution is interrupted and resum
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
 
-from loadprint.commands.campaign.execution import run_status, write
+from loadprint.commands.campaign.execution import require, run_status, write
 from loadprint.configuration.document import DocumentError
 from loadprint.errors import InputError
-from loadprint.reading.bounds import DOCUMENT
 from loadprint.reading.documents import read
 from loadprint.reading.run_documents import LoadResult
-from loadprint.safe_files import read_file
 
 RESUME = "run the same command again: it runs the missing runs"
 
@@ -28,7 +25,7 @@ def resolve(directory: Path, run_id: str) -> dict[str, Any]:
 
     Raises DocumentError if the saturation runs that it needs are not complete.
     """
-    document = _read(directory / "execution.json")
+    document = require(directory).document
     run = next((run for run in document["runs"] if run["id"] == run_id), None)
     if run is None:
         raise DocumentError(f"{directory}: the plan has no run {run_id}")
@@ -93,19 +90,7 @@ def _saturated(run: Path) -> float | None:
     try:
         if run_status(run) != "complete":
             return None
-        # Each load host has a share of the threads, and thereby of the rate.
-        results = [read(path, LoadResult) for path in run.glob("load*/result.json")]
-        rates = [result.events / result.seconds for result in results if result.events and result.seconds]
-        return math.fsum(rates) if rates else None
+        result = read(run / "load/result.json", LoadResult)
     except InputError:
         return None
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(read_file(path, DOCUMENT))
-    except (OSError, ValueError, RecursionError):
-        raise DocumentError(f"{path.parent}: not an execution (no readable execution.json)") from None
-    if not isinstance(document, dict) or not {"runs", "sides"} <= document.keys():
-        raise DocumentError(f"{path}: keys `sides` and `runs` are missing; copy the execution again")
-    return document
+    return result.events / result.seconds if result.events and result.seconds else None

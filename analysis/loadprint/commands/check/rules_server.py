@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from loadprint.commands.check.subject import Subject, required
 from loadprint.judging import effective
-from loadprint.judging.effective import MIB, mib
+from loadprint.judging.effective import mib
 from loadprint.numbers import brief
 from loadprint.reading import redo_log
+from loadprint.reading.bounds import MIB
 
 POOL_DEFAULT = 128 * MIB
 SMALL_HOST = 1 << 30  # bytes of memory, for which a pool of 128 MiB may be right

@@ -55,7 +55,7 @@ def _title(sheet: Sheet) -> str:
             for side in (sheet.baseline, sheet.candidate)
         ]
         load = f"at a rate of {' | '.join(dict.fromkeys(rates))}"
-    threads = f", {part.threads} threads" if part.threads else ""
+    threads = f", {part.threads} thread{'s' * (part.threads != 1)}" if part.threads else ""
     return f"{sheet.name}: {workload}{threads}, {load}"
 
 

@@ -218,7 +218,7 @@ def made(sides: Sequence[Side], table: Table | None) -> tuple[tuple[str, str], .
         ("method", "\n".join(table.method) if table else ""),
         ("campaign", f"{execution.campaign.name}, hash {execution.hash}" if execution.campaign else ""),
         ("when", " to ".join(filter(None, (execution.started, execution.ended)))),
-        ("seed", str(execution.seed or "")),
+        ("seed", "" if execution.seed is None else str(execution.seed)),
         ("versions", ", ".join(sorted(versions))),
         ("directories", ", ".join(dict.fromkeys(str(run.path.resolve().parent) for run in runs))),
         ("files", f"{len(files):,} in {len(runs)} runs, {size / charts.MIB:,.1f} MiB" if files else ""),

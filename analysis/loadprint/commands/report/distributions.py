@@ -14,7 +14,9 @@ import numpy as np
 
 from loadprint.commands.report.charts import KB
 from loadprint.metrics.gather import Measured
+from loadprint.metrics.load import QUANTILES
 from loadprint.reading import latencies
+from loadprint.reading.columns import NANOSECOND
 from loadprint.reading.histograms import Histogram
 from loadprint.reading.latencies import LatencyHistogram
 from loadprint.reading.queries import Store
@@ -23,8 +25,7 @@ from loadprint.reading.run_documents import TransactionType
 from loadprint.rendering.report_data import Curve, Distribution, Floats, Percentiles
 
 CURVE_PER_DECADE = 24  # points of a curve between 90 % and 99 %, and so on
-QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
-MILLI, NANO = 1e3, 1e-9
+MILLI = 1e3
 LEAST = 20  # values for a meaningful shape
 MOST = 14  # histograms of a probe
 LEAST_FILLED = 3
@@ -126,7 +127,7 @@ def of_ebpf(measured: Sequence[Sequence[Measured]]) -> tuple[Distribution, ...]:
     """Histograms of all eBPF tables of the runs, the most of a table that can be read at a glance."""
     distributions: list[Distribution] = []
     for probe, (_, keys, name, shown) in SOURCES.items():
-        unit = 1.0 if shown == "kB" else NANO
+        unit = 1.0 if shown == "kB" else NANOSECOND
         by_title: dict[str, Sums] = {}
         for side, run in [(side, run) for side, runs in enumerate(measured) for run in runs]:
             for (table, *names), histogram in run.quantities.histograms.items():

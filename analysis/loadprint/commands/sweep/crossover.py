@@ -140,7 +140,7 @@ def _undecided(pair: Crossover) -> str:
     reasons: dict[str, list[str]] = {}
     for place in pair.at:
         if place.why:
-            more = f" ({place.more} more repeats would decide)" if place.more else ""
+            more = f" ({place.more} more repeat{'s' * (place.more != 1)} would decide)" if place.more else ""
             reasons.setdefault(place.why, []).append(place.row + more)
     texts = [f"{why} at {', '.join(rows)}" for why, rows in reasons.items()]
     return f"Crossover undecided, {'; '.join(texts)}: {_ratios(pair)}."

@@ -36,14 +36,10 @@ def significant(value: float | None, digits: int = 4) -> str:
     return exponential if abs(value) < 1e-6 else f"{value:,.{max(0, digits - 1 - size)}f}"
 
 
-def _minus(text: str) -> str:
-    return text.replace("-", "\u2212")
-
-
 def _interval(low: float | None, high: float | None, digits: int = 3) -> str:
     if low is None or high is None:
         return ""
-    return _minus(f"[{significant(low, digits)}, {significant(high, digits)}]")
+    return numbers.minus(f"[{significant(low, digits)}, {significant(high, digits)}]")
 
 
 def heading(column: ColumnSummary, concurrency: str) -> str:
@@ -102,12 +98,12 @@ def _models(fit: Fit) -> Block:
 def _model(model: Model) -> tuple[str, ...]:
     if model.failed:
         return (ABSENT,) * 8
-    values = [_minus(significant(value)) for value in model.values]
+    values = [numbers.minus(significant(value)) for value in model.values]
     return (
         *values,
         *[ABSENT] * (3 - len(values)),
-        ABSENT if model.r2 is None else _minus(f"{model.r2:.5f}"),
-        ABSENT if model.aicc is None else _minus(f"{model.aicc:.1f}"),
+        ABSENT if model.r2 is None else numbers.minus(f"{model.r2:.5f}"),
+        ABSENT if model.aicc is None else numbers.minus(f"{model.aicc:.1f}"),
         "∞" if model.peak is None or math.isinf(model.peak) else f"{model.peak:,.2f}",
         significant(model.x_peak),
         significant(model.predictions[-1].value),
