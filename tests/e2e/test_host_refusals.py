@@ -145,8 +145,9 @@ def test_teardown_removes_everything_of_loadprint_and_nothing_else(pair: Bench) 
     elsewhere = pair.listed(
         {"server": {pair.server: {}}, "load": {load: {"target_dir": "/var/lib/loadprint2"}}}
     )
-    assert "in /var/lib/loadprint2: nothing" in pair.run(
-        pair.playbook("teardown", elsewhere, teardown_all=True)
-    )
+    load.shell("mkdir -p /srv/20260101T000000Z-0123abcd/data /srv/postgres/data")
+    command = pair.playbook("teardown", elsewhere, teardown_all=True, server_data_root="/srv")
+    assert "in /var/lib/loadprint2: nothing" in pair.run(command)
+    assert load.shell("ls -d /srv/*/data").split() == ["/srv/postgres/data"]
     assert load.shell("ls /var/lib | grep loadprint || :") == ""
     assert pair.server.shell("cat /var/lib/loadprint2/file") == "kept\n"
