@@ -32,15 +32,16 @@ Examples:
 
 const RECORD_EXAMPLES: &str = "\
 Records until SIGTERM, SIGINT, the end of its terminal (not under nohup), --duration or --deadline,
-then writes the tables. After SIGKILL, `loadprint-collect finish RUN` writes the tables; only the tick that was being written is lost.
+then writes the tables. After SIGKILL, `loadprint-collect finish RUN` writes the tables; only the tick
+that was being written is lost.
 SIGUSR1 requests one tick of all probes, including those that are otherwise read at the start and
 the end only (mysql_digests): send it where a measurement window begins or ends. With --on-request
 it is taken at once: the journal has grown when it is complete.
 
 With --on-request one recorder can make several recordings, so that its eBPF programs run once: `--and` and
 all options of a recording follow those of the first, whose limits and pid file apply. SIGRTMIN+K requests
-a tick of the Kth after it. SIGUSR2 closes the gate of the scheduler's programs, SIGRTMIN opens it: closed,
-they cost a third, and their probes are not read.
+a tick of the Kth after it. SIGUSR2 detaches the scheduler's programs, SIGRTMIN attaches them again: in between
+they cost nothing, and their probes are not read.
 
 Examples:
   loadprint-collect record --out runs/try --duration 60s

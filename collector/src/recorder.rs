@@ -370,7 +370,7 @@ fn sample_one(opened: &mut OpenedProbe, skip: bool) {
 /// `options`.
 ///
 /// # Errors
-/// As [`Recorder::run`].
+/// As [`Recorder::run`], and when the kernel refuses to attach the programs again.
 pub fn run_on_request(
     recorders: &mut [&mut Recorder],
     shared: &Shared,
@@ -387,7 +387,7 @@ pub fn run_on_request(
         match (signals.wait(limit.map_or(i64::MAX, |(time, _)| time))?, limit) {
             (Wakeup::SampleAllRequested(place), _) => recorders[place].tick_now(SampleScope::Edge)?,
             (Wakeup::GateRequested { open }, _) => {
-                shared.set_gate(open);
+                shared.set_gate(open)?;
                 for recorder in &mut *recorders {
                     recorder.is_gate_open = open;
                 }

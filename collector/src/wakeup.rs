@@ -19,9 +19,9 @@ use signal_hook::consts::SIGUSR1;
 use signal_hook::consts::SIGUSR2;
 use signal_hook::low_level::pipe;
 
-/// Pipes that become readable on SIGTERM, SIGINT or the end of the terminal (stop), when the gate of the eBPF programs is to be opened
-/// (SIGRTMIN) or closed (SIGUSR2), and when a recording is to take a tick of all probes: the first on SIGUSR1,
-/// the Kth after it on SIGRTMIN+K.
+/// Pipes that become readable on SIGTERM, SIGINT or the end of the terminal (stop), when the gate of the eBPF
+/// programs is to be opened (SIGRTMIN) or closed (SIGUSR2), and when a recording is to take a tick of all probes:
+/// the first on SIGUSR1, the Kth after it on SIGRTMIN+K.
 #[derive(Debug)]
 pub struct Signals {
     stop: UnixStream,

@@ -131,7 +131,7 @@ pub struct ProbeEntry {
     /// True if it reads from the running kernel or a server, and not from files: it cannot run on a
     /// fake host.
     pub live: bool,
-    /// True if its programs can be closed for a time ([`ebpf::Shared::set_gate`]).
+    /// True if its programs can be detached for a time ([`ebpf::Shared::set_gate`]).
     pub gated: bool,
     /// True if it reads symbols of watched processes ([`Options::symbols`]).
     pub reads_symbols: bool,

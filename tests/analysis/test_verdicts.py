@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from conftest import Golden
 from loadprint.judging import client
 from loadprint.judging.comparability import Comparability
@@ -50,12 +49,8 @@ def with_programs(
     sets: Mapping[str, int] | None = None,
     cpus: str = "0",
     recorder: float = 0.002,
-    closed: Mapping[str, int] | None = None,
 ) -> Measured:
-    """A run with eBPF programs that take `ns` a second in 1,000 calls; `sets`: calls of CPU sets.
-
-    With `closed`, 400 of the calls find the gate closed; it has the columns of such calls at the start.
-    """
+    """A run with eBPF programs that take `ns` a second in 1,000 calls; `sets`: calls of CPU sets."""
     sets = {"server": 900, "load": 100} if sets is None else sets
 
     def tables(ticks: range) -> Tables:
@@ -66,9 +61,8 @@ def with_programs(
             for program, rate in ns.items():
                 entity = {"tick": tick, "object": "sched", "program": program}
                 calls = {"run_cnt": 1000 * tick, "calls": 1000 * tick}
-                gate = {"closed": 400 * tick, **closed} if closed else {}
-                rows.append(entity | calls | gate | {"cpus": "all", "run_time_ns": 7 + rate * tick})
-                none = dict.fromkeys(("run_time_ns", "run_cnt", *gate))
+                rows.append(entity | calls | {"cpus": "all", "run_time_ns": 7 + rate * tick})
+                none = dict.fromkeys(("run_time_ns", "run_cnt"))
                 rows += [
                     entity | none | {"cpus": name, "calls": calls * tick} for name, calls in sets.items()
                 ]
@@ -229,17 +223,6 @@ def test_verdicts(tmp_path: Path, golden: Golden) -> None:
         ]
         lines += [f"# {name}", *(f"  {text}" for text in shown if text)]
     golden("verdicts.txt", "\n".join(lines) + "\n")
-
-
-def test_calls_with_the_gate_closed_have_a_time_of_their_own(tmp_path: Path) -> None:
-    run = with_programs(
-        tmp_path / "run", {"sched_switch": 200_000}, closed={"closed_time_ns": 20_000, "closed_cnt": 1000}
-    )
-    assert run.window
-    last = run.window.ends("ebpf_programs")[1]
-    of_open = (7 + 200_000 * last - 20_000) / (1000 * last - 1000)
-    found = run.quantities.values["programs.sched:sched_switch.cpu"].rate
-    assert found == pytest.approx((600 * of_open + 400 * 20) * 1e-9)
 
 
 def test_verdicts_of_two_sides(tmp_path: Path) -> None:

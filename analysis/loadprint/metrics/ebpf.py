@@ -59,64 +59,48 @@ def programs(source: Source) -> None:
     """CPU time of the recorder's own eBPF programs as `programs.<object>:<program>.<figure>`, in cores.
 
     `cpu` is the calls on all CPUs × the time of a call, which the kernel measured for the first seconds of
-    the recording; a program without a call in them has that of the most expensive one. Calls with the gate
-    closed have a time of their own. `server_cpu` is the part of the server's CPUs, absent if the recorder did
-    not get them.
+    the recording; a program without a call in them has that of the most expensive one. `server_cpu` is the
+    part of the server's CPUs, absent if the recorder did not get them.
     """
     probe, keys = "ebpf_programs", ("object", "program", "cpus")
-    has_gate = source.has(probe, "closed")
-    gated = ("closed", "closed_time_ns", "closed_cnt") if has_gate else ()
-    rows = readings(source, probe, keys, doubles(("run_time_ns", "run_cnt", "calls", *gated)))
+    rows = readings(source, probe, keys, doubles(("run_time_ns", "run_cnt", "calls")))
     if rows is None:
         source.out.mark_missing("programs.", source.window.why_missing(probe))
         return
-    calls: dict[str, dict[str, dict[str, float]]] = {}
-    for (owner, program, cpus), risen in increases(source, probe, rows, keys, ("calls", *gated[:1])):
+    calls: dict[str, dict[str, float]] = {}
+    for (owner, program, cpus), risen in increases(source, probe, rows, keys, ("calls",)):
         if owner != EMPTY:
-            calls.setdefault(f"{owner}:{program}", {})[cpus] = risen
-    times = _times_of_calls(rows, source.unit(f"{probe}.run_time_ns"), has_gate=has_gate)
+            calls.setdefault(f"{owner}:{program}", {})[cpus] = risen["calls"]
+    times = _times_of_calls(rows, source.unit(f"{probe}.run_time_ns"))
     for name, by_cpus in calls.items():
-        if not (by_cpus["all"]["calls"] >= 0 and times):
+        if not (by_cpus["all"] >= 0 and times):
             source.out.mark_missing(f"programs.{name}.", f"{probe}: {NOT_KNOWN}")
             continue
         source.out.entities["programs"].add((name,))
-        opened, closed = times.get(name, max(times.values()))
-        cores = {
-            cpus: ((risen["calls"] - shut) * opened + shut * closed) / source.seconds(probe)
-            for cpus, risen in by_cpus.items()
-            for shut in [risen.get("closed", 0.0)]
-        }
+        per_s = times.get(name, max(times.values())) / source.seconds(probe)
+        cores = {cpus: risen * per_s for cpus, risen in by_cpus.items()}
         source.out.put(f"programs.{name}.cpu", cores["all"])
         if "server" in cores:
             # it is read after the sum of all CPUs and can be a few calls ahead
             source.out.put(f"programs.{name}.server_cpu", min(cores["server"], cores["all"]))
 
 
-def _times_of_calls(rows: Columns, unit: float, *, has_gate: bool) -> dict[str, tuple[float, float]]:
-    """The seconds of a call of each program with its gate open and closed, by the last reading that has them.
+def _times_of_calls(rows: Columns, unit: float) -> dict[str, float]:
+    """The seconds of a call of each program, by the last reading that has them.
 
     Without those that the kernel measures of a program that does nothing.
     """
     names = ("object", "program", "run_time_ns", "run_cnt")
-    zeros = np.zeros(len(rows["tick"]))
-    closed = (rows["closed_time_ns"], rows["closed_cnt"]) if has_gate else (zeros, zeros)
     # an hour has a hundred thousand rows
     last = rows["tick"] == rows["tick"][rows["run_cnt"] > 0].max(initial=0)
     costs, empty = {}, 0.0
-    for owner, program, *figures in zip(
-        *(column[last].tolist() for column in (*(rows[name] for name in names), *closed)), strict=True
-    ):
-        time, count, closed_time, closed_count = figures
-        if count > closed_count and time > closed_time:
-            opened = (time - closed_time) / (count - closed_count) * unit
+    for owner, program, time, count in zip(*(rows[name][last].tolist() for name in names), strict=True):
+        if count > 0 and time > 0:
             if owner == EMPTY:
-                empty = opened
+                empty = time / count * unit
                 continue
-            costs[f"{owner}:{program}"] = (
-                opened,
-                closed_time / closed_count * unit if closed_count else opened,
-            )
-    return {name: (max(0.0, one - empty), max(0.0, two - empty)) for name, (one, two) in costs.items()}
+            costs[f"{owner}:{program}"] = time / count * unit
+    return {name: max(0.0, cost - empty) for name, cost in costs.items()}
 
 
 def readings(
@@ -203,7 +187,7 @@ def _named(rows: Columns, table: str, keys: Sequence[str]) -> Columns:
 def _noted_resets(source: Source, probe: str, rows: Columns, figures: Sequence[str]) -> list[tuple[int, int]]:
     """The ticks before and after each reset of an entity in a segment, with a warning."""
     resets: set[tuple[int, int]] = set()
-    segment = source.segments(probe, rows["tick"])
+    _, segment = source.read_at(probe, rows["tick"])
     for _, places in grouped(rows["name"]):
         ticks = rows["tick"][places].astype(int)
         fell = np.logical_or.reduce([np.diff(rows[figure][places]) < 0 for figure in figures])
@@ -236,7 +220,8 @@ def _counted(
     source: Source, probe: str, rows: Columns, places: NDArray[np.intp], edges: NDArray[np.float64]
 ) -> Histogram | None:
     """The values that an entity counted over the segments, from zero if it appeared in one."""
-    readings, of = list(rows["buckets"][places]), source.segments(probe, rows["tick"][places])
+    _, of = source.read_at(probe, rows["tick"][places])
+    readings = list(rows["buckets"][places])
     grid = source.window.grids[probe]
     if rows["tick"][places[0]] > grid.ticks[grid.segment == of[0]][0]:
         readings, of = [np.zeros_like(readings[0]), *readings], np.append(of[0], of)

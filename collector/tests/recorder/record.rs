@@ -32,27 +32,29 @@ fn last_tick(table: &Path) -> Option<u32> {
     ticks.iter().map(|tick| tick.parse().unwrap()).max()
 }
 
-/// Or does not, under nohup, as these tests may run themselves.
+/// But not under nohup(1).
 #[test]
 fn the_end_of_the_terminal_finishes_the_recording() {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let ignored = status
-        .lines()
-        .find_map(|line| line.strip_prefix("SigIgn:"))
-        .unwrap();
-    let is_ignored = u64::from_str_radix(ignored.trim(), 16).unwrap() & 1 == 1;
-    let dir = tempdir().unwrap();
-    let run = dir.path().join("run");
-    let recorder = Recorder::start(&run, "--interval 20ms --probes cpu");
-    recorder.signal(Signal::HUP);
-    if is_ignored {
-        let before = journal_ticks(&run);
-        wait_for("further ticks", || journal_ticks(&run) > before + 5);
-        recorder.stop();
-    } else {
-        assert!(recorder.wait().status.success());
+    for disposition in ["--default-signal=HUP", "--ignore-signal=HUP"] {
+        let dir = tempdir().unwrap();
+        let run = dir.path().join("run");
+        let record = collect("record --interval 20ms --probes cpu");
+        let mut command = Command::new("env");
+        command
+            .arg(disposition)
+            .arg(record.get_program())
+            .args(record.get_args());
+        let recorder = Recorder::launch(&mut command, &run);
+        recorder.signal(Signal::HUP);
+        if disposition.starts_with("--ignore") {
+            let before = journal_ticks(&run);
+            wait_for("further ticks", || journal_ticks(&run) > before + 5);
+            recorder.stop();
+        } else {
+            assert!(recorder.wait().status.success());
+        }
+        assert_eq!(json(run.join("run.json"))["status"], "complete");
     }
-    assert_eq!(json(run.join("run.json"))["status"], "complete");
 }
 
 #[test]

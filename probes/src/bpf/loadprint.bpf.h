@@ -103,26 +103,18 @@ struct histogram {
  * reading and writing the counter can lose a call. */
 struct cpu_calls {
 	__u64 count;
-	__u64 closed;    /* those that did nothing else, because the gate was closed */
-	__u64 unused[6]; /* a cache line for each CPU */
+	__u64 unused[7]; /* a cache line for each CPU */
 };
 
 #define CALL_COUNTER(program)                                                                                          \
 	MAPPED_ARRAY_SIZED_AT_LOAD(calls_##program, struct cpu_calls);                                                 \
-	static __always_inline void count_call_##program(bool closed)                                                  \
+	static __always_inline void count_##program(void)                                                              \
 	{                                                                                                              \
 		__u32 cpu = bpf_get_smp_processor_id();                                                                \
 		struct cpu_calls *calls = bpf_map_lookup_elem(&calls_##program, &cpu);                                 \
                                                                                                                        \
-		if (!calls)                                                                                            \
-			return;                                                                                        \
-		calls->count++;                                                                                        \
-		if (closed)                                                                                            \
-			calls->closed++;                                                                               \
-	}                                                                                                              \
-	static __always_inline void count_##program(void)                                                              \
-	{                                                                                                              \
-		count_call_##program(false);                                                                           \
+		if (calls)                                                                                             \
+			calls->count++;                                                                                \
 	}
 
 /* A map of histograms: one element for each CPU and slot. */

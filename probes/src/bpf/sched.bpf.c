@@ -22,15 +22,9 @@ const volatile __u32 slots = 1;
 /* Whether a probe reads the histograms; the verifier removes their code otherwise. */
 const volatile __u32 has_histograms;
 
-/* Odd: the gate is open. Closed, the programs count their calls and do nothing else. Each opening has another
- * number: what was stored of a task in an earlier one says nothing of the time since. Attaching again would
- * need capabilities that the recorder has dropped. */
-__u8 gate = 1;
-
-static __always_inline bool is_open(void)
-{
-	return gate & 1;
-}
+/* How many times the programs were attached: what was stored of a task before the last time says nothing of
+ * the time since. */
+__u8 opening;
 
 ROLES();
 
@@ -89,7 +83,7 @@ struct last_switch {
 	__u32 pcount; /* times that it had run */
 	__u16 cpu;
 	__u8 state;
-	__u8 opening; /* of the gate, in which it was seen; 0: never */
+	__u8 opening; /* in which it was seen; 0: never */
 	__u64 utime;  /* at their last reading */
 	__u64 stime;
 };
@@ -196,10 +190,10 @@ static __always_inline void watch(struct task_struct *task, struct last_switch *
 	add_ticks(task, last, 0);
 }
 
-/* Whether a task was seen since the gate was opened. Of one that was not, nothing is known. */
+/* Whether a task was seen since the programs were attached. Of one that was not, nothing is known. */
 static __always_inline bool forget_earlier(struct last_switch *last)
 {
-	if (last->opening == gate)
+	if (last->opening == opening)
 		return true;
 	last->switched_at = 0;
 	return false;
@@ -238,7 +232,7 @@ static __noinline void switch_out(struct task_struct *task, bool preempt, __u64 
 		watch(task, last);
 	last->run_delay = task->sched_info.run_delay;
 	last->pcount = task->sched_info.pcount;
-	last->opening = gate;
+	last->opening = opening;
 	last->switched_at = now;
 	last->state = state;
 	last->cpu = cpu;
@@ -331,7 +325,7 @@ static __noinline void switch_in(struct task_struct *task, __u64 now)
 	last->run_delay = run_delay + last_part;
 	last->pcount = pcount + (queued != 0);
 	if (!is_known) {
-		last->opening = gate;
+		last->opening = opening;
 		if (!first_switch)
 			first_switch = now;
 		if (queued < first_switch)
@@ -366,9 +360,7 @@ CALL_COUNTER(sched_switch);
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	count_call_sched_switch(!is_open());
-	if (!is_open())
-		return 0;
+	count_sched_switch();
 	/* Every task has a fair run queue of its CPU, regardless of its policy; that leads to the run
 	 * queue of the CPU. */
 	__u64 now = next->se.cfs_rq->rq->clock;
@@ -390,9 +382,7 @@ int BPF_PROG(sched_migrate_task, struct task_struct *task)
 {
 	struct counts *counts;
 
-	count_call_sched_migrate_task(!is_open());
-	if (!is_open())
-		return 0;
+	count_sched_migrate_task();
 	counts = counts_of(bpf_get_smp_processor_id(), role_of(task->tgid));
 	if (counts)
 		counts->switches.migrations++;
@@ -405,8 +395,7 @@ CALL_COUNTER(sock_send_length);
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(sock_send_length, struct sock *sock)
 {
-	count_call_sock_send_length(!is_open());
-	if (is_open())
-		follow_send(sock);
+	count_sock_send_length();
+	follow_send(sock);
 	return 0;
 }

@@ -156,11 +156,13 @@ impl Shared {
     }
 
     /// Opens or closes the gate of the probes that have one ([`crate::ProbeEntry::gated`]): closed, their
-    /// programs only count their calls, and a read finds what it found before.
-    pub fn set_gate(&self, open: bool) {
-        if let Some(scheduler) = self.running::<Scheduler>() {
-            scheduler.set_gate(open);
-        }
+    /// programs are not attached, and a read finds what it found before.
+    ///
+    /// # Errors
+    /// [`NotRunning::Unavailable`] where the kernel refuses to attach them again.
+    pub fn set_gate(&self, open: bool) -> Result<(), NotRunning> {
+        self.running::<Scheduler>()
+            .map_or(Ok(()), |scheduler| scheduler.set_gate(open))
     }
 
     /// Chooses the map in which an object stores its values of tasks, before the object is loaded.

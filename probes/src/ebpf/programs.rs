@@ -14,7 +14,6 @@ use std::os::fd::AsFd;
 use std::os::fd::AsRawFd;
 use std::os::fd::FromRawFd;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixDatagram;
 use std::thread;
 use std::time::Duration;
 use std::time::Instant;
@@ -48,21 +47,14 @@ static COLUMNS: &[Column] = columns! {
         "calls that this time covers; null on rows of a CPU set",
         "run_cnt of /proc/self/fdinfo, under BPF_ENABLE_STATS", lower;
     counter(One) "calls",
-        "calls on these CPUs since the program was attached", "counted by the program itself, by CPU", lower;
-    counter(One) "closed",
-        "the part of `calls` that did nothing else, because the gate was closed",
-        "counted by the program itself, by CPU", lower;
-    gauge(Nanosecond) "closed_time_ns",
-        "time in calls with the gate closed, at the recorder's start; null on rows of a CPU set",
-        "run_time_ns, the increase over them", lower;
-    gauge(One) "closed_cnt", "number of these calls; null on rows of a CPU set", "run_cnt, the increase over them";
+        "calls on these CPUs since the program was loaded", "counted by the program itself, by CPU", lower;
 };
 
 /// The object and the program that does nothing.
 const EMPTY: &str = "empty";
 
-/// Sleeps and sends with the gate closed, at the start.
-const CLOSED: usize = 200;
+/// Sleeps of this process that call it, at the start.
+const SLEEPS: usize = 200;
 
 /// The kernel measures until the first sample after this time: the warm-up of most loads.
 const MEASURED: Duration = Duration::from_secs(10);
@@ -127,8 +119,8 @@ impl Shared {
 struct ProgramStats {
     host: Host,
     shared: Rc<Shared>,
-    /// Each program, the file in which the kernel reports on it, and what it reports of closed calls.
-    programs: Vec<(Rc<Program>, Source, Measured)>,
+    /// Each program and the file in which the kernel reports on it.
+    programs: Vec<(Rc<Program>, Source)>,
     sets: Vec<(String, CpuSet)>,
     /// The kernel measures programs while it is open; `None` where the host always measures them.
     measuring: Option<OwnedFd>,
@@ -161,8 +153,8 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
         |_, _| Ok(()),
         Skel::attach,
     );
-    stats.measure_closed();
     if let (Ok((empty, _)), Some(_)) = (empty, &stats.measuring) {
+        (0..SLEEPS).for_each(|_| thread::sleep(Duration::from_micros(10)));
         let file = format!("self/fdinfo/{}", empty.progs.empty.as_fd().as_raw_fd());
         let read = fs::read(host.proc(&file)).ok();
         stats.empty = read.and_then(|file| parse(&file).ok());
@@ -177,40 +169,9 @@ impl ProgramStats {
             let file = format!("self/fdinfo/{}", program.descriptor.as_raw_fd());
             let fix = "mount /proc of the pid namespace in which the recorder runs";
             let source = self.host.source(&file, fix)?.in_one_read();
-            self.programs.push((Rc::clone(program), source, (0, 0)));
+            self.programs.push((Rc::clone(program), source));
         }
         Ok(())
-    }
-
-    /// Measures calls with the gate closed: this process sleeps and sends, which calls the programs.
-    fn measure_closed(&mut self) {
-        self.shared.set_gate(false);
-        let before = self.read();
-        if let Ok((sender, _receiver)) = UnixDatagram::pair() {
-            drop(sender.set_nonblocking(true));
-            for _ in 0..CLOSED {
-                thread::sleep(Duration::from_micros(10));
-                drop(sender.send(&[0]));
-            }
-        }
-        let after = self.read();
-        self.shared.set_gate(true);
-        for ((program, _, closed), (before, after)) in
-            self.programs.iter_mut().zip(before.into_iter().zip(after))
-        {
-            // The others have no gate.
-            if program.calls(offset_of!(cpu_calls, closed), |_| true) > 0 {
-                *closed = (after.0 - before.0, after.1 - before.1);
-            }
-        }
-    }
-
-    /// What the kernel reports of each program; nothing of one that cannot be read.
-    fn read(&mut self) -> Vec<Measured> {
-        let programs = self.programs.iter_mut();
-        programs
-            .map(|(_, file, _)| file.parse(parse).unwrap_or_default())
-            .collect()
     }
 }
 
@@ -240,9 +201,9 @@ fn measure(host: &Host) -> Result<Option<OwnedFd>, NotRunning> {
 }
 
 impl Program {
-    /// A counter of `cpu_calls` on the CPUs that `is_counted` accepts.
-    fn calls(&self, offset: usize, is_counted: impl Fn(u32) -> bool) -> u64 {
-        let by_cpu = (0..).map_while(|cpu| self.calls.counter(cpu, offset));
+    /// The calls on the CPUs that `is_counted` accepts.
+    fn calls(&self, is_counted: impl Fn(u32) -> bool) -> u64 {
+        let by_cpu = (0..).map_while(|cpu| self.calls.counter(cpu, offset_of!(cpu_calls, count)));
         let counted = (0..).zip(by_cpu).filter(|(cpu, _)| is_counted(*cpu));
         sum(counted.map(|(_, calls)| calls))
     }
@@ -258,37 +219,27 @@ impl Probe for ProgramStats {
             .map_err(|error| ProbeError::Source(error.to_string()))?;
         // Each recording has its own instance of some programs.
         let mut by_name: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for (program, file, closed) in &mut self.programs {
-            let (time, count) = file.parse(parse)?;
+        for (program, file) in &mut self.programs {
+            let measured = file.parse(parse)?;
             let program: &Program = program;
             let names = (program.object, program.name.as_str());
-            by_name
-                .entry(names)
-                .or_default()
-                .push((program, [time, count], *closed));
+            by_name.entry(names).or_default().push((program, measured));
         }
         for ((object, name), instances) in by_name {
-            let calls = |rows: &mut Rows, is_counted: &dyn Fn(u32) -> bool| {
-                for offset in [offset_of!(cpu_calls, count), offset_of!(cpu_calls, closed)] {
-                    rows.uint(sum(instances.iter().map(|each| each.0.calls(offset, is_counted))));
-                }
-            };
             rows.row(&[object.as_bytes(), name.as_bytes(), b"all"]);
-            rows.uint(sum(instances.iter().map(|each| each.1[0])));
-            rows.uint(sum(instances.iter().map(|each| each.1[1])));
-            calls(rows, &|_| true);
-            rows.uint(sum(instances.iter().map(|each| each.2.0)));
-            rows.uint(sum(instances.iter().map(|each| each.2.1)));
+            rows.uint(sum(instances.iter().map(|(_, (time, _))| *time)));
+            rows.uint(sum(instances.iter().map(|(_, (_, count))| *count)));
+            rows.uint(sum(instances.iter().map(|(program, _)| program.calls(|_| true))));
             for (set, cpus) in &self.sets {
                 rows.row(&[object.as_bytes(), name.as_bytes(), set.as_bytes()]);
                 rows.nulls(2);
-                calls(rows, &|cpu| cpus.contains(cpu));
-                rows.nulls(2);
+                let calls = |program: &Program| program.calls(|cpu| cpus.contains(cpu));
+                rows.uint(sum(instances.iter().map(|(program, _)| calls(program))));
             }
         }
         if let Some((time, count)) = self.empty {
             rows.row(&[EMPTY.as_bytes(), EMPTY.as_bytes(), b"all"]);
-            for number in [time, count, 0, 0, 0, 0] {
+            for number in [time, count, 0] {
                 rows.uint(number);
             }
         }

@@ -3,7 +3,7 @@
 //! A watched process chooses the files that it maps: an open may block, a file may be truncated while
 //! it is read, a symbol may expand to gigabytes. The recorder reads none of them. It starts a helper,
 //! which forks a child for each request; the child opens what it needs, gives up its user and its
-//! capabilities, and only then reads (`confine.rs`). A child that crashes, hangs or uses too much costs
+//! capabilities, and only then reads (`helper.rs`). A child that crashes, hangs or uses too much costs
 //! the answer to its request.
 
 pub mod demangle;

@@ -22,6 +22,12 @@ fn calls_on_a_cpu_add_calls_of_that_cpu_and_time() {
     let _attached = Live::sharing("ebpf_syscalls", &options, &shared);
     let mut programs = Live::sharing("ebpf_programs", &options, &shared);
     let before = programs.read();
+    // Without calls of the program that does nothing, the time of measuring would be in every figure.
+    let of_empty = &before["empty empty all"].numbers;
+    assert!(
+        of_empty["run_cnt"] >= 100 && of_empty["run_time_ns"] > 0,
+        "{of_empty:?}"
+    );
     thread::scope(|scope| {
         scope.spawn(|| {
             assert!(pin(0, 0));
@@ -34,11 +40,7 @@ fn calls_on_a_cpu_add_calls_of_that_cpu_and_time() {
     assert!(all["run_cnt"] >= CALLS && all["calls"] >= CALLS, "{all:?}");
     assert!(all["run_time_ns"] > 0, "{all:?}");
     let columns: Vec<_> = here.numbers.keys().collect();
-    assert_eq!(
-        columns,
-        ["calls", "closed"],
-        "the kernel reports one sum for all CPUs"
-    );
+    assert_eq!(columns, ["calls"], "the kernel reports one sum for all CPUs");
     assert!(here["calls"] >= CALLS, "{here:?}");
     assert_eq!(after["syscalls sys_enter nowhere"].numbers["calls"], 0);
 }

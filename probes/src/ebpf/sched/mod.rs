@@ -9,7 +9,10 @@ pub mod time;
 use std::cell::RefCell;
 use std::env;
 
+use libbpf_rs::Link;
+
 use super::prelude::*;
+use super::refused;
 use super::skeletons::sched::SchedSkel;
 use super::skeletons::sched::SchedSkelBuilder;
 use super::skeletons::sched::types::counts;
@@ -22,9 +25,11 @@ const LOAD: &str = "load";
 /// For a test of the time ledger: the program ignores one switch in this many.
 const LOSE_ONE_IN: &str = "LOADPRINT_TEST_LOSE_ONE_SWITCH_IN";
 
-/// The programs, attached while a probe reads them.
+/// The programs, loaded while a probe reads them.
 pub(super) struct Scheduler {
     programs: RefCell<SchedSkel<'static>>,
+    /// Of the programs while the gate is open, else empty. Skel::attach would attach them only once.
+    links: RefCell<Vec<Link>>,
     counts: MappedArray<counts>,
     exchanges: MappedArray<exchange_totals>,
     follows_exchanges: bool,
@@ -90,31 +95,48 @@ impl Scheduler {
                     .as_ref()
                     .map_or(Ok(()), |roles| roles.share(&mut maps.roles))
             },
-            Skel::attach,
+            |_| Ok(()),
         )?;
-        shared.add_programs("sched", programs.object())?;
-        Ok(Self {
+        let scheduler = Self {
             counts: MappedArray::new(&programs.maps.counts)?,
             exchanges: MappedArray::new(&programs.maps.exchange_totals)?,
             follows_exchanges,
             programs: RefCell::new(programs),
+            links: RefCell::default(),
             cpus,
             roles,
             names,
-        })
+        };
+        scheduler.set_gate(true)?;
+        shared.add_programs("sched", scheduler.programs.borrow().object())?;
+        Ok(scheduler)
     }
 
-    /// Opens or closes the gate: closed, the programs only count their calls.
-    pub(super) fn set_gate(&self, open: bool) {
-        let maps = &mut self.programs.borrow_mut().maps;
-        if let (Some(data), Some(bss)) = (maps.data_data.as_deref_mut(), maps.bss_data.as_deref_mut())
-            && (data.gate % 2 == 1) != open
-        {
+    /// Opens or closes the gate: closed, the programs are not attached and cost nothing.
+    ///
+    /// # Errors
+    /// [`NotRunning::Unavailable`] where the kernel refuses to attach them.
+    pub(super) fn set_gate(&self, open: bool) -> Result<(), NotRunning> {
+        let mut links = self.links.borrow_mut();
+        if !open {
+            links.clear();
+        }
+        if !open || !links.is_empty() {
+            return Ok(());
+        }
+        let mut programs = self.programs.borrow_mut();
+        if let Some(bss) = programs.maps.bss_data.as_deref_mut() {
             // What began in an earlier opening says nothing of the time since.
             bss.first_switch = 0;
             bss.followed.pair = 0;
-            data.gate = data.gate.wrapping_add(1);
+            bss.opening = bss.opening.checked_add(1).unwrap_or(1);
         }
+        let loaded = programs.object().progs_mut().filter(|program| program.autoload());
+        let attached = loaded.map(|program| program.attach());
+        *links = attached
+            .collect::<libbpf_rs::Result<_>>()
+            .map_err(|error| refused("sched", &error))?;
+        Ok(())
     }
 
     /// Updates the roles, once a tick.
