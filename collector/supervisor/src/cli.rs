@@ -19,7 +19,7 @@ Examples:
   loadprint-supervise start  --state /run/loadprint/one --lease 60s --controller-pid $$
   loadprint-supervise mount  --state /run/loadprint/one --proc /srv/root/proc
   loadprint-supervise netns  --state /run/loadprint/one load --host-address 198.18.0.1/30 --peer-address 198.18.0.2/30
-  loadprint-supervise run    --state /run/loadprint/one server --cpus 0-3 --chroot /srv/root --user mysql -- /usr/sbin/mysqld --datadir=/srv/data
+  loadprint-supervise run    --state /run/loadprint/one server --cpus 0-3 --chroot /srv/root --user 64033:64033 -- /usr/sbin/mysqld --datadir=/srv/data
   loadprint-supervise irqs   --state /run/loadprint/one --cpus 0-3 nvme0n1 eth0
   loadprint-supervise run    --state /run/loadprint/one load --cpus 4-7 --memory-nodes 1 --netns load -- loadprint-load run oltp_read_write
   loadprint-supervise wait   --state /run/loadprint/one load --for 20s

@@ -15,7 +15,6 @@ use rustix::fs::OFlags;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::account::Account;
 use crate::cleanup;
 use crate::cpus;
 use crate::groups::Group;
@@ -30,7 +29,6 @@ use crate::placement::Placement;
 use crate::protocol::Mount;
 use crate::protocol::Request;
 use crate::protocol::RunRequest;
-use crate::signals;
 use crate::spawn::Spawn;
 use crate::state::Process;
 use crate::state::ProcessState;
@@ -43,7 +41,6 @@ pub fn perform(main: &mut MainThread<'_>, request: Request) -> Result<Value> {
     match request {
         Request::Run(request) => run(main, *request),
         Request::Mount(request) => mount(main, request),
-        Request::Unmount { destination } => unmount(main, &destination),
         Request::Netns {
             name,
             host_address,
@@ -85,17 +82,11 @@ fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
         .as_deref()
         .map(NodeSet::parse_present)
         .transpose()?;
-    let stop_signal = signals::parse(&request.stop_signal)
-        .with_context(|| format!("unknown signal `{}`; try TERM, INT or QUIT", request.stop_signal))?;
     let root = request.chroot.as_deref().unwrap_or(Path::new("/"));
     check_root(root)?;
-    let account = request
-        .user
-        .as_deref()
-        .map(|user| Account::resolve(user, root))
-        .transpose()?;
+    let user = request.user.as_deref().map(user).transpose()?;
     let placement = watch(cpus, memory_nodes)?;
-    let (stdout, stdout_file) = output(main, request.stdout.as_deref(), &request.name, "stdout")?;
+    let (stdout, stdout_file) = output(main, None, &request.name, "stdout")?;
     let (stderr, stderr_file) = output(main, request.stderr.as_deref(), &request.name, "stderr")?;
     let group = Arc::new(main.group.child(&request.name)?);
     let spawn = Spawn {
@@ -106,8 +97,7 @@ fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
         memory_nodes,
         netns,
         chroot: request.chroot,
-        cwd: request.cwd,
-        account,
+        user,
         stdout: stdout_file,
         stderr: stderr_file,
     };
@@ -117,13 +107,11 @@ fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
         .with_context(|| format!("cannot start `{}`", request.name))?;
     log::line(&format!("started {} (pid {pid})", request.name));
     let process = Process {
-        role: request.role,
         number: main.started,
         pid,
         group,
         placement,
         cpus,
-        stop_signal,
         stop_timeout: request.stop_timeout,
         stdout,
         stderr,
@@ -139,6 +127,13 @@ fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
     drop(state);
     main.write_resources()?;
     Ok(reply)
+}
+
+/// The numbers of a user and a group.
+fn user(text: &str) -> Result<(u32, u32)> {
+    let numbers = text.split_once(':');
+    let parsed = numbers.and_then(|(uid, gid)| Some((uid.parse().ok()?, gid.parse().ok()?)));
+    parsed.with_context(|| format!("--user {text}: write two numbers, like 998:998"))
 }
 
 fn check_root(root: &Path) -> Result<()> {
@@ -211,18 +206,6 @@ fn mount(main: &mut MainThread<'_>, request: Mount) -> Result<Value> {
     main.shared.lock().resources.mounts.push(destination);
     main.write_resources()?;
     Ok(reply)
-}
-
-fn unmount(main: &mut MainThread<'_>, destination: &Path) -> Result<Value> {
-    let mounts = main.shared.lock().resources.mounts.clone();
-    let Some(position) = mounts.iter().rposition(|mount| mount == destination) else {
-        bail!("{} was not mounted by this supervisor", destination.display());
-    };
-    mounts::undo(destination)?;
-    log::line(&format!("unmounted {}", destination.display()));
-    main.shared.lock().resources.mounts.remove(position);
-    main.write_resources()?;
-    Ok(json!({"unmounted": destination}))
 }
 
 fn netns(main: &mut MainThread<'_>, name: &str, host: &str, peer: &str) -> Result<Value> {

@@ -11,7 +11,6 @@
 //! any program as root, and a root child regains its capabilities at exec, so a smaller set would
 //! protect nothing.
 
-mod account;
 mod cleanup;
 mod cli;
 mod client;

@@ -1,6 +1,6 @@
 //! Binds a process to memory nodes (numa(7)), and reads on which nodes its memory is.
 //!
-//! A reading of numa_maps walks the page tables of the process, which takes about 10 ms for each GB of 4 kB
+//! A reading of numa_maps walks the page tables of the process, which takes about 7 ms for each GB of 4 kB
 //! pages and meanwhile blocks its mmap(2) and munmap(2). Therefore readings use at most 1/500 of the time, and
 //! are at least 30 s apart after the first minute; `stop` adds one.
 

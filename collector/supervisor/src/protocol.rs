@@ -31,7 +31,7 @@ pub enum Request {
         #[arg(long = "for", default_value = "20s", value_parser = duration)]
         slice: Duration,
     },
-    /// Send a process its stop signal; kill its process tree after the stop timeout
+    /// Send a process SIGTERM; kill its process tree after the stop timeout
     Stop {
         /// The process's name
         name: String,
@@ -50,12 +50,6 @@ pub enum Request {
     },
     /// Mount inside the supervisor's private mount namespace
     Mount(Mount),
-    /// Undo a mount made with `mount`
-    Unmount {
-        /// The mount's destination
-        #[arg(value_parser = absolute)]
-        destination: PathBuf,
-    },
     /// Create a network namespace with a veth pair
     Netns {
         /// The namespace's name in this supervisor
@@ -109,31 +103,18 @@ pub struct RunRequest {
     /// Root directory of the process
     #[arg(long, value_name = "DIR", value_parser = absolute)]
     pub chroot: Option<PathBuf>,
-    /// User, and group after a colon; names are looked up inside the chroot
-    #[arg(long, value_name = "USER[:GROUP]")]
+    /// Numbers of its user and of its only group
+    #[arg(long, value_name = "UID:GID")]
     pub user: Option<String>,
-    /// Environment variable, in addition to PATH, LANG and (with --user) HOME, USER; nothing is
-    /// inherited
+    /// Environment variable, in addition to PATH and LANG; nothing is inherited
     #[arg(long, value_name = "KEY=VALUE")]
     pub env: Vec<String>,
-    /// Working directory, inside the chroot
-    #[arg(long, value_name = "DIR", default_value = "/")]
-    pub cwd: PathBuf,
-    /// Append its standard output to this file [default: DIR/NAME.stdout]
-    #[arg(long, value_name = "FILE", value_parser = absolute)]
-    pub stdout: Option<PathBuf>,
     /// Append its standard error to this file [default: DIR/NAME.stderr]
     #[arg(long, value_name = "FILE", value_parser = absolute)]
     pub stderr: Option<PathBuf>,
-    /// Stop signal
-    #[arg(long, value_name = "SIGNAL", default_value = "TERM")]
-    pub stop_signal: String,
     /// Kill it if it has not stopped after this time
     #[arg(long, default_value = "60s", value_parser = duration)]
     pub stop_timeout: Duration,
-    /// Its role in the run: server, load, recorder …; printed in status.json
-    #[arg(long)]
-    pub role: Option<String>,
     /// Program and arguments. Other users can read them in /proc: store secrets in files
     #[arg(last = true, required = true)]
     pub argv: Vec<String>,

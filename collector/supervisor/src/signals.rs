@@ -1,4 +1,4 @@
-//! Converts signals to and from the names of kill(1).
+//! The names of signals, as kill(1) has them.
 
 use rustix::process::Signal;
 
@@ -22,15 +22,6 @@ const NAMES: &[(&str, Signal)] = &[
     ("XFSZ", Signal::XFSZ),
     ("SYS", Signal::SYS),
 ];
-
-/// The signal of a name, with or without `SIG`.
-pub fn parse(text: &str) -> Option<Signal> {
-    let name = text.strip_prefix("SIG").unwrap_or(text);
-    NAMES
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, signal)| *signal)
-}
 
 /// The name of a signal number, without `SIG`; the number if this table has no name for it.
 pub fn name(number: i32) -> String {

@@ -21,7 +21,6 @@ use anyhow::Result;
 use anyhow::anyhow;
 use loadprint_cpulist::CpuSet;
 
-use crate::account::Account;
 use crate::cpus;
 use crate::groups::Group;
 use crate::memory::NodeSet;
@@ -38,8 +37,8 @@ pub struct Spawn {
     pub memory_nodes: Option<NodeSet>,
     pub netns: Option<Arc<OwnedFd>>,
     pub chroot: Option<PathBuf>,
-    pub cwd: PathBuf,
-    pub account: Option<Account>,
+    /// Numbers of its user and of its only group.
+    pub user: Option<(u32, u32)>,
     pub stdout: File,
     pub stderr: File,
 }
@@ -52,7 +51,6 @@ enum Step {
     Pin,
     Memory,
     Chroot,
-    Directory,
     Groups,
     Group,
     User,
@@ -71,9 +69,6 @@ impl Spawn {
             .env_clear()
             .env("PATH", PATH)
             .env("LANG", "C.UTF-8");
-        if let Some((name, home)) = self.account.as_ref().and_then(|account| account.login.as_ref()) {
-            command.env("USER", name).env("LOGNAME", name).env("HOME", home);
-        }
         command
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
@@ -81,17 +76,14 @@ impl Spawn {
             .stderr(self.stderr.try_clone()?);
         // The child must not allocate memory.
         let entrance = self.group.entrance().context("cgroup.procs")?;
-        let (root, cwd) = (
-            self.chroot.as_deref().map(c_path).transpose()?,
-            c_path(&self.cwd)?,
-        );
+        let root = self.chroot.as_deref().map(c_path).transpose()?;
         let parent = rustix::process::getpid().as_raw_nonzero().get();
         let plan = Arc::new(self);
         let of_child = Arc::clone(&plan);
         // SAFETY: enter() only makes system calls on memory prepared above; it neither allocates
         // nor locks.
         unsafe {
-            command.pre_exec(move || of_child.enter(&entrance, root.as_deref(), &cwd, parent));
+            command.pre_exec(move || of_child.enter(&entrance, root.as_deref(), parent));
         }
         match command.spawn() {
             // Dropping the Child does not affect the process; the daemon reaps it by waitpid.
@@ -100,7 +92,7 @@ impl Spawn {
         }
     }
 
-    fn enter(&self, entrance: &OwnedFd, root: Option<&CStr>, cwd: &CStr, parent: i32) -> io::Result<()> {
+    fn enter(&self, entrance: &OwnedFd, root: Option<&CStr>, parent: i32) -> io::Result<()> {
         // SAFETY: the literal has one byte.
         let entered = unsafe { libc::write(entrance.as_raw_fd(), c"0".as_ptr().cast(), 1) };
         check(Step::ControlGroup, entered as i32)?;
@@ -127,17 +119,13 @@ impl Spawn {
             // SAFETY: the literal is a terminated string.
             check(Step::Chroot, unsafe { libc::chdir(c"/".as_ptr()) })?;
         }
-        // SAFETY: cwd is a terminated string.
-        check(Step::Directory, unsafe { libc::chdir(cwd.as_ptr()) })?;
-        if let Some(account) = &self.account {
-            // SAFETY: the pointer and length are those of one slice.
-            check(Step::Groups, unsafe {
-                libc::setgroups(account.groups.len(), account.groups.as_ptr())
-            })?;
+        if let Some((uid, gid)) = self.user {
+            // SAFETY: the pointer is that of one number.
+            check(Step::Groups, unsafe { libc::setgroups(1, &raw const gid) })?;
             // SAFETY: no memory arguments.
-            check(Step::Group, unsafe { libc::setgid(account.gid) })?;
+            check(Step::Group, unsafe { libc::setgid(gid) })?;
             // SAFETY: no memory arguments.
-            check(Step::User, unsafe { libc::setuid(account.uid) })?;
+            check(Step::User, unsafe { libc::setuid(uid) })?;
         }
         // After setuid, which clears it. The parent may have exited before it is set, hence the
         // check below. SAFETY: no memory arguments.
@@ -179,9 +167,6 @@ impl Spawn {
              needs CAP_SYS_NICE in Docker) forbids it"
             ),
             step if step == Step::Chroot as i32 => anyhow!("cannot chroot{inside}: {cause}"),
-            step if step == Step::Directory as i32 => {
-                anyhow!("working directory {}{inside}: {cause}", self.cwd.display())
-            }
             step if step == Step::ControlGroup as i32 => anyhow!("cannot enter the control group: {cause}"),
             step if step == Step::Netns as i32 => anyhow!("cannot enter the network namespace: {cause}"),
             step => anyhow!("cannot prepare {program} (step {step} before exec): {cause}"),

@@ -60,14 +60,12 @@ pub enum ProcessState {
 #[derive(Debug)]
 pub struct Process {
     pub name: String,
-    pub role: Option<String>,
     /// Of the processes that this supervisor started; pids are reused.
     pub number: u64,
     pub pid: u32,
     pub group: Arc<Group>,
     pub cpus: Option<CpuSet>,
     pub placement: Option<Placement>,
-    pub stop_signal: Signal,
     pub stop_timeout: Duration,
     pub stdout: Output,
     pub stderr: Output,

@@ -18,7 +18,7 @@ pub fn document(state: &mut State, dir: &Path) -> Value {
         .processes
         .iter_mut()
         .map(|process| {
-            let mut entry = json!({"name": process.name, "role": process.role, "pid": process.pid});
+            let mut entry = json!({"name": process.name, "pid": process.pid});
             process.state.describe(&mut entry);
             entry["cpus"] = json!(process.cpus.map(|cpus| cpus.to_string()));
             entry["placement"] = json!(process.placement);

@@ -1,7 +1,9 @@
-//! Stops processes: sends the stop signal, and SIGKILL to all that is left of the group after the timeout.
+//! Stops processes: sends SIGTERM, and SIGKILL to all that is left of the group after the timeout.
 
 use std::time::Duration;
 use std::time::Instant;
+
+use rustix::process::Signal;
 
 use crate::groups::KILL_TIMEOUT;
 use crate::log;
@@ -19,7 +21,7 @@ pub fn stop(shared: &Shared, number: u64) {
         if let Err(error) = process.group.freeze(false) {
             log::line(&format!("{name}: {error:#}"));
         }
-        process.signal(process.stop_signal);
+        process.signal(Signal::TERM);
     }
     drop(state);
     if wait_for_exit(shared, number, timeout) {

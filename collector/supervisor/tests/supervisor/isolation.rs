@@ -58,20 +58,6 @@ fn mounts_are_private_and_undone_before_owned_paths_are_removed() {
 }
 
 #[test]
-fn unmount_undoes_one_mount() {
-    let supervisor = Supervisor::start();
-    let destination = supervisor.scratch.path().join("proc");
-    fs::create_dir(&destination).unwrap();
-    supervisor.ask("mount", &["--proc", text(&destination)]).unwrap();
-    supervisor.ask("unmount", &[text(&destination)]).unwrap();
-    supervisor.run_script("inside", &[], &format!("ls {}", text(&destination)));
-    supervisor.wait("inside");
-    assert_eq!(supervisor.output("inside"), "");
-    let error = supervisor.ask("unmount", &[text(&destination)]).unwrap_err();
-    assert!(error.ends_with("was not mounted by this supervisor"), "{error}");
-}
-
-#[test]
 fn a_namespace_connects_through_its_veth_pair() {
     let network = Network::reserve();
     let supervisor = Supervisor::start();

@@ -210,7 +210,7 @@ fn output_is_not_written_through_links_of_another_user() {
         (&fifo, "not a regular file without hard links"),
         (&hard, "not a regular file without hard links"),
     ] {
-        let error = supervisor.ask("run", &["x", "--stdout", text(path), "--", "echo", "planted"]);
+        let error = supervisor.ask("run", &["x", "--stderr", text(path), "--", "echo", "planted"]);
         assert!(error.as_ref().unwrap_err().contains(expected), "{error:?}");
     }
     shared.assert_untouched();

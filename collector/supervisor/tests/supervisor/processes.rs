@@ -43,12 +43,12 @@ fn a_wait_has_a_limit_and_does_not_block_others() {
 }
 
 #[test]
-fn stop_sends_the_chosen_signal() {
+fn stop_sends_sigterm() {
     let supervisor = Supervisor::start();
     supervisor.run_script(
         "polite",
-        &["--stop-signal", "INT"],
-        "trap 'exit 5' INT; echo $$; while :; do sleep 0.01; done",
+        &[],
+        "trap 'exit 5' TERM; echo $$; while :; do sleep 0.01; done",
     );
     supervisor.printed_pid("polite");
     let report = supervisor.ask("stop", &["polite"]).unwrap();
@@ -160,15 +160,11 @@ fn a_process_inherits_nothing_from_its_caller() {
     let supervisor = Supervisor::start();
     let script = "env; echo fds $(ls /proc/self/fd | wc -w); echo in $(readlink /proc/self/fd/0); umask; \
                   echo session $(ps -o sid= -p $$) $$; cat /proc/self/oom_score_adj";
-    supervisor.run_script(
-        "inside",
-        &["--env", "LOADPRINT_TEST=a=b", "--cwd", "/usr"],
-        script,
-    );
+    supervisor.run_script("inside", &["--env", "LOADPRINT_TEST=a=b"], script);
     supervisor.wait("inside");
     let output = supervisor.output("inside");
     assert!(
-        output.contains("LOADPRINT_TEST=a=b\n") && output.contains("PWD=/usr\n"),
+        output.contains("LOADPRINT_TEST=a=b\n") && output.contains("PWD=/\n"),
         "{output}"
     );
     assert!(!output.contains("CARGO"), "{output}");
@@ -210,18 +206,15 @@ fn files_are_private_and_contain_no_arguments() {
 }
 
 #[test]
-fn the_user_is_looked_up_in_the_chroot() {
+fn a_process_in_a_chroot_has_its_user_and_devices() {
     let supervisor = Supervisor::start();
     let root = supervisor.scratch.path().join("root");
-    for dir in ["usr", "etc", "proc", "dev"] {
+    for dir in ["usr", "proc", "dev"] {
         fs::create_dir_all(root.join(dir)).unwrap();
     }
     for link in ["bin", "lib", "lib64"] {
         symlink(format!("usr/{link}"), root.join(link)).unwrap();
     }
-    let account = "tester:x:4321:4322::/home/tester:/bin/sh\n";
-    fs::write(root.join("etc/passwd"), account).unwrap();
-    fs::write(root.join("etc/group"), "tester:x:4322:\nextra:x:4323:tester\n").unwrap();
     fs::set_permissions(&root, PermissionsExt::from_mode(0o755)).unwrap();
     for (dir, options) in [
         ("usr", &["--bind", "/usr"][..]),
@@ -233,18 +226,11 @@ fn the_user_is_looked_up_in_the_chroot() {
             .ask("mount", &[options, &[text(&place)]].concat())
             .unwrap();
     }
-    let script = "id -u; id -G; echo $HOME; : > /dev/null && : > /dev/shm/x && cat /proc/self/comm";
-    let options = ["--chroot", text(&root), "--user", "tester"];
+    let script = "id -u; id -G; : > /dev/null && : > /dev/shm/x && cat /proc/self/comm";
+    let options = ["--chroot", text(&root), "--user", "4321:4322"];
     supervisor.run_script("inside", &options, script);
     let report = supervisor.wait("inside");
-    assert_eq!(
-        supervisor.output("inside"),
-        "4321\n4322 4323\n/home/tester\ncat\n",
-        "{report}"
-    );
-    let options = ["--chroot", text(&root), "--user", "root"];
-    let error = supervisor.try_script("x", &options, "true").unwrap_err();
-    assert!(error.contains("no user `root`"), "{error}");
+    assert_eq!(supervisor.output("inside"), "4321\n4322\ncat\n", "{report}");
 }
 
 #[test]
