@@ -16,7 +16,7 @@ use crate::traffic;
 use crate::traffic::ReaderBytes;
 
 /// Seconds by which a difference of two uptimes, which are whole seconds, can be too small.
-pub const UPTIME_ERROR: f64 = 1.2;
+const UPTIME_ERROR: f64 = 1.2;
 
 /// The server's part of the recording.
 pub struct Server {
@@ -26,7 +26,8 @@ pub struct Server {
     status_warmup: Option<Map<String, Json>>,
     reader_bytes: Option<ReaderBytes>,
     began: Instant,
-    restarted: bool,
+    /// Whether it restarted during `measure`.
+    pub restarted: bool,
     status_begin: Option<Map<String, Json>>,
     status_end: Option<Map<String, Json>>,
 }
@@ -92,8 +93,8 @@ impl Server {
         Ok(())
     }
 
-    /// Reads the counters after `measure`. If the server is gone, `status_end` stays empty, and the run reports the error; counters of a server that
-    /// has restarted are discarded.
+    /// Reads the counters after `measure`. If the server is gone, `status_end` stays empty, and the run reports
+    /// the error; counters of a server that has restarted are discarded.
     pub fn read_after_measure(&mut self) {
         let Ok(status) = self.status() else { return };
         self.restarted = self.has_restarted(&status);

@@ -47,7 +47,7 @@ pub trait Load: Sync {
     }
 
     /// Facts about the ended phase and its length, for `result.json` and the summary.
-    fn details(&self, _seconds: f64) -> Map<String, Json> {
+    fn details(&self, _seconds: f64, _restarted: bool) -> Map<String, Json> {
         Map::new()
     }
 }

@@ -222,7 +222,8 @@ impl NativeRun<'_> {
             });
             let (rate, percentile) = (self.plan.rate, observer.percentile);
             let mut json = result::result_json(about, descriptor.types, rate, percentile, outcome, measured)?;
-            json.insert("details".to_owned(), Json::Object(load.details(measured.seconds)));
+            let details = load.details(measured.seconds, observer.server.restarted);
+            json.insert("details".to_owned(), Json::Object(details));
             for name in load.unseen() {
                 json.insert((*name).to_owned(), Json::Null);
             }

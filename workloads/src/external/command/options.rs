@@ -9,7 +9,7 @@ options! {
     /// The options.
     pub OPTIONS, Options;
     command: Option<String> = text("COMMAND")
-        .help("run: the program and its arguments; {threads}, {seconds}, {warmup}, {rate}, {defaults_file}, {host}, {port}, {socket} and {database} are replaced"),
+        .help("run: the program and its arguments; {threads}, {seconds}, {warmup}, {rate}, {defaults_file}, {host}, {port}, {socket}, {user} and {database} are replaced"),
     prepare_command: Option<String> = text("COMMAND")
         .help("prepare: as --command [default: nothing is prepared]"),
     warmup_command: Option<String> = text("COMMAND")

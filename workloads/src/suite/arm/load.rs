@@ -175,7 +175,7 @@ impl Load for ArmLoad {
         Ok(())
     }
 
-    fn details(&self, seconds: f64) -> Map<String, Json> {
+    fn details(&self, seconds: f64, _: bool) -> Map<String, Json> {
         let (shared, sums, waits) = (&self.shared, *lock(&self.shared.sums), self.shared.queue.waits());
         let per_second = |count: u64| {
             if seconds > 0.0 {

@@ -33,7 +33,6 @@ use crate::lock::lock;
 use crate::options::Values;
 use crate::options::options;
 use crate::random::Rng;
-use crate::server::UPTIME_ERROR;
 use crate::suite::number;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
@@ -151,22 +150,19 @@ struct Counts {
     /// The sum of d_next_o_id.
     orders: u64,
     warehouses: u64,
-    /// Of the server, in seconds.
-    uptime: f64,
 }
 
 impl Counts {
     fn read(connection: &mut dyn Connection) -> Result<Self, DbError> {
         let sum = "SELECT COALESCE(SUM(d_next_o_id), 0), COALESCE(MAX(d_w_id), 0) FROM district";
         let district = connection.rows(sum)?;
-        let names = "'Com_commit', 'Com_rollback', 'Uptime'";
+        let names = "'Com_commit', 'Com_rollback'";
         let status = connection.rows(&format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({names})"))?;
         let counts = || {
             Some(Self {
                 transactions: number::<u64>(&status, 1)? + number::<u64>(status.get(1..)?, 1)?,
                 orders: number(&district, 0)?,
                 warehouses: number(&district, 1)?,
-                uptime: number(status.get(2..)?, 1)?,
             })
         };
         counts().ok_or_else(|| {
@@ -241,16 +237,13 @@ impl Load for TprocLoad {
 
     /// HammerDB's NOPM and TPM over the exact length of the measurement; HammerDB divides by whole
     /// minutes.
-    fn details(&self, seconds: f64) -> Map<String, Json> {
+    fn details(&self, seconds: f64, restarted: bool) -> Map<String, Json> {
         let [before, after] = *lock(&self.counts);
         let per_minute = |count: fn(Counts) -> u64| {
             let growth = count(after?).checked_sub(count(before?))?;
             Some(growth as f64 * 60.0 / seconds)
         };
         // The counters began again.
-        let restarted = before
-            .zip(after)
-            .is_some_and(|(before, after)| after.uptime + UPTIME_ERROR < before.uptime + seconds);
         let transactions = per_minute(|counts| counts.transactions).filter(|_| !restarted);
         let used = self.warehouses.and_then(|used| u64::try_from(used).ok());
         let present = before.unwrap_or_default().warehouses;
