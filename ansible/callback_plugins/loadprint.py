@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import stat
 import sys
 import threading
 import time
@@ -89,19 +88,6 @@ def host_of(result: Any, content: dict[str, Any]) -> str:
     return str(content.get("failed_on") or delegated or result._host.get_name())
 
 
-def own_text(path: Path) -> str:
-    """Return the text of a file of root or of this user. Raises OSError for any other file.
-
-    The supervisor of another host has no file here: another user can make one.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, encoding="utf-8", errors="replace") as file:
-        state = os.fstat(descriptor)
-        if not stat.S_ISREG(state.st_mode) or state.st_uid not in (0, os.geteuid()):
-            raise PermissionError(path)
-        return file.read()
-
-
 def printable(text: str) -> str:
     """Replace control characters, such as those of a terminal's escape sequences."""
     return "".join(
@@ -153,7 +139,7 @@ class Progress:
         if self.status is None:
             return ""
         try:
-            status = json.loads(own_text(self.status))
+            status = json.loads(self.status.read_text(encoding="utf-8", errors="replace"))
         except (OSError, ValueError):
             return ""
         for process in status.get("processes", []):
