@@ -19,7 +19,9 @@ def carried(names: Sequence[str], measured: Sequence[Sequence[Measured]]) -> tup
 
     An effect is the difference between some of a side's turns and the others, the mean of its starts. Its
     interval is by the spread of the turns within the starts, because their order is drawn, and so wide that
-    one of all effects of all sides excludes 0 by chance in a twentieth of tables.
+    one of all effects of all sides excludes 0 by chance in a twentieth of tables. All of it must be above
+    LARGE: what a server does once a second keeps its place in the turns of a start, by which the first
+    seconds of equal servers differ, and which this spread does not contain.
     """
     level = 1 - (1 - stats.LEVEL) / (len(CONTRASTS) * len(names))
     effects = [
@@ -27,7 +29,7 @@ def carried(names: Sequence[str], measured: Sequence[Sequence[Measured]]) -> tup
         for name, runs in zip(names, measured, strict=True)
         for contrast, words in CONTRASTS.items()
         for effect, half in filter(None, [effect_of(runs, contrast, level)])
-        if abs(effect) > max(half, math.log1p(LARGE))
+        if abs(effect) - half > math.log1p(LARGE)
     ]
     if not effects:
         return None
