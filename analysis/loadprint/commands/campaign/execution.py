@@ -22,9 +22,11 @@ from typing import Any
 from loadprint.commands.campaign.campaign_model import Campaign, EqualLoad
 from loadprint.commands.campaign.campaign_sides import cells
 from loadprint.commands.campaign.control_node import identity_of, is_alive
-from loadprint.commands.campaign.server_identity import MAIN, Identity, confirm, key_of
+from loadprint.commands.campaign.server_identity import MAIN, Identity, checksum, confirm, key_of
 from loadprint.configuration.document import DocumentError
 from loadprint.reading.bounds import DOCUMENT
+from loadprint.reading.documents import read
+from loadprint.reading.run_documents import RunMeta
 from loadprint.safe_files import read_file, replace, require_trusted
 from loadprint.statistics.orders import one_in, orders
 
@@ -55,14 +57,9 @@ def digest(
 
     Binaries of one name, for several architectures, have keys with the name of their directory.
     """
-    binary_sums = {}
-    for path in sorted(binaries):
-        try:
-            with path.open("rb") as file:
-                name = f"{path.parent.name}/{path.name}"
-                binary_sums[name] = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise DocumentError(f"{path}: {error.strerror}; build it: ./setup") from None
+    binary_sums = {
+        f"{path.parent.name}/{path.name}": checksum(path, "build it: ./setup") for path in sorted(binaries)
+    }
     content = {
         "campaign": campaign.model_dump(mode="json"),
         "binaries": binary_sums,
@@ -268,17 +265,21 @@ def _require_trusted(parent: Path) -> None:
         ) from None
 
 
-def close_execution(directory: Path) -> Plan:
-    """Mark the execution complete if all its runs are, else unfinished; the next start resumes it.
+def spent_s(directory: Path, document: dict[str, Any]) -> float:
+    """Seconds since the first start, without the installation before it, and those before it was resumed."""
+    opened = datetime.fromisoformat(document.get("opened") or document["started"]).timestamp()
+    now = datetime.now(UTC).timestamp()
+    paths = [directory / run["id"] / "run.json" for run in document["runs"]]
+    begins = [(read(path, RunMeta).started_realtime_ns or 0) / 1e9 for path in paths if path.is_file()]
+    return float(document.get("spent_s", 0)) + now - min((at for at in begins if at >= opened), default=now)
 
-    `spent_s` is the time between its starts and ends.
-    """
+
+def close_execution(directory: Path) -> Plan:
+    """Mark the execution complete if all its runs are, else unfinished; the next start resumes it."""
     closed = require(directory)
     document = closed.document
     document |= {"status": "unfinished" if closed.todo else "complete", "ended": _now()}
-    opened = document.get("opened", document["started"])
-    spent = datetime.fromisoformat(document["ended"]) - datetime.fromisoformat(opened)
-    document["spent_s"] = document.get("spent_s", 0) + spent.total_seconds()
+    document["spent_s"] = spent_s(directory, document)
     try:
         write(directory, document)
     except DocumentError as error:

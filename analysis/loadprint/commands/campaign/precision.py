@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.catalogue.files import catalogue
-from loadprint.commands.campaign.execution import complete_starts, require, write
+from loadprint.commands.campaign.execution import complete_starts, require, spent_s, write
 from loadprint.comparison.compare_sides import compare
 from loadprint.configuration.field_types import minutes
 from loadprint.numbers import brief
@@ -40,7 +40,7 @@ def look(directory: Path) -> Look:
     document = require(directory).document
     campaign = document["campaign"]
     starts = complete_starts(directory, document)
-    within, left_s = minutes(campaign["within"]), campaign["within"] - _spent_s(document)
+    within, left_s = minutes(campaign["within"]), campaign["within"] - spent_s(directory, document)
     may_end = campaign["precision"] is not None and not document.get("ended_by")
     if len(starts) < MIN_REPEATS:
         if not may_end or left_s > 0:
@@ -117,12 +117,6 @@ def _answer(name: str, row: Row | None) -> str:
 
 def _percent(log: float) -> str:
     return f"{100 * math.expm1(log):.2g}"
-
-
-def _spent_s(document: dict[str, Any]) -> float:
-    """Seconds since the execution was opened, with those before it was resumed."""
-    opened = datetime.fromisoformat(document["opened"])
-    return float(document.get("spent_s", 0)) + (datetime.now(UTC) - opened).total_seconds()
 
 
 def _start_s(sides: Sequence[Side]) -> float:

@@ -87,13 +87,13 @@ def _tarball(name: str, directories: list[str]) -> Path:
     raise DocumentError(f"server_tarball: no such file: {places}; give an existing path or a URL")
 
 
-def checksum(path: Path) -> str:
+def checksum(path: Path, fix: str = "check the path and its permissions") -> str:
     """Return the SHA-256 of a file in hex. Raises DocumentError."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise DocumentError(f"{path}: {error.strerror}; check the path and its permissions") from None
+        raise DocumentError(f"{path}: {error.strerror}; {fix}") from None
 
 
 def confirm(document: dict[str, Any], obtained: Identity, directory: Path) -> bool:
