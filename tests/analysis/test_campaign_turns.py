@@ -49,7 +49,7 @@ def turns(tmp_path: Path) -> Path:
         ("sides.a.events=100", "sides.a.events: a side that alternates cannot end by itself"),
         ("state.data=carried", "state.data: sides cannot alternate, because each start has fresh data"),
         ("mode=equal-load", "mode: sides cannot alternate"),
-        ("precision=5", "precision: Input should be less than 1"),
+        ("precision=5", 'precision: "5" is not a share; write it as 5% or 0.05'),
         ("precision=5 percent", 'precision: "5 percent" is not a share; write it as 5% or 0.05'),
         ("precision=5%", "starts: `precision` adds starts until the answer is precise"),
         ("recorder.exporters=[node_exporter]", "recorder.exporters: sides cannot alternate"),

@@ -221,6 +221,9 @@ def test_this_host_is_read_through_the_recorder(tmp_path: Path) -> None:
     assert "error    shared_cores: CPU 0 is in both sets" in answer.out
     assert "error    query_logs: " in answer.out
     assert max(map(len, answer.out.splitlines())) <= 100
+    write_json(variables, {"workload": "oltp", "latency": {"p95_ms": 1}})
+    refused = ask("check", "--collector", COLLECT, "--server-json", variables)
+    assert (refused.status, "contains no server variables" in refused.line) == (2, True)
 
 
 def test_a_fingerprint_of_another_host(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from loadprint.commands.qualify import non_inferiority, spec
-from loadprint.commands.qualify.non_inferiority import RowJudgement
+from loadprint.commands.qualify.non_inferiority import PartyLevel, RowJudgement
 from loadprint.errors import InputError
+from loadprint.statistics.stopping import FIRST_LOOK, WIDER
 from numpy.typing import NDArray
 from reads import known
 from scipy.stats import nct, t
@@ -24,10 +25,14 @@ def runs(random: np.random.Generator, level: float, shape: tuple[int, ...], cv: 
     return drawn
 
 
+def level_of(values: Sequence[Sequence[float]], *, by_precision: bool = False) -> PartyLevel:
+    return known(non_inferiority.of_runs(values, by_precision=by_precision))
+
+
 def judged(
     baseline: NDArray[np.float64], candidate: NDArray[np.float64], better: str = "higher"
 ) -> RowJudgement:
-    sides = [known(non_inferiority.of_runs([list(values)])) for values in (baseline, candidate)]
+    sides = [level_of([list(values)]) for values in (baseline, candidate)]
     return non_inferiority.judge(sides[0], sides[1], TOLERANCE, better, 0.95)
 
 
@@ -87,13 +92,16 @@ def test_a_type_just_at_the_tolerance_passes_in_one_of_twenty_and_runs_as_units_
 
 def test_these_instances_are_judged_by_the_variance_of_their_runs() -> None:
     # the candidate's instances differ, the runs of each hardly: these two are known to be equal on average
-    level = known(non_inferiority.of_runs([[100.0, 100.1, 99.9], [110.0, 110.1, 109.9]]))
-    single = known(non_inferiority.of_runs([[104.9, 104.8, 105.0]]))
+    level = level_of([[100.0, 100.1, 99.9], [110.0, 110.1, 109.9]])
+    single = level_of([[104.9, 104.8, 105.0]])
     assert (level.freedom, level.units) == (4, 6)
+    starts = [[100.0 + start for start in range(FIRST_LOOK + 1)]]
+    one, wide = (level_of(starts, by_precision=by) for by in (False, True))
+    assert wide.variance == pytest.approx(WIDER**2 * one.variance)
     result = non_inferiority.judge(single, level, TOLERANCE, "higher", 0.95)
     assert (result.verdict, result.is_better) == ("pass", False)
     assert non_inferiority.of_instances([[100.0, 100.1], [110.0]]) is None
-    assert non_inferiority.of_runs([[100.0, 101.0]]) is None
+    assert non_inferiority.of_runs([[100.0, 101.0]], by_precision=False) is None
 
 
 def test_more_repeats_that_would_decide_do_decide() -> None:
@@ -108,8 +116,8 @@ def test_more_repeats_that_would_decide_do_decide() -> None:
         assert result.verdict == "undecided"
         assert result.ratio is not None
         longer = [
-            non_inferiority.PartyLevel(side.mean, side.variance * 3 / n, side.freedom + result.more, n)
-            for side in (known(non_inferiority.of_runs([list(values)])) for values in (old, new))
+            PartyLevel(side.mean, side.variance * 3 / n, side.freedom + result.more, n)
+            for side in (level_of([list(values)]) for values in (old, new))
             for n in (side.units + result.more,)
         ]
         assert non_inferiority.judge(longer[0], longer[1], TOLERANCE, "higher", 0.95).verdict != "undecided"

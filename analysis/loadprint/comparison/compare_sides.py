@@ -118,7 +118,7 @@ def _column(
         blocks.paired(runs, reference),
         cold or unsettled or bound,
         client_bound=bool(bound),
-        wider=wider(len(runs), by_precision=side.execution.campaign.precision is not None),
+        wider=wider(len(runs), by_precision=side.by_precision),
     )
 
 

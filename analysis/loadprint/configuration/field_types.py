@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Any, Literal
 
@@ -31,13 +32,15 @@ def minutes(value: float) -> str:
 
 
 def share(value: Any) -> float:
-    """Read a share such as `5%` or 0.05. Raises ValueError with the syntax."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", str(value).strip())
-    if not match:
+    """Read a share from 0 to under 1, such as `5 %` or 0.05. Raises ValueError with the syntax."""
+    text = str(value).strip()
+    try:
+        parsed = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        parsed = math.nan
+    if isinstance(value, bool) or not 0 <= parsed < 1:
         raise ValueError(f'"{value}" is not a share; write it as 5% or 0.05')
-    return float(match[1]) / 100
+    return parsed
 
 
 def size(value: Any) -> int:
@@ -54,7 +57,7 @@ def size(value: Any) -> int:
 
 
 Seconds = Annotated[float, BeforeValidator(seconds), Field(ge=0, le=MAX_SECONDS)]
-Share = Annotated[float, BeforeValidator(share), Field(gt=0, lt=1)]
+Share = Annotated[float, BeforeValidator(share), Field(gt=0)]
 Size = Annotated[int, BeforeValidator(size), Field(ge=0, le=MAX_SIZE)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=40)]
 # YAML text can have line breaks and tabs

@@ -119,8 +119,10 @@ def repeatability(runs: Iterable[Run]) -> dict[str, float]:
     It uses all runs of the executions of `runs`, of all sides.
     """
     paths = {path for run in runs for path in (run.path.resolve(), *_runs_of_execution(run))}
+    # those of one boot next to each other: hosts that work at the same time take turns otherwise
     canaries = sorted(
-        (canary for path in paths for canary in _read(path)), key=lambda canary: canary.begin_realtime_ns
+        (canary for path in paths for canary in _read(path)),
+        key=lambda canary: (canary.boot_id or "", canary.begin_realtime_ns),
     )
     at_rest = [
         (one, other)

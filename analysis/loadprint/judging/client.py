@@ -84,13 +84,13 @@ def _may_hide_a_thread(run: Measured) -> bool:
     if _busiest_thread(run) is not None:
         return False
     shown_by_its_cpu = len(run.load_cpus or ()) == 1 and _busy(run) is not None
-    used = _quantity(run, "process.load.cpu")
+    used = run.quantities.rate("process.load.cpu")
     return not shown_by_its_cpu and (used is None or used >= THREAD_BUSY)
 
 
 def _hidden_text(hidden: Sequence[Measured], count: int) -> str:
     """Why a full thread cannot be excluded in some of the runs."""
-    used = [cpu for run in hidden if (cpu := _quantity(run, "process.load.cpu")) is not None]
+    used = [cpu for run in hidden if (cpu := run.quantities.rate("process.load.cpu")) is not None]
     process = f"its process uses {100 * max(used):.0f} % of a core" if used else "its CPU time is unknown"
     of = f" in {len(hidden)} of {count} runs" if count > 1 else ""
     reason = hidden[0].quantities.why("threads.load.busiest")
@@ -127,18 +127,13 @@ def _limits(runs: Sequence[Measured]) -> tuple[Limit, Limit, Limit, Limit]:
     )
 
 
-def _quantity(run: Measured, name: str) -> float | None:
-    quantity = run.quantities.get(name)
-    return None if quantity is None else quantity.rate
-
-
 def _busiest_thread(run: Measured) -> float | None:
-    return _quantity(run, "threads.load.busiest")
+    return run.quantities.rate("threads.load.busiest")
 
 
 def _times(run: Measured) -> dict[str, float]:
     """Time of the load's CPU set by state, in CPU-seconds per second; empty if unknown."""
-    states = {state: _quantity(run, f"cpu.load.{state}") for state in STATES}
+    states = {state: run.quantities.rate(f"cpu.load.{state}") for state in STATES}
     times = {state: time for state, time in states.items() if time is not None}
     complete = len(times) == len(STATES) and run.load_cpus is not None and sum(times.values()) > 0
     return times if complete else {}
@@ -147,14 +142,14 @@ def _times(run: Measured) -> dict[str, float]:
 def _busy(run: Measured) -> float | None:
     """Busy share of the load's CPU set, of all processes."""
     times = _times(run)
-    cores = _quantity(run, "cpu.load.cores")
+    cores = run.quantities.rate("cpu.load.cores")
     return sum(times[state] for state in STATES[:5]) / cores if times and cores else None
 
 
 def _wait(run: Measured) -> float | None:
     """Time that runnable threads of the load waited for a CPU, over mean latency × operations."""
     delay, events, latency = (
-        _quantity(run, name) for name in ("threads.load.run_delay_ns", "load.events", "latency.mean")
+        run.quantities.rate(name) for name in ("threads.load.run_delay_ns", "load.events", "latency.mean")
     )
     if not delay or not events or not latency or events <= 0 or latency <= 0:
         return None
@@ -167,7 +162,7 @@ def _excused(run: Measured) -> float:
     In a stolen second the threads of one CPU wait: on CPUs that are mostly idle that is one thread, so that a
     stolen second explains a second of waiting. On busy CPUs threads wait for each other, whatever is stolen.
     """
-    share, busy, delay = stolen(run), _busy(run), _quantity(run, "threads.load.run_delay_ns")
+    share, busy, delay = stolen(run), _busy(run), run.quantities.rate("threads.load.run_delay_ns")
     if not delay or share is None or busy is None or share <= STOLEN or busy >= LIGHT:
         return 0.0
     return min(1.0, _times(run)["steal"] / delay)
@@ -184,7 +179,7 @@ def _delay(run: Measured) -> float | None:
     if wait is None:
         return None
     wait *= 1 - _excused(run)
-    times, on_cpu = _times(run), _quantity(run, "threads.load.on_cpu_ns")
+    times, on_cpu = _times(run), run.quantities.rate("threads.load.on_cpu_ns")
     ran = sum(times[state] for state in ("user", "nice", "system")) if times else 0.0
     return wait * min(1.0, on_cpu / ran) if on_cpu is not None and ran > 0 else wait
 
@@ -192,7 +187,7 @@ def _delay(run: Measured) -> float | None:
 def _ports(run: Measured) -> float | None:
     """Share of the port range that is in TIME_WAIT, or will be at this rate of new connections."""
     ports = port_count(run.run.fingerprint("load"))
-    now, opened = (_quantity(run, f"sockets.load.{name}") for name in ("time_wait", "active_opens"))
+    now, opened = (run.quantities.rate(f"sockets.load.{name}") for name in ("time_wait", "active_opens"))
     waiting = [now, run.run.result.details.sockets.after.tcp_time_wait]
     if opened is not None and now:  # else connections stay open, and leave no port in TIME_WAIT
         waiting.append(opened * TIME_WAIT_S)

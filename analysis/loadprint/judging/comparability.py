@@ -96,7 +96,7 @@ def judge(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Comp
     """Return whether the sides are comparable, with all differences: deciding, material, asked, harmless."""
     differing = differences(sides, measured)
     lacking = _unrecorded(sides, measured)
-    facts, wanted = _facts(sides, measured), asked_for([side.plan for side in sides])
+    facts, wanted = _facts(sides, measured), _wanted(sides)
     partly = _recorded_in_part(sides, measured, facts, wanted)
     unknown = (*lacking, *partly, *_recorded_nowhere(sides, measured, facts))
     material = [fact for fact in differing if fact.material and not fact.asked]
@@ -117,10 +117,16 @@ def judge(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Comp
 
 def differences(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> tuple[Difference, ...]:
     """Facts whose values differ between sides or between the repeats of one, in the order of GROUPS."""
-    facts, wanted = _facts(sides, measured), asked_for([side.plan for side in sides])
+    facts, wanted = _facts(sides, measured), _wanted(sides)
     differing = [fact for key in _keys(facts) if (fact := _difference(key, facts, wanted)) is not None]
     differing += _of_one_side(facts)
     return tuple(sorted(differing, key=lambda fact: (not fact.material, GROUPS.index(fact.group), fact.name)))
+
+
+def _wanted(sides: Sequence[Side]) -> set[str]:
+    """Settings that the campaign varies between the sides; between executions nothing varies on purpose."""
+    is_one = all(side.execution == sides[0].execution for side in sides)
+    return asked_for([side.plan for side in sides]) if is_one else set()
 
 
 def settings(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> tuple[Setting, ...]:

@@ -26,7 +26,7 @@ def pinned(runs: Sequence[Measured]) -> Judgement:
 
 def _of_run(run: Measured) -> Judgement:
     placement = run.run.meta.placement
-    if not run.shared_host:
+    if not run.run.shares_host:
         return _on_hosts(placement, run)
     if run.server_cpus is None or run.load_cpus is None:
         return Judgement("not separated", "no CPU sets: server and load shared the whole host")
@@ -60,10 +60,10 @@ def _verified(placement: PlacementChecks, where: str, run: Measured) -> Judgemen
     if foreign:
         return Judgement("not separated", f"{where}: {foreign}")
     if placement.verified is None:
-        if not run.shared_host:
+        if not run.run.shares_host:
             return Judgement("yes", where)
         return Judgement("not measured", f"{where}, but no program checked whether threads stayed there")
-    if run.shared_host and placement.load and not placement.server:
+    if run.run.shares_host and placement.load and not placement.server:
         # an existing server is not a process of the supervisor
         return Judgement("not measured", f"{where}; checked during the run: only the load's threads")
     return Judgement("yes", f"{where}; checked during the run: no thread ran elsewhere")

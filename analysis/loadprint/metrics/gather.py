@@ -57,11 +57,6 @@ class Measured:
         """Name of one operation of the workload."""
         return self.run.result.operation or self.run.meta.operation or "event"
 
-    @property
-    def shared_host(self) -> bool:
-        """Whether server and load ran on one host, so that host-wide counters include both."""
-        return self.run.shares_host
-
 
 def gather(
     run: Run,

@@ -133,12 +133,15 @@ def ledger(source: Source) -> None:
     """Threads in each state as `ledger.<state>`, by IN_SERVER; their sum as `ledger.server`.
 
     `ledger.not_recorded` is `ledger.connections` less all their states. `_closures` adds the client's
-    states, the network, and what is unexplained at both ends, `_parts` parts of the rows.
+    states, the network, and what is unexplained at both ends; the others mean requests in progress by
+    REQUESTS, also `row_lock` and `round_trip`.
     """
     server = _server(source)
     _closures(source)
     if server is not None:
-        _parts(source)
+        _disks(source)
+        _row_locks(source)
+        _round_trips(source)
 
 
 def _server(source: Source) -> float | None:
@@ -207,13 +210,6 @@ def _accounts_stolen(source: Source) -> bool:
         return True
     rows = source.rows("cpu", "SELECT tick, steal::DOUBLE AS steal FROM t WHERE cpu = 'all'")
     return rows is not None and bool(np.nanmax(rows["steal"], initial=0.0) > 0)
-
-
-def _parts(source: Source) -> None:
-    """Mean requests in progress as `ledger.<word>` by REQUESTS, also `row_lock` and `round_trip`."""
-    _disks(source)
-    _row_locks(source)
-    _round_trips(source)
 
 
 def _disks(source: Source) -> None:

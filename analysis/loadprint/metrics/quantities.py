@@ -111,14 +111,15 @@ class Quantities:
 
     def value(self, formula: Formula) -> float | None:
         """Value of a formula without alternatives; None if a name is not known. Raises ZeroDivisionError."""
-        amount = formula.value(self._rate)
+        amount = formula.value(self.rate)
         return None if amount is None else float(amount)
 
     def divisor(self, formula: Formula) -> str:
         """The divisor of a formula that is 0."""
-        return formula.divisor(self._rate)
+        return formula.divisor(self.rate)
 
-    def _rate(self, name: str) -> float | None:
+    def rate(self, name: str) -> float | None:
+        """The value of a quantity; None if it is not known."""
         return float(quantity.rate) if (quantity := self.get(name)) else None
 
     def course(self, formula: Formula) -> Series | None:

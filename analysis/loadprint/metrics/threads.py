@@ -18,11 +18,10 @@ def threads(source: Source, only: str = "") -> None:
 
     `only` one role, as in `host.process`.
     """
-    if source.run.table(source.window.role, "threads") is None or "threads" not in source.window.read:
+    rows = source.rows("threads", "SELECT DISTINCT tick, role FROM t")
+    if rows is None:
         source.out.mark_missing("threads", source.window.why_missing("threads"))
         return
-    rows = source.rows("threads", "SELECT DISTINCT tick, role FROM t")
-    assert rows is not None
     roles = sorted(set(rows["role"].tolist()))
     if not roles:
         source.out.mark_missing("threads", "no thread was read in the window")

@@ -92,8 +92,7 @@ def _running_median(values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.full(len(values), np.median(values))
     width = WIDTH if len(values) >= WIDTH else 3
     medians = np.median(np.lib.stride_tricks.sliding_window_view(values, width), axis=1)
-    ends = [np.full(width // 2, medians[end]) for end in (0, -1)]
-    return np.concatenate([ends[0], medians, ends[1]])
+    return np.pad(medians, width // 2, mode="edge")
 
 
 def steps(parts: Sequence[Period]) -> list[float]:

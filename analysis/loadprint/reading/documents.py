@@ -156,14 +156,5 @@ def _mismatch(error: ValidationError) -> str:
 
 
 def _type_name(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "a boolean"
-    if isinstance(value, dict):
-        return "an object"
-    if isinstance(value, list):
-        return "a list"
-    if isinstance(value, str):
-        return "text"
-    return f"{value:g}"
+    names = {type(None): "null", bool: "a boolean", dict: "an object", list: "a list", str: "text"}
+    return names.get(type(value)) or f"{value:g}"

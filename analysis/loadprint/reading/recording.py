@@ -71,11 +71,6 @@ class Run:
         """The slices of its own side; empty if it is the recording of all sides, or had all of the time."""
         return tuple(turn for turn in self.slices if turn.side == self.meta.side)
 
-    @property
-    def status(self) -> str:
-        """`running`, `complete` or `failed`."""
-        return self.meta.status
-
     @cached_property
     def _tables(self) -> dict[tuple[str, str], Path]:
         """Path of every table by role and probe."""

@@ -38,6 +38,11 @@ class Side:
         """Its entry in the execution; empty for a single run."""
         return self.execution.side(self.planned or self.name)
 
+    @property
+    def by_precision(self) -> bool:
+        """Whether a precision of its campaign decided on the number of its runs."""
+        return self.execution.campaign.precision is not None
+
 
 def split(operand: str) -> tuple[Path, str | None]:
     """Path and side name of EXECUTION:side, or a path alone. Raises InputError."""
@@ -91,7 +96,7 @@ def side_of(path: Path, execution: ExecutionPlan, name: str) -> Side:
             continue
         try:
             run = open_run(directory)
-            if run.status != "complete":
+            if run.meta.status != "complete":
                 missing.append((planned.id, _why(run)))
                 continue
             _require_finished(run)
@@ -129,7 +134,7 @@ def single(path: Path) -> Side:
     """One run directory as a side. Raises InputError if it cannot be used."""
     run = open_run(path)
     _require_finished(run)
-    if run.status != "complete" and not run.result:
+    if run.meta.status != "complete" and not run.result:
         raise InputError(path, f"the run is {_why(run)}", "run it again")
     require_intact(run)
     name = run.meta.side or run.id
@@ -151,4 +156,4 @@ def _require_finished(run: Run) -> None:
 
 
 def _why(run: Run) -> str:
-    return f"{run.status}: {run.meta.reason}" if run.meta.reason else run.status
+    return f"{run.meta.status}: {run.meta.reason}" if run.meta.reason else run.meta.status

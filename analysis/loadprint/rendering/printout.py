@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rich.cells import cell_len
@@ -158,13 +157,9 @@ def as_json(value: Any, **more: Any) -> str:
 
 def finite(value: Any) -> Any:
     """A value as JSON has it, with null in place of each number that is infinite or not a number."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return finite({field.name: getattr(value, field.name) for field in fields(value)})
-    if isinstance(value, Mapping):
-        return {key: finite(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    from pydantic_core import to_jsonable_python  # noqa: PLC0415  --help and `ab run` do without
+
+    return to_jsonable_python(value, inf_nan_mode="null")
 
 
 def renderers(

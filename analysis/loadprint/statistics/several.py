@@ -7,33 +7,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadprint.statistics.stats import Estimate
 
 ERROR = 0.05
 
 
-def holm(p: Sequence[float], error: float = ERROR) -> list[bool]:
-    """Which hypotheses are rejected if the chance of any false rejection is at most `error` (Holm 1979)."""
+def holm(p: Sequence[float]) -> list[bool]:
+    """Which hypotheses are rejected if the chance of any false rejection is at most ERROR (Holm 1979)."""
     rejected = [False] * len(p)
     for rank, place in enumerate(np.argsort(p, kind="stable")):
-        if p[place] > error / (len(p) - rank):
+        if p[place] > ERROR / (len(p) - rank):
             break
         rejected[place] = True
     return rejected
 
 
-def best_candidates(
-    count: int, below: Callable[[int, int], float | None], error: float = ERROR
-) -> list[bool]:
-    """Which of `count` sides can be the best: the best is among them with a chance of 1 − `error` or more.
+def best_candidates(count: int, below: Callable[[int, int], float | None]) -> list[bool]:
+    """Which of `count` sides can be the best: the best is among them with a chance of 1 − ERROR or more.
 
     `below(i, j)` is the one-sided p of "side i is not below side j"; None: not known. A side is out if one of
-    its simultaneous upper bounds, each at `error` / (count − 1), is below another side (Gupta 1965, with
+    its simultaneous upper bounds, each at ERROR / (count − 1), is below another side (Gupta 1965, with
     Bonferroni's bound in place of equal variances).
     """
-    limit = error / max(1, count - 1)
+    limit = ERROR / max(1, count - 1)
 
     def out(side: int) -> bool:
         tested = [below(side, other) for other in range(count) if other != side]
@@ -77,13 +74,8 @@ def equivalence(ratio: Estimate, bound: float) -> Equivalence:
 
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
     """Spearman's coefficient; None where one of the lists does not vary, or below three values."""
-    x, y = _ranks(a), _ranks(b)
-    if len(x) < 3 or x.std() == 0 or y.std() == 0:
+    from scipy.stats import spearmanr  # noqa: PLC0415  slow to import
+
+    if len(a) < 3 or min(len(set(a)), len(set(b))) == 1:
         return None
-    return float(np.corrcoef(x, y)[0, 1])
-
-
-def _ranks(values: Sequence[float]) -> NDArray[np.float64]:
-    """Twice the ranks from 0, ties share their mean rank."""
-    array = np.asarray(values)
-    return np.asarray(((array < array[:, None]) * 2.0 + (array == array[:, None])).sum(axis=1))
+    return float(spearmanr(a, b).statistic)

@@ -91,11 +91,11 @@ def ratio(  # noqa: PLR0913  one for each part of the error
     """
     x, y = np.log(np.asarray(side)), np.log(np.asarray(reference))
     log = _difference(x, y, paired, -2 * math.log1p(-rounding), sampling, wider)
-    low, high = (None if bound is None else _exp(bound) for bound in (log.low, log.high))
-    return Estimate(_exp(log.centre), low, high, log.p)
+    low, high = (None if bound is None else exp(bound) for bound in (log.low, log.high))
+    return Estimate(exp(log.centre), low, high, log.p)
 
 
-def _exp(log: float) -> float:
+def exp(log: float) -> float:
     """The ratio of a log, clamped to the range of a double."""
     return math.exp(max(-LARGEST_LOG, min(LARGEST_LOG, log)))
 

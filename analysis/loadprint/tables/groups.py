@@ -197,7 +197,7 @@ def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device])
     sides = builder.sides
     runs = [run for of_side in sides for run in of_side]
     present = frozenset(name for run in runs for name in run.quantities.values)
-    shared = any(run.shared_host for run in runs)
+    shared = any(run.run.shares_host for run in runs)
     nothing = (None,) * len(sides)
     disk = disks[0].per_side if disks else nothing
     nic = next((device.per_side for device in nics if device.name != "lo"), nothing)

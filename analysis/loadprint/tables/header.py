@@ -15,7 +15,7 @@ from loadprint.judging.verdicts import Shifts
 from loadprint.metrics.gather import Measured
 from loadprint.reading.cpusets import cpu_list, named, parse_cpus
 from loadprint.reading.run_documents import InterruptsOfDevice, PlannedCampaign
-from loadprint.reading.sides import NO_EXECUTION, Side
+from loadprint.reading.sides import Side
 from loadprint.reading.window import Window
 from loadprint.statistics.trend import Trend
 from loadprint.tables.ceilings import Ceilings
@@ -31,16 +31,15 @@ def facts(
 ) -> list[tuple[str, str]]:
     """Facts as (label, text)."""
     everyone = [run for runs in measured for run in runs]
-    execution = next((side.execution for side in sides if side.execution), NO_EXECUTION)
+    of_sides = list(zip(sides, measured, strict=True))
+    executions = [side.execution for side in sides]
     lines = [
         *_differing(comparable),
         (
             "sides",
-            "; ".join(
-                f"{side.name} = {_describe(side, runs)}" for side, runs in zip(sides, measured, strict=True)
-            ),
+            "; ".join(f"{side.name} = {_describe(side, runs)}" for side, runs in of_sides),
         ),
-        ("campaign", _campaign(execution.campaign)),
+        ("campaign", _joined(_campaign(execution.campaign) for execution in executions)),
         ("server", _each(sides, measured, _server)),
         ("host", _each(sides, measured, _host)),
         ("interrupts", _each(sides, measured, _interrupts)),
@@ -48,14 +47,14 @@ def facts(
         ("no eBPF", _each(sides, measured, _no_ebpf)),
         ("no ledger", _each(sides, measured, _no_ledger)),
         ("connections", _multiplexed(sides, measured)),
-        ("warm-up", execution.warm_promise or "none declared"),
+        ("warm-up", _joined(execution.warm_promise or "none declared" for execution in executions)),
         ("warmed", "; ".join(_warmed(sides, measured))),
         (
             "window",
-            "; ".join(f"{side.name} {_windows(runs)}" for side, runs in zip(sides, measured, strict=True)),
+            "; ".join(f"{side.name} {_windows(runs)}" for side, runs in of_sides),
         ),
-        ("seed", _joined(_seed(run) for run in everyone) if execution.seed is None else str(execution.seed)),
-        ("ended", execution.ended_by),
+        ("seed", _joined(_seed(side, run) for side, runs in of_sides for run in runs)),
+        ("ended", _joined(execution.ended_by for execution in executions)),
         ("repeats", "; ".join(_repeats(side) for side in sides)),
         ("notes", "; ".join(_notes(sides, measured))),
     ]
@@ -240,8 +239,8 @@ def _recorded(run: Measured) -> float | None:
     return run.window.seconds if run.window else None
 
 
-def _seed(run: Measured) -> str:
-    seed = run.run.meta.seed
+def _seed(side: Side, run: Measured) -> str:
+    seed = run.run.meta.seed if side.execution.seed is None else side.execution.seed
     return "" if seed is None else str(seed)
 
 

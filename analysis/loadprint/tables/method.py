@@ -13,8 +13,9 @@ from loadprint.tables.table import NoiseFloor, Row
 LEGEND = (
     "value: arithmetic mean of the runs; ratio: of geometric means, to {reference}; can differ from the "
     "quotient of the printed means; interval: 95 %, Student's t on the log of run means, unadjusted.",
-    "* differs from 1, tested among all rows (Benjamini–Hochberg, 5 %); better, worse: a headline row, "
-    "tested alone; = equivalent: the interval is inside the bound; ~ undecided; no mark: not tested",
+    "* differs from 1, tested among the usual rows (Benjamini–Hochberg, 5 %), those of --all apart; "
+    "better, worse: a headline row, tested alone; = equivalent: the interval is inside the bound; "
+    "~ undecided; no mark: not tested",
     "– no ratio   inf the reference is 0   ? both are 0   points: difference in percentage points",
 )
 FEW = "fewer than three repeats have no intervals and no marks."

@@ -53,7 +53,7 @@ def of_run(measured: Measured, own: Catalogue | None = None) -> Iterator[tuple[s
     disk = disks[0].name if disks else "none"
     nic = next((nic.name for nic in nics if nic.name != "lo"), "none")
     is_counted = measured.quantities.get(SERVER_SWITCHES)
-    host_switches = not measured.shared_host and not is_counted
+    host_switches = not measured.run.shares_host and not is_counted
     for section, rows in sections(disk, nic, host_switches=host_switches).items():
         for row in rows:
             yield section, row

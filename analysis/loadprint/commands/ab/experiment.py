@@ -155,18 +155,6 @@ class Experiment(Strict):
             raise ValueError("schedule.window: shorter than three intervals of the recorder; increase it")
         return self
 
-    @property
-    def apply_settle(self) -> float:
-        """Seconds between applying and the window."""
-        seconds = self.treatment.apply_settle
-        return self.schedule.settle if seconds is None else seconds
-
-    @property
-    def revert_settle(self) -> float:
-        """Seconds between reverting and the window."""
-        seconds = self.treatment.revert_settle
-        return self.schedule.settle if seconds is None else seconds
-
 
 def load(path: Path) -> Experiment:
     """Read an experiment file. Raises InputError with file, line and key."""

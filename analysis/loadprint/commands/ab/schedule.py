@@ -51,7 +51,8 @@ def plan(experiment: Experiment) -> WindowPlan:
             flip, settle = "", 0.0
             if variant != state:
                 flip = "apply" if variant == TREATMENT else "revert"
-                settle = experiment.apply_settle if flip == "apply" else experiment.revert_settle
+                own = getattr(experiment.treatment, f"{flip}_settle")
+                settle = experiment.schedule.settle if own is None else own
                 flips += 1
             elif not slots:
                 settle = experiment.schedule.settle

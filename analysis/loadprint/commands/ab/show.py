@@ -78,15 +78,15 @@ def result(path: Path) -> Result:
     measured = []
     if (path / "server" / "ticks.parquet").is_file():
         measured = windows(run, Store(), cpuset(run, "server"))
-    elif run.status == "running":
+    elif run.meta.status == "running":
         fix = f"wait for its end; if none of its processes runs: `loadprint ab revert {path}`"
         raise InputError(path, "is still running, or was killed with all its processes", fix)
     facts = Result(
         experiment.name,
         experiment.title,
         experiment.schedule.order,
-        status="complete" if run.status == "complete" else "aborted",
-        reason=run.meta.reason or ("it is still running" if run.status == "running" else ""),
+        status="complete" if run.meta.status == "complete" else "aborted",
+        reason=run.meta.reason or ("it is still running" if run.meta.status == "running" else ""),
         checks=_guards(path),
         flips=_flips(run),
         facts=_facts(run, experiment),

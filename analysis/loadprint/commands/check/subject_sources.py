@@ -72,8 +72,8 @@ def _server(path: Path | None) -> Server | None:
         return None
     record = documents.read(path, ServerRecord)
     if not record.variables:  # an object of names and values
-        flat = {"version": record.version, "variables": dict(record.items())}
-        record = ServerRecord.model_validate(flat)
+        variables = {name: value for name, value in record.items() if isinstance(value, str | int | float)}
+        record = ServerRecord.model_validate({"version": record.version, "variables": variables})
     if not any("innodb" in name for name in record.variables):
         raise InputError(
             path, "contains no server variables", "give load/server.json of a run, or {name: value}"
@@ -88,22 +88,13 @@ def recorded(path: Path) -> list[Subject]:
         run = open_run(path)
         require_intact(run)
         return [_of_run(run, None)]
-    from loadprint.reading.sides import read_plan, side_of  # noqa: PLC0415  only executions need it
+    from loadprint.reading.sides import every_side, read_plan  # noqa: PLC0415  only executions need it
 
     execution = read_plan(path)
-    subjects: list[Subject] = []
-    problems: list[str] = []
-    for name in execution.sides:
-        try:
-            side = side_of(path, execution, name)
-        except InputError as error:
-            problems.append(error.what)
-            continue
-        subjects += [_of_run(run, side.plan.data_bytes) for run in side.runs]
+    sides = list(every_side(path, execution))
+    subjects = [_of_run(run, side.plan.data_bytes) for side in sides for run in side.runs]
     if not subjects:
-        raise InputError(
-            path, problems[0] if problems else "has no sides", "run the campaign again, it resumes"
-        )
+        raise InputError(path, sides[0].missing[0][1], "run the campaign again, it resumes")
     return subjects
 
 

@@ -93,11 +93,9 @@ def run_compare(arguments: argparse.Namespace) -> int:
     if not 0 < arguments.equivalent < 100:
         raise InputError("--equivalent", "is not between 0 and 100", "use a percentage such as 1")
     sides, declared = resolve(arguments.sides)
-    names = [side.name for side in sides]
-    reference = arguments.reference or (declared if declared in names else None)
     table = compare(
         sides,
-        reference,
+        arguments.reference or declared,
         given_ceilings=read(arguments.ceilings).ceilings if arguments.ceilings else None,
         noise=noise_floor.measured(arguments.noise) if arguments.noise else None,
         equivalent=arguments.equivalent / 100,

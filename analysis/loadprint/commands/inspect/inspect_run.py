@@ -88,7 +88,7 @@ def inspect(path: Path) -> RunReport:
     return RunReport(
         path=str(path),
         id=run.id,
-        status=run.status,
+        status=run.meta.status,
         reason=run.meta.reason,
         workload=run.meta.workload or run.result.workload or "unknown",
         manifest="missing" if run.manifest is None else "broken" if mismatches else "intact",

@@ -21,13 +21,17 @@ EQUAL_RATES = 0.01  # rates that differ by less are the same load
 
 @dataclass(frozen=True)
 class Scope:
-    """How a cell is judged: over runs or over instances, the confidence, and the load."""
+    """How a cell is judged: over runs or over instances, the confidence, and the load.
+
+    `by_precision`: of each party, whether a precision decided on the number of runs.
+    """
 
     by_type: bool
     confidence: float
     equal_load: bool
     harder: float  # log of candidate's rate / baseline's, 0 at saturation
     beyond: str  # why the window does not show the sustained level; empty if it does
+    by_precision: tuple[bool, bool]
 
     @property
     def unit(self) -> str:
@@ -46,7 +50,9 @@ def scope_of(sheet: Sheet, spec: Spec, *, by_type: bool) -> Scope:
         beyond = (
             f"beyond {window:.0f} s: the sustained level needs a window of {spec.sustained.at_least:.0f} s"
         )
-    return Scope(by_type, spec.confidence, equal_load, _harder(sheet) if equal_load else 0.0, beyond)
+    harder = _harder(sheet) if equal_load else 0.0
+    by_precision = sheet.baseline.part.by_precision, sheet.candidate.part.by_precision
+    return Scope(by_type, spec.confidence, equal_load, harder, beyond, by_precision)
 
 
 def lines(sheet: Sheet, spec: Spec, scope: Scope) -> list[QualifiedRow]:
@@ -132,7 +138,12 @@ def _judged(line: QualifiedRow, old: Values, new: Values, scope: Scope, missing:
         return _without_ratio(line, missing)
     if min(*flat[0], *flat[1]) <= 0:
         return _zero(line, flat[0], flat[1])
-    levels = [_level(side, scope) for side in measured]
+    levels = [
+        non_inferiority.of_instances(side)
+        if scope.by_type
+        else non_inferiority.of_runs(side, by_precision=by_precision)
+        for side, by_precision in zip(measured, scope.by_precision, strict=True)
+    ]
     tolerance = line.tolerance or 0.0
     limit = non_inferiority.limit_of(tolerance, line.better)
     if levels[0] is None or levels[1] is None:
@@ -149,10 +160,6 @@ def _judged(line: QualifiedRow, old: Values, new: Values, scope: Scope, missing:
     if line.tolerance is None:
         return replace(line, limit=None, verdict="", more=None, reason="")
     return line
-
-
-def _level(values: Sequence[Sequence[float]], scope: Scope) -> PartyLevel | None:
-    return non_inferiority.of_instances(values) if scope.by_type else non_inferiority.of_runs(values)
 
 
 def _centre(values: Sequence[Sequence[float]]) -> float:
@@ -198,8 +205,8 @@ def _zero(line: QualifiedRow, old: Sequence[float], new: Sequence[float]) -> Qua
     """Judge values of 0, which have no ratio: a candidate at 0 where lower is better is not worse."""
     if line.tolerance is not None and line.better == "lower" and not any(new):
         return replace(line, verdict=PASS, reason="the candidate has none")
-    side = "baseline" if 0 in old else "candidate"
-    return _without_ratio(line, f"a run of the {side} is 0: no ratio")
+    side, least = ("baseline", min(old)) if min(old) <= 0 else ("candidate", min(new))
+    return _without_ratio(line, f"a run of the {side} is {'below ' if least < 0 else ''}0: no ratio")
 
 
 def _without_ratio(line: QualifiedRow, reason: str) -> QualifiedRow:

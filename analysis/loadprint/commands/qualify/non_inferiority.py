@@ -15,7 +15,8 @@ from typing import Literal
 
 import numpy as np
 
-from loadprint.statistics.stats import t_quantile, welch
+from loadprint.statistics.stats import exp, t_quantile, welch
+from loadprint.statistics.stopping import wider
 
 Verdict = Literal["pass", "fail", "undecided"]
 PASS: Verdict = "pass"
@@ -54,11 +55,12 @@ class RowJudgement:
     more: int | None
 
 
-def of_runs(values: Sequence[Sequence[float]]) -> PartyLevel | None:
+def of_runs(values: Sequence[Sequence[float]], *, by_precision: bool) -> PartyLevel | None:
     """Return the level of exactly these instances, from positive values of their runs; the unit is the run.
 
-    Instances have equal weights; the variance is that of runs within their instance, pooled. None
-    with fewer than two degrees of freedom.
+    Instances have equal weights; the variance is that of runs within their instance, pooled, with the
+    factor of campaigns in which a precision decided on the number of runs. None with fewer than two degrees
+    of freedom.
     """
     logs = [np.log(np.asarray(runs, dtype=float)) for runs in values if len(runs)]
     count = sum(map(len, logs))
@@ -68,7 +70,8 @@ def of_runs(values: Sequence[Sequence[float]]) -> PartyLevel | None:
     spread = sum(float(((runs - runs.mean()) ** 2).sum()) for runs in logs) / freedom
     mean = math.fsum(float(runs.mean()) for runs in logs) / len(logs)
     weight = math.fsum(1 / len(runs) for runs in logs) / len(logs) ** 2
-    return PartyLevel(mean, spread * weight, freedom, count)
+    factor = wider(max(map(len, logs)), by_precision=by_precision)
+    return PartyLevel(mean, spread * weight * factor**2, freedom, count)
 
 
 def of_instances(values: Sequence[Sequence[float]]) -> PartyLevel | None:
@@ -100,18 +103,13 @@ def judge(
     more = None
     if verdict == UNDECIDED:
         more = _more(baseline, candidate, abs(centre - edge), confidence)
-    return RowJudgement(verdict, limit, _exp(centre), _exp(low), _exp(high), worst > 1e-12, more)
+    return RowJudgement(verdict, limit, exp(centre), exp(low), exp(high), worst > 1e-12, more)
 
 
 def interval(level: PartyLevel, confidence: float) -> tuple[float, float, float]:
     """Return the geometric mean of a side, and its two one-sided bounds."""
     half = t_quantile(confidence, level.freedom) * math.sqrt(level.variance)
-    return _exp(level.mean), _exp(level.mean - half), _exp(level.mean + half)
-
-
-def _exp(log: float) -> float:
-    """Return e to the power of `log`, limited to the range of a double."""
-    return math.exp(min(log, 700.0))
+    return exp(level.mean), exp(level.mean - half), exp(level.mean + half)
 
 
 def _half(one: PartyLevel, other: PartyLevel, confidence: float, more: int) -> float:

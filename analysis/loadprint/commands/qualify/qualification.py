@@ -82,7 +82,7 @@ def _verdict(
     judged = [(cell, line) for cell in cells for line in cell.lines if line.verdict]
     failed = [f"{cell.name}: {line.label}" for cell, line in judged if line.verdict == FAIL]
     if type_unknown:
-        passed = judged and all(line.verdict == PASS for _, line in judged)
+        passed = judged and not gaps and all(line.verdict == PASS for _, line in judged)
         verdict = FAIL if failed else PASS if passed else UNDECIDED
         return UNDECIDED, [type_unknown, f"these instances themselves: {verdict}", *gaps]
     if failed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,24 +11,12 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from loadprint.catalogue.files import catalogue
 from loadprint.catalogue.metric import At
-from loadprint.configuration.field_types import Profile, Seconds, Strict
+from loadprint.configuration.field_types import Profile, Seconds, Strict, share
 from loadprint.configuration.model_file import read_model
 from loadprint.reading.instances import By
 
 # results of a closed loop, inputs of an open loop
 THROUGHPUT = ("operations", "statements", "commits", "rows_written")
-
-
-def share(value: Any) -> float:
-    """Parse a share such as `3 %` or 0.03. Raises ValueError."""
-    text = str(value).strip()
-    try:
-        parsed = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        parsed = math.nan
-    if isinstance(value, bool) or not 0 <= parsed < 1:
-        raise ValueError(f'"{value}" is not a share from 0 to under 1; write it as 3 % or 0.03')
-    return parsed
 
 
 Share = Annotated[float, BeforeValidator(share)]

@@ -50,7 +50,7 @@ def collect(sides: Sequence[Side], reference: str | None, rows: Catalogue | None
         percentiles=percentiles,
         distributions=(*by_type, *distributions.of_ebpf(measured)),
         scaled=scaled(_swept(sides, measured)),
-        flames=flames(measured, table),
+        flames=flames(sides, measured, table),
     )
 
 

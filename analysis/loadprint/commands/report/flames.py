@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -20,8 +21,10 @@ from loadprint.metrics.cpu_groups import function_name
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.profile import Profile, share
 from loadprint.reading.call_tree import NO_NODE, CallTree
+from loadprint.reading.sides import Side
 from loadprint.rendering.report_data import Flames, Floats, ReportPage
 from loadprint.statistics import stats
+from loadprint.statistics.stopping import wider
 from loadprint.tables.table import Group, Table
 
 ROLE = "server"
@@ -31,7 +34,7 @@ Path = tuple[str, bool, int]  # last function, whether it is code of the kernel,
 Ratio = tuple[float | None, float | None, float | None, bool]
 
 
-def flames(measured: Sequence[Sequence[Measured]], table: Table) -> Flames | None:
+def flames(sides: Sequence[Side], measured: Sequence[Sequence[Measured]], table: Table) -> Flames | None:
     """Flame graphs of all sides; None if some side has no samples, or no CPU time of probe `process`."""
     group = next((group for group in table.groups if group.key.startswith(f"cputime_{ROLE}_")), None)
     if group is None or len(group.rows) < 2:  # a single row has the reason why the others are missing
@@ -55,7 +58,12 @@ def flames(measured: Sequence[Sequence[Measured]], table: Table) -> Flames | Non
         paired = blocks.paired(measured[side], measured[table.base])
         pair = (of_side, places[table.base])
         alone = (None,) * len(chosen)
-        ratios.append(alone if side == table.base else ratios_of(counts[chosen], cpu, pair, paired=paired))
+        factor = wider(len(of_side), by_precision=sides[side].by_precision)
+        ratios.append(
+            alone
+            if side == table.base
+            else ratios_of(counts[chosen], cpu, pair, paired=paired, factor=factor)
+        )
     return Flames(
         group.key.rpartition("_")[2],
         table.base,
@@ -162,13 +170,20 @@ def _noticeable(paths: Sequence[Path], shares: Floats, places: Sequence[Sequence
 
 
 def ratios_of(
-    counts: Floats, cpu: Floats, pair: tuple[Sequence[int], Sequence[int]], *, paired: bool
+    counts: Floats,
+    cpu: Floats,
+    pair: tuple[Sequence[int], Sequence[int]],
+    *,
+    paired: bool,
+    factor: float = 1.0,
 ) -> tuple[Ratio | None, ...]:
     """Ratio of each path between the runs of a pair of sides, tested among all paths.
 
-    `counts` float64[paths, runs] are samples, of the root first; `cpu` float64[runs] is in s.
+    `counts` float64[paths, runs] are samples, of the root first; `cpu` float64[runs] is in s; `factor` is
+    that of the intervals (`stopping.wider`).
     """
-    estimates = [_estimate(count, counts[0], cpu, pair, paired=paired) for count in counts]
+    ratio = partial(stats.ratio, paired=paired, wider=factor)
+    estimates = [_estimate(count, counts[0], cpu, pair, ratio) for count in counts]
     p_values = {
         place: estimate.p for place, estimate in enumerate(estimates) if estimate and estimate.p is not None
     }
@@ -184,7 +199,11 @@ def ratios_of(
 
 
 def _estimate(
-    counts: Floats, totals: Floats, cpu: Floats, pair: tuple[Sequence[int], Sequence[int]], *, paired: bool
+    counts: Floats,
+    totals: Floats,
+    cpu: Floats,
+    pair: tuple[Sequence[int], Sequence[int]],
+    ratio: Callable[..., stats.Estimate],
 ) -> stats.Estimate | None:
     """Ratio of geometric means of two sides' runs; infinite if only the first has the path.
 
@@ -204,4 +223,4 @@ def _estimate(
             return None
         values.append([part.rate for part in parts])
         errors.append(math.hypot(*(part.error / part.rate for part in parts)) / len(parts))
-    return stats.ratio(values[0], values[1], paired=paired, sampling=math.hypot(*errors))
+    return ratio(values[0], values[1], sampling=math.hypot(*errors))

@@ -53,15 +53,14 @@ def run_report(arguments: argparse.Namespace) -> int:
         is_sweep,
     )
 
+    rows = with_rows(arguments.rows)
     if is_experiment(arguments.sides):
-        report = collect_experiment(Path(arguments.sides[0]))
+        report = collect_experiment(Path(arguments.sides[0]), rows)
     elif is_sweep(arguments.sides):
-        report = collect_sweep(Path(arguments.sides[0]))
+        report = collect_sweep(Path(arguments.sides[0]), rows, arguments.reference)
     else:
         sides, declared = resolve(arguments.sides, minimum=1)
-        names = [side.name for side in sides]
-        reference = arguments.reference or (declared if declared in names else None)
-        report = collect(sides, reference, with_rows(arguments.rows))
+        report = collect(sides, arguments.reference or declared, rows)
     text = page(report)
     options.write(text, arguments.output)
     print(f"{printable(str(arguments.output))}: {len(text.encode()) / 1e6:.2f} MB", file=sys.stderr)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from loadprint.catalogue.files import Catalogue
 from loadprint.commands.ab import show
 from loadprint.commands.operands import MAX_SIDES
 from loadprint.commands.report import distributions
@@ -21,10 +22,10 @@ from loadprint.rendering.report_data import ReportPage
 MOST_CHARTED = 6  # sides whose runs are drawn over time; more are unreadable
 
 
-def collect_sweep(path: Path) -> ReportPage:
+def collect_sweep(path: Path, rows: Catalogue | None = None, reference: str | None = None) -> ReportPage:
     """Report of a whole execution. Raises InputError where it has no matrix of sides."""
     swept = cells.read(path)
-    pivots = sweep_pivots.of(swept)
+    pivots = sweep_pivots.of(swept, reference)
     measured = [cell for cell in swept.cells if cell.runs]
     sides = [side_of(swept.path, swept.execution, cell.name) for cell in measured]
     count = min(MOST_CHARTED, len(sides))
@@ -36,7 +37,11 @@ def collect_sweep(path: Path) -> ReportPage:
         pivots.title,
         sides,
         [list(cell.runs) for cell in measured],
-        [(place, side, gather(run, store, charted=True).quantities) for place, side, run in charted],
+        [
+            (place, side, gather(run, store, charted=True, rows=rows).quantities)
+            for place, side, run in charted
+        ],
+        rows=rows,
         pivots=pivots,
         percentiles=distributions.latency(charted, len(sides), store)[0],
         scaled=scaled(swept),
@@ -63,15 +68,15 @@ def is_experiment(words: Sequence[str]) -> bool:
     return len(words) == 1 and show.is_experiment(Path(words[0]))
 
 
-def collect_experiment(path: Path) -> ReportPage:
+def collect_experiment(path: Path, rows: Catalogue) -> ReportPage:
     """Report of one experiment. Raises InputError with the file that cannot be used."""
     experiment = show.result(path)
     run = open_run(path)
-    measured = gather(run, Store(), charted=True)
+    measured = gather(run, Store(), charted=True, rows=rows)
     title = experiment.title or experiment.name
     sides = [Side(run.id, title, (run,))]
     sampled = [(0, 0, measured.quantities)]
-    report = assembled(title, sides, [[measured]], sampled, ab=experiment)
+    report = assembled(title, sides, [[measured]], sampled, rows=rows, ab=experiment)
     # statements are counted, not the operations of a generator
     return replace(
         report,

@@ -148,4 +148,5 @@ def _known(seen: Observations, row: str, side: str) -> Values | None:
 
 
 def _scaled(values: Values) -> Estimate:
-    return t_interval([value * values.factor for value in values.repeats])
+    interval = t_interval([value * values.factor for value in values.repeats])
+    return interval.widened(values.widened(len(values.repeats)))

@@ -214,10 +214,6 @@ class Observations:
         named = set(map(self.resolved, _texts(rule)))
         return [name for name in self._sides if name in named]
 
-    def generator(self, side: str) -> str:
-        """The load generator of a side of the execution."""
-        return self.execution.side(side).generator
-
     def version(self, side: str) -> str:
         """Version of a side's server; empty if it is not recorded."""
         column = self._columns.get(self.resolved(side))

@@ -125,7 +125,7 @@ def _measured(claim: Claim, rule: OfCampaign, seen: Observations, accepted: Abst
 
 def _replaced(claim: Claim, rule: OfCampaign, seen: Observations) -> bool:
     """Whether native workloads ran in place of the publication's tools: they are not the product."""
-    generators = {seen.generator(side) for side in seen.sides_of(rule.model_dump())}
+    generators = {seen.execution.side(side).generator for side in seen.sides_of(rule.model_dump())}
     return bool(claim.generators) and not generators <= set(claim.generators)
 
 

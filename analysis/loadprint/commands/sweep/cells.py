@@ -62,11 +62,6 @@ class Swept:
         """The runs of all cells."""
         return [run for cell in self.cells for run in cell.runs]
 
-    @property
-    def reference(self) -> str:
-        """Name of the reference cell."""
-        return self.execution.reference
-
 
 def read(path: Path) -> Swept:
     """Read an execution. Raises InputError where there is none, or none of its runs is complete."""

@@ -40,7 +40,7 @@ def read(paths: Sequence[Path]) -> Swept:
     first = executions[0]
     return Swept(
         first.path,
-        first.execution.model_copy(update={"reference": _named(first.reference, labels[0])}),
+        first.execution.model_copy(update={"reference": f"{first.execution.reference} {labels[0]}"}),
         tuple(
             _cell(cell, label)
             for execution, label in zip(executions, labels, strict=True)
@@ -63,13 +63,9 @@ def _server(swept: Swept) -> str:
     return swept.path.resolve().name
 
 
-def _named(name: str, label: str) -> str:
-    return f"{name} {label}"
-
-
 def _cell(cell: SweepCell, label: str) -> SweepCell:
     plan = cell.plan.model_copy(update={"cell": {**cell.plan.cell, "server": label}})
-    return replace(cell, name=_named(cell.name, label), plan=plan)
+    return replace(cell, name=f"{cell.name} {label}", plan=plan)
 
 
 def _differences(executions: Sequence[Swept]) -> list[str]:

@@ -28,10 +28,10 @@ def sweep(path: Path, base: str | None = None, *others: Path) -> PivotReport:
 
 def of(swept: Swept, base: str | None = None) -> PivotReport:
     """Pivot tables of an execution that is already read. Raises InputError as `sweep` does."""
-    base = base or swept.reference
+    base = base or swept.execution.reference
     names = [cell.name for cell in swept.cells]
     if base not in names:
-        raise InputError(f"--base {base}", "is not one of its sides", f"name one of {', '.join(names)}")
+        raise InputError(base, "is not one of its sides", f"name one of {', '.join(names)}")
     crossovers: tuple[Crossover, ...] = ()
     if swept.execution.campaign.mode == "equal-load":
         pivots, sentences = sweep_load.pivots(swept)

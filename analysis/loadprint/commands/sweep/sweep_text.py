@@ -24,7 +24,7 @@ def facts(swept: Swept) -> tuple[tuple[str, str], ...]:
     """What was measured, where and how often."""
     campaign = swept.execution.campaign
     operations = dict.fromkeys(cell.operation.partition(" (")[0] for cell in swept.cells if cell.runs)
-    server, load = server_cpus(swept), _cpus(swept, "load")
+    server, load = _cpus(swept, "server"), _cpus(swept, "load")
     cpus = f"{server or '?'} CPU{'s' if server != 1 else ''}"
     variables = ", ".join(f"{name} {value}" for name, value in campaign.variables.items())
     profile = campaign.server.profile
@@ -56,7 +56,7 @@ def best(
     swept: Swept, grid: Mapping[tuple[str, str], SweepCell], rows: list[str], columns: list[str]
 ) -> tuple[Pivot, tuple[str, ...]]:
     """The best connection count of every column, and its ratio to the number of the server's CPUs."""
-    cores = server_cpus(swept)
+    cores = _cpus(swept, "server")
     heads = ("best connections", "operations /s", f"fewest within {100 - 100 * NEARLY:.0f} %", "best / CPU")
     body: list[tuple[float | None, ...]] = []
     texts = []
@@ -87,20 +87,9 @@ def best(
     return pivot, (sentence,)
 
 
-def server_cpus(swept: Swept) -> int | None:
-    """Number of the server's CPUs; None where it is not recorded."""
-    return _cpus(swept, "server")
-
-
 def _cpus(swept: Swept, role: str) -> int | None:
     sets = [run.server_cpus if role == "server" else run.load_cpus for run in swept.runs]
     return next((len(cpus) for cpus in sets if cpus), None)
-
-
-def host_cpus(swept: Swept) -> int | None:
-    """Number of CPUs of the server's host, by its fingerprint."""
-    lists = [run.run.fingerprint("server").cpus.list for run in swept.runs]
-    return next((len(cpus) for cpus in lists if cpus), None)
 
 
 def _version(swept: Swept) -> str:
