@@ -187,7 +187,7 @@ def _named(rows: Columns, table: str, keys: Sequence[str]) -> Columns:
 def _noted_resets(source: Source, probe: str, rows: Columns, figures: Sequence[str]) -> list[tuple[int, int]]:
     """The ticks before and after each reset of an entity in a segment, with a warning."""
     resets: set[tuple[int, int]] = set()
-    _, segment = source.read_at(probe, rows["tick"])
+    segment = source.segments(probe, rows["tick"])
     for _, places in grouped(rows["name"]):
         ticks = rows["tick"][places].astype(int)
         fell = np.logical_or.reduce([np.diff(rows[figure][places]) < 0 for figure in figures])
@@ -220,8 +220,7 @@ def _counted(
     source: Source, probe: str, rows: Columns, places: NDArray[np.intp], edges: NDArray[np.float64]
 ) -> Histogram | None:
     """The values that an entity counted over the segments, from zero if it appeared in one."""
-    _, of = source.read_at(probe, rows["tick"][places])
-    readings = list(rows["buckets"][places])
+    readings, of = list(rows["buckets"][places]), source.segments(probe, rows["tick"][places])
     grid = source.window.grids[probe]
     if rows["tick"][places[0]] > grid.ticks[grid.segment == of[0]][0]:
         readings, of = [np.zeros_like(readings[0]), *readings], np.append(of[0], of)

@@ -69,7 +69,7 @@ def energy(source: Source) -> None:
         if not whole.startswith("package") or (part and kind == "package"):
             continue  # cores and uncore are parts of their package, psys includes more than the packages
         if len(series["tick"]) > 1:
-            at, of = source.read_at("energy", series["tick"])
+            at, of = source.times("energy", series["tick"]), source.segments("energy", series["tick"])
             size = next(iter(series["range"][series["range"] > 0].tolist()), None)
             unit = source.unit("energy.energy_uj")
             kinds[kind].counter(f"{kind}.{zone}", series["used"], at, unit, size, of=of)

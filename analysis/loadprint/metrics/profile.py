@@ -79,7 +79,7 @@ def read_profile(source: Source) -> Profile | None:
 
 def _sampled(source: Source, ticks: NDArray[Any]) -> list[tuple[int, int]]:
     """The ticks with samples between two of these in one segment: a row has those since the tick before."""
-    _, segment = source.read_at("profile", ticks)
+    segment = source.segments("profile", ticks)
     inside = ticks[segment >= 0]
     spans = zip(*edges(segment[segment >= 0]), strict=True)
     return [(int(inside[first]) + 1, int(inside[last])) for first, last in spans]

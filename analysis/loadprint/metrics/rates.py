@@ -103,10 +103,13 @@ class Source:
         inside = self.window.grids[probe].segments(rows["tick"]) >= 0
         return {name: values[inside] for name, values in rows.items()}
 
-    def read_at(self, probe: str, ticks: Floats) -> tuple[Floats, Numbers]:
-        """Time (s, NaN where it was not read) and segment (-1 outside) of the probe's read at each tick."""
-        grid = self.window.grids[probe]
-        return grid.times(ticks), grid.segments(ticks)
+    def times(self, probe: str, ticks: Floats) -> Floats:
+        """The time of the probe's read at each tick in seconds; NaN where it was not read."""
+        return self.window.grids[probe].times(ticks)
+
+    def segments(self, probe: str, ticks: Floats) -> Numbers:
+        """The segment of the probe's read at each tick; -1 outside."""
+        return self.window.grids[probe].segments(ticks)
 
     def seconds(self, probe: str, ticks: NDArray[Any] | None = None) -> float:
         """Seconds between the first and the last of some reads of each segment; by default of all reads."""

@@ -72,7 +72,7 @@ def _add(
     ticks, values = series["tick"], series["value"]
     if is_counter and len(ticks) > 1:
         parts = Quantities(source.out.segments)  # its resolution is not known
-        at, of = source.read_at(TABLE, ticks)
+        at, of = source.times(TABLE, ticks), source.segments(TABLE, ticks)
         parts.counter(formula.names[0], values, at, 1.0, of=of)
         source.out.add_events(parts)
         source.out.missing |= parts.missing

@@ -49,7 +49,7 @@ def turns(source: Source) -> None:
     rows = source.rows("memory", f"SELECT tick, sum(value)::DOUBLE AS waiting FROM t WHERE {waiting}")
     if rows is None or written is None or not written.count:
         return
-    first, last = edges(source.read_at("memory", rows["tick"])[1])
+    first, last = edges(source.segments("memory", rows["tick"]))
     growth = (rows["waiting"][last] - rows["waiting"][first]) * source.unit("memory.Dirty")
     left = stats.t_interval(growth * len(growth) / written.count)
     if left.low is not None and left.low > LEFT:

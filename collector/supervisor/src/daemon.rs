@@ -135,13 +135,7 @@ impl<'a> Daemon<'a> {
     /// Waits for the next event and handles it.
     fn step(&mut self) {
         let until_tick = self.next_tick.saturating_duration_since(Instant::now());
-        let state = self.main.shared.lock();
-        let lease_left = if state.ending.is_some() {
-            TICK
-        } else {
-            state.lease_left()
-        };
-        drop(state);
+        let lease_left = self.main.shared.lock().lease_left();
         let until_reaped = if self.is_reaping() { POLL_INTERVAL } else { TICK };
         self.sleep(until_tick.min(lease_left).min(until_reaped));
         self.reap();

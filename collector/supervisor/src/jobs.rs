@@ -82,8 +82,7 @@ fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
         .as_deref()
         .map(NodeSet::parse_present)
         .transpose()?;
-    let root = request.chroot.as_deref().unwrap_or(Path::new("/"));
-    check_root(root)?;
+    request.chroot.as_deref().map(check_root).transpose()?;
     let user = request.user.as_deref().map(user).transpose()?;
     let placement = watch(cpus, memory_nodes)?;
     let (stdout, stdout_file) = output(main, None, &request.name, "stdout")?;

@@ -229,9 +229,9 @@ impl State {
             .is_some_and(|process| process.state == ProcessState::Running)
     }
 
-    /// Time until the lease expires.
+    /// Time until the lease expires; that of a supervisor that is ending no longer does.
     pub fn lease_left(&self) -> Duration {
-        if self.open_requests > 0 {
+        if self.open_requests > 0 || self.ending.is_some() {
             return self.lease;
         }
         self.lease.saturating_sub(self.last_request.elapsed())

@@ -51,7 +51,8 @@ def plan(experiment: Experiment) -> WindowPlan:
             flip, settle = "", 0.0
             if variant != state:
                 flip = "apply" if variant == TREATMENT else "revert"
-                own = getattr(experiment.treatment, f"{flip}_settle")
+                treatment = experiment.treatment
+                own = treatment.apply_settle if flip == "apply" else treatment.revert_settle
                 settle = experiment.schedule.settle if own is None else own
                 flips += 1
             elif not slots:

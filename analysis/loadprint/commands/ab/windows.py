@@ -137,7 +137,7 @@ def _server(source: Source) -> tuple[NDArray[np.bool_], Floats]:
         ticks, values = series["tick"], series["value"]
         if name != CONNECTED:
             source.counter(f"mysql.{name}", f"mysql.{name}", ticks, values)
-        (_, of), finite = source.read_at("mysql", ticks), np.isfinite(values)
+        of, finite = source.segments("mysql", ticks), np.isfinite(values)
         if name == "Questions":
             rises = steps(values[finite], None, of[finite])
             fell[of[finite][1:][rises.restarted | rises.unknown]] = True
@@ -153,7 +153,7 @@ def _is_succeeded(source: Source) -> NDArray[np.bool_]:
     for lives in source.members(
         "process", (), host.PROCESS.format(host.start_time(source)), "role = 'server'"
     ):
-        _, of = source.read_at("process", lives.ticks)
+        of = source.segments("process", lives.ticks)
         for place in np.unique(of):
             succeeded[place] = not lives.present[:, of == place].all(axis=1).any()
     return succeeded
