@@ -33,12 +33,25 @@ def _numbers(cpus: str) -> set[int]:
     return numbers
 
 
+def usable(rows: list[dict[str, Any]], allowed: str) -> list[dict[str, Any]]:
+    """Return those `cpus` of `lscpu --json` that are online and in the list of CPUs that a process may use.
+
+    A container's cpuset and the kernel's `isolcpus` leave out some that are online.
+    """
+    chosen = _numbers(allowed)
+    return [
+        row
+        for row in rows
+        if int(row["cpu"]) in chosen and str(row.get("online", True)).lower() in {"true", "yes"}
+    ]
+
+
 def cpu_sets(
     rows: list[dict[str, Any]], server: str | None = None, load: str | None = None
 ) -> dict[str, Any]:
-    """Split the online CPUs of one host between server and load.
+    """Split the usable CPUs of one host between server and load.
 
-    `rows` is `cpus` of `lscpu --json`. With two or more sockets, the server gets the first half of them;
+    With two or more sockets, the server gets the first half of them;
     otherwise the first half of the physical cores, with their thread siblings; one core cannot be split.
     Lists of the campaign have precedence. Returns `server`, `load` (lists as in /proc), `separated`, `how`,
     and `server_nodes`, `load_nodes`: the memory nodes of the sockets, or "" where memory is not to be bound
@@ -56,8 +69,6 @@ def cpu_sets(
     sockets: dict[int, list[int]] = defaultdict(list)
     cores: dict[tuple[int, int], list[int]] = defaultdict(list)
     for row in rows:
-        if str(row.get("online", True)).lower() not in {"true", "yes"}:
-            continue
         # lscpu prints "-" if the kernel reports no socket or core: then every CPU is a separate core.
         cpu = int(row["cpu"])
         socket = int(row["socket"]) if str(row.get("socket", "-")).isdigit() else 0
@@ -99,14 +110,12 @@ def cpu_sets(
 def host_cpus(
     rows: list[dict[str, Any]], role: str, server: str | None = None, load: str | None = None
 ) -> dict[str, Any]:
-    """Return the CPU set of a host with one role: that of the campaign, else all online CPUs.
+    """Return the CPU set of a host with one role: that of the campaign, else all usable CPUs.
 
     `rows` and the result are those of `cpu_sets`; the set of the other role is empty.
     """
     named = server if role == "server" else load
-    every = _ranges(
-        int(row["cpu"]) for row in rows if str(row.get("online", True)).lower() in {"true", "yes"}
-    )
+    every = _ranges(int(row["cpu"]) for row in rows)
     return {"server": "", "load": "", role: named or every, "separated": True, "how": "by host"}
 
 
@@ -134,4 +143,5 @@ class FilterModule:
             "cpu_sets": cpu_sets,
             "free_slash30": free_slash30,
             "host_cpus": host_cpus,
+            "usable": usable,
         }

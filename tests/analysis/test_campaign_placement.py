@@ -66,13 +66,16 @@ def test_one_core_is_not_separated_and_says_so() -> None:
     assert "not separated" in result["how"]
 
 
-def test_offline_cpus_and_unknown_cores() -> None:
-    guest = [
-        {"cpu": 0, "core": "-", "socket": "-", "online": True},
-        {"cpu": 1, "core": "-", "socket": "-", "online": False},
-        {"cpu": 2, "core": "-", "socket": "-", "online": True},
-    ]
+def test_unknown_cores() -> None:
+    guest = [{"cpu": cpu, "core": "-", "socket": "-", "online": True} for cpu in (0, 2)]
     assert sets(placement.cpu_sets(guest)) == ("0", "2", True)
+
+
+def test_cpus_that_are_offline_or_that_a_process_may_not_use_are_left_out() -> None:
+    six = rows(*((cpu, cpu, 0) for cpu in range(6)))
+    six[1]["online"] = False
+    assert sets(placement.cpu_sets(placement.usable(six, "0-127"))) == ("0,2-3", "4-5", True)
+    assert sets(placement.cpu_sets(placement.usable(six, "1-2,5"))) == ("2", "5", True)
 
 
 def test_the_campaigns_lists_win_and_an_overlap_is_no_separation() -> None:
@@ -96,7 +99,7 @@ def test_a_full_range_is_said() -> None:
         placement.free_slash30(every, "0" * 8)
 
 
-def test_a_host_with_one_role_gives_it_all_online_cpus() -> None:
-    four = [*rows((0, 0, 0), (1, 1, 0), (2, 2, 0)), {"cpu": 3, "core": 3, "socket": 0, "online": False}]
-    assert sets(placement.host_cpus(four, "server")) == ("0-2", "", True)
-    assert sets(placement.host_cpus(four, "load", "0", "1-2")) == ("", "1-2", True)
+def test_a_host_with_one_role_gives_it_all_usable_cpus() -> None:
+    three = rows((0, 0, 0), (1, 1, 0), (2, 2, 0))
+    assert sets(placement.host_cpus(three, "server")) == ("0-2", "", True)
+    assert sets(placement.host_cpus(three, "load", "0", "1-2")) == ("", "1-2", True)
