@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from programs import finished, read, wait_for
+from programs import ROOT, finished, read, wait_for
 from programs import printed as run
 
 from .hosts import Bench
@@ -88,6 +89,20 @@ def test_a_port_that_is_taken_is_named_with_its_process(pair: Bench) -> None:
     assert "port 33306 of db1 is taken" in line, line
     assert '"python3",pid=' in line, line
     assert "choose another with -e server_port=NUMBER" in line, line
+
+
+def test_a_host_that_another_execution_measures_is_refused(pair: Bench) -> None:
+    shutil.copy(ROOT / "target/release/loadprint-supervise", pair.server.data)
+    program, other = "/var/lib/loadprint/loadprint-supervise", "--state /run/loadprint/other"
+    pair.server.shell(f"{program} start {other} --lease 600s")
+    try:
+        done = finished(pair.campaign(pair.written()), env=pair.environment())
+    finally:
+        pair.server.shell(f"{program} end {other}; rm -r {program} /run/loadprint")
+    [line] = [line for line in done.stdout.splitlines() if "is measuring" in line]
+    assert line.startswith("db1: "), line
+    assert "the execution other is measuring on db1" in line, line
+    wait_for("empty hosts", lambda: not pair.has_left(), 30)
 
 
 def test_a_target_that_lacks_programs_is_refused_in_one_line(pair: Bench) -> None:
