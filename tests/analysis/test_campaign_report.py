@@ -33,7 +33,7 @@ def reported(execution: Path, status: int = 0, **settings: str) -> str:
         execution.parent,
         task("Report", import_role={"name": "campaign", "tasks_from": "report.yml"}),
         inventory=str(ROOT / "ansible" / "inventory" / "local.yml"),
-        campaign_loadprint=str(wrapper),
+        loadprint_program=str(wrapper),
         campaign_plan={"directory": str(execution), **{k: plan[k] for k in ("campaign", "sides")}},
         target_local=True,
         target_execution_dir=str(execution),

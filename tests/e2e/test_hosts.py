@@ -31,7 +31,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 def measured(pair: Bench) -> tuple[Bench, str]:
     """One campaign of three equal sides: without delay, with delay, with loss."""
     campaign = pair.written(sides=("near", "far", "lossy"))
-    process = pair.start(pair.campaign(campaign, f"campaign_bin_dir={built(pair.place)}"))
+    process = pair.start(pair.campaign(campaign, f"loadprint_bin_dir={built(pair.place)}"))
     for done, delay, loss in (("near", 1000 * DELAY_S, 0.0), ("far", 0.0, LOSS)):
         wait_for(f"{done} complete", partial(reached, pair, process, f"b1-{done}-r1"))
         pair.set("delay", delay)
