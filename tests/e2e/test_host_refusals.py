@@ -120,6 +120,21 @@ def test_a_target_that_lacks_programs_is_refused_in_one_line(pair: Bench) -> Non
     assert "sudo apt-get install iproute2" in by_host["db1"]
 
 
+def test_a_target_on_which_the_programs_do_not_run_is_refused_with_what_helps(pair: Bench) -> None:
+    alone = pair.place / "release"  # without portable programs
+    alone.symlink_to(ROOT / "target/release")
+    move = "cd /usr/lib/*-linux-gnu; mv"
+    pair.loads[0].shell(f"{move} libssl.so.3 libssl.away")
+    try:
+        lines = failed(pair, loadprint_bin_dir=str(alone))
+    finally:
+        pair.loads[0].shell(f"{move} libssl.away libssl.so.3; rm -r /var/lib/loadprint/bin")
+        pair.server.shell("rm -r /var/lib/loadprint/bin")
+    [line] = [line for line in lines if "libssl.so.3" in line]
+    assert line.startswith("load1: "), line
+    assert "./setup --targets on this machine builds programs that run on other" in line, line
+
+
 @pytest.mark.parametrize(("group", "hosts"), [("server", "db1, db2"), ("load", "load1, load2")])
 def test_an_inventory_that_cannot_be_measured_is_refused(pair: Bench, group: str, hosts: str) -> None:
     path = pair.inventory
