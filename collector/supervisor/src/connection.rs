@@ -154,18 +154,15 @@ fn wait(shared: &Shared, name: &str, slice: Duration, stream: &UnixStream) -> Re
     }
 }
 
-/// Freezes or thaws all of the processes. `by` is what did it, `monotonic_ns` when all had stopped or gone on.
+/// Freezes or thaws all of the processes. `by` is what does it, `monotonic_ns` when all stopped or went on.
 fn freeze(shared: &Shared, names: &[String], frozen: bool) -> Result<Value> {
     let find = |name: &String| anyhow::Ok(Arc::clone(&shared.lock().find(name)?.group));
     let groups: Vec<_> = names.iter().map(find).collect::<Result<_>>()?;
-    let mut by = "control group";
     for group in groups {
-        if !group.freeze(frozen)? {
-            by = "signal";
-        }
+        group.freeze(frozen)?;
     }
     let now = clock_gettime(ClockId::Monotonic);
-    Ok(json!({"by": by, "monotonic_ns": now.tv_sec * 1_000_000_000 + now.tv_nsec}))
+    Ok(json!({"by": "control group", "monotonic_ns": now.tv_sec * 1_000_000_000 + now.tv_nsec}))
 }
 
 fn hung_up(stream: &UnixStream) -> bool {
