@@ -30,6 +30,7 @@ use crate::log;
 use crate::mounts;
 use crate::protocol::Reply;
 use crate::state::Reason;
+use crate::state::signal_name;
 use crate::state_dir::Lock;
 use crate::state_dir::StateDir;
 
@@ -139,7 +140,7 @@ fn clean_after(status: WaitStatus, dir: &StateDir, group: &Group) -> Result<()> 
 fn describe(status: WaitStatus) -> String {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => format!("exit status {code}"),
-        (_, Some(signal)) => format!("signal {}", crate::signals::name(signal)),
+        (_, Some(signal)) => format!("signal {}", signal_name(signal)),
         _ => "unknown".to_owned(),
     }
 }

@@ -30,7 +30,6 @@ mod output;
 mod placement;
 mod procfs;
 mod protocol;
-mod signals;
 mod spawn;
 mod state;
 mod state_dir;

@@ -25,6 +25,7 @@ use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
+use signal_hook::low_level;
 
 use crate::groups::Group;
 use crate::memory::Schedule;
@@ -33,7 +34,6 @@ use crate::output::Output;
 use crate::placement::Placement;
 use crate::protocol::Reply;
 use crate::protocol::Request;
-use crate::signals;
 use crate::state_dir::OwnedResources;
 
 /// Why a supervisor ends.
@@ -275,8 +275,16 @@ impl ProcessState {
             }
             Self::Signalled(signal) => {
                 report["state"] = json!("signalled");
-                report["signal"] = json!(signals::name(signal));
+                report["signal"] = json!(signal_name(signal));
             }
         }
+    }
+}
+
+/// The name of a signal number, without `SIG`, as kill(1) has it; the number if it has none.
+pub fn signal_name(number: i32) -> String {
+    match low_level::signal_name(number) {
+        Some(name) => name.trim_start_matches("SIG").to_owned(),
+        None => number.to_string(),
     }
 }
