@@ -68,14 +68,3 @@ pub fn pin_self(set: &CpuSet) -> io::Result<()> {
         Err(io::Error::from_raw_os_error(libc::EINVAL))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_error_names_the_missing_cpu() {
-        let error = parse_online("0,8000").unwrap_err().to_string();
-        assert!(error.contains("no CPU 8000"), "{error}");
-    }
-}
