@@ -212,7 +212,7 @@ pub fn parent_of(pid: u32) -> u32 {
 }
 
 /// Fields of /proc/PID/stat by their numbers, from 3 on, at one moment.
-fn stat_fields<const N: usize>(pid: u32, numbers: [usize; N]) -> Option<[String; N]> {
+pub fn stat_fields<const N: usize>(pid: u32, numbers: [usize; N]) -> Option<[String; N]> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     Some(numbers.map(|number| fields[number - 3].to_owned()))

@@ -299,12 +299,12 @@ fn processes_of_others_are_not_killed() {
     // The state of this boot, with a group that is gone.
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let left = serde_json::json!({
-        "boot_id": boot.trim(), "group": "loadprint-1.0", "pid": 1,
+        "boot_id": boot.trim(), "group": "loadprint-1.0", "pid": other.id(),
         "mounts": [], "interfaces": ["lp1n0"], "owned": [],
     });
     fs::write(state_dir.join("state.json"), left.to_string()).unwrap();
     let supervisor = Supervisor::start_in(bystander, &["--lease", "600s"]);
-    assert_eq!(supervisor.ready["cleaned"]["pid"], 1);
+    assert_eq!(supervisor.ready["cleaned"]["pid"], other.id());
     assert!(is_alive(other.id()));
     other.kill().unwrap();
     other.wait().unwrap();

@@ -72,9 +72,8 @@ fn a_process_that_does_not_stop_is_killed_with_its_tree() {
 
 /// Clock ticks of CPU that a process has used.
 fn cpu_ticks(pid: u32) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    let modes = stat_fields(pid, [14, 15]).unwrap();
+    modes.iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum()
 }
 
 fn until_cpu_grows(pid: u32) {
