@@ -11,6 +11,7 @@ use perf_event::events::Software;
 use rustix::param::page_size;
 
 const PAGES: usize = 20_000;
+const NAPS: u64 = 5;
 
 /// Touches `PAGES` new pages, with one fault each.
 fn fault() {
@@ -59,6 +60,7 @@ fn faults_and_switches_on_a_cpu_are_counted_there() {
     let before = probe.read();
     let faults_before = faults.read().unwrap();
     fault();
+    (0..NAPS).for_each(|_| nap());
     let thread_faults = faults.read().unwrap() - faults_before;
     let after = probe.read();
     assert!(
@@ -67,7 +69,7 @@ fn faults_and_switches_on_a_cpu_are_counted_there() {
     );
     for (event, least) in [
         ("page_faults", thread_faults),
-        ("context_switches", 0),
+        ("context_switches", NAPS),
         ("cpu_clock", 1),
     ] {
         let new = between(&before, &after, &format!("{event} server"));
