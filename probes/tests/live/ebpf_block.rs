@@ -15,7 +15,6 @@ use std::process::Command;
 use std::rc::Rc;
 
 use crate::prelude::*;
-use loadprint_recording::histogram::subtract;
 use memmap2::MmapMut;
 use tempfile::TempDir;
 
@@ -187,7 +186,8 @@ fn count_on_a_new_disk() -> Option<()> {
         between(&before.latency, &after.latency, &entity)
     };
     let device = |operation| stage(operation, "device");
-    let kernel = subtract(&after.after, &before.after);
+    let of_kernel = after.after.iter().zip(&before.after);
+    let kernel: Vec<u64> = of_kernel.map(|(after, before)| after - before).collect();
     let mut all = true;
     for (operation, count) in [("read", kernel[0]), ("write", 17), ("flush", 11), ("discard", 5)] {
         let counted = device(operation).count();
