@@ -104,26 +104,14 @@ pub struct Source {
     file: File,
     path: PathBuf,
     buffer: Vec<u8>,
-    end: EndOfFile,
-}
-
-/// The read that shows the end of a file.
-#[derive(Clone, Copy, Debug)]
-enum EndOfFile {
-    /// A read that returns no bytes.
-    EmptyRead,
-    /// A read that does not fill the buffer.
-    ShortRead,
-    /// A read that leaves room for a record of this size in the page of the kernel.
-    RoomForRecord(usize),
+    /// Whether a read that does not fill the buffer shows the end, not only one of no bytes.
+    in_one_read: bool,
 }
 
 impl Source {
     const FIRST_BUFFER: usize = 4096;
     /// The size of a piece of a long file: it stays in the caches, and the buffer is no larger.
     const PIECE: usize = 1 << 16;
-    /// The smallest page size of Linux.
-    const SEQ_PAGE: usize = 4096;
 
     /// Opens `path`.
     ///
@@ -143,7 +131,7 @@ impl Source {
             file,
             path,
             buffer: vec![0; size],
-            end: EndOfFile::EmptyRead,
+            in_one_read: false,
         })
     }
 
@@ -153,22 +141,7 @@ impl Source {
     /// iterated files return about a page at a time.
     #[must_use]
     pub fn in_one_read(mut self) -> Self {
-        self.end = EndOfFile::ShortRead;
-        self
-    }
-
-    /// Treats a read that leaves room for another record as the end of the file, which saves a
-    /// system call.
-    ///
-    /// Correct for iterated files whose records (the output of one call of `show`) are all shorter
-    /// than `bytes`: `seq_read_iter` (`fs/seq_file.c`; `seq_read` before Linux 5.10) collects
-    /// records in a buffer of at least a page, and returns less than the reader asked for only at
-    /// the end of the file or if the next record does not fit. Wrong if a record can have any
-    /// length: a line of `/proc/interrupts`, or a disk with all its partitions in
-    /// `/proc/diskstats`.
-    #[must_use]
-    pub fn records_below(mut self, bytes: usize) -> Self {
-        self.end = EndOfFile::RoomForRecord(bytes);
+        self.in_one_read = true;
         self
     }
 
@@ -184,12 +157,7 @@ impl Source {
             }
             let count = self.read_at(length, length as u64)?;
             length += count;
-            let at_end = match self.end {
-                EndOfFile::EmptyRead => false,
-                EndOfFile::ShortRead => true,
-                EndOfFile::RoomForRecord(record) => count + record < Self::SEQ_PAGE,
-            };
-            if count == 0 || at_end && length < self.buffer.len() {
+            if count == 0 || self.in_one_read && length < self.buffer.len() {
                 return Ok(&self.buffer[..length]);
             }
         }
@@ -380,30 +348,6 @@ mod tests {
                     let before_last = pieces.iter().rev().skip(1);
                     assert!(before_last.into_iter().all(|piece| piece.ends_with(b"\n")));
                     assert_eq!(pieces.concat(), text.as_bytes());
-                }
-            }
-        }
-    }
-
-    /// Both ways must return all lines of these files, whose records are short. Their numbers
-    /// change between reads, and an interface may be added or removed.
-    #[test]
-    fn read_with_room_for_another_record_is_the_last_one() {
-        let host = Host::default();
-        for (name, record) in [("vmstat", 128), ("net/dev", 512)] {
-            let lines = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count();
-            for buffer in [16, 1000, 4096, 1 << 16] {
-                let mut until_empty = Source::sized(host.proc(name), buffer).unwrap();
-                let mut until_room = Source::sized(host.proc(name), buffer)
-                    .unwrap()
-                    .records_below(record);
-                loop {
-                    let before = lines(until_empty.read().unwrap());
-                    let count = lines(until_room.read().unwrap());
-                    if lines(until_empty.read().unwrap()) == before {
-                        assert_eq!(count, before, "{name} into {buffer} bytes");
-                        break;
-                    }
                 }
             }
         }

@@ -108,8 +108,7 @@ fn open_meminfo(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> 
 }
 
 fn open_vmstat(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    // A record is a name and a number.
-    let file = host.source("vmstat", MOUNT_PROC)?.records_below(128);
+    let file = host.source("vmstat", MOUNT_PROC)?;
     Ok(Box::new(Files::default().with(file, parse_vmstat)))
 }
 
