@@ -3,7 +3,6 @@
 //!
 //! `docs/mysql-probe.md` lists the privileges of the account and the counters of each version.
 
-pub mod account;
 pub mod client;
 pub mod digests;
 mod metrics;
@@ -12,6 +11,9 @@ pub mod server;
 pub mod statements;
 pub mod status;
 mod wire;
+
+/// The address and the account of the server.
+pub use loadprint_mysqlclient as account;
 
 use self::client::Failure;
 use self::server::Kind;
