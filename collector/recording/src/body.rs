@@ -66,16 +66,6 @@ impl Encoder {
         out.reserve(rows.len() * width * 2);
         for (row, &number) in self.order.iter().enumerate() {
             let first = number as usize * width;
-            if rows.are_numbers() {
-                let before = &mut self.values[first..first + width];
-                for (bits, before) in rows.numbers(row, width).zip(before) {
-                    if let Some(bits) = bits {
-                        varint::put_signed(out, bits.wrapping_sub(*before).cast_signed());
-                        *before = bits;
-                    }
-                }
-                continue;
-            }
             for column in 0..width {
                 let slot = first + column;
                 match rows.value(row, column, width) {

@@ -4,6 +4,7 @@
 //! A row has an entity (one string per entity column) and one cell per value column.
 
 use std::fmt;
+use std::iter;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
@@ -111,8 +112,6 @@ pub struct Rows {
     generation: u64,
     differs: bool,
     has_nulls: bool,
-    /// True if a cell is a text or a list.
-    has_others: bool,
     cells: Vec<Cell>,
     bytes: Vec<u8>,
     lists: Vec<u64>,
@@ -133,7 +132,6 @@ impl Rows {
         self.len = 0;
         self.differs = false;
         self.has_nulls = false;
-        self.has_others = false;
         self.cells.clear();
         self.bytes.clear();
         self.lists.clear();
@@ -182,54 +180,36 @@ impl Rows {
 
     /// Begins a row; `entity` has one string per entity column. Its cells follow.
     pub fn row(&mut self, entity: &[&[u8]]) {
-        let is_unchanged = self.previous_key().is_some_and(|mut before| {
-            entity
-                .iter()
-                .all(|part| strip_length(&mut before, part.len()) && strip(&mut before, part))
-        });
-        if is_unchanged {
-            self.len += 1;
-            return;
-        }
-        self.differ();
-        for part in entity {
-            varint::put(&mut self.keys, part.len() as u64);
-            self.keys.extend_from_slice(part);
-        }
-        self.end_key();
+        self.begin(entity.chunks(1));
     }
 
     /// Begins a row whose only entity string is the concatenation of `pieces`.
     pub fn row_joined(&mut self, pieces: &[&[u8]]) {
-        let is_unchanged = self.expected().is_some_and(|mut before| {
-            pieces.iter().all(|piece| strip(&mut before, piece)) && before.is_empty()
+        self.begin(iter::once(pieces));
+    }
+
+    /// Begins a row; each string of its entity is in pieces.
+    #[inline]
+    fn begin<'a>(&mut self, entity: impl Iterator<Item = &'a [&'a [u8]]> + Clone) {
+        let length = |pieces: &[&[u8]]| pieces.iter().map(|piece| piece.len()).sum::<usize>();
+        let is_unchanged = self.previous_key().is_some_and(|mut before| {
+            entity.clone().all(|pieces| {
+                strip_length(&mut before, length(pieces))
+                    && pieces.iter().all(|piece| strip(&mut before, piece))
+            })
         });
         if is_unchanged {
             self.len += 1;
             return;
         }
         self.differ();
-        varint::put(
-            &mut self.keys,
-            pieces.iter().map(|piece| piece.len() as u64).sum(),
-        );
-        for piece in pieces {
-            self.keys.extend_from_slice(piece);
+        for pieces in entity {
+            varint::put(&mut self.keys, length(pieces) as u64);
+            for piece in pieces {
+                self.keys.extend_from_slice(piece);
+            }
         }
         self.end_key();
-    }
-
-    /// The only entity string of the previous tick's row at this position.
-    #[inline]
-    fn expected(&self) -> Option<&[u8]> {
-        let mut before = self.previous_key()?;
-        if let [length, rest @ ..] = before
-            && *length < 0x80
-        {
-            return rest.get(..usize::from(*length));
-        }
-        let length = varint::take(&mut before)?;
-        varint::take_bytes(&mut before, length)
     }
 
     fn row_encoded(&mut self, key: &[u8]) {
@@ -312,7 +292,6 @@ impl Rows {
     pub fn text(&mut self, text: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(text);
-        self.has_others = true;
         self.cells.push(Cell::Text(start as u32, self.bytes.len() as u32));
     }
 
@@ -320,7 +299,6 @@ impl Rows {
     pub fn list(&mut self, buckets: &[u64]) {
         let start = self.lists.len();
         self.lists.extend_from_slice(buckets);
-        self.has_others = true;
         self.cells.push(Cell::List(start as u32, self.lists.len() as u32));
     }
 
@@ -355,7 +333,6 @@ impl Rows {
         }
         let (bytes, lists) = (self.bytes.len() as u32, self.lists.len() as u32);
         self.has_nulls |= other.has_nulls;
-        self.has_others |= other.has_others;
         self.cells.extend(other.cells.iter().map(|cell| match *cell {
             Cell::Text(start, end) => Cell::Text(start + bytes, end + bytes),
             Cell::List(start, end) => Cell::List(start + lists, end + lists),
@@ -380,22 +357,6 @@ impl Rows {
             Cell::Text(start, end) => Value::Text(&self.bytes[start as usize..end as usize]),
             Cell::List(start, end) => Value::List(&self.lists[start as usize..end as usize]),
         }
-    }
-
-    /// True if no cell is a text or a list.
-    #[inline]
-    pub(crate) fn are_numbers(&self) -> bool {
-        !self.has_others
-    }
-
-    /// The numbers of row `row` in column order; all cells must be numbers or missing.
-    #[inline]
-    pub(crate) fn numbers(&self, row: usize, width: usize) -> impl Iterator<Item = Option<u64>> {
-        let cells = self.cells[row * width..(row + 1) * width].iter();
-        cells.map(|cell| match *cell {
-            Cell::Bits(bits) => Some(bits),
-            _ => None,
-        })
     }
 
     /// The missing columns of row `row`, one bit each.
@@ -437,7 +398,7 @@ fn strip(key: &mut &[u8], part: &[u8]) -> bool {
 /// Splits an encoded key (length and bytes per entity column) into its strings.
 pub(crate) fn entity_parts(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = key;
-    std::iter::from_fn(move || {
+    iter::from_fn(move || {
         let length = varint::take(&mut rest)? as usize;
         let (part, behind) = rest.split_at_checked(length)?;
         rest = behind;
