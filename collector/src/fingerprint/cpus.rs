@@ -20,11 +20,6 @@ use super::number;
 const MODEL: &[&[&str]] = &[
     &["CPU implementer", "CPU part", "CPU variant", "CPU revision"], // ARM
     &["model name"],                                                 // x86
-    &["Model Name"],                                                 // LoongArch
-    &["cpu model"],                                                  // MIPS, Alpha
-    &["cpu"],                                                        // PowerPC, SPARC
-    &["machine"],                                                    // s390
-    &["uarch", "mvendorid", "marchid", "mimpid", "isa"],             // RISC-V
 ];
 
 /// The object `cpus`.
@@ -82,16 +77,12 @@ fn model(cpuinfo: &str) -> Option<String> {
     })
 }
 
-/// The value of a field of `/proc/cpuinfo`: `NAME : VALUE`, or `NAME = VALUE` in a list, as on s390.
+/// The value of a field of `/proc/cpuinfo`.
 fn field(cpuinfo: &str, name: &str) -> Option<String> {
-    let value = |text: &str, separator: char| {
-        let (key, value) = text.split_once(separator)?;
+    cpuinfo.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
         (key.trim() == name && !value.trim().is_empty()).then(|| value.trim().to_owned())
-    };
-    let in_list = |line: &str| line.split([':', ',']).find_map(|part| value(part, '='));
-    cpuinfo
-        .lines()
-        .find_map(|line| value(line, ':').or_else(|| in_list(line)))
+    })
 }
 
 /// The frequency governors in use; `None` if the kernel does not control the frequency.
@@ -132,23 +123,6 @@ mod tests {
                 "processor : 0\nmodel name : ARMv8\nCPU implementer : 0x41\nCPU part : 0xd05\n\n\
                  processor : 1\nmodel name : ARMv8\nCPU implementer : 0x41\nCPU part : 0xd0a\n",
                 "implementer 0x41, part 0xd05; implementer 0x41, part 0xd0a",
-            ),
-            (
-                "vendor_id       : IBM/S390\nprocessor 0: version = FF,  identification = 1F3C48,  machine = 2964\n\
-                 processor 1: version = FF,  identification = 2F3C48,  machine = 2964\n",
-                "2964",
-            ),
-            (
-                "processor\t: 0\ncpu\t\t: POWER9, altivec supported\nrevision\t: 2.2\n\nmachine\t\t: PowerNV 8335-GTH\n",
-                "POWER9, altivec supported",
-            ),
-            (
-                "hart\t: 0\nisa\t: rv64imafdc\nmmu\t: sv39\nuarch\t: thead,c910\nmvendorid\t: 0x5b7\n",
-                "uarch thead,c910, mvendorid 0x5b7, isa rv64imafdc",
-            ),
-            (
-                "system type : generic\nModel Name\t: Loongson-3A5000\n",
-                "Loongson-3A5000",
             ),
         ] {
             assert_eq!(model(cpuinfo).as_deref(), Some(expected), "{cpuinfo}");
