@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::time::Duration;
-use std::time::SystemTime;
 
 use clap::Args;
 use clap::Parser;
@@ -31,7 +30,7 @@ Examples:
   loadprint-collect probes              which probes this host supports, and why not the others";
 
 const RECORD_EXAMPLES: &str = "\
-Records until SIGTERM, SIGINT, the end of its terminal (not under nohup), --duration or --deadline,
+Records until SIGTERM, SIGINT, the end of its terminal (not under nohup) or that of --duration,
 then writes the tables. After SIGKILL, `loadprint-collect finish RUN` writes the tables; only the tick
 that was being written is lost.
 SIGUSR1 requests one tick of all probes, including those that are otherwise read at the start and
@@ -111,10 +110,6 @@ pub struct RecordOptions {
     /// Stop after this time.
     #[arg(long, value_name = "T", value_parser = humantime::parse_duration)]
     pub duration: Option<Duration>,
-    /// Stop after this time (90s, 2h) or at this time (2026-11-21T12:00:00Z) even if the caller
-    /// does not stop the recorder.
-    #[arg(long, value_name = "T", value_parser = parse_deadline)]
-    pub deadline: Option<Deadline>,
     /// Record the block devices of this data directory, and store the journal on another device.
     #[arg(long, value_name = "D")]
     pub data_dir: Option<PathBuf>,
@@ -273,36 +268,6 @@ impl ProbeOptions {
             scrapes: self.scrape.scrapes(interval)?,
         })
     }
-}
-
-/// The latest time to stop.
-#[derive(Clone, Copy, Debug)]
-pub enum Deadline {
-    /// A time span from the start.
-    After(Duration),
-    /// A time of day.
-    At(SystemTime),
-}
-
-impl Deadline {
-    /// The time left.
-    pub fn left(self) -> Duration {
-        match self {
-            Self::After(duration) => duration,
-            Self::At(time) => time.duration_since(SystemTime::now()).unwrap_or_default(),
-        }
-    }
-}
-
-fn parse_deadline(text: &str) -> Result<Deadline, String> {
-    if let Ok(duration) = humantime::parse_duration(text) {
-        return Ok(Deadline::After(duration));
-    }
-    let wrong =
-        |_| format!("`{text}` is neither a duration such as 2h nor a time such as 2026-11-21T12:00:00Z");
-    humantime::parse_rfc3339_weak(text)
-        .map(Deadline::At)
-        .map_err(wrong)
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {

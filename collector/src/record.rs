@@ -57,7 +57,7 @@ struct Recording<'a> {
     recorder: Recorder,
 }
 
-/// Makes recordings, one for each of `all`, until a signal, or the duration or the deadline of the first one,
+/// Makes recordings, one for each of `all`, until a signal or the end of the duration of the first one,
 /// then writes the tables. Several have the same eBPF programs, which watch the processes of all.
 ///
 /// # Errors
@@ -305,7 +305,6 @@ pub fn summary(finished: &Finished) -> String {
         Ended::Torn => format!("torn, {torn_bytes} bytes dropped"),
         Ended::Signal => "stopped by a signal".to_owned(),
         Ended::Duration => "full duration".to_owned(),
-        Ended::Deadline => "stopped at the deadline".to_owned(),
     };
     format!(
         "{role}: {ticks} ticks, {missed} missed, {rows} rows in {} tables, {ended}",

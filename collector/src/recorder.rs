@@ -1,4 +1,4 @@
-//! Takes ticks until a signal, the duration or the deadline: reads the probes that are due, one after the other,
+//! Takes ticks until a signal or the end of the duration: reads the probes that are due, one after the other,
 //! then writes one frame to the journal. A probe that fails loses only its own rows.
 
 use std::collections::BTreeMap;
@@ -136,8 +136,8 @@ impl Recorder {
         loop {
             // A late wake-up at the end of the recording does not count ticks after the end as missed.
             let now = clock::monotonic_ns();
-            let due = schedule.next(limit.map_or(now, |(time, _)| time.min(now)));
-            let until = limit.map_or(due.intended_ns, |(time, _)| time.min(due.intended_ns));
+            let due = schedule.next(limit.map_or(now, |time| time.min(now)));
+            let until = limit.map_or(due.intended_ns, |time| time.min(due.intended_ns));
             // The last tick is not on the schedule.
             let mut last = |intended_ns| self.tick(Stamp { intended_ns, ..due }, SampleScope::Last);
             loop {
@@ -152,11 +152,11 @@ impl Recorder {
                     }
                 }
             }
-            if let Some((time, ended)) = limit
+            if let Some(time) = limit
                 && time <= due.intended_ns
             {
                 last(time)?;
-                return Ok(ended);
+                return Ok(Ended::Duration);
             }
             self.tick(due, scope)?;
             scope = SampleScope::Due;
@@ -384,17 +384,16 @@ pub fn run_on_request(
     }
     pid_file.write()?;
     let ended = loop {
-        match (signals.wait(limit.map_or(i64::MAX, |(time, _)| time))?, limit) {
-            (Wakeup::SampleAllRequested(place), _) => recorders[place].tick_now(SampleScope::Edge)?,
-            (Wakeup::GateRequested { open }, _) => {
+        match signals.wait(limit.unwrap_or(i64::MAX))? {
+            Wakeup::SampleAllRequested(place) => recorders[place].tick_now(SampleScope::Edge)?,
+            Wakeup::GateRequested { open } => {
                 shared.set_gate(open)?;
                 for recorder in &mut *recorders {
                     recorder.is_gate_open = open;
                 }
             }
-            (Wakeup::StopRequested, _) => break Ended::Signal,
-            (Wakeup::TickDue, Some((_, ended))) => break ended,
-            (Wakeup::TickDue, None) => {}
+            Wakeup::StopRequested => break Ended::Signal,
+            Wakeup::TickDue => break Ended::Duration,
         }
     };
     for recorder in recorders {
@@ -403,16 +402,9 @@ pub fn run_on_request(
     Ok(ended)
 }
 
-/// The earlier of `--duration` and `--deadline`, as a time of CLOCK_MONOTONIC.
-fn time_limit(options: &RecordOptions, start: i64) -> Option<(i64, Ended)> {
-    let limits = [
-        (options.duration, Ended::Duration),
-        (options.deadline.map(|deadline| deadline.left()), Ended::Deadline),
-    ];
-    let times = limits
-        .into_iter()
-        .filter_map(|(left, ended)| Some((start.saturating_add(nanoseconds(left?)), ended)));
-    times.min_by_key(|(time, _)| *time)
+/// The end of `--duration`, as a time of CLOCK_MONOTONIC.
+fn time_limit(options: &RecordOptions, start: i64) -> Option<i64> {
+    Some(start.saturating_add(nanoseconds(options.duration?)))
 }
 
 fn nanoseconds(duration: Duration) -> i64 {

@@ -133,9 +133,8 @@ pub enum Ended {
     /// A signal to stop.
     Signal,
     /// The end of `--duration`.
+    #[serde(alias = "deadline")]
     Duration,
-    /// The `--deadline`.
-    Deadline,
     /// Unknown, without an end frame: the recorder was killed, or the disk was full.
     Torn,
 }

@@ -75,7 +75,7 @@ class Recorder:
         server, recorder = document["experiment"]["server"], document["experiment"]["recorder"]
         words = [document["collector"], "record", "--out", ".", "--interval", f"{recorder['interval']:g}s"]
         words += ["--process", f"server={pid}", "--live", str(LIVE)]
-        words += ["--deadline", f"{document['plan']['deadline_s'] + 60:.0f}s"]
+        words += ["--duration", f"{document['plan']['deadline_s'] + 60:.0f}s"]
         if recorder["without"]:
             words += ["--without", ",".join(recorder["without"])]
         if server["cpus"] is not None:
