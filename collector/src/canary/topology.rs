@@ -58,42 +58,8 @@ pub fn largest_cache(cpu: u32) -> Option<u64> {
     caches.flatten().filter_map(|cache| size(&cache.path())).max()
 }
 
-/// The CPU's current frequency, from cpufreq, else from `/proc/cpuinfo`, which is often constant in
-/// guests.
+/// The CPU's current frequency, from cpufreq.
 pub fn mhz(cpu: u32) -> Option<f64> {
-    let khz = fs::read_to_string(format!("{CPUS}/cpu{cpu}/cpufreq/scaling_cur_freq"));
-    if let Some(khz) = khz.ok().and_then(|text| text.trim().parse::<f64>().ok()) {
-        return Some(khz / 1e3);
-    }
-    let info = fs::read_to_string("/proc/cpuinfo").ok()?;
-    cpuinfo_mhz(&info, cpu)
-}
-
-/// Finds `cpu MHz` in the block of `processor : CPU`.
-fn cpuinfo_mhz(info: &str, cpu: u32) -> Option<f64> {
-    let lines = info.lines().filter_map(|line| line.split_once(':'));
-    let mut fields = lines.map(|(name, value)| (name.trim(), value.trim()));
-    fields.find(|field| *field == ("processor", &cpu.to_string()))?;
-    let mut block = fields.take_while(|(name, _)| *name != "processor");
-    block.find(|(name, _)| *name == "cpu MHz")?.1.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_frequency_is_that_of_the_processor() {
-        let info = "processor\t: 0\ncpu MHz\t\t: 2600.000\n\nprocessor\t: 10\nmodel name\t: x\ncpu MHz\t\t: 3100.5\n";
-        assert_eq!(cpuinfo_mhz(info, 10), Some(3100.5));
-        assert_eq!(cpuinfo_mhz(info, 1), None);
-        // ARM prints no frequency.
-        assert_eq!(
-            cpuinfo_mhz(
-                "processor\t: 0\nBogoMIPS\t: 50.00\n\nprocessor\t: 1\ncpu MHz : 1\n",
-                0
-            ),
-            None
-        );
-    }
+    let khz = fs::read_to_string(format!("{CPUS}/cpu{cpu}/cpufreq/scaling_cur_freq")).ok()?;
+    Some(khz.trim().parse::<f64>().ok()? / 1e3)
 }
