@@ -115,7 +115,7 @@ fn answer(shared: &Arc<Shared>, request: Request, stream: &UnixStream, dir: &Pat
         Request::Status => Ok(status::document(&mut shared.lock(), dir)),
         Request::End => end(shared),
         Request::Wait { name, slice } => wait(shared, &name, slice, stream),
-        Request::Note { json } => merge_note(shared, &json),
+        Request::Note { json } => note(shared, &json),
         Request::Freeze { names } => freeze(shared, &names, true),
         Request::Thaw { names } => freeze(shared, &names, false),
         Request::Stop { name } => {
@@ -174,19 +174,13 @@ fn hung_up(stream: &UnixStream) -> bool {
     poll(&mut descriptors, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-fn merge_note(shared: &Shared, json: &str) -> Result<Value> {
-    let Value::Object(new) = serde_json::from_str(json).context("the note is not JSON")? else {
+fn note(shared: &Shared, json: &str) -> Result<Value> {
+    let Value::Object(note) = serde_json::from_str(json).context("the note is not JSON")? else {
         bail!("a note is a JSON object, like {{\"run\": 1, \"of\": 6}}")
     };
-    let mut state = shared.lock();
-    for (key, value) in new {
-        if value.is_null() {
-            state.note.shift_remove(&key);
-        } else {
-            state.note.insert(key, value);
-        }
-    }
-    Ok(json!({"note": state.note}))
+    let reply = json!({"note": note});
+    shared.lock().note = note;
+    Ok(reply)
 }
 
 fn end(shared: &Shared) -> Result<Value> {

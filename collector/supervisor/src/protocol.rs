@@ -75,7 +75,7 @@ pub enum Request {
         /// An absolute path; it need not exist yet
         path: PathBuf,
     },
-    /// Merge a JSON object into the note of status.json (null removes a key)
+    /// Replace the note of status.json
     Note {
         /// A JSON object
         json: String,

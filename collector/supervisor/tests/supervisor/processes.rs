@@ -284,11 +284,11 @@ fn one_of_several_concurrent_starts_succeeds() {
 }
 
 #[test]
-fn a_note_is_merged() {
+fn the_newest_note_is_in_the_status() {
     let supervisor = Supervisor::start();
     supervisor.ask("note", &[r#"{"run": 1, "of": 6}"#]).unwrap();
     let note = supervisor
-        .ask("note", &[r#"{"run": 2, "of": null, "phase": "measure"}"#])
+        .ask("note", &[r#"{"run": 2, "phase": "measure"}"#])
         .unwrap();
     assert_eq!(note, json!({"note": {"run": 2, "phase": "measure"}}));
     until("the note in status.json", || {
