@@ -77,16 +77,6 @@ impl Host {
         self.sys.join(name)
     }
 
-    /// Like [`Host::source`], for a file that is read with [`Source::pieces`].
-    ///
-    /// # Errors
-    /// As [`Host::source`].
-    pub fn long_source(&self, name: &str, fix: &str) -> Result<Source, NotRunning> {
-        let opened = Source::sized(self.proc(name), Source::PIECE)
-            .and_then(|mut source| source.pieces(|_| Ok(())).map(|()| source));
-        opened.map_err(|error| unavailable(&error, fix))
-    }
-
     /// Opens a file under `/proc` and reads it once.
     ///
     /// # Errors
@@ -110,8 +100,6 @@ pub struct Source {
 
 impl Source {
     const FIRST_BUFFER: usize = 4096;
-    /// The size of a piece of a long file: it stays in the caches, and the buffer is no larger.
-    const PIECE: usize = 1 << 16;
 
     /// Opens `path`.
     ///
@@ -155,7 +143,7 @@ impl Source {
             if length == self.buffer.len() {
                 self.buffer.resize(2 * length, 0);
             }
-            let count = self.read_at(length, length as u64)?;
+            let count = self.read_from(length)?;
             length += count;
             if count == 0 || self.in_one_read && length < self.buffer.len() {
                 return Ok(&self.buffer[..length]);
@@ -163,10 +151,10 @@ impl Source {
         }
     }
 
-    /// Reads from an offset of the file to the end of the buffer, from `start` on.
-    fn read_at(&mut self, start: usize, offset: u64) -> Result<usize, ProbeError> {
+    /// Reads from offset `start` of the file into the buffer from there on.
+    fn read_from(&mut self, start: usize) -> Result<usize, ProbeError> {
         loop {
-            match self.file.read_at(&mut self.buffer[start..], offset) {
+            match self.file.read_at(&mut self.buffer[start..], start as u64) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 read => return read.map_err(|source| unreadable(&self.path, source)),
             }
@@ -180,46 +168,6 @@ impl Source {
     pub fn parse<T>(&mut self, parse: impl FnOnce(&[u8]) -> Result<T, ParseError>) -> Result<T, ProbeError> {
         let text = self.read()?;
         parse(text).map_err(|error| error.at(&self.path))
-    }
-
-    /// Reads the file from its beginning and calls `take` with whole lines, several at a time; the
-    /// text after the last newline comes last. Adds the path to a parse error.
-    ///
-    /// # Errors
-    /// When the file cannot be read or parsed.
-    pub fn pieces(
-        &mut self,
-        mut take: impl FnMut(&[u8]) -> Result<(), ParseError>,
-    ) -> Result<(), ProbeError> {
-        // Bytes of an incomplete line at the beginning of the buffer, and their offset in the file.
-        let (mut incomplete, mut offset) = (0, 0u64);
-        loop {
-            if incomplete == self.buffer.len() {
-                self.buffer.resize(2 * incomplete, 0);
-            }
-            let count = self.read_at(incomplete, offset + incomplete as u64)?;
-            let end = incomplete + count;
-            let lines = match count {
-                0 => end,
-                _ => memchr::memrchr(b'\n', &self.buffer[incomplete..end])
-                    .map_or(0, |last| incomplete + last + 1),
-            };
-            if lines > 0 {
-                take(&self.buffer[..lines]).map_err(|error| error.at(&self.path))?;
-            }
-            if count == 0 {
-                return Ok(());
-            }
-            self.buffer.copy_within(lines..end, 0);
-            incomplete = end - lines;
-            offset += lines as u64;
-        }
-    }
-
-    /// Adds the path of this file to a parse error.
-    #[must_use]
-    pub fn error_at_path(&self, error: ParseError) -> ProbeError {
-        error.at(&self.path)
     }
 }
 
@@ -317,40 +265,6 @@ mod tests {
         assert_eq!(source.read().unwrap().len(), 3 * Source::FIRST_BUFFER);
         fs::write(&path, "").unwrap();
         assert_eq!(source.read().unwrap(), b"");
-    }
-
-    #[test]
-    fn pieces_are_whole_lines_and_add_up_to_the_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("interrupts");
-        let lines = |lengths: &[usize]| {
-            lengths
-                .iter()
-                .map(|length| "x".repeat(*length))
-                .collect::<Vec<_>>()
-        };
-        for text in [
-            String::new(),
-            "\n".to_owned(),
-            lines(&[3, 0, 7, 15, 16, 17, 100, 1]).join("\n"),
-            lines(&[40, 1, 1]).join("\n") + "\n",
-        ] {
-            fs::write(&path, &text).unwrap();
-            for buffer in [1, 7, 16, 1000] {
-                let mut source = Source::sized(path.clone(), buffer).unwrap();
-                for _ in 0..2 {
-                    let mut pieces: Vec<Vec<u8>> = vec![];
-                    let keep = |piece: &[u8]| {
-                        pieces.push(piece.to_vec());
-                        Ok(())
-                    };
-                    source.pieces(keep).unwrap();
-                    let before_last = pieces.iter().rev().skip(1);
-                    assert!(before_last.into_iter().all(|piece| piece.ends_with(b"\n")));
-                    assert_eq!(pieces.concat(), text.as_bytes());
-                }
-            }
-        }
     }
 
     #[test]

@@ -23,15 +23,9 @@ impl<'a> Cursor<'a> {
     /// A cursor at the beginning of the first line.
     #[must_use]
     pub fn new(text: &'a [u8]) -> Self {
-        Self::from_line(text, 1)
-    }
-
-    /// A cursor in a later part of a file, which starts at line number `line`.
-    #[must_use]
-    pub fn from_line(text: &'a [u8], line: u32) -> Self {
         Self {
             rest: text,
-            line,
+            line: 1,
             odd: Odd::default(),
         }
     }

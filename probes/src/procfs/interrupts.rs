@@ -36,33 +36,19 @@ static SOFTIRQS_COLUMNS: &[Column] = columns! {
     counter(One) "count", "soft interrupts; the counter of a CPU wraps at 2^32", "/proc/softirqs", bits(32);
 };
 
-#[derive(Debug)]
-struct Interrupts {
-    file: Source,
-    matrix: Matrix,
-}
-
 fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    Ok(Box::new(Interrupts {
-        file: host.long_source("interrupts", MOUNT_PROC)?,
-        matrix: Matrix::new(options, true),
-    }))
+    let file = host.source("interrupts", MOUNT_PROC)?;
+    Ok(probe(file, Matrix::new(options, true)))
 }
 
 fn open_softirqs(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let file = host.source("softirqs", MOUNT_PROC)?.in_one_read();
-    let mut matrix = Matrix::new(options, false);
-    let parse = move |text: &[u8], rows: &mut Rows| matrix.parse(text, rows);
-    Ok(Box::new(Files::default().with(file, parse)))
+    Ok(probe(file, Matrix::new(options, false)))
 }
 
-impl Probe for Interrupts {
-    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        let Self { file, matrix } = self;
-        matrix.begin();
-        file.pieces(|lines| matrix.take(lines, rows))?;
-        matrix.end(rows).map_err(|error| file.error_at_path(error))
-    }
+fn probe(file: Source, mut matrix: Matrix) -> Box<dyn Probe> {
+    let parse = move |text: &[u8], rows: &mut Rows| matrix.parse(text, rows);
+    Box::new(Files::default().with(file, parse))
 }
 
 /// Sums the matrix of lines and CPUs of `/proc/interrupts` or `/proc/softirqs`.
@@ -78,8 +64,6 @@ pub struct Matrix {
     counts: Vec<u64>,
     per_cpu: Vec<u64>,
     per_set: Vec<u64>,
-    /// Number of the next line of the file.
-    line: u32,
 }
 
 /// Lines that count for the host: on x86, ARM and PowerPC.
@@ -101,7 +85,6 @@ impl Matrix {
             counts: vec![],
             per_cpu: vec![],
             per_set: vec![],
-            line: 1,
         }
     }
 
@@ -119,44 +102,15 @@ impl Matrix {
     /// # Errors
     /// When the first line has no CPUs.
     pub fn parse(&mut self, file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
-        self.begin();
-        self.take(file, rows)?;
-        self.end(rows)
-    }
-
-    /// Starts a file that is parsed in parts.
-    pub fn begin(&mut self) {
-        self.line = 1;
-    }
-
-    /// Parses the next whole lines.
-    ///
-    /// # Errors
-    /// As [`Matrix::parse`].
-    pub fn take(&mut self, lines: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
-        let mut cursor = Cursor::from_line(lines, self.line);
-        if self.line == 1 {
-            self.parse_head(cursor.remainder())?;
-            self.per_cpu.fill(0);
-            cursor.next_line();
-        }
+        let mut cursor = Cursor::new(file);
+        self.parse_head(cursor.remainder())?;
+        self.per_cpu.fill(0);
+        cursor.next_line();
         while !cursor.at_end() {
             self.line(&mut cursor, rows);
             cursor.next_line();
         }
-        self.line = cursor.line();
         rows.odd_mut().add(&cursor.into_odd());
-        Ok(())
-    }
-
-    /// Appends the sums per CPU, after the last line.
-    ///
-    /// # Errors
-    /// When the file was empty.
-    pub fn end(&self, rows: &mut Rows) -> Result<(), ParseError> {
-        if self.line == 1 {
-            return Err(empty("CPU0"));
-        }
         for (name, count) in self.cpus.iter().zip(&self.per_cpu) {
             rows.row(&[b"all", name.as_bytes()]);
             self.cells(*count, None, rows);
