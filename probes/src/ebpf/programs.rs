@@ -21,12 +21,14 @@ use std::time::Instant;
 use libbpf_rs::Object;
 use libbpf_rs::OpenObject;
 use libbpf_rs::libbpf_sys;
+use loadprint_recording::rows::Odd;
 
 use super::map::unmapped;
 use super::prelude::*;
 use super::skeletons::empty::EmptySkelBuilder;
 use super::skeletons::sched::types::cpu_calls;
 use crate::options::CpuSet;
+use crate::procfs::fields::values;
 use crate::source::RAISE_OPEN_FILES;
 
 /// The probe's line in the registry, which comes after all probes that load programs.
@@ -262,16 +264,7 @@ impl Probe for ProgramStats {
 /// # Errors
 /// When one of the two is missing or not a number: the descriptor is then not that of a program.
 pub fn parse(file: &[u8]) -> Result<(u64, u64), ParseError> {
-    let (mut time, mut count) = (None, None);
-    let mut cursor = Cursor::new(file);
-    while !cursor.at_end() {
-        match cursor.until(b':') {
-            Some(b"run_time_ns") => time = cursor.uint("run_time_ns"),
-            Some(b"run_cnt") => count = cursor.uint("run_cnt"),
-            _ => {}
-        }
-        cursor.next_line();
-    }
+    let [time, count] = values(file, ["run_time_ns", "run_cnt"], &mut Odd::default());
     time.ok_or_else(|| empty("run_time_ns"))
         .and_then(|time| Ok((time, count.ok_or_else(|| empty("run_cnt"))?)))
 }
