@@ -44,8 +44,6 @@ pub(crate) struct Encoder {
     texts: IndexSet<Box<[u8]>>,
     /// Generation of the previous tick's rows; 0 after a key tick.
     generation: u64,
-    /// True if any row had a missing cell.
-    has_nulls: bool,
 }
 
 impl Encoder {
@@ -116,10 +114,6 @@ impl Encoder {
 
     /// Writes nothing and returns true if the same cells are missing as in the previous tick.
     fn encode_nulls(&mut self, rows: &Rows, width: usize, out: &mut Vec<u8>) -> bool {
-        if !rows.has_nulls() && !self.has_nulls {
-            return true;
-        }
-        self.has_nulls = true;
         self.nulls.clear();
         let mut same = true;
         for (row, &number) in self.order.iter().enumerate() {

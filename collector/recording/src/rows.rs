@@ -111,7 +111,6 @@ pub struct Rows {
     len: usize,
     generation: u64,
     differs: bool,
-    has_nulls: bool,
     cells: Vec<Cell>,
     bytes: Vec<u8>,
     lists: Vec<u64>,
@@ -131,7 +130,6 @@ impl Rows {
         }
         self.len = 0;
         self.differs = false;
-        self.has_nulls = false;
         self.cells.clear();
         self.bytes.clear();
         self.lists.clear();
@@ -165,11 +163,6 @@ impl Rows {
     #[must_use]
     pub fn has_width(&self, width: usize) -> bool {
         self.cells.len() == self.len * width
-    }
-
-    /// True if any cell is missing.
-    pub(crate) fn has_nulls(&self) -> bool {
-        self.has_nulls
     }
 
     /// Ticks of the same generation and number of rows have the same entities in the same order.
@@ -246,13 +239,11 @@ impl Rows {
     /// Appends a missing cell.
     #[inline]
     pub fn null(&mut self) {
-        self.has_nulls = true;
         self.cells.push(Cell::Null);
     }
 
     /// Appends `count` missing cells.
     pub fn nulls(&mut self, count: usize) {
-        self.has_nulls = true;
         self.cells.extend((0..count).map(|_| Cell::Null));
     }
 
@@ -265,7 +256,6 @@ impl Rows {
     /// Appends an unsigned integer, or a missing cell.
     #[inline]
     pub fn uint_or_null(&mut self, value: Option<u64>) {
-        self.has_nulls |= value.is_none();
         self.cells.push(value.map_or(Cell::Null, Cell::Bits));
     }
 
@@ -332,7 +322,6 @@ impl Rows {
             }
         }
         let (bytes, lists) = (self.bytes.len() as u32, self.lists.len() as u32);
-        self.has_nulls |= other.has_nulls;
         self.cells.extend(other.cells.iter().map(|cell| match *cell {
             Cell::Text(start, end) => Cell::Text(start + bytes, end + bytes),
             Cell::List(start, end) => Cell::List(start + lists, end + lists),
