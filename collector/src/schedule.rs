@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missed_ticks_are_counted_and_not_caught_up() {
+    fn missed_ticks_are_counted_and_late_ones_do_not_drift() {
         let mut schedule = Schedule::new(1000, 10);
         // At 1029 the tick of 1020 is 9 ns late, less than an interval. At 1057 those of 1030 and
         // 1040 are missed.
@@ -64,15 +64,6 @@ mod tests {
                 (due.tick, due.intended_ns, due.missed),
                 (tick, intended_ns, missed)
             );
-        }
-    }
-
-    #[test]
-    fn the_schedule_does_not_drift() {
-        let mut schedule = Schedule::new(0, 1_000_000_000);
-        for second in 0..1000 {
-            let due = schedule.next(second * 1_000_000_000 + 700_000_000);
-            assert_eq!(due.intended_ns, second * 1_000_000_000);
         }
     }
 }
