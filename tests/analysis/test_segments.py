@@ -24,7 +24,7 @@ from loadprint.catalogue.files import catalogue
 from loadprint.metrics.gather import gather
 from loadprint.metrics.load import FROZEN, NO_INTERVALS
 from loadprint.metrics.quantities import Quantities
-from loadprint.metrics.turns import LEFT_BEHIND, SPANS, STOPPED
+from loadprint.metrics.turns import LEFT_BEHIND, SPANS
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.reading.segments import sides_in
@@ -291,7 +291,6 @@ def test_what_a_side_leaves_to_the_time_of_others_is_a_warning(plain: Path, tmp_
         return [text for text in found if text not in usual]
 
     assert warned(0) == []
-    assert warned(0, by="signal") == [STOPPED]
     assert warned(0, in_event=2) == [f"6 {SPANS}"]
     (left,) = warned(1000)
     assert left.endswith(LEFT_BEHIND), left

@@ -14,7 +14,6 @@ from loadprint.series.intervals import Intervals
 from loadprint.statistics import stats
 
 LEFT = 0.01  # of the written bytes, at least
-STOPPED = "its processes were stopped by signals between its turns, not frozen by a control group"
 LEFT_BEHIND = "of what it wrote was left to the kernel at the ends of its turns"
 SPANS = "operations of the load had not ended when it was frozen"
 # `turns.<name>`: by how much statements/s then differ from those of its other turns, or seconds, as a log;
@@ -39,8 +38,6 @@ def turns(source: Source) -> None:
     if not run.turns:
         return
     own = [turn for turn in (*run.slices, *run.load_slices) if turn.side == run.meta.side]
-    if any(turn.by == "signal" for turn in own):
-        source.out.warnings.append(STOPPED)
     if unended := sum(turn.in_event or 0 for turn in own):
         source.out.warnings.append(f"{unended} {SPANS}")
     _by_order(source)

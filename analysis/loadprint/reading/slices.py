@@ -18,8 +18,8 @@ SLICES = "slices.jsonl"
 class Slice(BaseModel):
     """The time of one side, CLOCK_MONOTONIC of its host in ns; a guard until `measured_from_ns`.
 
-    `by`: what froze the side at its end; `in_event`: None if the generator does not know it, or is on another
-    host; `probed`: whether the gate of the scheduler's programs was open.
+    `in_event`: None if the generator does not know it, or is on another host; `probed`: whether the gate of
+    the scheduler's programs was open.
     """
 
     model_config = ConfigDict(strict=True, frozen=True)
@@ -30,7 +30,6 @@ class Slice(BaseModel):
     measured_from_ns: int = Field(ge=0, le=LARGEST_INTEGER)
     end_ns: int = Field(ge=0, le=LARGEST_INTEGER)
     fixed_work_ns: int | None = Field(None, ge=0)
-    by: str = "control group"
     in_event: int | None = Field(0, ge=0)
     probed: bool = True
 

@@ -10,7 +10,7 @@ from loadprint.judging import steady, warm
 from loadprint.judging.carried import carried
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.host import ADD_UP, SERVER_RESTARTED
-from loadprint.metrics.turns import LEFT_BEHIND, SPANS, STOPPED
+from loadprint.metrics.turns import LEFT_BEHIND, SPANS
 from loadprint.reading.sides import Side
 
 COUNT = re.compile(r"(?<![\w.])\d[\d.,]*(?= (?:%|ticks|reads))")
@@ -26,7 +26,6 @@ REMEDIES = (
     (" was reset ", "run again without a reset or restart in the window"),
     ("went online or offline", "run again with the same CPUs online"),
     (ADD_UP, "compare times, not shares"),
-    (STOPPED, "use Linux 5.2 or later with control groups of version 2"),
     (LEFT_BEHIND, "write through (O_DIRECT, sync_binlog=1), or let the sides run one after the other"),
     (SPANS, "use longer turns and, on two hosts, a longer slices.closing"),
     ("no scraped series", "check the endpoint and the names of the series"),

@@ -154,7 +154,7 @@ fn wait(shared: &Shared, name: &str, slice: Duration, stream: &UnixStream) -> Re
     }
 }
 
-/// Freezes or thaws all of the processes. `by` is what does it, `monotonic_ns` when all stopped or went on.
+/// Freezes or thaws all of the processes. `monotonic_ns` is when all had stopped or gone on.
 fn freeze(shared: &Shared, names: &[String], frozen: bool) -> Result<Value> {
     let find = |name: &String| anyhow::Ok(Arc::clone(&shared.lock().find(name)?.group));
     let groups: Vec<_> = names.iter().map(find).collect::<Result<_>>()?;
@@ -162,7 +162,7 @@ fn freeze(shared: &Shared, names: &[String], frozen: bool) -> Result<Value> {
         group.freeze(frozen)?;
     }
     let now = clock_gettime(ClockId::Monotonic);
-    Ok(json!({"by": "control group", "monotonic_ns": now.tv_sec * 1_000_000_000 + now.tv_nsec}))
+    Ok(json!({"monotonic_ns": now.tv_sec * 1_000_000_000 + now.tv_nsec}))
 }
 
 fn hung_up(stream: &UnixStream) -> bool {

@@ -90,8 +90,7 @@ fn a_frozen_process_uses_no_cpu_with_all_that_it_forked() {
         (pid, supervisor.printed_pid(name))
     });
     let used = || pids.map(|(pid, forked)| (cpu_ticks(pid), cpu_ticks(forked)));
-    let reply = supervisor.ask("freeze", &["a", "b"]).unwrap();
-    assert_eq!(reply["by"], "control group");
+    supervisor.ask("freeze", &["a", "b"]).unwrap();
     let before = used();
     std::thread::sleep(std::time::Duration::from_millis(200));
     assert_eq!(used(), before);
