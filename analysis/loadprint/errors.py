@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from loadprint.printable import printable
@@ -15,6 +17,15 @@ class InputError(Exception):
     def __init__(self, place: Path | str, what: str, fix: str) -> None:
         self.place, self.what, self.fix = (one_line(str(part)) for part in (place, what, fix))
         super().__init__(f"{self.place}: {self.what}; {self.fix}")
+
+
+@contextmanager
+def as_input_error(place: Path | str, fix: str) -> Iterator[None]:
+    """Raise an OSError as InputError with this fix, at the file that it names, else at `place`."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(error.filename or place, error.strerror or "cannot be used", fix) from error
 
 
 def one_line(text: str) -> str:

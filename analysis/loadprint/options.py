@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from loadprint.errors import InputError
+from loadprint.errors import as_input_error
 from loadprint.safe_files import write_output
 
 FORMATS = ("text", "markdown", "csv", "json")
@@ -85,8 +85,5 @@ def write_bytes(content: bytes, output: Path | None) -> None:
         sys.stdout.buffer.write(content)
         sys.stdout.flush()
         return
-    try:
+    with as_input_error(output, "name another file"):
         write_output(output, content)
-    except OSError as error:
-        what = error.strerror or "cannot be written"
-        raise InputError(error.filename or output, what, "name another file") from error

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from loadprint.errors import InputError
+from loadprint.errors import InputError, as_input_error
 from loadprint.importing import sar_tables
 from loadprint.importing.imported import LAYOUTS, Imported, ImportedTable, columns_of, unit_of_metric
 from loadprint.reading import bounds, strict_json
@@ -146,11 +146,8 @@ class _Timeline:
 
 def _printed(path: Path, sadf: str | None) -> tuple[str, str]:
     """Output of sadf for a file, and its messages; the file itself if it is such output."""
-    try:
-        with path.open("rb") as file:
-            printed = file.read(64).lstrip()[:1] == b"{"
-    except OSError as error:
-        raise InputError(path, error.strerror or "cannot be read", "give an sa file") from error
+    with as_input_error(path, "give an sa file"), path.open("rb") as file:
+        printed = file.read(64).lstrip()[:1] == b"{"
     if printed:
         fix = f"give an sa file, or a part of the output with -s FROM -e TO: {PRINT}"
         return bounds.read_text(path, bounds.IMPORTED, fix, errors="replace"), ""
@@ -179,12 +176,8 @@ def _run(command: list[str]) -> tuple[int, bytes, bytes]:
     """Status of a command, and the start of its stdout and stderr. Raises InputError."""
     environment = {**os.environ, "LC_ALL": "C"}
     with tempfile.TemporaryFile() as errors:
-        try:
+        with as_input_error(command[0], "give the path of sadf with --sadf"):
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment)
-        except OSError as error:
-            raise InputError(
-                command[0], error.strerror or "cannot be run", "give the path of sadf with --sadf"
-            ) from error
         with process:
             assert process.stdout is not None
             output = process.stdout.read(bounds.IMPORTED + 1)

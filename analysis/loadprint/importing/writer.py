@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from loadprint.errors import InputError
+from loadprint.errors import InputError, as_input_error
 from loadprint.importing.imported import LAYOUTS, Array, Imported, ImportedTable
 from loadprint.reading import bounds
 from loadprint.reading.crc32c import crc32c_file
@@ -41,7 +41,7 @@ def write_run(out: Path, imported: Imported) -> Path:
     """Write a complete run directory, or none at all. Raises InputError."""
     out = out.absolute()  # `.` has no name
     _require_recording(out, imported)
-    try:
+    with as_input_error(out, "give another directory with --out"):
         require_output(out.parent, create=True)
         temporary = out.with_name(f".{out.name}-{secrets.token_hex(4)}")
         try:
@@ -51,9 +51,6 @@ def write_run(out: Path, imported: Imported) -> Path:
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
-    except OSError as error:
-        what = error.strerror or "cannot be written"
-        raise InputError(error.filename or out, what, "give another directory with --out") from error
     return out
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from loadprint.errors import InputError
+from loadprint.errors import as_input_error
 from loadprint.plotting import ratio_plot, scaling_plot, style
 from loadprint.safe_files import require_output
 
@@ -36,11 +36,8 @@ Each = TypeVar("Each")
 
 def write(report: ReportPage, directory: Path, formats: tuple[str, ...] = FORMATS) -> tuple[Path, ...]:
     """Write every figure with values; return the files in order. Raises InputError."""
-    try:
+    with as_input_error(directory, "name a writable directory"):
         require_output(directory, create=True)
-    except OSError as error:
-        what = (error.strerror or "cannot be made").lower()
-        raise InputError(error.filename or directory, what, "name a writable directory") from error
     files = []
     with style.styled():
         for name, drawn in _figures(report):

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loadprint.errors import InputError
+from loadprint.errors import InputError, as_input_error
 from loadprint.safe_files import write_output
 
 if TYPE_CHECKING:
@@ -123,11 +123,8 @@ def save(drawn: Figure, path: Path) -> None:
     content = buffer.getvalue()
     if suffix == ".svg":
         content = NOT_XML.sub("\ufffd", content.decode()).encode()
-    try:
+    with as_input_error(path, "use an existing directory"):
         write_output(path, content)
-    except OSError as error:
-        what = (error.strerror or "cannot be written").lower()
-        raise InputError(path, what, "use an existing directory") from error
 
 
 def thousands(value: float, _: object = None) -> str:

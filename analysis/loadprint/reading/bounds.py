@@ -9,7 +9,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from loadprint.errors import InputError
+from loadprint.errors import InputError, as_input_error
 
 COPY_AGAIN = "copy the run directory again from the machine that made it"
 MIB = 1 << 20
@@ -62,14 +62,11 @@ def require_regular(path: Path, *, or_folder: bool = False) -> None:
 
 def read_bytes(path: Path, limit: int, fix: str) -> bytes:
     """Read a file of at most `limit` bytes. Raises InputError."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(HEAD)
-            if b"\0" in head:  # /dev/zero has no end
-                raise InputError(path, f"not text: a NUL at byte {head.index(0)}", fix)
-            content = head + file.read(max(0, limit + 1 - len(head)))
-    except OSError as error:
-        raise InputError(path, error.strerror or "cannot be read", fix) from error
+    with as_input_error(path, fix), path.open("rb") as file:
+        head = file.read(HEAD)
+        if b"\0" in head:  # /dev/zero has no end
+            raise InputError(path, f"not text: a NUL at byte {head.index(0)}", fix)
+        content = head + file.read(max(0, limit + 1 - len(head)))
     if len(content) > limit:
         raise InputError(path, f"is larger than {limit // MIB} MiB", fix)
     return content

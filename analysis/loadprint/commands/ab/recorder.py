@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from loadprint.errors import InputError
+from loadprint.errors import InputError, as_input_error
 from loadprint.safe_files import read_file
 
 LIVE = Path("load") / "live.json"
@@ -90,19 +90,16 @@ class Recorder:
         for option, key in paths.items():
             if server[key] is not None:
                 words += [option, str(Path(server[key]).absolute())]
-        try:
-            with (run / LOG).open("wb") as log:
-                self.process = subprocess.Popen(
-                    words,
-                    cwd=run,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                    preexec_fn=_end_with_parent,  # noqa: PLW1509  there are no threads
-                )
-        except OSError as error:
-            raise InputError(words[0], str(error.strerror), "run ./setup") from None
+        with as_input_error(words[0], "run ./setup"), (run / LOG).open("wb") as log:
+            self.process = subprocess.Popen(
+                words,
+                cwd=run,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509  there are no threads
+            )
 
     def newest(self) -> dict[str, Any] | None:
         """Its newest sample; None while there is none."""

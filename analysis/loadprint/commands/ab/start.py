@@ -13,7 +13,7 @@ from typing import Any
 from loadprint.commands.ab import conduct
 from loadprint.commands.ab.switch import Taken, say
 from loadprint.configuration import collector_binary
-from loadprint.errors import InputError
+from loadprint.errors import InputError, as_input_error
 from loadprint.safe_files import require_trusted
 
 RENEW_S = 1.0
@@ -24,7 +24,8 @@ def run(document: dict[str, Any], out: Path) -> int:
 
     Raises InputError if other users can change what `out` names.
     """
-    _require_trusted(out.parent, "name another directory with --out", create=True, shared=True)
+    with as_input_error(out.parent, "name another directory with --out"):
+        require_trusted(out.parent, create=True, shared=True)
     child = subprocess.Popen(
         [sys.executable, "-P", "-m", conduct.__name__, str(out.absolute())],
         stdin=subprocess.PIPE,
@@ -60,7 +61,8 @@ def revert(run: Path, collector: Path | None = None) -> tuple[bool, str]:
     can change the directory, if it is none, or if it is being reverted.
     """
     for name in ("run.json", "load/experiment.json", "load/switches.jsonl", "load/phases.jsonl"):
-        _require_trusted(run / name, "copy it where only you can write, and check its commands")
+        with as_input_error(run / name, "copy it where only you can write, and check its commands"):
+            require_trusted(run / name)
     fix = "give a run directory of `ab run`, or revert the change yourself"
     try:
         reverted, message = conduct.revert(run)
@@ -73,10 +75,3 @@ def revert(run: Path, collector: Path | None = None) -> tuple[bool, str]:
     except InputError as error:
         say(f"the recording was not completed: {error}")
     return reverted, message
-
-
-def _require_trusted(path: Path, fix: str, *, create: bool = False, shared: bool = False) -> None:
-    try:
-        require_trusted(path, create=create, shared=shared)
-    except OSError as error:
-        raise InputError(error.filename, str(error.strerror), fix) from error

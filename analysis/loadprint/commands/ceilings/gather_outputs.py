@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from loadprint.commands.ceilings import claims, outputs
 from loadprint.commands.ceilings.outputs import MEASURES, Measure, MeasuredRepeat
-from loadprint.errors import InputError
+from loadprint.errors import InputError, as_input_error
 from loadprint.printable import printable
 from loadprint.reading import bounds
 from loadprint.reading.documents import EachScalar, Integer, JsonObject, Listed, Named, read
@@ -136,9 +136,5 @@ def _entry(measure: Measure, plan: CeilingPlan, steps: list[_Step], claimed: flo
 def write(document: Mapping[str, Any], path: Path) -> None:
     """Write `ceilings.json` atomically, with mode 0600. Raises InputError."""
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    try:
+    with as_input_error(path, "name another file after -o"):
         write_output(path, text.encode(), 0o600)
-    except OSError as error:
-        raise InputError(
-            error.filename or path, error.strerror or "cannot be written", "name another file after -o"
-        ) from error

@@ -16,7 +16,7 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from loadprint.errors import InputError
+from loadprint.errors import InputError, as_input_error
 from loadprint.safe_files import replace, require_output
 
 if TYPE_CHECKING:
@@ -91,12 +91,8 @@ def on_duckdb(dataset: Dataset) -> ir.Table:
 def mark_version(dataset: Dataset) -> None:
     """Write the format version into the data set. Raises InputError if root cannot trust its directory."""
     if _is_local(dataset):
-        try:
+        with as_input_error(dataset.root, "name another directory"):
             require_output(Path(dataset.root), create=True, shared=False)
-        except OSError as error:
-            raise InputError(
-                error.filename, error.strerror or "cannot be used", "name another directory"
-            ) from error
     _write(dataset, f"{dataset.root}/loadprint-fleet-version", f"{FORMAT_VERSION}\n".encode())
 
 

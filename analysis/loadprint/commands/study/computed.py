@@ -16,6 +16,7 @@ from loadprint.configuration.checkout import CHECKOUT
 from loadprint.configuration.field_types import Line, Strict
 from loadprint.errors import InputError
 from loadprint.importing import printed_table
+from loadprint.reading import bounds
 from loadprint.statistics import stats
 from loadprint.statistics.several import best_candidates
 from loadprint.statistics.stats import Estimate
@@ -33,13 +34,8 @@ ORDER_LINES = range(5, 16)  # TPC-C 2.4.1.3
 
 def published(name: str) -> list[dict[str, str]]:
     """Read a table of docs/published: one mapping from column to text for each line. Raises InputError."""
-    path = PUBLISHED / name
-    try:
-        return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-    except OSError as error:
-        raise InputError(
-            path, error.strerror or "cannot be read", "restore it from the repository"
-        ) from error
+    text = bounds.read_text(PUBLISHED / name, bounds.TABLE, "restore it from the repository")
+    return list(csv.DictReader(text.splitlines()))
 
 
 def printed_ratios() -> Judged:
