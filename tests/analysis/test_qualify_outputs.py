@@ -160,7 +160,7 @@ def test_real_recordings_do_not_fail_without_enough_repeats(
         (["qualify", "{old}"], "1 argument given, BASELINE and CANDIDATE needed"),
         (["qualify", "{old}", "{old}/nowhere"], "no such execution or run"),
         (["qualify", "{old}", "{old}:other"], "no side `other`; its sides are oltp"),
-        (["qualify", "{old}", "{old}:@50"], "no side at `@50`"),
+        (["qualify", "{old}", "{old}:@50"], "no side `@50`"),
         (["qualify", "{old}", "{old}*nothing*"], "matches nothing"),
         (["qualify", "{old}", "{old}/b1-oltp-r1", "--spec", "{old}/none.yml"], "no such specification file"),
     ],

@@ -49,34 +49,47 @@ def resolve(words: Sequence[str], *, minimum: int = 2) -> tuple[list[Side], str 
 def _chosen(path: Path, execution: ExecutionPlan, name: str | None) -> tuple[list[str], str | None]:
     """Return the sides of an execution that an operand selects, and their reference.
 
-    `@70` selects all sides at 70 % of the maximum load, `@max` those at saturation. Without a name,
-    an execution of mode equal-load stands for the sides at its middle load, where all do equal
-    work.
+    Without a name, an execution of mode equal-load stands for the sides at its middle load, where all do
+    equal work.
     """
-    sides, reference = list(execution.sides), execution.reference or None
-    fractions = sorted({side.fraction for side in execution.sides.values() if side.fraction})
-    if name is None and fractions:
-        name = f"@{100 * fractions[len(fractions) // 2]:g}"
-    if name is None:
-        if len(sides) > MAX_SIDES:
-            raise InputError(
-                path,
-                f"has {len(sides)} sides, one table compares at most {MAX_SIDES}",
-                f"use `loadprint sweep {path}`, or name sides as {path}:SIDE",
-            )
-        return sides, reference
-    if name == "@max" and fractions:
-        return [side for side in sides if "@" not in side], reference
-    if name.startswith("@"):
-        at_load = [side for side in sides if side.endswith(name)]
-        if at_load:
-            return at_load, f"{reference}{name}" if f"{reference}{name}" in at_load else None
-    elif name in sides:
-        return [name], reference if name == reference else None
-    loads = f"; all at one load: @max, {', '.join(f'@{100 * fraction:g}' for fraction in fractions)}"
-    raise InputError(
-        f"{path}:{name}", f"no side `{name}`", f"its sides are {', '.join(sides)}{loads if fractions else ''}"
-    )
+    loads = fractions(execution)
+    if name is None and loads:
+        name = f"@{100 * loads[len(loads) // 2]:g}"
+    if name is not None and (loads or name != "@max"):
+        sides = named(path, execution, name)
+        reference = execution.reference + (name if name.startswith("@") and name != "@max" else "")
+        return sides, reference if reference in sides else None
+    if len(execution.sides) > MAX_SIDES:
+        raise InputError(
+            path,
+            f"has {len(execution.sides)} sides, one table compares at most {MAX_SIDES}",
+            f"use `loadprint sweep {path}`, or name sides as {path}:SIDE",
+        )
+    return list(execution.sides), execution.reference or None
+
+
+def fractions(execution: ExecutionPlan) -> list[float]:
+    """The loads of an execution of mode equal-load, as shares of the maximum, in rising order."""
+    return sorted({side.fraction for side in execution.sides.values() if side.fraction})
+
+
+def named(path: Path, execution: ExecutionPlan, name: str) -> list[str]:
+    """Return the side of this name, or all sides at one load. Raises InputError if there is none.
+
+    `@70` stands for the sides at 70 % of the maximum load, `@max` for those at saturation.
+    """
+    if name == "@max":
+        sides = [side for side, planned in execution.sides.items() if not planned.fraction]
+    elif name.startswith("@"):
+        sides = [side for side in execution.sides if side.endswith(name)]
+    else:
+        sides = [name] if name in execution.sides else []
+    if sides:
+        return sides
+    fix = f"its sides are {', '.join(execution.sides)}"
+    if loads := fractions(execution):
+        fix += f"; all at one load: @max, {', '.join(f'@{100 * load:g}' for load in loads)}"
+    raise InputError(f"{path}:{name}", f"no side `{name}`", fix)
 
 
 def _imported(path: Path) -> Side:

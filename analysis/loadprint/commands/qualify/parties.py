@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from loadprint.commands.operands import fractions, named
 from loadprint.commands.qualify.spec import Spec
 from loadprint.errors import InputError
 from loadprint.reading.run_documents import ExecutionPlan
@@ -123,7 +124,7 @@ def _opened(path: Path, name: str | None, spec: Spec, missing: list[tuple[str, s
         yield single(path)
         return
     execution = read_plan(path)
-    for side in _chosen(path, execution, name, spec):
+    for side in _judged(execution, spec) if name is None else named(path, execution, name):
         try:
             resolved = side_of(path, execution, side)
         except InputError as error:
@@ -134,23 +135,11 @@ def _opened(path: Path, name: str | None, spec: Spec, missing: list[tuple[str, s
         yield resolved
 
 
-def _chosen(path: Path, execution: ExecutionPlan, name: str | None, spec: Spec) -> list[str]:
-    """Return the sides to judge: those at saturation, and those at one rate of equal load."""
-    sides = list(execution.sides)
-    if name is not None and not name.startswith("@"):
-        if name in sides:
-            return [name]
-        raise InputError(f"{path}:{name}", f"no side `{name}`", f"its sides are {', '.join(sides)}")
-    fraction = {name: side.fraction for name, side in execution.sides.items()}
-    if name is not None:
-        chosen = [side for side in sides if side.endswith(name) or (name == "@max" and not fraction[side])]
-        if chosen:
-            return chosen
-        raise InputError(f"{path}:{name}", f"no side at `{name}`", f"its sides are {', '.join(sides)}")
-    loads = sorted({share for share in fraction.values() if share})
-    wanted = spec.equal_load / 100
+def _judged(execution: ExecutionPlan, spec: Spec) -> list[str]:
+    """Return the sides at saturation, and those at one rate of equal load."""
+    loads, wanted = fractions(execution), spec.equal_load / 100
     kept = wanted if wanted in loads else loads[len(loads) // 2] if loads else None
-    return [side for side in sides if fraction[side] in (None, kept)]
+    return [name for name, side in execution.sides.items() if side.fraction in (None, kept)]
 
 
 def _require_profile(part: Part, spec: Spec) -> None:
