@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from loadprint import numbers
+from loadprint.commands.ab import ab_published
+from loadprint.commands.study.campaign_claims import beyond
 from loadprint.commands.study.claim_verdicts import Answer, ClaimVerdict, Judged
 from loadprint.commands.study.side_ratios import with_interval
 from loadprint.commands.usl.fit import fit
@@ -19,12 +21,10 @@ from loadprint.importing import printed_table
 from loadprint.reading import bounds
 from loadprint.statistics import stats
 from loadprint.statistics.several import best_candidates
-from loadprint.statistics.stats import Estimate
 
 PUBLISHED = CHECKOUT / "docs" / "published"
 FROM_FIGURES = "computed from the published figures"
 FROM_TPC_C = "computed from the constants of TPC-C"
-FACTORS = 1e-4  # relative error of a printed factor of six digits
 FAR = 1000.0
 COUNTS = ("1", "4", "8", "12", "16")  # connections in MyARM's tables
 PAYMENT = NEW_ORDER = 10 / 23  # of TPROC-C's transactions; one each are of three other types, always at home
@@ -94,11 +94,8 @@ def decrease_above() -> Judged:
     builds = _builds()
     whole, *ratios = (stats.ratio(of[4], of[3], paired=True) for of in (_together(builds), *builds.values()))
     alone = ", ".join(f"{name} {with_interval(ratio)}" for name, ratio in zip(builds, ratios, strict=True))
-    return _computed(_below_1(whole), f"all scenarios together {with_interval(whole)}; each alone: {alone}")
-
-
-def _below_1(ratio: Estimate) -> Answer:
-    return "holds" if (ratio.high or 2) < 1 else "differs" if (ratio.low or 0) > 1 else "undecided"
+    text = f"all scenarios together {with_interval(whole)}; each alone: {alone}"
+    return _computed(beyond(whole, 1.0, -1), text)
 
 
 def _together(builds: dict[str, list[list[float]]]) -> list[list[float]]:
@@ -117,7 +114,7 @@ def context_against_metric() -> Judged:
     ratio = stats.ratio([cost[0] for cost in costs], [cost[1] for cost in costs], paired=True)
     context_us, metric_us = (1e6 * sum(cost[side] for cost in costs) / len(costs) for side in (0, 1))
     text = f"one context value {context_us:.1f} µs, one metric {metric_us:.1f} µs, {with_interval(ratio)} ×"
-    return _computed(_below_1(ratio), text)
+    return _computed(beyond(ratio, 1.0, -1), text)
 
 
 def _builds() -> dict[str, list[list[float]]]:
@@ -139,18 +136,11 @@ def home_share() -> Judged:
 
 def dynimize_factors() -> Judged:
     """The three printed factors follow from the printed rates and CPU shares."""
-    rows = {row["quantity"]: row for row in published("dynimize_sample.csv")}
-    queries, cpu = rows["qps"], rows["cpu_percent"]
-    faster = float(queries["with"]) / float(queries["without"])
-    busier = float(cpu["with"]) / float(cpu["without"])
-    computed = {"qps": faster, "cpu_percent": busier, "combined_improvement_factor": faster / busier}
-    wrong = [
-        name
-        for name, value in computed.items()
-        if abs(value / float(rows[name]["printed_ratio"]) - 1) > FACTORS
-    ]
-    text = ", ".join(f"{name} {numbers.significant(value, 6)}" for name, value in computed.items())
-    return _computed("differs" if wrong else "holds", text)
+    table = ab_published.read(PUBLISHED / "dynimize_sample.csv")
+    wrong = any(check.name.startswith("ratio of") and check.state == "failed" for check in table.checks)
+    ratios = {effect.key: effect.ratio for effect in table.effects if effect.ratio}
+    texts = (f"{name} {numbers.significant(ratios[key], 6)}" for name, key in ab_published.QUANTITIES.items())
+    return _computed("differs" if wrong else "holds", ", ".join(texts))
 
 
 def prediction_at_1000() -> Judged:
