@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from loadprint import numbers
 from loadprint.catalogue.files import unit_name
 from loadprint.metrics import cpu_groups, cpu_time_rows, ledger_rows
-from loadprint.sentences.ratios import direction
+from loadprint.sentences.ratios import apart, direction
 from loadprint.tables.table import Group, Row, Sentence, Table, Versus
 
 NAMED = 5
@@ -58,7 +58,7 @@ def ledger_difference(table: Table, side: int, ledger: Ledger) -> Sentence | Non
     """The sentence on a side; None if the total does not certainly differ, or its rows do not add up."""
     group = next((group for group in table.groups if group.key.startswith(ledger.groups)), None)
     whole = _row(group, ledger.total)
-    if group is None or whole is None or not (_certain(whole.versus[side]) or _apart(table, whole, side)):
+    if group is None or whole is None or not (_certain(whole.versus[side]) or apart(table, whole, side)):
         return None
     name, work = table.sides[side].name, unit_name(group.key.rpartition("_")[2])
     of_what = f"{ledger.measure} per {work}"
@@ -143,12 +143,3 @@ def _difference(table: Table, row: Row, side: int) -> float:
 def _certain(versus: Versus | None) -> bool:
     """Whether the interval excludes "no effect"."""
     return versus is not None and versus.low is not None and direction(versus) != 0
-
-
-def _apart(table: Table, row: Row, side: int) -> bool:
-    """Without an interval: whether every repeat of a side is above, or below, all of the reference."""
-    versus = row.versus[side]
-    values, base = row.cells[side].measured, row.cells[table.base].measured
-    if versus is None or versus.low is not None or not values or not base:
-        return False
-    return min(values) > max(base) or max(values) < min(base)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadprint import numbers
-from loadprint.tables.table import Row, Versus
+from loadprint.tables.table import Row, Table, Versus
 
 FAR = 1.5
 
@@ -29,6 +29,15 @@ def direction(versus: Versus | None) -> int:
     if versus.low is None or versus.high is None:
         return 0
     return 1 if versus.low > versus.no_effect else -1 if versus.high < versus.no_effect else 0
+
+
+def apart(table: Table, row: Row, side: int, factor: float = 1.0) -> bool:
+    """Without an interval: whether every repeat of a side is beyond `factor` of all of the reference."""
+    versus = row.versus[side]
+    values, base = row.cells[side].measured, row.cells[table.base].measured
+    if versus is None or versus.low is not None or not values or not base:
+        return False
+    return min(values) > factor * max(base) or factor * max(values) < min(base)
 
 
 def times(ratio: float) -> str:

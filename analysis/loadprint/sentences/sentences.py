@@ -14,7 +14,7 @@ from loadprint import numbers
 from loadprint.judging.void import CLIENT_BOUND
 from loadprint.sentences.exercises import exercises
 from loadprint.sentences.ledger_difference import LEDGERS, ledger_difference
-from loadprint.sentences.ratios import FAR, sure, times, value
+from loadprint.sentences.ratios import FAR, apart, sure, times, value
 from loadprint.sentences.rules import FIRST, LAST, Condition, Rule
 from loadprint.tables.table import Row, Sentence, Table
 
@@ -191,14 +191,8 @@ def _far_costs(table: Table, side: int, per: str) -> Iterator[tuple[Row, str, fl
             continue
         if sure(versus, FAR):
             yield row, phrase, versus.centre, False
-        elif versus.low is None and _apart(table, row, side):
+        elif apart(table, row, side, FAR):
             yield row, phrase, versus.centre, True
-
-
-def _apart(table: Table, row: Row, side: int) -> bool:
-    """Whether every repeat of a side is beyond the factor of every repeat of the reference."""
-    values, base = _repeats(row, side), _repeats(row, table.base)
-    return min(values) >= FAR * max(base) or max(values) * FAR <= min(base)
 
 
 def _listed(parts: Sequence[str]) -> str:
