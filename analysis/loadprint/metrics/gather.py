@@ -125,7 +125,7 @@ def _server_side(
     hardware.perf(source, "server", cpus)
     hardware.energy(source)
     host.interrupts(source, "server", cpus)
-    limits.cgroup(source, "server")
+    limits.cgroup(source)
     limits.allowances(source)
     limits.volumes(source)
     ebpf(source)

@@ -16,8 +16,8 @@ HELD = {"us": "throttled_us", "ns": "throttled_ns"}
 NO_QUOTA = "its control groups have no CPU quota"
 
 
-def cgroup(source: Source, role: str) -> None:
-    """Share of periods in which a role's processes were throttled: `cgroup.<role>.throttled`, 0 to 1.
+def cgroup(source: Source) -> None:
+    """Share of periods in which the server's processes were throttled: `cgroup.server.throttled`, 0 to 1.
 
     Of a group and its ancestors the one that throttled most counts; `.held` is the time that runnable threads
     were throttled, in seconds per second.
@@ -26,7 +26,7 @@ def cgroup(source: Source, role: str) -> None:
         "cgroup",
         "SELECT tick, path, quota_us::DOUBLE AS quota, nr_periods::DOUBLE AS periods,"
         " nr_throttled::DOUBLE AS throttled, throttled_us::DOUBLE AS us, throttled_ns::DOUBLE AS ns"
-        f" FROM t WHERE role = {quote(role)}",
+        " FROM t WHERE role = 'server'",
     )
     if rows is None:
         source.out.mark_missing("cgroup", source.window.why_missing("cgroup"))
@@ -35,11 +35,11 @@ def cgroup(source: Source, role: str) -> None:
         share for _, series in by_entity(rows, "path") if (share := _throttled(source, series)) is not None
     ]
     if not shares:
-        source.out.mark_missing(f"cgroup.{role}", NO_QUOTA)
+        source.out.mark_missing("cgroup.server", NO_QUOTA)
         return
     throttled, held = max(shares)
-    source.out.put(f"cgroup.{role}.throttled", throttled)
-    source.out.put(f"cgroup.{role}.held", held)
+    source.out.put("cgroup.server.throttled", throttled)
+    source.out.put("cgroup.server.held", held)
 
 
 def _throttled(source: Source, series: Columns) -> tuple[float, float] | None:

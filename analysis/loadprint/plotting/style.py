@@ -75,12 +75,12 @@ def styled() -> AbstractContextManager[None]:
 
 
 def sheet(
-    rows: int = 1, columns: int = 1, *, height: float = 2.9, width: float = WIDTH, **options: Any
+    rows: int = 1, columns: int = 1, *, height: float = 2.9, **options: Any
 ) -> tuple[Figure, list[Axes]]:
     """A figure with rows × columns axes, `height` inches per row; axes in reading order."""
     from matplotlib.figure import Figure as New  # noqa: PLC0415  slow to import
 
-    drawn = New(figsize=(width, height * rows), layout="constrained")
+    drawn = New(figsize=(WIDTH, height * rows), layout="constrained")
     axes = drawn.subplots(rows, columns, squeeze=False, **options)
     return drawn, [cell for row in axes for cell in row]
 

@@ -145,11 +145,11 @@ def welch(*means: tuple[float, float]) -> tuple[float, float]:
     return math.sqrt(variance), variance**2 / sum(of_mean**2 / freedom for of_mean, freedom in means)
 
 
-def benjamini_hochberg(p: Sequence[float], rate: float = 0.05) -> list[bool]:
-    """Which hypotheses are rejected at a false discovery rate (Benjamini & Hochberg 1995)."""
+def benjamini_hochberg(p: Sequence[float]) -> list[bool]:
+    """Which hypotheses are rejected at a false discovery rate of 5 % (Benjamini & Hochberg 1995)."""
     order = np.argsort(p, kind="stable")
     ranked = np.asarray(p, dtype=float)[order]
-    passed = np.flatnonzero(ranked <= rate * np.arange(1, len(ranked) + 1) / max(1, len(ranked)))
+    passed = np.flatnonzero(ranked <= 0.05 * np.arange(1, len(ranked) + 1) / max(1, len(ranked)))
     rejected = np.zeros(len(ranked), dtype=bool)
     if len(passed):
         rejected[order[: passed[-1] + 1]] = True

@@ -132,6 +132,6 @@ def _measured(run: Run) -> Any:
         source = Source(run, measure_window(run, role, store), store, out)
         if role == run.roles[0]:
             host.cpu(source, "server", cpuset(run, "server"))
-            limits.cgroup(source, "server")
+            limits.cgroup(source)
         recorded(source, catalogue(), tables={"sockets"})
     return out

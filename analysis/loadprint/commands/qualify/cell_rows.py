@@ -179,7 +179,7 @@ def _figure(values: Values) -> PartyFigure:
 
 
 def _bounded(figure: PartyFigure, level: PartyLevel, scope: Scope) -> PartyFigure:
-    _, low, high = non_inferiority.interval(level, scope.confidence)
+    low, high = non_inferiority.interval(level, scope.confidence)
     return replace(figure, low=low, high=high, units=level.units)
 
 

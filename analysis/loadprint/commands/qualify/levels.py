@@ -77,14 +77,14 @@ def levels(series: Floats, burst_s: float, step_s: float = 1.0) -> BurstLevels |
     )
 
 
-def exhaustion(series: Floats, seed: int = 1) -> tuple[Step, ...]:
+def exhaustion(series: Floats) -> tuple[Step, ...]:
     """Return steps down by a tenth or more without a recovery, in order of time.
 
     `series` has one sample per second, none missing.
     """
     if len(series) < MIN_SERIES:
         return ()
-    edges = [0, *changes(series, seed), len(series)]
+    edges = [0, *changes(series), len(series)]
     means = [float(series[a:b].mean()) for a, b in pairwise(edges)]
     steps = []
     for place in range(1, len(means)):
@@ -94,13 +94,13 @@ def exhaustion(series: Floats, seed: int = 1) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def changes(series: Floats, seed: int = 1) -> list[int]:
+def changes(series: Floats) -> list[int]:
     """Return the seconds at which the level changes; long series are averaged first."""
     width = -(-len(series) // MAX_POINTS)
-    points = series[: len(series) // width * width].reshape(-1, width).mean(axis=1)
+    points = gaps.averaged(series, MAX_POINTS)
     min_segment = max(3, math.ceil(MIN_SEGMENT / width))
-    random = np.random.default_rng(seed)
-    return [place * width for place in sorted(_segmented(points, 0, min_segment, random))]
+    found = _segmented(points, 0, min_segment, np.random.default_rng(1))
+    return [place * width for place in sorted(found)]
 
 
 def _segmented(points: Floats, offset: int, min_segment: int, random: np.random.Generator) -> Iterator[int]:

@@ -106,10 +106,10 @@ def judge(
     return RowJudgement(verdict, limit, exp(centre), exp(low), exp(high), worst > 1e-12, more)
 
 
-def interval(level: PartyLevel, confidence: float) -> tuple[float, float, float]:
-    """Return the geometric mean of a side, and its two one-sided bounds."""
+def interval(level: PartyLevel, confidence: float) -> tuple[float, float]:
+    """Return the two one-sided bounds of the geometric mean of a side."""
     half = t_quantile(confidence, level.freedom) * math.sqrt(level.variance)
-    return exp(level.mean), exp(level.mean - half), exp(level.mean + half)
+    return exp(level.mean - half), exp(level.mean + half)
 
 
 def _half(one: PartyLevel, other: PartyLevel, confidence: float, more: int) -> float:
