@@ -32,6 +32,11 @@ def number(value: float, places: int) -> str:
     return significant(value, 2) if _hidden(value, places) else f"{value:,.{places}f}"
 
 
+def single(value: float, digits: int = 3) -> str:
+    """A value by itself, with the decimals that give it this many significant digits."""
+    return number(value, decimals([value], digits))
+
+
 def _hidden(value: float, places: int) -> bool:
     """Whether this many decimals print 0, or a single digit although no row has more decimals."""
     return round(value, places) == 0 or (

@@ -50,5 +50,4 @@ def value(row: Row, side: int) -> str:
     read = row.cells[side].value
     if read is None:
         return "n/a"
-    shown = read * row.factor
-    return f"{numbers.number(shown, numbers.decimals([shown]))} {row.shown}".rstrip()
+    return f"{numbers.single(read * row.factor)} {row.shown}".rstrip()

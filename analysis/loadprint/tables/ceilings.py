@@ -135,17 +135,12 @@ def matches(ceiling: Ceiling, quantity: str, run: Measured) -> bool:
 def footnote(ceiling: Ceiling, metric: Metric) -> str:
     """The footnote of a ceiling, in the unit that the metric's row shows."""
     unit = f" {metric.shown}" if metric.shown else ""
-    text = (
-        f"ceiling {_figure(ceiling.value * metric.factor)}{unit}, measured {ceiling.date} by {ceiling.tool}"
-    )
+    text = f"ceiling {numbers.single(ceiling.value * metric.factor, 4)}{unit}"
+    text += f", measured {ceiling.date} by {ceiling.tool}"
     text += f" (`{ceiling.command}`)" if ceiling.command else ""
     if ceiling.claimed is not None:
-        text += f"; the vendor's limit is {_figure(ceiling.claimed * metric.factor)}{unit}"
+        text += f"; the vendor's limit is {numbers.single(ceiling.claimed * metric.factor, 4)}{unit}"
     return text
-
-
-def _figure(value: float) -> str:
-    return numbers.number(value, numbers.decimals([value], 4))
 
 
 def read(path: Path) -> CeilingsDocument:

@@ -19,7 +19,7 @@ from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import Quantities, Quantity
 from loadprint.statistics.stats import NORMAL
 from loadprint.tables.rows import RowBuilder
-from loadprint.tables.table import Group, Row
+from loadprint.tables.table import COSTS, Group, Row
 
 TITLE = "Where CPU time goes"
 LEAST = 0.02  # of a side's CPU time, for a separate row in the usual view
@@ -32,7 +32,7 @@ OPEN = {
 OTHERS = "others"
 
 
-def cpu_time(builder: RowBuilder, works: Sequence[Work], section: str) -> list[Group]:
+def cpu_time(builder: RowBuilder, works: Sequence[Work]) -> list[Group]:
     """Groups of rows: the server's per unit of each work, those of other roles per unit of the first.
 
     The usual view has the server's, per unit of the first. Without samples there is one row with the reason.
@@ -43,12 +43,12 @@ def cpu_time(builder: RowBuilder, works: Sequence[Work], section: str) -> list[G
     for role in sorted(roles, key=lambda role: role != "server"):
         for place, work in enumerate(works if role == "server" else works[:1]):
             usual = role == "server" and place == 0
-            if group := _group(builder, role, work, section, usual=usual):
+            if group := _group(builder, role, work, usual=usual):
                 groups.append(group)
     return groups
 
 
-def _group(builder: RowBuilder, role: str, work: Work, section: str, *, usual: bool) -> Group | None:
+def _group(builder: RowBuilder, role: str, work: Work, *, usual: bool) -> Group | None:
     prefix = f"profile.{role}."
     runs = [run for side in builder.sides for run in side]
     names = {
@@ -74,7 +74,7 @@ def _group(builder: RowBuilder, role: str, work: Work, section: str, *, usual: b
     built = builder.rows(metrics)
     built = tuple(_judged(builder, role, row) if row.key == rows.key(NOT_SAMPLED) else row for row in built)
     title = f"{TITLE}, {role}, per {work.name}"
-    return Group(f"cputime_{role}_{work.per}", title, built, section)
+    return Group(f"cputime_{role}_{work.per}", title, built, COSTS)
 
 
 def _share(builder: RowBuilder, name: str, role: str) -> float:

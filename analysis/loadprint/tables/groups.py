@@ -17,11 +17,10 @@ from loadprint.metrics.gather import Measured
 from loadprint.tables.costs import CostScope, cost_metrics
 from loadprint.tables.cpu_time import cpu_time
 from loadprint.tables.rows import RowBuilder, cpu_sets
-from loadprint.tables.table import OWN_ROWS, Group, Row
+from loadprint.tables.table import COSTS, CPU, DISK, NETWORK, OTHER, OWN_ROWS, WORKLOAD, Group, Row
 from loadprint.tables.time_ledger import time_ledger
 
-WORKLOAD, CPU, DISK, NETWORK = "WORKLOAD", "CPU METRICS", "DISK METRICS", "NETWORK METRICS"
-OTHER, COSTS = "OTHER METRICS", "COSTS"
+SECTIONS = {"disk": DISK, "nic": NETWORK}  # of devices
 SERVER_SWITCHES = "threads.server.voluntary_ctxt_switches"  # else costs are of the host's switches
 CLOSED_LOOP = "of a transaction; in a closed loop it follows from threads ÷ throughput: not judged"
 OTHER_RATES = "of a transaction; the sides had different rates, on which it depends: not judged"
@@ -116,7 +115,7 @@ def _disks(builder: RowBuilder, shown: Sequence[Device]) -> list[Group]:
     for device in shown:
         metrics = (*of_group("disk"), *(of_group("disk_together") if sysstat else ()))
         metrics = (*metrics, *_disk_quantiles(builder.sides, device))
-        groups.append(_device_group(builder, "disk", device, metrics, DISK))
+        groups.append(_device_group(builder, "disk", device, metrics))
     return groups
 
 
@@ -126,7 +125,7 @@ def _nic(builder: RowBuilder, device: Device) -> Group:
     names = [column.name for column, is_quiet in zip(builder.columns, quiet, strict=True) if is_quiet]
     note = f"no traffic of {' and '.join(names)} over {device.name} (under 1 kB/s): no ratio"
     incomparable = [note if is_quiet != quiet[builder.reference] else "" for is_quiet in quiet]
-    return _device_group(builder, "nic", device, of_group("nic"), NETWORK, incomparable)
+    return _device_group(builder, "nic", device, of_group("nic"), incomparable)
 
 
 def _other(builder: RowBuilder) -> list[Group]:
@@ -170,12 +169,11 @@ def _disk_quantiles(sides: Sides, device: Device) -> tuple[Metric, ...]:
     )
 
 
-def _device_group(  # noqa: PLR0913, PLR0917
+def _device_group(
     builder: RowBuilder,
     kind: str,
     device: Device,
     metrics: Sequence[Metric],
-    section: str,
     incomparable: Sequence[str] = (),
 ) -> Group:
     """Rows of one device; only the full view shows a minor device."""
@@ -189,7 +187,7 @@ def _device_group(  # noqa: PLR0913, PLR0917
         )
         for metric in metrics
     )
-    return Group(f"{kind}_{device.name}", device.title, built, section, device.has_files)
+    return Group(f"{kind}_{device.name}", device.title, built, SECTIONS[kind], device.has_files)
 
 
 def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device]) -> list[Group]:
@@ -217,8 +215,8 @@ def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device])
         built = tuple(builder.aligned(metrics[0], metrics) for metrics in zip(*per_side, strict=True))
         groups.append(Group(f"cost_{work.per}", work.title, built, COSTS))
     counted_works = [work for work in (*counted, operation) if work.quantity in present]
-    groups += time_ledger(builder, counted_works or [operation], COSTS)
-    groups += cpu_time(builder, counted_works or [operation], COSTS)
+    groups += time_ledger(builder, counted_works or [operation])
+    groups += cpu_time(builder, counted_works or [operation])
     errors, retries = of_group("errors")
     by_code = (row.of(code) for code in _error_codes(sides) for row in of_group("error_codes"))
     failed = (errors, *by_code, retries)

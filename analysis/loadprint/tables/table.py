@@ -12,7 +12,10 @@ from loadprint.judging.findings import Shift, Verdict
 from loadprint.statistics.trend import Trend
 from loadprint.tables.ceilings import Ceiling
 
-OWN_ROWS = "OWN ROWS"  # section of the user's rows, whose keys can be those of others
+# sections
+WORKLOAD, CPU, DISK, NETWORK = "WORKLOAD", "CPU METRICS", "DISK METRICS", "NETWORK METRICS"
+OTHER, COSTS = "OTHER METRICS", "COSTS"
+OWN_ROWS = "OWN ROWS"  # the user's, whose keys can be those of others
 DIFFERENT, EQUIVALENT, UNDECIDED = ("*", "better", "worse"), "=", "~"  # marks
 
 

@@ -26,7 +26,7 @@ from loadprint.metrics.ledger_rows import (
 )
 from loadprint.statistics.stats import t_interval
 from loadprint.tables.rows import RowBuilder
-from loadprint.tables.table import Cell, Group, Row
+from loadprint.tables.table import COSTS, Cell, Group, Row
 
 TITLE = "Where time goes"
 SHOWN = 0.01  # smallest share of a side's latency that is in the usual view
@@ -39,23 +39,23 @@ RESTS = {CLIENT_UNEXPLAINED: "at the client", UNEXPLAINED: "between the ends"}
 NOT_CHECKED = "not checked: the sum {}: {}"
 
 
-def time_ledger(builder: RowBuilder, works: Sequence[Work], section: str) -> list[Group]:
+def time_ledger(builder: RowBuilder, works: Sequence[Work]) -> list[Group]:
     """One group for each unit of work, the first in the usual view; without states one row has the reason."""
     names = ("ledger.server", f"ledger.{WAITING}")
     if not any(run.quantities.get(name) for side in builder.sides for run in side for name in names):
         total = builder.row(replace(ledger_metrics(works[0])[0], formula=Formula(Name("ledger.server"))))
-        return [_group(works[0], (replace(total, view="all"),), section)]
+        return [_group(works[0], (replace(total, view="all"),))]
     groups = []
     for work in works:
         rows = _judged(builder.sides, builder.rows(ledger_metrics(work)))
         views = _views(rows, work) if work is works[0] else {}
         shown = tuple(replace(row, view=views.get(row.key, "all")) for row in rows)
-        groups.append(_group(work, shown, section))
+        groups.append(_group(work, shown))
     return groups
 
 
-def _group(work: Work, rows: tuple[Row, ...], section: str) -> Group:
-    return Group(f"time_{work.per}", f"{TITLE}, per {work.name}", rows, section)
+def _group(work: Work, rows: tuple[Row, ...]) -> Group:
+    return Group(f"time_{work.per}", f"{TITLE}, per {work.name}", rows, COSTS)
 
 
 def _views(rows: Sequence[Row], work: Work) -> dict[str, View]:

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loadprint.catalogue.files import unit_name
-from loadprint.tables.groups import COSTS, CPU, DISK, NETWORK, OTHER
 from loadprint.tables.rows import OTHER_OPERATIONS
-from loadprint.tables.table import Cell, Group, Row, Table
+from loadprint.tables.table import COSTS, CPU, DISK, NETWORK, OTHER, Cell, Group, Row, Table
 
 LEAST_PERCENT = 0.5  # a smaller share counts as zero in rows of the view `nonzero`
 MAX_NAMED = 4

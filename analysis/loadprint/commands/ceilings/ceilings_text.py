@@ -95,9 +95,7 @@ def _cells(line: Line) -> tuple[str, ...]:
 
 
 def _number(value: float | None, factor: float) -> str:
-    if value is None:
-        return MISSING
-    return numbers.number(value * factor, numbers.decimals([value * factor]))
+    return MISSING if value is None else numbers.single(value * factor)
 
 
 def _method(summary: CeilingSummary) -> list[str]:

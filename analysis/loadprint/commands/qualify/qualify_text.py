@@ -140,7 +140,7 @@ def below(cell: CellReport) -> Iterator[str]:
             if figure.of_ceiling is not None:
                 yield f"{name}: {line.label} at {100 * figure.of_ceiling:.0f} % of the measured ceiling"
             if line.key == "operations_per_currency" and figure.low is not None and figure.high is not None:
-                low, high = (_rate(bound * line.factor) for bound in (figure.low, figure.high))
+                low, high = (numbers.single(bound * line.factor) for bound in (figure.low, figure.high))
                 yield f"{name}: {line.label} between {low} and {high} {line.shown}"
     yield from cell.notes
 
@@ -162,16 +162,12 @@ def _level(level: LevelLine) -> Iterator[str]:
         yield f"{level.party}: burst and sustained level are not known: no throughput by seconds without gaps"
         return
     yield (
-        f"{level.party}: burst {_rate(level.burst)}/s (best {level.burst_s} s), sustained "
-        f"{_rate(level.sustained)}/s ({numbers.ratio(level.sustained / level.burst)} of it), "
+        f"{level.party}: burst {numbers.single(level.burst)}/s (best {level.burst_s} s), sustained "
+        f"{numbers.single(level.sustained)}/s ({numbers.ratio(level.sustained / level.burst)} of it), "
         f"windows of {level.seconds:.0f} s"
     )
     for fall in level.exhausted:
         yield (
-            f"{level.party}: {fall.run} fell after {fall.second} s, from {_rate(fall.before)}/s to "
-            f"{_rate(fall.after)}/s, and did not recover: possibly an exhausted credit"
+            f"{level.party}: {fall.run} fell after {fall.second} s, from {numbers.single(fall.before)}/s to "
+            f"{numbers.single(fall.after)}/s, and did not recover: possibly an exhausted credit"
         )
-
-
-def _rate(value: float) -> str:
-    return numbers.number(value, numbers.decimals([value]))
