@@ -53,10 +53,7 @@ class Server:
 
     def number(self, name: str) -> float | None:
         """Value of a variable as a number."""
-        try:
-            return float(str(self.variables.get(name)))
-        except ValueError:
-            return None
+        return redo_log.number(self.variables.get(name))
 
     def on(self, name: str) -> bool | None:
         """Whether a switch is on; None if the server does not have it."""

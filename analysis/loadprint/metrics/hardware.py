@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -110,11 +111,7 @@ def siblings(source: Source, cpus: Sequence[int] | None) -> None:
 
 def siblings_of(fingerprint: Fingerprint, cpus: Sequence[int] | None) -> tuple[int, ...]:
     """CPUs on the same core as another CPU of the set; `cpus` None is the whole host."""
-    cores: dict[str, set[int]] = {}
-    for thread, core in cores_of(fingerprint.cpus.list).items():
-        cores.setdefault(core, set()).add(thread)
-    siblings: set[int] = set()
-    for threads in cores.values():
-        for thread in threads if cpus is None else threads & set(cpus):
-            siblings |= threads - {thread}
-    return tuple(sorted(siblings))
+    cores = cores_of(fingerprint.cpus.list)
+    chosen = cores.keys() if cpus is None else cores.keys() & set(cpus)
+    taken = Counter(cores[cpu] for cpu in chosen)
+    return tuple(sorted(cpu for cpu, core in cores.items() if taken[core] > (cpu in chosen)))

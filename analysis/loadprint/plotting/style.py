@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import logging
 import math
-import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadprint.errors import InputError, as_input_error
+from loadprint.rendering import escape
 from loadprint.safe_files import write_output
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ SHADE = "#f0f0f0"
 WIDTH = 6.3  # inches: the text of an A4 page
 DPI = 200
 SUFFIXES = (".svg", ".png")
-NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 SETTINGS = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -122,7 +121,7 @@ def save(drawn: Figure, path: Path) -> None:
         drawn.savefig(buffer, format=suffix[1:], metadata=metadata)
     content = buffer.getvalue()
     if suffix == ".svg":
-        content = NOT_XML.sub("\ufffd", content.decode()).encode()
+        content = escape.xml(content.decode()).encode()
     with as_input_error(path, "use an existing directory"):
         write_output(path, content)
 

@@ -7,15 +7,12 @@ status is not 0.
 
 from __future__ import annotations
 
-import re
 from xml.etree import ElementTree as Xml
 
 from loadprint.commands.qualify import qualify_text
 from loadprint.commands.qualify.non_inferiority import FAIL, PASS
 from loadprint.commands.qualify.qualify_report import CellReport, Qualification
-
-NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
+from loadprint.rendering import escape
 
 Case = tuple[str, str, str, str]  # name, verdict, message, details
 
@@ -29,17 +26,17 @@ def render(report: Qualification) -> str:
     every = _counts([case for _, _, cases in suites for case in cases])
     root = Xml.Element("testsuites", {"name": "loadprint qualify", **every})
     for name, classname, cases in suites:
-        about = {"name": _clean(name), **_counts(cases), "skipped": "0", "time": "0"}
+        about = {"name": escape.xml(name), **_counts(cases), "skipped": "0", "time": "0"}
         suite = Xml.SubElement(root, "testsuite", about)
         for case, verdict, message, details in cases:
-            names = {"name": _clean(case), "classname": _clean(classname)}
+            names = {"name": escape.xml(case), "classname": escape.xml(classname)}
             element = Xml.SubElement(suite, "testcase", names, time="0")
             if verdict == PASS:
-                Xml.SubElement(element, "system-out").text = _clean(details)
+                Xml.SubElement(element, "system-out").text = escape.xml(details)
             else:
                 kind = "failure" if verdict == FAIL else "error"
-                result = Xml.SubElement(element, kind, message=_clean(message), type=verdict)
-                result.text = _clean(details)
+                result = Xml.SubElement(element, kind, message=escape.xml(message), type=verdict)
+                result.text = escape.xml(details)
     Xml.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(root, encoding="unicode")}\n'
 
@@ -61,7 +58,3 @@ def _counts(cases: list[Case]) -> dict[str, str]:
     failed = sum(verdict == FAIL for _, verdict, _, _ in cases)
     errors = sum(verdict not in (FAIL, PASS) for _, verdict, _, _ in cases)
     return {"tests": str(len(cases)), "failures": str(failed), "errors": str(errors)}
-
-
-def _clean(text: str) -> str:
-    return NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
