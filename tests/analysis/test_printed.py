@@ -160,7 +160,7 @@ def test_the_reference_is_the_first_without_printed_ratios_and_can_be_named(tmp_
         ("metric,a,a\nx,1,2\n", "two columns have the same name"),
         ("metric,a,b\nx,1,234,5\n", "has 4 cells, the first line 3"),
         ("metric,a\nx,1\n", "a comparison needs two"),
-        ('metric,a,b\n"x,1,2\n', "is not CSV"),
+        ('metric,a,b\n"x,1,2\n', "is not a CSV file"),
         ('metric,a,b\nx,"998,5",7\ny,"1950,25",8\n', "record 2: `998,5`, as all numbers with a comma"),
     ],
 )

@@ -64,8 +64,7 @@ def dimension(tree: Node, *, is_reading: bool = False) -> Dimension | None:
         case Operation(sign, left, right):
             first, second = (dimension(side, is_reading=is_reading) for side in (left, right))
             if sign in "×/":
-                are_known = first is not None and second is not None
-                return _product(first, second, 1 if sign == "×" else -1) if are_known else None
+                return _product(first, second, 1 if sign == "×" else -1)
             terms = [
                 node for node, side in ((first, left), (second, right)) if not isinstance(side, Constant)
             ]

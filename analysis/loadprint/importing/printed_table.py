@@ -6,7 +6,6 @@ Columns are `section` (optional), a metric (the column of this name, else the fi
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 import re
@@ -17,7 +16,6 @@ from pathlib import Path
 
 from loadprint.errors import InputError
 from loadprint.importing.printed_number import Interval, Number, parse
-from loadprint.printable import printable
 from loadprint.reading import bounds
 
 SECTION, METRIC, RATIO = "section", "metric", "printed_ratio"
@@ -122,11 +120,8 @@ def _lines(path: Path) -> tuple[list[str], list[list[str]]]:
     """Column names and all non-empty lines, each as long as the first."""
     text = bounds.read_text(path, bounds.TABLE, "give a CSV file in UTF-8")
     bounds.require_table(path, text.count("\n"), 1)
-    try:
-        lines = csv.reader(io.StringIO(text, newline=""), strict=True)
-        records = [(number, list(map(printable, line))) for number, line in enumerate(lines, start=1) if line]
-    except csv.Error as error:
-        raise InputError(path, f"is not CSV ({error})", WRITE) from error
+    lines = bounds.read_cells(path, io.StringIO(text, newline=""))
+    records = [(number, line) for number, line in enumerate(lines, start=1) if line]
     if not records:
         raise InputError(path, "is empty", WRITE)
     heads = [head.strip() for head in records[0][1]]

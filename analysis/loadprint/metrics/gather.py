@@ -87,13 +87,13 @@ def gather(
     if run.turns and reported is not None and "queries" in reported.totals:
         since_thaw(reported, out)
     server_cpus = cpuset(run, "server")
-    sampled, source, of_whole = None, None, run.segments is None
+    sampled, source = None, None
     if window is not None:
         source = Source(run, window, store, out, charted)
-        sampled = _server_side(source, declared, server_cpus, brief=brief, of_whole=of_whole)
+        sampled = _server_side(source, declared, server_cpus, brief=brief)
     else:
         out.mark_missing("", NO_RECORDER)  # of all other names
-        _of_server(run, declared, out, of_whole=of_whole)
+        _of_server(run, declared, out)
     rates = reported.samples("events") if reported and "events" in reported.totals else np.empty(0)
     step = reported.usual if reported else 1.0
     load.steadiness(rates, step, out)
@@ -101,15 +101,16 @@ def gather(
     if LOAD in run.roles:
         apart = Source(run, measure_window(run, LOAD, store), store, out, charted)
         _load_host(apart, declared, load_cpus)
-    else:
-        _load_side(run, out, load_cpus, source)
+    elif source is not None:
+        _load_side(source, load_cpus)
     return Measured(run, out, server_cpus, load_cpus, window, rates, step, clocks(run, store), sampled)
 
 
 def _server_side(
-    source: Source, declared: Catalogue, cpus: Sequence[int] | None, *, brief: bool, of_whole: bool
+    source: Source, declared: Catalogue, cpus: Sequence[int] | None, *, brief: bool
 ) -> Profile | None:
     run, role, out = source.run, source.window.role, source.out
+    of_whole = run.segments is None
     host.cpu(source, "server", cpus)
     host.process(source)
     threads(source)
@@ -138,7 +139,7 @@ def _server_side(
     host.storage(source, declared.columns["storage"])
     samples = profile(source)
     mysql.misses(source)
-    _of_server(run, declared, out, of_whole=of_whole)
+    _of_server(run, declared, out)
     mysql.constant_capacity(source)
     if of_whole and run.table(role, "mysql"):
         spikes(out)
@@ -148,10 +149,10 @@ def _server_side(
     return samples
 
 
-def _of_server(run: Run, declared: Catalogue, out: Quantities, *, of_whole: bool) -> None:
+def _of_server(run: Run, declared: Catalogue, out: Quantities) -> None:
     """Add the server's counters by its status, where no probe read them, and named formulas."""
     seconds = out.get("load.seconds")
-    if of_whole and seconds:
+    if run.segments is None and seconds:
         names = {name for name in declared.columns["mysql"] if f"mysql.{name}" in declared.counted}
         load.without_probe(run, names, seconds.rate, out)
     _named(out)
@@ -178,16 +179,11 @@ def _load_host(source: Source, declared: Catalogue, cpus: tuple[int, ...] | None
     _named(source.out)
 
 
-def _load_side(run: Run, out: Quantities, cpus: tuple[int, ...] | None, source: Source | None) -> None:
-    """Put the CPU time of a load without a recorder; on a shared host it is in the server's tables.
-
-    `source` is that of the server, None if no recorder ran.
-    """
-    if source is None:
-        return
-    elif not run.shares_host:
-        out.mark_missing(f"cpu.{LOAD}", "no recorder ran on the load's host")
+def _load_side(source: Source, cpus: tuple[int, ...] | None) -> None:
+    """Put the CPU time of a load without a recorder; on a shared host it is in the server's tables."""
+    if not source.run.shares_host:
+        source.out.mark_missing(f"cpu.{LOAD}", "no recorder ran on the load's host")
     elif cpus is None:
-        out.mark_missing(f"cpu.{LOAD}", "the load has no CPU set and shares the server's host")
+        source.out.mark_missing(f"cpu.{LOAD}", "the load has no CPU set and shares the server's host")
     else:
         host.cpu(source, LOAD, cpus)

@@ -47,15 +47,12 @@ COUNTED_AT_END = ("events", "commits", "rows")  # of an operation
 
 def totals(run: Run, out: Quantities, declared: Catalogue) -> None:
     """Totals of result.json as rates, latencies in seconds."""
-    result = run.result
+    result, seconds, why = run.result, run.result.seconds, ""
     if not result:
-        out.mark_missing("load", "load/result.json is missing")
-        out.mark_missing("latency", "load/result.json is missing")
-        out.mark_missing("connections.", "load/result.json is missing")
-        return
-    seconds = result.seconds
-    if run.segments is not None and seconds is None:
+        why = "load/result.json is missing"
+    elif run.segments is not None and seconds is None:
         why = FROZEN.format(result.generator) if run.slices else NO_INTERVALS
+    if why:
         out.missing |= dict.fromkeys(("load", "latency", "connections."), why)
         return
     if not seconds:

@@ -6,10 +6,13 @@ hour at 10 Hz, half a day at 1 Hz with 256 CPUs and 1,200 interrupts.
 
 from __future__ import annotations
 
+import csv
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from loadprint.errors import InputError, as_input_error
+from loadprint.printable import printable
 
 COPY_AGAIN = "copy the run directory again from the machine that made it"
 MIB = 1 << 20
@@ -78,6 +81,14 @@ def require_table(path: Path, lines: int, columns: int) -> None:
         if count > limit:
             fix = "give a file of results, not of samples"
             raise InputError(path, f"has {count:,} {what}, more than the limit of {limit:,}", fix)
+
+
+def read_cells(path: Path, lines: Iterable[str], delimiter: str = ",") -> list[list[str]]:
+    """Parse the lines of a CSV file to printable cells. Raises InputError."""
+    try:
+        return [list(map(printable, line)) for line in csv.reader(lines, delimiter=delimiter, strict=True)]
+    except csv.Error as error:
+        raise InputError(path, f"is not a CSV file ({error})", "write it as RFC 4180 describes") from error
 
 
 def decode(path: Path, content: bytes, fix: str, *, errors: str = "strict") -> str:

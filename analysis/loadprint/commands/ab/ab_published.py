@@ -6,7 +6,6 @@ CSV with the header `quantity,without,with[,printed_ratio]` and the rows `qps` (
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,10 +46,7 @@ def read(path: Path) -> Result:
 
 
 def _rows(path: Path) -> tuple[dict[str, tuple[float, float]], dict[str, str]]:
-    try:
-        lines = list(csv.reader(bounds.read_text(path, bounds.TABLE, "give a CSV file").splitlines()))
-    except csv.Error as error:
-        raise InputError(path, f"cannot be read as CSV ({error})", "give a CSV file of UTF-8 text") from error
+    lines = bounds.read_cells(path, bounds.read_text(path, bounds.TABLE, "give a CSV file").splitlines())
     if not lines or [word.strip() for word in lines[0][:3]] != HEAD:
         fix = "write quantity,without,with[,printed_ratio] into the first line"
         raise InputError(f"{path}:1", "not the header of such a table", fix)

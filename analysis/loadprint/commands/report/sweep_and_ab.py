@@ -8,7 +8,7 @@ from pathlib import Path
 
 from loadprint.catalogue.files import Catalogue
 from loadprint.commands.ab import show
-from loadprint.commands.operands import MAX_SIDES
+from loadprint.commands.operands import MAX_SIDES, fractions
 from loadprint.commands.report import distributions
 from loadprint.commands.report.collect import assembled, placed
 from loadprint.commands.report.scaling import scaled
@@ -58,9 +58,8 @@ def is_sweep(words: Sequence[str]) -> bool:
     path = Path(words[0])
     if len(words) != 1 or not (path / PLAN).is_file():
         return False
-    sides = read_plan(path).sides
-    at_a_load = any(side.fraction for side in sides.values())
-    return len(sides) > MAX_SIDES and not at_a_load
+    execution = read_plan(path)
+    return len(execution.sides) > MAX_SIDES and not fractions(execution)
 
 
 def is_experiment(words: Sequence[str]) -> bool:

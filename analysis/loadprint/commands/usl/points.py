@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,6 @@ from loadprint.commands.sweep import cells, sweep_pivots, sweep_text
 from loadprint.commands.sweep.cells import SweepCell, Swept
 from loadprint.errors import InputError
 from loadprint.judging import void
-from loadprint.printable import printable
 from loadprint.reading import bounds, strict_json
 
 CONCURRENCY = (
@@ -179,11 +177,7 @@ def _lines(path: Path) -> tuple[str, list[tuple[str, list[str]]]]:
         fix = "give a CSV file whose first line names columns"
         raise InputError(path, "has no lines below its header", fix)
     delimiter = max(",;\t", key=lines[0][1].count)
-    try:
-        reader = csv.reader((line for _, line in lines), delimiter=delimiter, strict=True)
-        parsed = [list(map(printable, line)) for line in reader]
-    except csv.Error as error:
-        raise InputError(path, f"is not a CSV file ({error})", "write it as RFC 4180 describes") from error
+    parsed = bounds.read_cells(path, (line for _, line in lines), delimiter)
     bounds.require_table(path, len(parsed), len(parsed[0]))
     placed = []
     for (at, _), row in zip(lines, parsed, strict=False):
