@@ -249,7 +249,7 @@ NIC = {"device": "eth0", "kind": "nic", "irqs": [{"irq": 38, "name": "eth0-rx-0"
 
 def interrupts(run: Measured) -> str | None:
     side = Side("a", "a", (run.run,))
-    return dict(header.facts([side], [[run]], COMPARABLE)).get("interrupts")
+    return dict(header.facts([side], [[run]], COMPARABLE, [None], {})).get("interrupts")
 
 
 def test_the_header_names_the_cpus_that_serve_interrupts(tmp_path: Path) -> None:

@@ -70,9 +70,7 @@ def compare(  # noqa: PLR0913
     built = marked(groups(builder), builder, noise, equivalent)
     every = [row for group in built for row in group.rows]
     facts = (
-        *header.facts(sides, measured, comparable),
-        *header.steadiness(names, measured, trends),
-        *header.canaries(shifts),
+        *header.facts(sides, measured, comparable, trends, shifts),
         *header.unused_ceilings(limits, every),
     )
     executions = len({run.run.path.resolve().parent for run in everyone})

@@ -148,13 +148,7 @@ def _data(run: Measured, plan: PlannedSide) -> Iterator[Fact]:
         facts["warehouses per user"] = f"{warehouses / threads:g}"
     for name, value in facts.items():
         yield Fact("data", f"{name} ({workload})", str(value), inputs=(DATA,))
-    if (ratio := data_ratio(Server.of(run.run.server), plan.data_bytes)) is not None:
-        inputs = (DATA, "innodb_buffer_pool_size")
-        name = f"data : buffer pool ({workload})"  # only campaigns state the size of their data
-        yield Fact("data", name, brief(ratio, 2), inputs=inputs, optional=True)
-
-
-def data_ratio(server: Server, data_bytes: float | None) -> float | None:
-    """Size of the data, by the campaign's plan, over that of the buffer pool; None if either is unknown."""
-    pool = server.number("innodb_buffer_pool_size")
-    return data_bytes / pool if pool and data_bytes is not None else None
+    pool = Server.of(run.run.server).number("innodb_buffer_pool_size")
+    if pool and plan.data_bytes is not None:  # only campaigns state the size of their data
+        inputs, name = (DATA, "innodb_buffer_pool_size"), f"data : buffer pool ({workload})"
+        yield Fact("data", name, brief(plan.data_bytes / pool, 2), inputs=inputs, optional=True)

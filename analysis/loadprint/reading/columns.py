@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from loadprint.reading.declared import DECLARED
-from loadprint.reading.recording import Run
 
 VETH = "veth"
 # the supervisor names its end of a veth pair after its process id, which differs in each run
@@ -33,8 +32,3 @@ EBPF_COUNTERS = {
 def stable_name(interface: str) -> str:
     """Interface name that is the same in every run of a campaign."""
     return VETH if SUPERVISOR_VETH.fullmatch(interface) else interface
-
-
-def page_size(run: Run, role: str) -> float:
-    """Bytes of a page, the unit of `rss` (/proc/PID/stat)."""
-    return float(run.fingerprint(role).page_size or 4096)

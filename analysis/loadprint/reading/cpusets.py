@@ -1,4 +1,4 @@
-"""Reads and formats CPU lists, and finds a role's CPUs and its kernel's USER_HZ."""
+"""Reads and formats CPU lists, and finds a role's CPUs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from loadprint.errors import InputError
 from loadprint.reading.bounds import MAX_CPUS
 from loadprint.reading.recording import Run
 from loadprint.reading.run_documents import CpuOfHost, Fingerprint
-
-USER_HZ = 100.0
 
 
 def cpuset(run: Run, role: str) -> tuple[int, ...] | None:
@@ -77,8 +75,3 @@ def cpu_list(cpus: tuple[int, ...] | None) -> str:
 def named(cpus: tuple[int, ...]) -> str:
     """Format CPUs with the noun: CPU 0, CPUs 0-3."""
     return f"CPU{'' if len(cpus) == 1 else 's'} {cpu_list(cpus)}"
-
-
-def user_hz(run: Run, role: str) -> float:
-    """Ticks per second of the CPU times of a role's host: USER_HZ of its kernel."""
-    return float(run.fingerprint(role).user_hz or USER_HZ)

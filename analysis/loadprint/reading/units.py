@@ -8,12 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from loadprint.errors import InputError
-from loadprint.reading.columns import page_size
-from loadprint.reading.cpusets import user_hz
 from loadprint.reading.declared import unit_of
 from loadprint.reading.recording import Run
 from loadprint.reading.run_documents import TableMeaning
 
+USER_HZ, PAGE = 100, 4096  # of a host that did not record them
 # unit in base units; of a host's own units see `factor`
 FACTORS = {
     "1": 1.0,
@@ -35,11 +34,11 @@ SIZES, TIMES = ("B", "kB", "sector", "page"), ("s", "ms", "us", "ns", "ps", "tic
 
 def factor(path: Path, column: str, unit: str | None, run: Run) -> float:
     """The unit of a column of a role's table in base units. Raises InputError if it is not known."""
-    role = path.parent.name
+    host = run.fingerprint(path.parent.name)
     if unit == "tick":
-        return 1 / user_hz(run, role)
+        return 1 / (host.user_hz or USER_HZ)
     if unit == "page":
-        return 1.0 if path.stem == "mysql" else page_size(run, role)  # InnoDB's are counted
+        return 1.0 if path.stem == "mysql" else float(host.page_size or PAGE)  # InnoDB's are counted
     if unit not in FACTORS:
         what = f"has the unit `{unit}`, which is not known" if unit else "has no unit"
         raise InputError(path, f"column `{column}` {what}", "record or import it again, or update loadprint")

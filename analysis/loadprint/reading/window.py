@@ -143,21 +143,15 @@ def part_of(run: Run, store: Store, begin_s: float, end_s: float) -> Run:
     return replace(run, segments=cut(run.segments, zero), load_segments=load)
 
 
-def whole(run: Run, role: str, store: Store) -> tuple[float, float]:
-    """Start and end of a recording without a load generator, in ns."""
-    path = run.path / role / "ticks.parquet"
-    query = "SELECT min(start_ns)::DOUBLE AS begin, max(end_ns)::DOUBLE AS ended FROM t"
-    rows = store.fetch(path, query)
-    return float(rows["begin"][0]), float(rows["ended"][0])
-
-
 def _segments(run: Run, role: str, store: Store) -> tuple[list[tuple[float, float]], float]:
     """The segments of a run, and the start of its measure phase, on the clock of a role's recorder, in ns.
 
     Raises InputError.
     """
     if not run.phases and not run.result:
-        span = whole(run, role, store)
+        query = "SELECT min(start_ns)::DOUBLE AS begin, max(end_ns)::DOUBLE AS ended FROM t"
+        rows = store.fetch(run.path / role / "ticks.parquet", query)
+        span = float(rows["begin"][0]), float(rows["ended"][0])
         return [span] if run.segments is None else list(run.segments), span[0]
     phase = run.phase("measure")
     if phase is None or phase.end_ns is None:

@@ -27,7 +27,11 @@ CONTROL = re.compile(r"-config$|^nvme\d+q0$|mgmnt|async")  # virtio, NVMe, ENA, 
 
 
 def facts(
-    sides: Sequence[Side], measured: Sequence[Sequence[Measured]], comparable: Comparability
+    sides: Sequence[Side],
+    measured: Sequence[Sequence[Measured]],
+    comparable: Comparability,
+    trends: Sequence[Trend | None],
+    shifts: Shifts,
 ) -> list[tuple[str, str]]:
     """Facts as (label, text)."""
     everyone = [run for runs in measured for run in runs]
@@ -57,6 +61,8 @@ def facts(
         ("ended", _joined(execution.ended_by for execution in executions)),
         ("repeats", "; ".join(_repeats(side) for side in sides)),
         ("notes", "; ".join(_notes(sides, measured))),
+        ("drift", _drifts(sides, measured, trends)),
+        ("canary", canary.largest(shifts)),
     ]
     return [(label, text) for label, text in lines if text]
 
@@ -89,22 +95,16 @@ def _warmed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> li
     ]
 
 
-def steadiness(
-    names: Sequence[str], measured: Sequence[Sequence[Measured]], trends: Sequence[Trend | None]
-) -> list[tuple[str, str]]:
-    """The line `drift`: how far operations/s drifted over the window of each side."""
+def _drifts(
+    sides: Sequence[Side], measured: Sequence[Sequence[Measured]], trends: Sequence[Trend | None]
+) -> str:
+    """How far operations/s drifted over the window of each side."""
     texts = [
-        f"{name} {text}"
-        for name, runs, trend in zip(names, measured, trends, strict=True)
+        f"{side.name} {text}"
+        for side, runs, trend in zip(sides, measured, trends, strict=True)
         if (text := steady.drift(runs, trend))
     ]
-    return [("drift", f"of operations/s over the window: {'; '.join(texts)}")] if texts else []
-
-
-def canaries(shifts: Shifts) -> list[tuple[str, str]]:
-    """The line `canary`: the largest shifts of its parts."""
-    text = canary.largest(shifts)
-    return [("canary", text)] if text else []
+    return f"of operations/s over the window: {'; '.join(texts)}" if texts else ""
 
 
 def unused_ceilings(limits: Ceilings, rows: Sequence[Row]) -> list[tuple[str, str]]:
