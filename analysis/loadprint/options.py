@@ -60,6 +60,12 @@ def add_sides(parser: argparse.ArgumentParser, metavar: str) -> None:
     )
 
 
+def add_collector(parser: argparse.ArgumentParser) -> None:
+    """Add the program loadprint-collect."""
+    help_text = "the program loadprint-collect (default: this checkout's, else on the PATH)"
+    parser.add_argument("--collector", type=Path, metavar="PATH", help=help_text)
+
+
 def add_rows(parser: argparse.ArgumentParser) -> None:
     """Add the file of a user's own rows."""
     help_text = "own rows, and patterns of scraped metrics (docs/rows.md describes the form)"

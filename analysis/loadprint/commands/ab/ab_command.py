@@ -73,12 +73,7 @@ def add(subparsers: Any) -> None:
     )
     reverting.set_defaults(run=run_revert)
     for parser_of in (running, reverting):
-        parser_of.add_argument(
-            "--collector",
-            type=Path,
-            metavar="PATH",
-            help="the program loadprint-collect (default: this checkout's, else on the PATH)",
-        )
+        options.add_collector(parser_of)
 
 
 def run_plan(arguments: argparse.Namespace) -> int:

@@ -9,11 +9,12 @@ With too many excluded blocks the effect is not measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from loadprint import numbers
+from loadprint.commands.ab.effects import Take
 from loadprint.commands.ab.experiment import Gates
 from loadprint.commands.ab.result import AbWindow, Check
 from loadprint.reading.names import BASELINE, TREATMENT
@@ -60,25 +61,30 @@ def apply_gates(windows: Sequence[AbWindow], limits: Gates) -> tuple[dict[int, s
     return excluded, checks
 
 
+def _deviations(windows: Sequence[AbWindow], take: Take) -> Iterator[tuple[float, AbWindow]]:
+    """By how much each window is off the median of its variant, as a share: an effect moves the median."""
+    for variant in (TREATMENT, BASELINE):
+        taken = [(window, take(window)) for window in windows if window.variant == variant]
+        measured = [(window, value) for window, value in taken if value is not None]
+        middle = float(np.median([value for _, value in measured])) if len(measured) > 1 else 0.0
+        for window, value in measured if middle else ():
+            yield value / middle - 1, window
+
+
 def _fixed_work(windows: Sequence[AbWindow], limits: Gates, excluded: dict[int, str]) -> Check:
     """Compare each window with those of its variant: an effect on the machine's speed excludes none."""
-    largest, worst = 0.0, ""
-    for variant in (TREATMENT, BASELINE):
-        measured = [(w, w.fixed_work_ns) for w in windows if w.variant == variant and w.fixed_work_ns]
-        middle = float(np.median([work for _, work in measured])) if len(measured) > 1 else 0.0
-        for window, work in measured if middle else ():
-            off = work / middle - 1
-            if abs(off) >= abs(largest):
-                largest, worst = off, window.name
-            if abs(off) > limits.fixed_work:
-                excluded[window.number] = (
-                    f"the fixed work before it took {numbers.change(off, 0)} CPU time: another speed"
-                )
-    if not worst:
+    deviations = list(_deviations(windows, lambda window: window.fixed_work_ns or None))
+    for off, window in deviations:
+        if abs(off) > limits.fixed_work:
+            excluded[window.number] = (
+                f"the fixed work before it took {numbers.change(off, 0)} CPU time: another speed"
+            )
+    if not deviations:
         return Check("fixed work", "untested", "not recorded; no block is excluded")
+    largest, worst = max(reversed(deviations), key=lambda deviation: abs(deviation[0]))
     text = (
         f"CPU time before each window, at most {numbers.change(largest, 1)} off the variant's median "
-        f"({worst}); limit {100 * limits.fixed_work:g} %"
+        f"({worst.name}); limit {100 * limits.fixed_work:g} %"
     )
     return Check("fixed work", "failed" if abs(largest) > limits.fixed_work else "passed", text)
 
@@ -109,26 +115,15 @@ def _mix(windows: Sequence[AbWindow], limits: Gates) -> Check:
 
 
 def _load(windows: Sequence[AbWindow], limits: Gates) -> Check:
-    largest, worst, compared = 0.0, "", 0
-    for variant in (TREATMENT, BASELINE):
-        ours = [window for window in windows if window.variant == variant]
-        for what, values in (
-            ("queries/s", [window.queries for window in ours]),
-            ("connections", [window.connections for window in ours]),
-        ):
-            measured = [value for value in values if value is not None]
-            middle = float(np.median(measured)) if len(measured) > 1 else 0.0
-            if not middle:
-                continue
-            for window, value in zip(ours, values, strict=True):
-                if value is None:
-                    continue
-                compared += 1
-                off = value / middle - 1
-                if abs(off) >= abs(largest):
-                    largest, worst = off, f"{what} of {window.name}"
-    if not compared:
+    takes: dict[str, Take] = {"queries/s": lambda w: w.queries, "connections": lambda w: w.connections}
+    deviations = [
+        (off, f"{what} of {window.name}")
+        for what, take in takes.items()
+        for off, window in _deviations(windows, take)
+    ]
+    if not deviations:
         return Check("load", "untested", "no variant has two windows with a load")
+    largest, worst = max(reversed(deviations), key=lambda deviation: abs(deviation[0]))
     state = "failed" if abs(largest) > limits.load_difference else "passed"
     text = (
         f"within a variant, at most {numbers.change(largest, 1)} off the median ({worst}); limit "

@@ -54,12 +54,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--server-json", type=Path, metavar="FILE", help="variables of the server: server.json of a run"
     )
-    parser.add_argument(
-        "--collector",
-        type=Path,
-        metavar="PATH",
-        help="the program loadprint-collect (default: this checkout's, else on the PATH)",
-    )
+    options.add_collector(parser)
     options.add_output(parser, ("text", "json"))
     parser.set_defaults(run=run)
 
