@@ -57,8 +57,8 @@ def runs(path: Path, *pairs: tuple[dict[str, float], dict[str, float]]) -> list[
 
 
 def shifts(made: list[Path]) -> dict[tuple[str, str], Any]:
-    result = canary.shifts([open_run(run) for run in made])
-    return {(shift.run, shift.part): shift for shift in result}
+    by_run = canary.by_run([open_run(run) for run in made])
+    return {(shift.run, shift.part): shift for of_run in by_run.values() for shift in of_run}
 
 
 def test_a_shift_over_three_percent_is_disturbed_in_either_direction(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def lines_of(*made: Path) -> list[str]:
 def test_a_shift_and_its_limit_never_print_alike(tmp_path: Path) -> None:
     """Beyond its limit by a thousandth: two decimals would print 1.03 as more than 1.03."""
     made = runs(tmp_path, ({"syscall": 1000.0, "cpu": 1000.0}, {"syscall": 1031.0, "cpu": 1000.0 / 1.2}))
-    result = canary.shifts([open_run(run) for run in made])
+    result = list(shifts(made).values())
     assert canary.beyond(result) == [
         f"{made[0].name} cpu 1.20 × faster after the run (limit 1.03 ×), "
         "syscall 1.031 × slower after the run (limit 1.030 ×)"
@@ -202,7 +202,7 @@ def test_sides_that_alternate_have_the_fixed_work_of_the_same_rounds(
                 {"round": number, "position": position, "side": side, "fixed_work_ns": work, **times}
             )
     (run / "slices.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (shift,) = canary.shifts([open_run(run)])
+    (shift,) = shifts([run]).values()
     assert (shift.part, shift.disturbed) == ("cpu", disturbed)
     assert shift.change == pytest.approx(of_own / 1000 - 1)
     assert canary.unchecked([[shift]]) == ("", "")

@@ -67,31 +67,25 @@ class CanaryLine(JsonObject):
 def by_run(runs: Sequence[Run]) -> dict[Path, list[Shift]]:
     """Shifts of every run that had canaries, by its directory, as runs of two executions may share an id."""
     limits = repeatability(runs)
-    by_path = {run.path.resolve(): shifts([run], limits) for run in runs}
+    by_path = {run.path.resolve(): _shifts(run, limits) for run in runs}
     return {path: measured for path, measured in by_path.items() if measured}
 
 
-def shifts(runs: Sequence[Run], limits: Mapping[str, float] | None = None) -> list[Shift]:
-    """Shift of every part of every run that had a canary before and after it, or before its slices.
-
-    `limits` are those of `repeatability`, by default of these runs.
-    """
-    limits = repeatability(runs) if limits is None else limits
+def _shifts(run: Run, limits: Mapping[str, float]) -> list[Shift]:
+    """Shift of every part of a run that had a canary before and after it, or before its slices."""
+    if (in_turns := _in_turns(run)) is not None:
+        return [in_turns]
+    pair = _around(_read(run.path))
+    if pair is None:
+        return []
+    before, after = pair
     measured = []
-    for run in runs:
-        if (in_turns := _in_turns(run)) is not None:
-            measured.append(in_turns)
-            continue
-        pair = _around(_read(run.path))
-        if pair is None:
-            continue
-        before, after = pair
-        for part in PARTS:
-            if part in before.times and part in after.times:
-                change = after.times[part] / before.times[part] - 1
-                limit = limits.get(part)
-                beyond = limit is not None and abs(math.log1p(change)) > math.log1p(limit)
-                measured.append(Shift(run.id, part, change, limit, beyond))
+    for part in PARTS:
+        if part in before.times and part in after.times:
+            change = after.times[part] / before.times[part] - 1
+            limit = limits.get(part)
+            beyond = limit is not None and abs(math.log1p(change)) > math.log1p(limit)
+            measured.append(Shift(run.id, part, change, limit, beyond))
     return measured
 
 
