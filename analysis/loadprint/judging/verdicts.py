@@ -130,10 +130,9 @@ def _denied_cpu(run: Measured) -> list[str]:
     """CPU time that steal or a quota took from the server or the load."""
     texts = []
     q = run.quantities
-    steal = q.get("cpu.server.steal")
-    cores = q.get("cpu.server.cores")
-    if steal and cores and cores.rate > 0 and steal.rate / cores.rate > client.STOLEN:
-        texts.append(f"{100 * steal.rate / cores.rate:.1f} % of the server's CPU time stolen")
+    steal, cores = q.rate("cpu.server.steal"), q.rate("cpu.server.cores")
+    if steal and cores and steal / cores > client.STOLEN:
+        texts.append(f"{100 * steal / cores:.1f} % of the server's CPU time stolen")
     if (stolen := client.stolen(run)) is not None and stolen > client.STOLEN:
         texts.append(f"{100 * stolen:.1f} % of the load's CPU time stolen")
     throttled = q.get("cgroup.server.throttled")

@@ -57,6 +57,12 @@ class Measured:
         """Name of one operation of the workload."""
         return self.run.result.operation or self.run.meta.operation or "event"
 
+    @property
+    def seconds(self) -> float | None:
+        """The measured time: the load's, or the recorder's if the load does not count by turns."""
+        counted = self.quantities.rate("load.seconds")
+        return self.window.seconds if counted is None and self.window else counted
+
 
 def gather(
     run: Run,

@@ -223,20 +223,13 @@ def _no_ledger(run: Measured) -> str:
 
 def _windows(runs: Sequence[Measured]) -> str:
     """Measured seconds of each repeat (of the recorder if no generator ran), and when they were read."""
-    measured = [
-        window.rate if (window := run.quantities.get("load.seconds")) else _recorded(run) for run in runs
-    ]
-    seconds = [f"{length:.1f}" for length in measured if length is not None]
+    seconds = [f"{run.seconds:.1f}" for run in runs if run.seconds is not None]
     read = {_read(run.window, len(run.run.turns)) for run in runs if run.window}
     return ", ".join((f"{' / '.join(seconds) or '?'} s", *sorted(read)))
 
 
 def _read(window: Window, turns: int) -> str:
     return f"in {turns} turns" if turns else f"a tick every {window.interval_ns / 1e9:g} s"
-
-
-def _recorded(run: Measured) -> float | None:
-    return run.window.seconds if run.window else None
 
 
 def _seed(side: Side, run: Measured) -> str:

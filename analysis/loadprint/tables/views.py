@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from loadprint.catalogue.files import unit_name
 from loadprint.tables.rows import OTHER_OPERATIONS
-from loadprint.tables.table import COSTS, CPU, DISK, NETWORK, OTHER, Cell, Group, Row, Table
+from loadprint.tables.table import COSTS, CPU, DISK, NETWORK, OTHER, Group, Row, Table
 
 LEAST_PERCENT = 0.5  # a smaller share counts as zero in rows of the view `nonzero`
 MAX_NAMED = 4
@@ -134,12 +134,8 @@ def _usual(row: Row) -> bool:
         return True
     if row.view == "measured":
         return any(cell.value is not None for cell in row.cells)
-    return row.view == "nonzero" and any(map(_is_nonzero, row.cells, [row] * len(row.cells)))
-
-
-def _is_nonzero(cell: Cell, row: Row) -> bool:
     least = LEAST_PERCENT if row.unit == "%" else 0.0
-    return cell.value is not None and cell.value > least
+    return row.view == "nonzero" and any((cell.value or 0.0) > least for cell in row.cells)
 
 
 def _has_values(row: Row) -> bool:

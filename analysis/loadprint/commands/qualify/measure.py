@@ -42,7 +42,7 @@ class Observed:
     @property
     def seconds(self) -> float:
         """The shortest measured window."""
-        return min(seconds_of(run) for run in self.runs)
+        return min(run.seconds or 0.0 for run in self.runs)
 
     def in_operations(self, place: int, level: float) -> float | None:
         """Convert a level of a run's seconds, which count all events, to operations per second."""
@@ -56,12 +56,6 @@ class Observed:
             return self.in_operations(place, levels.sustained)
         rate = self.runs[place].quantities.get("load.events")
         return None if rate is None else rate.rate
-
-
-def seconds_of(run: Measured) -> float:
-    """The measured time of a run: the load's, or the recorder's if the load does not count by turns."""
-    seconds = run.quantities.get("load.seconds")
-    return seconds.rate if seconds else run.window.seconds if run.window else 0.0
 
 
 @dataclass(frozen=True)
