@@ -1,4 +1,4 @@
-"""Formats numbers for people: three significant digits, no exponents.
+"""Formats numbers for people: three significant digits, no exponents. Of a long list it counts the rest.
 
 The values of a row have one number of decimals, a difference and its interval have another.
 A value that its row's decimals would hide has two significant digits (0.00028), below `SMALLEST` it is
@@ -9,7 +9,7 @@ themselves.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 MAX_DECIMALS = 4
 SMALLEST, LARGEST_RATIO = 1e-5, 1e6
@@ -103,3 +103,10 @@ def signed(value: float, factor: float, places: int) -> str:
 def minus(text: str) -> str:
     """A formatted number with a minus sign in place of a hyphen."""
     return text.replace("-", "\u2212")
+
+
+def listed(texts: Sequence[str], most: int, sign: str = ", ") -> str:
+    """The first texts and the number of the others: `a, b and 3 more`, with semicolons `a; b; and 3 more`."""
+    others = len(texts) - most
+    more = f"{';' if sign == '; ' else ''} and {others} more" if others > 0 else ""
+    return sign.join(texts[:most]) + more

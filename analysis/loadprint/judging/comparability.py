@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from loadprint import numbers
 from loadprint.judging.facts import asked_for, facts_of
 from loadprint.judging.facts_host import BOOT_WORD, BOOTED, SETTINGS, expected_facts
 from loadprint.judging.findings import Fact
@@ -296,12 +297,10 @@ def _unknown(sides: Sequence[Side], lacking: Sequence[Sequence[set[str]]]) -> li
             without = sum(map(bool, runs))
             of = "" if without == len(runs) else f" ({without} of {len(runs)} runs)"
             sides_by_names.setdefault(names, []).append(side.name + of)
-    return [f"{', '.join(of)} did not record {_listed(names)}" for names, of in sides_by_names.items()]
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-    return ", ".join(names[:MAX_LISTED]) + more
+    return [
+        f"{', '.join(of)} did not record {numbers.listed(names, MAX_LISTED)}"
+        for names, of in sides_by_names.items()
+    ]
 
 
 def _short(value: str) -> str:

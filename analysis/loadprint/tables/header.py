@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
+from loadprint import numbers
 from loadprint.judging import canary, steady, warm
-from loadprint.judging.comparability import Comparability, Difference
+from loadprint.judging.comparability import Comparability
 from loadprint.judging.effective import Server, effective
 from loadprint.judging.facts import connections
 from loadprint.judging.verdicts import Shifts
@@ -72,19 +73,14 @@ def _differing(comparable: Comparability) -> list[tuple[str, str]]:
     lines = []
     for label, kind in (("differs", comparable.material), ("varied", comparable.asked)):
         for group, of_group in groupby(kind, key=lambda difference: difference.group):
-            lines.append((label, f"{group}: {_listed(list(of_group))}"))
+            texts = [difference.summary() for difference in of_group]
+            lines.append((label, f"{group}: {numbers.listed(texts, MAX_LISTED, '; ')}"))
     if comparable.harmless:
-        names = [difference.name for difference in comparable.harmless]
-        more = f", and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-        lines.append(("harmless", f"differ without effect: {', '.join(names[:MAX_LISTED])}{more}"))
+        names = numbers.listed([difference.name for difference in comparable.harmless], MAX_LISTED)
+        lines.append(("harmless", f"differ without effect: {names}"))
     if unknown := [text for text in comparable.unknown if text not in comparable.reason]:
         lines.append(("unknown", "; ".join(unknown)))
     return lines
-
-
-def _listed(differences: Sequence[Difference]) -> str:
-    more = f"; and {len(differences) - MAX_LISTED} more" if len(differences) > MAX_LISTED else ""
-    return "; ".join(difference.summary() for difference in differences[:MAX_LISTED]) + more
 
 
 def _warmed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> list[str]:

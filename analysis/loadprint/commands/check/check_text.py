@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from loadprint import numbers
 from loadprint.commands.check.check_report import SEVERITIES, CheckFinding, CheckReport
 from loadprint.rendering import printout
 from loadprint.rendering.printout import reasons, wrapped
@@ -11,7 +12,7 @@ MAX_NAMES = 4
 
 def text(report: CheckReport) -> str:
     """Return the findings, the rules that were not checked, and the number of rules that passed."""
-    lines = [f"checked: {_named(report.subjects)}", ""]
+    lines = [f"checked: {numbers.listed(report.subjects, MAX_NAMES)}", ""]
     for finding in report.findings:
         lines += _finding(finding, len(report.subjects))
     if not report.findings:
@@ -27,15 +28,11 @@ def text(report: CheckReport) -> str:
 def _finding(finding: CheckFinding, subjects: int) -> list[str]:
     head = f"{finding.severity:<9}{finding.id}: {finding.evidence}"
     if len(finding.where) < subjects:
-        head += f" (in {len(finding.where)} of {subjects}: {_named(finding.where)})"
+        where = numbers.listed(finding.where, MAX_NAMES)
+        head += f" (in {len(finding.where)} of {subjects}: {where})"
     inside, below = " " * 11, " " * 16
     why, fix = (wrapped(text, inside, below) for text in (f"why: {finding.why}", f"fix: {finding.fix}"))
     return [*wrapped(head, rest=inside), *why, *fix, ""]
-
-
-def _named(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(names[:MAX_NAMES]) + more
 
 
 def as_json(report: CheckReport) -> str:

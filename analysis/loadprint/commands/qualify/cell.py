@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loadprint import numbers
 from loadprint.commands.qualify import cell_rows
 from loadprint.commands.qualify.measure import Observed, Sheet, voids
 from loadprint.commands.qualify.party_differences import Configuration, Differing
@@ -40,9 +41,7 @@ def report(sheet: Sheet, setting: Configuration, spec: Spec, *, by_type: bool) -
 
 def named(differences: Sequence[Differing]) -> str:
     """Return differences as one line: name, baseline | candidate."""
-    texts = [f"{name} {old} | {new}" for name, old, new in differences[:MAX_NAMES]]
-    more = len(differences) - MAX_NAMES
-    return "; ".join(texts) + (f" and {more} more" if more > 0 else "")
+    return numbers.listed([f"{name} {old} | {new}" for name, old, new in differences], MAX_NAMES, "; ")
 
 
 def _title(sheet: Sheet) -> str:

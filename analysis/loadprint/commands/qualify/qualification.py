@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from loadprint import numbers
 from loadprint.commands.qualify import cell, parties
 from loadprint.commands.qualify.measure import Reader, Sheet, observe
 from loadprint.commands.qualify.non_inferiority import FAIL, MIN_FREEDOM, PASS, UNDECIDED, Verdict
@@ -113,8 +114,7 @@ def _grouped(reasons: Iterable[tuple[str, str]]) -> Iterator[str]:
     for reason, row in reasons:
         rows_by_reason.setdefault(reason, []).append(row)
     for reason, rows in rows_by_reason.items():
-        more = len(rows) - 1
-        yield f"{rows[0]}{f' and {more} more' if more else ''}: {reason}"
+        yield f"{numbers.listed(rows, 1)}: {reason}"
 
 
 def _gaps(sheets: Sequence[Sheet], cells: Sequence[CellReport], spec: Spec) -> Iterator[str]:

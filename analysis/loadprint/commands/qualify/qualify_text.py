@@ -152,9 +152,7 @@ def conclusion(report: Qualification) -> str:
 
 
 def _differences(differences: tuple[tuple[str, str, str], ...]) -> str:
-    text = "; ".join(f"{name} {old} | {new}" for name, old, new in differences[:MAX_LISTED])
-    more = len(differences) - MAX_LISTED
-    return f"{text}; and {more} more" if more > 0 else text
+    return numbers.listed([f"{name} {old} | {new}" for name, old, new in differences], MAX_LISTED, "; ")
 
 
 def _level(level: LevelLine) -> Iterator[str]:
