@@ -7,7 +7,7 @@ between runs, plans give the repeats that would decide.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -39,6 +39,12 @@ class Estimate:
             return self
         low, high = (self.centre + factor * (bound - self.centre) for bound in (self.low, self.high))
         return Estimate(self.centre, low, high)
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """Arithmetic mean of the known values; None without one."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 def t_tail(t: float, df: float) -> float:

@@ -10,6 +10,7 @@ from loadprint.commands.qualify.measure import Observed, Sheet, voids
 from loadprint.commands.qualify.party_differences import Configuration, Differing
 from loadprint.commands.qualify.qualify_report import CellReport, Exhausted, LevelLine
 from loadprint.commands.qualify.spec import Spec
+from loadprint.statistics import stats
 
 MAX_NAMES = 3
 
@@ -73,8 +74,8 @@ def _levels(party: str, side: Observed) -> LevelLine:
     return LevelLine(
         party,
         side.seconds,
-        cell_rows.mean([side.in_operations(place, levels.burst) for place, levels in measured]),
+        stats.mean(side.in_operations(place, levels.burst) for place, levels in measured),
         min((levels.burst_s for _, levels in measured), default=None),
-        cell_rows.mean([value for runs in side.sustained for value in runs]) if measured else None,
+        stats.mean(value for runs in side.sustained for value in runs) if measured else None,
         exhausted,
     )

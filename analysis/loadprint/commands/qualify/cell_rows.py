@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 
@@ -13,6 +13,7 @@ from loadprint.commands.qualify.non_inferiority import FAIL, PASS, UNDECIDED, Pa
 from loadprint.commands.qualify.qualify_report import PartyFigure, QualifiedRow
 from loadprint.commands.qualify.spec import Price, RowSpec, Spec
 from loadprint.errors import InputError
+from loadprint.statistics import stats
 from loadprint.tables.table import Row
 
 SUSTAINED = "operations"  # the row that is judged at its sustained level
@@ -167,15 +168,9 @@ def _centre(values: Sequence[Sequence[float]]) -> float:
     return math.fsum(means) / len(means)
 
 
-def mean(values: Iterable[float | None]) -> float | None:
-    """Return the mean of the known values; None without one."""
-    measured = [value for value in values if value is not None]
-    return math.fsum(measured) / len(measured) if measured else None
-
-
 def _figure(values: Values) -> PartyFigure:
     flat = [value for runs in values for value in runs if value is not None]
-    return PartyFigure(mean(flat), units=len(flat))
+    return PartyFigure(stats.mean(flat), units=len(flat))
 
 
 def _bounded(figure: PartyFigure, level: PartyLevel, scope: Scope) -> PartyFigure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.instances import Instance, instances
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
+from loadprint.statistics import stats
 from loadprint.tables.ceilings import ceilings_of
 from loadprint.tables.groups import groups
 from loadprint.tables.rows import Column, RowBuilder
@@ -77,7 +77,8 @@ class Sheet:
         """Return the parties' shares of the measured ceiling, means over instances."""
         shares = [cell.of_ceiling for cell in row.cells]
         cut = len(self.baseline.machines)
-        return _mean(shares[:cut]), _mean(shares[cut:])
+        old, new = (None if None in of_one else stats.mean(of_one) for of_one in (shares[:cut], shares[cut:]))
+        return old, new
 
     def why_missing(self, row: Row) -> str:
         """Return the reasons in the footnotes of a row's cells."""
@@ -98,11 +99,6 @@ class Reader:
         if place not in self._known:
             self._known[place] = gather(run, self._store)
         return self._known[place]
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    measured = [value for value in values if value is not None]
-    return math.fsum(measured) / len(measured) if measured and len(measured) == len(values) else None
 
 
 def observe(name: str, parts: Sequence[Part], spec: Spec, reader: Reader) -> Sheet:

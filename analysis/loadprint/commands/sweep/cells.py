@@ -14,6 +14,7 @@ from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
 from loadprint.reading.run_documents import ExecutionPlan, PlannedSide
 from loadprint.reading.sides import read_execution
+from loadprint.statistics import stats
 from loadprint.tables.rows import evaluate
 from loadprint.tables.run_metrics import metrics
 
@@ -35,8 +36,7 @@ class SweepCell:
 
     def mean(self, figure: Figure) -> float | None:
         """Mean of a figure over the repeats that have it."""
-        measured = [value for run in self.runs if (value := figure(run)) is not None]
-        return math.fsum(measured) / len(measured) if measured else None
+        return stats.mean(map(figure, self.runs))
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
