@@ -152,5 +152,5 @@ def test_after_a_reset_all_buckets_count_from_zero() -> None:
 
 def test_bounds_are_read_from_the_metadata() -> None:
     described = TableMeaning(columns={"buckets": ColumnMeaning(bounds=(0, 1, None))})
-    assert bounds(described, "buckets").tolist() == [0, 1, math.inf]
-    assert len(bounds(TableMeaning(), "buckets")) == 0
+    assert bounds(described).tolist() == [0, 1, math.inf]
+    assert len(bounds(TableMeaning())) == 0

@@ -236,7 +236,7 @@ def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | No
     if scanned is None or path is None:
         return
     rows = _buckets(source, probe, keys, scanned, summed)
-    bounds_of = bounds(source.store.metadata(path), "buckets")
+    bounds_of = bounds(source.store.metadata(path))
     seconds = source.seconds(probe)
     sums = {of: risen["total"] for of, risen in increases(source, probe, scanned, keys, ("total",))}
     for name, places in grouped(rows["name"]):
@@ -286,7 +286,7 @@ def _round_trips(source: Source) -> None:
         to_port = f" to port {port}, of those with rows of their own," if port else ""
         source.out.mark_missing(probe, f"no TCP connection{to_port} was accepted in the window")
         return
-    bounds_of = bounds(source.store.metadata(path), "buckets")
+    bounds_of = bounds(source.store.metadata(path))
     parts = [_counted(source, probe, rows, places, bounds_of) for _, places in grouped(rows["name"])]
     counts = [part for part in parts if part is not None]
     if len(counts) < len(parts):

@@ -53,9 +53,9 @@ class Histogram:
         return np.where(np.isinf(high), low, (low + np.maximum(low, high - 1)) / 2)
 
 
-def bounds(described: TableMeaning, column: str) -> NDArray[np.float64]:
-    """Bounds of a column from a table's metadata; empty if it has none, or they do not increase."""
-    declared = described.meanings.get(column, ColumnMeaning()).bounds
+def bounds(described: TableMeaning) -> NDArray[np.float64]:
+    """Bounds of the column `buckets` from a table's metadata; empty without, or if they do not increase."""
+    declared = described.meanings.get("buckets", ColumnMeaning()).bounds
     edges = np.array([np.inf if bound is None else bound for bound in declared], dtype=np.float64)
     return edges if (edges[1:] > edges[:-1]).all() else np.empty(0)
 

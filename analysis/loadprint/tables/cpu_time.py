@@ -126,9 +126,9 @@ def _footnote(builder: RowBuilder, role: str) -> str:
         if samples:
             event = "the CPU clock"
             if hertz:
-                rate, clocks = _range(hertz, 1e-9, ".2f"), _clocks(sampled, role)
-                event = f"hardware cycles (effective number), {rate} GHz of the CPU time"
-                event += f" at a clock of {_range(clocks, 1e-9, '.2f')} GHz" if clocks else ""
+                clocks = _clocks(sampled, role)
+                event = f"hardware cycles (effective number), {_gigahertz(hertz)} of the CPU time"
+                event += f" at a clock of {_gigahertz(clocks)}" if clocks else ""
             dropped = f", up to {numbers.percent(max(lost))} % lost" if any(lost) else ""
             texts.append(f"{column.name} {sum(samples):,.0f} of {event}{dropped}")
     return f"samples: {'; '.join(texts)}" if texts else ""
@@ -140,6 +140,6 @@ def _clocks(runs: Sequence[Quantities], role: str) -> list[float]:
     return [clock.rate for run in runs for name in names if (clock := run.get(name))]
 
 
-def _range(values: Sequence[float], scale: float, form: str) -> str:
-    """Smallest and largest value."""
-    return "–".join(dict.fromkeys(f"{scale * value:{form}}" for value in (min(values), max(values))))
+def _gigahertz(values: Sequence[float]) -> str:
+    """Smallest and largest frequency."""
+    return "–".join(dict.fromkeys(f"{1e-9 * value:.2f}" for value in (min(values), max(values)))) + " GHz"
