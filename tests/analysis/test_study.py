@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from loadprint.errors import InputError
 from loadprint.rendering.printout import WIDTH
 from published import arm_cells, inserts
 from reads import known, table_of
-from recordings import Host, change_json, make_execution, write_manifest
+from recordings import Host, change_json, make_execution, write_json, write_manifest
 
 MYARM = "myarm-inserts"
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "v1"
@@ -28,27 +29,18 @@ def answers(report: StudyReport) -> dict[str, str]:
     return {finding.claim.id: finding.judged.answer for finding in report.findings}
 
 
-def study_of(tmp_path: Path, claim: str, figures: str = "") -> str:
-    """A study file with one claim."""
+def study_of(tmp_path: Path, *claims: str, head: str = "") -> str:
+    """A study file with these claims."""
     path = tmp_path / "mine.yml"
-    head = f"title: t\nsource: s\n{figures}"
-    path.write_text(
-        f"{head}claims: [{{id: a, text: t, place: p, published: '1', {claim}}}]\n", encoding="utf-8"
-    )
+    fixed = "text: t, place: p, published: '1'"
+    listed = ", ".join(f"{{id: a{number}, {fixed}, {claim}}}" for number, claim in enumerate(claims))
+    path.write_text(f"title: t\nsource: s\n{head}claims: [{listed}]\n", encoding="utf-8")
     return str(path)
 
 
-def judged(study: str, execution: Path) -> Judged:
-    """How the only claim of a study is judged."""
-    (finding,) = judge(study, [execution]).findings
-    return finding.judged
-
-
-@pytest.fixture(scope="module")
-def myarm(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The published table at 1, 4 and 12 connections, three repeats."""
-    cells = {place: rate for place, rate in arm_cells().items() if place[0] in {1, 4, 12}}
-    return inserts(tmp_path_factory.mktemp("myarm") / "x", cells, repeats=3)
+def judged(tmp_path: Path, execution: Path, *claims: str) -> list[Judged]:
+    """How each claim is judged; the execution is read once."""
+    return [finding.judged for finding in judge(study_of(tmp_path, *claims), [execution]).findings]
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +58,6 @@ def on_one_core(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for run in execution.glob("b*"):
         placed(run, ("0", "1"), "0")
     return execution
-
-
-@pytest.fixture(scope="module")
-def report(myarm: Path) -> StudyReport:
-    return judge(MYARM, [myarm])
 
 
 def test_every_study_is_valid_and_names_campaigns_checks_and_rows_that_exist() -> None:
@@ -91,13 +78,27 @@ def test_texts_of_a_study_are_one_line_each(tmp_path: Path) -> None:
     assert ask("study", path).out.splitlines()[0].endswith(": A B")
 
 
-def test_the_published_table_supports_its_own_claims(report: StudyReport) -> None:
+def test_the_published_table_supports_its_own_claims_in_every_format(tmp_path: Path) -> None:
+    """At 1, 4 and 12 connections, three repeats."""
+    cells = {place: rate for place, rate in arm_cells().items() if place[0] in {1, 4, 12}}
+    report = judge(MYARM, [inserts(tmp_path / "x", cells, repeats=3)])
     expected = {"prefer-context-tables": "differs"}
     expected |= dict.fromkeys(("twelve-connections", "decrease-above"), "undecided")
     missing = ("best-connections", "ten-to-fourteen", "shape", "prefer-context")
     expected |= dict.fromkeys(missing, "not comparable")
     found = answers(report)
     assert found == dict.fromkeys(found, "holds") | expected
+    text = study_text.text(report)
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert text.endswith(
+        "3 published: direction: 1 holds, 2 not comparable\n"
+        "3 computed from the published figures: direction: 1 holds, 2 undecided\n"
+        "7 our reading: direction: 2 holds, 1 differs, 2 not comparable; size: 3 holds\n"
+    )
+    listed = json.loads(study_text.as_json(report))["claims"]
+    directions = [verdict["direction"]["answer"] for verdict in listed if verdict["direction"]]
+    assert directions.count("holds") == 4
+    assert study_page.page(report).count("\n| ") == len(listed) + 3
 
 
 def test_a_table_upside_down_contradicts_them(tmp_path: Path) -> None:
@@ -107,62 +108,52 @@ def test_a_table_upside_down_contradicts_them(tmp_path: Path) -> None:
         assert judged[claim] == "differs", claim
 
 
-@pytest.mark.parametrize(
-    ("rule", "answer"),
-    [
-        ("kind: rank, least: 0.9, cells: {simple-t1: 9, parent-t1: 8, ctx1-t1: 7, ctx20-t1: 1}", "holds"),
-        ("kind: rank, least: 0.9, cells: {simple-t1: 1, parent-t1: 7, ctx1-t1: 8, ctx20-t1: 9}", "differs"),
-        ("kind: maximum, sides: [simple-t1, simple-t4, ctx1-t1], at: [simple-t4]", "holds"),
-        ("kind: maximum, sides: [simple-t1, simple-t4, ctx1-t1], at: [ctx1-t1]", "differs"),
-        ('kind: maximum, sides: [simple-t1, simple-t4, ctx1-t1], at: ["simple-t{max}"]', "holds"),
-        ('kind: between, pairs: [["simple-t{max}", "simple-t{min}"]], low: 2.4, high: 2.6', "holds"),
-        ("kind: level, sides: [simple-t1, simple-t4], above: 400", "holds"),
-        ("kind: level, sides: [simple-t1, simple-t4], below: 600", "differs"),
-        ("kind: level, sides: [simple-t1], above: 511", "undecided"),
-        ("kind: sign change, below: [ctx1-t1, simple-t1], above: [simple-t4, ctx1-t1]", "holds"),
-        ("kind: sign change, below: [simple-t1, ctx1-t1], above: [simple-t4, ctx1-t1]", "differs"),
-        ("kind: linear, least: 0.98, at: {simple-t1: 0, ctx1-t1: 20, ctx20-t1: 1}", "differs"),
-        (
-            "kind: linear, least: 0.98, at: {simple-t1: 0, parent-t1: 60, ctx1-t1: 109, ctx20-t1: 347}",
-            "differs",
-        ),
-        (
-            "kind: linear, least: 0.98, at: {simple-t1: 347, parent-t1: 287, ctx1-t1: 238, ctx20-t1: 0}",
-            "holds",
-        ),
-        ("kind: between, pairs: [[simple-t4, simple-t1]], low: 2.4, high: 2.6", "holds"),
-        ("kind: between, pairs: [[simple-t4, simple-t1]], high: 2.5", "undecided"),
-        ("kind: order, sides: [simple-t4, simple-t1, ctx1-t1]", "holds"),
-    ],
-)
-def test_kinds_of_judgement(small: Path, tmp_path: Path, rule: str, answer: str) -> None:
-    study = study_of(tmp_path, f"campaign: insert-scaling, judge: {{row: operations, {rule}}}")
-    assert judged(study, small).answer == answer
+KINDS = {
+    "kind: rank, least: 0.9, cells: {simple-t1: 9, parent-t1: 8, ctx1-t1: 7, ctx20-t1: 1}": "holds",
+    "kind: rank, least: 0.9, cells: {simple-t1: 1, parent-t1: 7, ctx1-t1: 8, ctx20-t1: 9}": "differs",
+    "kind: maximum, sides: [simple-t1, simple-t4, ctx1-t1], at: [simple-t4]": "holds",
+    "kind: maximum, sides: [simple-t1, simple-t4, ctx1-t1], at: [ctx1-t1]": "differs",
+    'kind: maximum, sides: [simple-t1, simple-t4, ctx1-t1], at: ["simple-t{max}"]': "holds",
+    'kind: between, pairs: [["simple-t{max}", "simple-t{min}"]], low: 2.4, high: 2.6': "holds",
+    "kind: level, sides: [simple-t1, simple-t4], above: 400": "holds",
+    "kind: level, sides: [simple-t1, simple-t4], below: 600": "differs",
+    "kind: level, sides: [simple-t1], above: 511": "undecided",
+    "kind: sign change, below: [ctx1-t1, simple-t1], above: [simple-t4, ctx1-t1]": "holds",
+    "kind: sign change, below: [simple-t1, ctx1-t1], above: [simple-t4, ctx1-t1]": "differs",
+    "kind: linear, least: 0.98, at: {simple-t1: 0, ctx1-t1: 20, ctx20-t1: 1}": "differs",
+    "kind: linear, least: 0.98, at: {simple-t1: 0, parent-t1: 60, ctx1-t1: 109, ctx20-t1: 347}": "differs",
+    "kind: linear, least: 0.98, at: {simple-t1: 347, parent-t1: 287, ctx1-t1: 238, ctx20-t1: 0}": "holds",
+    "kind: between, pairs: [[simple-t4, simple-t1]], low: 2.4, high: 2.6": "holds",
+    "kind: between, pairs: [[simple-t4, simple-t1]], high: 2.5": "undecided",
+    "kind: order, sides: [simple-t4, simple-t1, ctx1-t1]": "holds",
+}
 
 
-@pytest.mark.parametrize(
-    ("rule", "answer"),
-    [
-        ("kind: effect, quantity: cpu, change: rises", "holds"),
-        ("kind: effect, quantity: cpu, change: falls", "differs"),
-        ("kind: effect, quantity: queries, change: stays, bound: 0.5", "holds"),
-        ("kind: effect, quantity: queries, change: falls, bound: 0.5", "equivalent"),
-        ("kind: undone, seconds: 60", "holds"),
-        ("kind: undone, seconds: 0.000001", "differs"),
-        ("kind: restored", "holds"),
-    ],
-)
-def test_an_ab_experiment_is_judged(tmp_path: Path, rule: str, answer: str) -> None:
+def test_kinds_of_judgement(small: Path, tmp_path: Path) -> None:
+    claims = [f"campaign: insert-scaling, judge: {{row: operations, {rule}}}" for rule in KINDS]
+    answers = [claim.answer for claim in judged(tmp_path, small, *claims)]
+    assert dict(zip(KINDS, answers, strict=True)) == KINDS
+
+
+OF_EXPERIMENT = {
+    "judge: {kind: effect, quantity: cpu, change: rises}": "holds",
+    "judge: {kind: effect, quantity: cpu, change: falls}": "differs",
+    "judge: {kind: effect, quantity: queries, change: stays, bound: 0.5}": "holds",
+    "judge: {kind: effect, quantity: queries, change: falls, bound: 0.5}": "equivalent",
+    "judge: {kind: undone, seconds: 60}": "holds",
+    "judge: {kind: undone, seconds: 0.000001}": "differs",
+    "judge: {kind: restored}": "holds",
+    # a case in which it is not so does not refute a possibility
+    "possible: true, judge: {kind: effect, quantity: cpu, change: rises}": "holds",
+    "possible: true, judge: {kind: effect, quantity: cpu, change: falls}": "undecided",
+}
+
+
+def test_an_ab_experiment_is_judged(tmp_path: Path) -> None:
     """The kept experiment on a live server: an index was hidden at a fixed arrival rate."""
-    study = study_of(tmp_path, f"experiment: hidden-index, judge: {{{rule}}}")
-    assert judged(study, RECORDINGS / "hidden-index").answer == answer
-
-
-def test_a_case_in_which_it_is_not_so_does_not_refute_a_possibility(tmp_path: Path) -> None:
-    for change, answer in (("rises", "holds"), ("falls", "undecided")):
-        rule = f"judge: {{kind: effect, quantity: cpu, change: {change}}}"
-        study = study_of(tmp_path, f"experiment: hidden-index, possible: true, {rule}")
-        assert judged(study, RECORDINGS / "hidden-index").answer == answer
+    claims = [f"experiment: hidden-index, {rule}" for rule in OF_EXPERIMENT]
+    answers = [claim.answer for claim in judged(tmp_path, RECORDINGS / "hidden-index", *claims)]
+    assert dict(zip(OF_EXPERIMENT, answers, strict=True)) == OF_EXPERIMENT
 
 
 @pytest.mark.parametrize(
@@ -190,7 +181,7 @@ def test_a_study_with_a_stand_in_has_no_published_verdict(tmp_path: Path) -> Non
     """The product did not run: its verdict is one on the method, in every format and on every figure."""
     drawn = "figures: [{kind: windows, title: Rates, experiment: hidden-index, quantity: queries}]\n"
     rule = "experiment: hidden-index, judge: {kind: effect, quantity: cpu, change: falls}"
-    study = study_of(tmp_path, rule, f"stand_in: an index was hidden in its place\n{drawn}")
+    study = study_of(tmp_path, rule, head=f"stand_in: an index was hidden in its place\n{drawn}")
     report = judge(study, [RECORDINGS / "hidden-index"])
     text, shown = study_text.text(report), json.loads(study_text.as_json(report))
     assert text.splitlines()[1] == "  an index was hidden in its place"
@@ -207,27 +198,23 @@ def test_a_study_with_a_stand_in_has_no_published_verdict(tmp_path: Path) -> Non
     assert "Rates (check of the method)" in (tmp_path / "page-1.svg").read_text(encoding="utf-8")
     ratios = "figures: [{kind: ratios, title: t, campaign: two}]\n"
     with pytest.raises(InputError, match="no published figures are drawn"):
-        study_file.read(study_of(tmp_path, rule, f"stand_in: x\n{ratios}"))
+        study_file.read(study_of(tmp_path, rule, head=f"stand_in: x\n{ratios}"))
 
 
-@pytest.mark.parametrize(
-    ("rule", "answer"),
-    [
-        ("per_core: [1.0, 1.4]", "differs"),
-        ('at: ["simple-t{cores}"]', "differs"),
-        ("per_core: [2, 2.8]", "holds"),
-        ("per_core: [5, 7]", "no compared side has 5 to 7 connections per core of 1 core"),
-        ('at: ["simple-t{cores}", simple-t3]', "simple-t3 is not one of the compared sides"),
-    ],
-)
-def test_the_best_number_of_connections_by_cores(
-    on_one_core: Path, tmp_path: Path, rule: str, answer: str
-) -> None:
+def test_the_best_number_of_connections_by_cores(on_one_core: Path, tmp_path: Path) -> None:
     """Two connections are best, for a server on one core of a host with two."""
+    answers = {
+        "per_core: [1.0, 1.4]": "differs",
+        'at: ["simple-t{cores}"]': "differs",
+        "per_core: [2, 2.8]": "holds",
+        "per_core: [5, 7]": "no compared side has 5 to 7 connections per core of 1 core",
+        'at: ["simple-t{cores}", simple-t3]': "simple-t3 is not one of the compared sides",
+    }
     sides = "kind: maximum, row: operations, sides: [simple-t1, simple-t2, simple-t4]"
-    study = study_of(tmp_path, f"campaign: insert-scaling, judge: {{{sides}, {rule}}}")
-    verdict = judged(study, on_one_core).verdicts[0]
-    assert answer in (verdict.answer, verdict.reason)
+    claims = [f"campaign: insert-scaling, judge: {{{sides}, {rule}}}" for rule in answers]
+    for claim, answer in zip(judged(tmp_path, on_one_core, *claims), answers.values(), strict=True):
+        verdict = claim.verdicts[0]
+        assert answer in (verdict.answer, verdict.reason)
 
 
 APART, SIBLINGS = ("0", "1", "2", "3"), ("0-1", "0-1", "2-3", "2-3")
@@ -339,11 +326,11 @@ def test_the_published_sar_rows_lead_to_both_conclusions_of_the_blog(tmp_path: P
     assert judged["versions"].needs == "./characterize -e campaign=versions"
 
 
-def test_executions_that_the_study_does_not_use_are_refused(myarm: Path, tmp_path: Path) -> None:
+def test_executions_that_the_study_does_not_use_are_refused(small: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is an execution of insert-scaling; go-lookups uses"):
-        judge("go-lookups", [myarm])
+        judge("go-lookups", [small])
     with pytest.raises(InputError, match=r"is a second execution of insert-scaling"):
-        judge(MYARM, [myarm, myarm])
+        judge(MYARM, [small, small])
     with pytest.raises(InputError, match=r"contains no execution\.json"):
         judge(MYARM, [tmp_path])
     with pytest.raises(InputError, match=r"is not a study; give one of dynimize, go-lookups"):
@@ -374,20 +361,6 @@ def test_a_wrong_study_file_is_one_line(tmp_path: Path, line: str, text: str) ->
     assert text in message
 
 
-def test_formats(report: StudyReport) -> None:
-    text = study_text.text(report)
-    assert max(map(len, text.splitlines())) <= WIDTH
-    assert text.endswith(
-        "3 published: direction: 1 holds, 2 not comparable\n"
-        "3 computed from the published figures: direction: 1 holds, 2 undecided\n"
-        "7 our reading: direction: 2 holds, 1 differs, 2 not comparable; size: 3 holds\n"
-    )
-    listed = json.loads(study_text.as_json(report))["claims"]
-    directions = [verdict["direction"]["answer"] for verdict in listed if verdict["direction"]]
-    assert directions.count("holds") == 4
-    assert study_page.page(report).count("\n| ") == len(listed) + 3
-
-
 def test_the_command() -> None:
     assert "claims in 5 studies" in ask("study", "--list").out
     assert "holds" in ask("study", "dynimize").out
@@ -407,28 +380,20 @@ def test_a_page_of_a_kept_execution_of_the_real_tools(tmp_path: Path, golden: Go
     assert not (tmp_path / "hammerdb-blog-2.svg").exists(), "no execution of versions was given"
 
 
-def test_figures_have_the_measured_and_the_published_lines(myarm: Path, tmp_path: Path) -> None:
-    assert "](page-1.svg)" in written(tmp_path / "page.md", MYARM, myarm)
+def test_figures_have_lines_of_all_sides_but_those_without_threads(small: Path, tmp_path: Path) -> None:
+    """Next to the published lines."""
+    execution = Path(shutil.copytree(small, tmp_path / "x"))
+    document = json.loads((execution / "execution.json").read_text(encoding="utf-8"))
+    del next(iter(document["sides"].values()))["threads"]
+    write_json(execution / "execution.json", document)
+    assert "](page-1.svg)" in written(tmp_path / "page.md", MYARM, execution)
     figure = (tmp_path / "page-1.svg").read_text(encoding="utf-8")
     assert all(name in figure for name in ("measured here", "published", "ctx20", "parent"))
 
 
-def test_a_side_without_threads_is_in_no_line(myarm: Path, tmp_path: Path) -> None:
-    execution = tmp_path / "x"
-    execution.mkdir()
-    for run in myarm.iterdir():
-        (execution / run.name).symlink_to(run)
-    (execution / "execution.json").unlink()
-    document = json.loads((myarm / "execution.json").read_text(encoding="utf-8"))
-    del next(iter(document["sides"].values()))["threads"]
-    (execution / "execution.json").write_text(json.dumps(document), encoding="utf-8")
-    written(tmp_path / "page.md", MYARM, execution)
-    assert (tmp_path / "page-1.svg").exists()
-
-
 def test_an_experiment_has_bars(tmp_path: Path) -> None:
     drawn = "figures: [{kind: windows, title: Rates, experiment: hidden-index, quantity: efficiency}]\n"
-    study = study_of(tmp_path, "experiment: hidden-index, judge: {kind: restored}", drawn)
+    study = study_of(tmp_path, "experiment: hidden-index, judge: {kind: restored}", head=drawn)
     written(tmp_path / "page.md", study, RECORDINGS / "hidden-index")
     figure = (tmp_path / "page-1.svg").read_text(encoding="utf-8")
     assert "queries per CPU-second" in figure
