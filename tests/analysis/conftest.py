@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import pytest
 import qualifying
 from every_table import complete_run
 from loadprint.commands.qualify.measure import Reader
+from loadprint.tables.table import Table
 from qualifying import Base, at
+from reads import table_of
 from recordings import Host, make_execution
 
 Golden = Callable[[str, str], None]
@@ -62,11 +65,6 @@ def insert(k: int = 0) -> Host:
     )
 
 
-def workloads() -> dict[str, list[Host]]:
-    """Sides of three repeats of both."""
-    return {"oltp": [oltp(k) for k in (0, 1, 2)], "insert": [insert(k) for k in (0, 2, 1)]}
-
-
 @pytest.fixture(scope="session")
 def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with every table and figure; not to be changed."""
@@ -79,7 +77,20 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
     return Base(qualifying.execution(tmp_path_factory.mktemp("base") / "old", {"oltp": at(1000)}), Reader())
 
 
+@pytest.fixture(scope="session")
+def execution(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three repeats of `oltp` and `insert`, paired in blocks; not to be changed."""
+    sides = {"oltp": [oltp(k) for k in (0, 1, 2)], "insert": [insert(k) for k in (0, 2, 1)]}
+    return make_execution(tmp_path_factory.mktemp("two") / "execution", sides, "oltp")
+
+
 @pytest.fixture
-def execution(tmp_path: Path) -> Path:
-    """Three repeats of `oltp` and `insert`, paired in blocks."""
-    return make_execution(tmp_path / "execution", workloads(), "oltp")
+def own_execution(execution: Path, tmp_path: Path) -> Path:
+    """A copy of it, to change."""
+    return Path(shutil.copytree(execution, tmp_path / "execution"))
+
+
+@pytest.fixture(scope="session")
+def whole_table(execution: Path) -> Table:
+    """Its whole comparison."""
+    return table_of(execution)

@@ -344,10 +344,9 @@ def test_an_output_that_cannot_be_written(execution: Path) -> None:
     assert "name another file" in refused("compare", execution, "-o", execution / "no" / "x.txt")
 
 
-def test_an_execution_names_no_run_elsewhere(execution: Path) -> None:
-    described = json.loads((execution / "execution.json").read_text())
-    (execution / "execution.json").write_text(spoiled(described, ("runs", 0, "id"), '"../elsewhere"'))
-    assert "execution.json" in refused("compare", execution)
+def test_an_execution_names_no_run_elsewhere(own_execution: Path) -> None:
+    value("runs", 0, "id", to='"../elsewhere"')(own_execution / "execution.json")
+    assert "execution.json" in refused("compare", own_execution)
 
 
 def test_phases_in_another_order_are_inspected(bad: Path) -> None:

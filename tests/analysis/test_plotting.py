@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import workloads
 from damage import ask
 from loadprint.commands.usl.fit import fit
 from loadprint.commands.usl.usl_cells import panel
@@ -21,7 +20,7 @@ from loadprint.tables.table import Table
 from numpy.typing import NDArray
 from PIL import Image
 from programs import printed
-from reads import compared, known, report_of
+from reads import known, report_of
 
 KEPT = Path(__file__).parents[1] / "recordings" / "v1"
 STUDY = Path(__file__).parents[2] / "docs" / "published" / "go_vs_sysbench_qps.csv"
@@ -72,23 +71,19 @@ def test_a_measured_optimum_is_drawn_and_no_other(tmp_path: Path) -> None:
     assert (tmp_path / "with.svg").read_text() != (tmp_path / "without.svg").read_text()
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
-    return compared(tmp_path_factory.mktemp("table") / "x", **workloads())
-
-
-def test_ratios_are_the_tables(table: Table) -> None:
-    lines = ratio_plot.lines(table)
+def test_ratios_are_the_tables(whole_table: Table) -> None:
+    lines = ratio_plot.lines(whole_table)
     result = {(group, row.label): ratio_plot.ratios(row)[1] for group, row in lines}
-    row = known(table.row("statements"))
+    row = known(whole_table.row("statements"))
     assert result["Throughput and latency", row.label] == row.versus[1]
     headlines = [row.label for _, row in lines if row.headline]
     assert 1 <= len(headlines) < len(lines)
-    few = ratio_plot.lines(table, len(headlines))
+    few = ratio_plot.lines(whole_table, len(headlines))
     assert [row.label for _, row in few] == headlines
 
 
-def whole(table: Table) -> ReportPage:
+@pytest.fixture(scope="module")
+def whole(whole_table: Table) -> ReportPage:
     """A report of kept runs with one of every kind of chart, holes in its lines, and a spike."""
     kept = report_of(KEPT / "oltp", KEPT / "insert")
     holed = [
@@ -110,7 +105,7 @@ def whole(table: Table) -> ReportPage:
     waits = Distribution("waits", "ebpf_sched", "run queue", "µs", 1e6, edges, (shares, shares), (90, 70))
     return replace(
         kept,
-        table=table,
+        table=whole_table,
         runs=(spiked, *others),
         courses=courses,
         distributions=(waits,),
@@ -122,8 +117,8 @@ def _holed(line: Line) -> NDArray[np.float64]:
     return np.where(line.seconds.astype(int) == 4, np.nan, line.values)
 
 
-def test_every_figure_of_a_report_is_written_and_labelled(table: Table, tmp_path: Path) -> None:
-    result = report_plot.write(whole(table), tmp_path / "new" / "plots")
+def test_every_figure_of_a_report_is_written_and_labelled(whole: ReportPage, tmp_path: Path) -> None:
+    result = report_plot.write(whole, tmp_path / "new" / "plots")
     names = {path.name for path in result}
     stems = ("ratios", "time-throughput", "time-cpu", "latency", "histogram-ebpf-sched", "scaling")
     assert names == {f"{stem}.{ending}" for stem in stems for ending in ("svg", "png")}
@@ -148,15 +143,15 @@ def test_every_figure_of_a_report_is_written_and_labelled(table: Table, tmp_path
     for path in result:
         if path.suffix == ".png":
             assert pixels(path)[0] == round(style.WIDTH * style.DPI)
-    again = report_plot.write(whole(table), tmp_path / "again", ("svg",))
+    again = report_plot.write(whole, tmp_path / "again", ("svg",))
     assert [path.read_text() for path in again] == [
         path.read_text() for path in result if path.suffix == ".svg"
     ]
 
 
-def test_of_many_sides_only_those_drawn_are_named(table: Table, tmp_path: Path) -> None:
+def test_of_many_sides_only_those_drawn_are_named(whole: ReportPage, tmp_path: Path) -> None:
     many = tuple(SideOf(f"side-{place}", "", "row") for place in range(30))
-    said = replace(whole(table), sides=many, scaled=(), table=None)
+    said = replace(whole, sides=many, scaled=(), table=None)
     colours = report_plot.colours(said)
     assert list(colours) == [0, 1]
     result = report_plot.write(said, tmp_path, ("svg",))
@@ -165,9 +160,9 @@ def test_of_many_sides_only_those_drawn_are_named(table: Table, tmp_path: Path) 
     assert "side-1" in texts(tmp_path / "latency.svg")
 
 
-def test_names_are_names_whatever_they_hold(table: Table, tmp_path: Path) -> None:
+def test_names_are_names_whatever_they_hold(whole: ReportPage, tmp_path: Path) -> None:
     evil = "$\\frac{1$ </svg><script>\x07 \u6570\u636e"
-    said = replace(whole(table), sides=(SideOf(evil, evil, evil), SideOf("b", "b", "b")))
+    said = replace(whole, sides=(SideOf(evil, evil, evil), SideOf("b", "b", "b")))
     said = replace(said, percentiles=(replace(said.percentiles[0], kind=evil),), scaled=())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -191,9 +186,9 @@ def test_a_report_of_nothing_has_no_figures(tmp_path: Path) -> None:
     assert report_plot.write(empty, tmp_path) == ()
 
 
-def test_a_place_that_cannot_be_written_is_one_line(table: Table, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_one_line(whole: ReportPage, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="name a writable directory"):
-        report_plot.write(whole(table), tmp_path / "file")
+        report_plot.write(whole, tmp_path / "file")
     with pytest.raises(InputError, match=r"is neither \.svg nor \.png"):
         scaling_plot.write([], tmp_path / "plot.gif")

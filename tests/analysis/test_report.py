@@ -16,7 +16,7 @@ from typing import Any
 import loadprint.commands.report as package
 import numpy as np
 import pytest
-from conftest import insert, oltp, workloads
+from conftest import insert, oltp
 from damage import ask, refused
 from loadprint.commands.ab.analysis import analyse
 from loadprint.commands.ab.experiment import Gates
@@ -27,6 +27,7 @@ from loadprint.commands.report.sweep_and_ab import collect_sweep
 from loadprint.reading.names import BASELINE, TREATMENT
 from loadprint.rendering.report_data import Course, Line, ReportPage
 from loadprint.tables import views
+from loadprint.tables.table import Table
 from profiles import COMMAND, MYSQLD, SEARCH, make_profiled_run
 from reads import known, report_of
 from recordings import Host, change_json, make_execution, make_matrix, write_manifest
@@ -56,9 +57,9 @@ class Reader(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> ReportPage:
+def report(execution: Path) -> ReportPage:
     """The report of three repeats of two workloads."""
-    return report_of(make_execution(tmp_path_factory.mktemp("x") / "execution", workloads(), "oltp"))
+    return report_of(execution)
 
 
 def test_every_section_is_there_and_in_order(report: ReportPage) -> None:
@@ -123,7 +124,9 @@ def test_nothing_of_a_recording_can_act_in_the_page(tmp_path: Path) -> None:
     assert f"percentiles-{EVIL}" in [chart["key"] for chart in data["charts"]]
 
 
-def test_one_run_alone_has_values_and_nothing_that_takes_two(execution: Path, tmp_path: Path) -> None:
+def test_one_run_alone_has_values_and_nothing_that_takes_two(
+    execution: Path, whole_table: Table, tmp_path: Path
+) -> None:
     run = execution / "b1-oltp-r1"
     assert ask("report", run, "-o", tmp_path / "run.html").status == 0
     text = (tmp_path / "run.html").read_text()
@@ -138,7 +141,7 @@ def test_one_run_alone_has_values_and_nothing_that_takes_two(execution: Path, tm
     assert [verdict.key for verdict in table.verdicts] == ["client-bound", "pinned", "overhead", "disturbed"]
     assert {"Throughput over threads", "A/B blocks"}.isdisjoint(dict(report.absent))
     operations = known(table.row("operations"))
-    both = known(known(report_of(execution).table).row("operations"))
+    both = known(whole_table.row("operations"))
     assert operations.cells[0].repeats[0] == both.cells[0].repeats[0]
     assert table_section.tabled(table)["compared"] == []
     assert [run.id for run in report.runs] == ["b1-oltp-r1"]
@@ -207,9 +210,9 @@ def test_a_chart_tells_of_its_window_what_was_counted_wholly_inside(report: Repo
     assert 0 < np.sum(line.inside) < len(line.seconds)
 
 
-def test_missing_repeats_and_probes_are_said(execution: Path) -> None:
-    change_json(execution / "b2-oltp-r2/run.json", status="failed", reason="the server died: signal 9")
-    report = report_of(execution)
+def test_missing_repeats_and_probes_are_said(own_execution: Path) -> None:
+    change_json(own_execution / "b2-oltp-r2/run.json", status="failed", reason="the server died: signal 9")
+    report = report_of(own_execution)
     assert ("energy", "unavailable: no powercap here") in report.probes
     assert len(report.runs_of(0)) == 2
     assert "failed: the server died: signal 9" in page(report)
@@ -312,11 +315,11 @@ def test_the_command_writes_a_page_and_says_where(execution: Path, tmp_path: Pat
     assert "Not in this report" not in out.read_text()
 
 
-def test_a_broken_table_of_latencies_is_one_clear_line(execution: Path, tmp_path: Path) -> None:
-    run = execution / "b1-oltp-r1"
+def test_a_broken_table_of_latencies_is_one_clear_line(own_execution: Path, tmp_path: Path) -> None:
+    run = own_execution / "b1-oltp-r1"
     (run / "load" / "latency.parquet").write_text("PAR1")
     write_manifest(run)
-    assert "latency.parquet: cannot be read" in refused("report", execution, "-o", tmp_path / "x.html")
+    assert "latency.parquet: cannot be read" in refused("report", own_execution, "-o", tmp_path / "x.html")
 
 
 def matrix(tmp_path: Path) -> Path:

@@ -20,8 +20,8 @@ from loadprint.statistics import stats
 from loadprint.tables.groups import cpu_metrics
 from loadprint.tables.marks import MAX_HEADLINES, marked_rows
 from loadprint.tables.rows import COARSE, Column, RowBuilder, evaluate
-from loadprint.tables.table import Row, Versus
-from reads import compared, known, repeat_of, row_of, table_of
+from loadprint.tables.table import Row, Table, Versus
+from reads import compared, known, repeat_of, row_of
 
 PLAIN = row_of("row")
 
@@ -312,7 +312,7 @@ def test_eight_headlines_at_most_are_declared(tmp_path: Path) -> None:
     assert table.row("disk_vdb_await") is not None
 
 
-def test_costs_are_those_of_a_statement_where_operations_differ(execution: Path) -> None:
-    headlines = [row.key for group in table_of(execution).groups for row in group.rows if row.headline]
+def test_costs_are_those_of_a_statement_where_operations_differ(whole_table: Table) -> None:
+    headlines = [row.key for row in whole_table.rows if row.headline]
     assert "server_cpu_per_statement" in headlines
     assert not [key for key in headlines if key.endswith(("per_operation", "per_commit", "CPU-second"))]
