@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,6 +33,12 @@ def measured(run: Path) -> Measured:
 def quantities(run: Path) -> Quantities:
     """The quantities of a run."""
     return measured(run).quantities
+
+
+@cache
+def unchanged(run: Path) -> Quantities:
+    """The quantities of a run that no test changes, read once."""
+    return quantities(run)
 
 
 def repeat_of(

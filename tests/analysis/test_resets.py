@@ -19,7 +19,7 @@ from loadprint.commands.ab.windows import windows
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.reading.segments import windows_of
-from reads import known, measured, quantities
+from reads import known, measured, quantities, unchanged
 from recordings import change_column, change_json, change_rows
 
 KEPT = Path(__file__).parents[1] / "recordings" / "v1"
@@ -78,32 +78,22 @@ OF_COMPLETE = [
 ]
 
 
-def check(whole: Path, run: Path, case: tuple[str, str, dict[str, str], str, float]) -> None:
-    """The increase lacks the interval of the restart and nothing else, and a warning names the counter."""
-    table, column, when, name, unit = case
-    before, (lost, tick) = quantities(whole).values[name], set_back(run, table, column, when)
-    after = quantities(run)
-    window = known(measured(run).window)
-    first, last = window.ends(table)
-    seconds = window.grids[table].lengths.sum()
-    assert before.rate - after.values[name].rate == pytest.approx(lost * unit / seconds, rel=1e-6)
-    assert first < tick <= last
-    assert [text for text in after.warnings if "was reset" in text]
-
-
-@pytest.mark.parametrize("case", OF_REAL, ids=lambda case: case[3])
-def test_a_counter_of_the_kernel_that_restarts(
-    real: Path, case: tuple[str, str, dict[str, str], str, float]
-) -> None:
-    check(KEPT / "oltp", real, case)
-
-
-@pytest.mark.parametrize("case", OF_COMPLETE, ids=lambda case: case[3])
-def test_a_counter_of_another_source_that_restarts(
+@pytest.mark.parametrize("case", [*OF_REAL, *OF_COMPLETE], ids=lambda case: case[3])
+def test_a_counter_that_restarts(
     complete: Path, tmp_path: Path, case: tuple[str, str, dict[str, str], str, float]
 ) -> None:
-    shutil.copytree(complete, tmp_path / "run")
-    check(complete, tmp_path / "run", case)
+    """The increase lacks the interval of the restart and nothing else, and a warning names the counter."""
+    table, column, when, name, unit = case
+    whole = KEPT / "oltp" if case in OF_REAL else complete
+    run = Path(shutil.copytree(whole, tmp_path / "run"))
+    lost, tick = set_back(run, table, column, when)
+    after = measured(run)
+    window = known(after.window)
+    first, last = window.ends(table)
+    fewer = unchanged(whole).values[name].rate - after.quantities.values[name].rate
+    assert fewer == pytest.approx(lost * unit / window.grids[table].lengths.sum(), rel=1e-6)
+    assert first < tick <= last
+    assert [text for text in after.quantities.warnings if "was reset" in text]
 
 
 def test_a_member_of_a_sum_that_restarts(complete: Path, tmp_path: Path) -> None:
@@ -118,7 +108,7 @@ def test_a_member_of_a_sum_that_restarts(complete: Path, tmp_path: Path) -> None
     ]
     pq.write_table(pa.concat_tables([rows, pa.Table.from_pylist(opens, schema=rows.schema)]), path)
     before = quantities(run)
-    assert before.values[name].rate == pytest.approx(quantities(complete).values[name].rate + 10)
+    assert before.values[name].rate == pytest.approx(unchanged(complete).values[name].rate + 10)
     lost, _ = set_back(run, "sockets", "active_opens", {"role": "server", "namespace": "x"})
     after = quantities(run)
     assert before.values[name].rate - after.values[name].rate == pytest.approx(lost / 40)
@@ -127,7 +117,7 @@ def test_a_member_of_a_sum_that_restarts(complete: Path, tmp_path: Path) -> None
 
 def test_a_histogram_that_restarts(complete: Path, tmp_path: Path) -> None:
     run, name = Path(shutil.copytree(complete, tmp_path / "run")), "mysql_statements.all.buckets"
-    before = known(quantities(complete).values[name].count)
+    before = known(unchanged(complete).values[name].count)
     lost, _ = set_back(run, "mysql_statements", "buckets", {"statements": "all"})
     after = quantities(run)
     assert after.values[name].count == pytest.approx(before - lost)
@@ -138,7 +128,7 @@ def test_events_of_the_processor_that_restart(complete: Path, tmp_path: Path) ->
     run, name = Path(shutil.copytree(complete, tmp_path / "run")), "perf.server.cycles"
     for column in ("value", "enabled_ns", "running_ns"):
         set_back(run, "perf", column, {"event": "cycles", "cpus": "server"})
-    before, after = quantities(complete), quantities(run)
+    before, after = unchanged(complete), quantities(run)
     # of 41 readings, one of 40 intervals is lost
     assert after.values[name].rate == pytest.approx(before.values[name].rate * 39 / 40)
     assert [text for text in after.warnings if text.startswith(f"{name}.value was reset")]
@@ -166,13 +156,13 @@ def test_a_thread_whose_number_is_used_again(real: Path) -> None:
         key=lambda row: int(row["voluntary_ctxt_switches"]),
     )
     name = "threads.server.voluntary_ctxt_switches"
-    before = known(quantities(real).values[name].count)
+    before = known(unchanged(KEPT / "oltp").values[name].count)
     lost, _ = set_back(real, "threads", "voluntary_ctxt_switches", {"tid": str(busiest["tid"])})
     assert quantities(real).values[name].count == before - lost
 
 
 def test_a_chart_has_a_gap_only_in_the_interval_of_the_restart(real: Path) -> None:
-    before = quantities(KEPT / "oltp").series["disk.vda.writes"]
+    before = unchanged(KEPT / "oltp").series["disk.vda.writes"]
     set_back(real, "disk", "writes", {"device": "vda"})
     after = quantities(real).series["disk.vda.writes"]
     gap = np.isnan(after.values) & ~np.isnan(before.values)
