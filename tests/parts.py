@@ -8,6 +8,8 @@ from typing import NamedTuple
 CLIPPY = "0.1.95"
 
 PYTEST = ".venv/bin/pytest -q -c analysis/pyproject.toml"
+# The tests of a file are in one process, which makes their fixtures once; an idle process takes some of them.
+PARALLEL = f"{PYTEST} -n auto --dist worksteal"
 SERVER = "tests/with-server"
 CARGO = "cargo test --release --locked --workspace --no-fail-fast"
 # Test targets that need a MySQL server are named with_server, those of the running kernel live.
@@ -77,7 +79,7 @@ GATE: Parts = {
     ],
     "unit": [
         Step("Rust", 2400, RUST),
-        Step("analysis", 1800, f"{PYTEST} -n auto -m 'not browser and not slow and not live' tests/analysis"),
+        Step("analysis", 1800, f"{PARALLEL} -m 'not browser and not slow and not live' tests/analysis"),
     ],
     "server": [Step("Rust with a MySQL server", 1800, RUST_SERVER)],
     "browser": [Step("reports in Chromium", 600, f"{PYTEST} -m 'browser and not slow' tests/analysis")],
@@ -92,7 +94,7 @@ FULL: Parts = {
         Step("probes", 3000, f"{RUST_LIVE} -- --test-threads=1"),
         Step("programs", 3000, f"{RUST} {IGNORED}"),
     ],
-    "slow": [Step("simulations, damage", 3000, f"{PYTEST} -n auto -m 'slow and not browser' tests/analysis")],
+    "slow": [Step("simulations, damage", 3000, f"{PARALLEL} -m 'slow and not browser' tests/analysis")],
     "engines": [
         Step("install Spark", 1800, INSTALL_SPARK),
         Step("engines of a fleet", 3000, f"PYTHONPATH=target/tools/spark {PYTEST} tests/engines"),
@@ -118,7 +120,7 @@ FULL: Parts = {
         ),
     ],
     "ab": [Step("A/B with a MySQL server", 3000, f"{SERVER} {PYTEST} tests/ab")],
-    "browser": [Step("reports in Chromium", 1200, f"{PYTEST} -n auto -m 'browser and slow' tests/analysis")],
+    "browser": [Step("reports in Chromium", 1200, f"{PARALLEL} -m 'browser and slow' tests/analysis")],
     "exporter": [Step("Prometheus and its exporters", 1200, f"{PYTEST} tests/exporter")],
     "campaigns": [
         CLIENTS,
