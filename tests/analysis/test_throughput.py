@@ -137,10 +137,9 @@ def test_every_command_takes_odd_values(tmp_path: Path, name: str) -> None:
     odd = recording(tmp_path / "odd", [(place + 1, ODD[name](place)) for place in range(60)])
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        for words in (["compare", good, odd, "--all"], ["compare", good, odd, "--all", "--format", "json"]):
-            answer = ask(*words)
-            assert (answer.status, answer.line) == (0, "")
-            assert "nan" not in answer.out.lower().replace("nanosecond", "")
+        answer = ask("compare", good, odd, "--all")
+        assert (answer.status, answer.line) == (0, "")
+        assert "nan" not in answer.out.lower().replace("nanosecond", "")
         assert ask("report", good, odd, "-o", tmp_path / "page.html").status == 0
 
 
