@@ -26,29 +26,9 @@ MEASURE = FIRST + SECOND // 2  # of the start of `measure`
 
 Rows = list[dict[str, Any]]
 Tables = dict[str, tuple[Rows, dict[str, Any]]]  # rows and metadata by probe
-CPU = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
-DISK = (
-    *(
-        "reads",
-        "read_merges",
-        "read_sectors",
-        "read_ms",
-        "writes",
-        "write_merges",
-        "write_sectors",
-        "write_ms",
-    ),
-    *("in_flight", "io_ms", "weighted_ms", "discards", "discard_merges", "discard_sectors", "discard_ms"),
-    *("flushes", "flush_ms"),
-)
-NIC = tuple(
-    f"{way}_{name}"
-    for way, last in (
-        ("rx", ("frame", "compressed", "multicast")),
-        ("tx", ("collisions", "carrier", "compressed")),
-    )
-    for name in ("bytes", "packets", "errors", "drops", "fifo", *last)
-)
+COLUMNS = {probe.name: tuple(probe.columns) for probe in declared()}
+CPU, OF_HOST = COLUMNS["cpu"][:10], COLUMNS["cpu"][10:]
+DISK, NIC, THREAD = COLUMNS["disk"], COLUMNS["nic"], COLUMNS["threads"][1:]
 BOUNDS = (0, 1000, 2000, 4000, None)  # of the buckets of a histogram, in nanoseconds
 
 
@@ -337,14 +317,7 @@ def _probes(host: Host, ticks: range) -> Tables:
 
 def _cpu(host: Host, ticks: range) -> Rows:
     total = {name: sum(rates.get(name, 0) for rates in host.cpus.values()) for name in CPU}
-    rates = {
-        "ctxt": 4000,
-        "intr": 900,
-        "softirqs": 400,
-        "processes": 0,
-        "procs_running": 0,
-        "procs_blocked": 0,
-    }
+    rates = dict.fromkeys(OF_HOST, 0) | {"ctxt": 4000, "intr": 900, "softirqs": 400}
     rows = [
         row | dict.fromkeys(rates)
         for cpu, own in host.cpus.items()
@@ -379,19 +352,12 @@ def _processes(host: Host, ticks: range) -> Rows:
 
 
 def _threads(host: Host, ticks: range) -> Rows:
-    names = (
-        "voluntary_ctxt_switches",
-        "nonvoluntary_ctxt_switches",
-        "on_cpu_ns",
-        "run_delay_ns",
-        "timeslices",
-    )
     load = {"voluntary_ctxt_switches": 700, "on_cpu_ns": SECOND // 3, "run_delay_ns": 1_000_000}
     server = {"voluntary_ctxt_switches": host.switches, "on_cpu_ns": SECOND // 8}
     return [
         row
         for role, pid, rates in (("load", 901, load), ("server", 900, server))
-        for row in counters(ticks, rates, names, role=role, pid=pid, tid=pid, comm=role)
+        for row in counters(ticks, rates, THREAD, role=role, pid=pid, tid=pid, comm=role)
     ]
 
 

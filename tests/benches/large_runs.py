@@ -57,9 +57,8 @@ def make(path: Path, cpus: int, seconds: int, seed: int) -> Path:
     random = np.random.default_rng(seed)
     ticks, server = seconds + 3, path / "server"
     names = ["all", *map(str, range(cpus))]
-    host = dict.fromkeys(("ctxt", "intr", "softirqs", "processes", "procs_running", "procs_blocked"))
     columns = {name: counters(random, len(names), ticks, 12) for name in recordings.CPU}
-    columns |= {name: counters(random, len(names), ticks, 9000) for name in host}
+    columns |= {name: counters(random, len(names), ticks, 9000) for name in recordings.OF_HOST}
     save(server / "cpu.parquet", {"cpu": names}, ticks, columns)
     lines = [f"{line}" for line in range(300)]
     for probe, key in (("interrupts", "line"), ("softirqs", "kind")):
@@ -72,17 +71,9 @@ def make(path: Path, cpus: int, seconds: int, seed: int) -> Path:
             {"count": counters(random, len(keys), ticks, 500)},
         )
     roles = ["load"] * 50 + ["server"] * 50
-    fields = (
-        "voluntary_ctxt_switches",
-        "nonvoluntary_ctxt_switches",
-        "on_cpu_ns",
-        "run_delay_ns",
-        "timeslices",
-    )
     ids: dict[str, list[Any]] = {"role": roles, "pid": [900] * 100, "tid": list(range(100))}
-    save(
-        server / "threads.parquet", ids, ticks, {name: counters(random, 100, ticks, 1000) for name in fields}
-    )
+    threads = {name: counters(random, 100, ticks, 1000) for name in recordings.THREAD}
+    save(server / "threads.parquet", ids, ticks, threads)
     histograms(server, random, ticks)
     mysql(server, random, ticks)
     subprocess.run([REWRITE, *sorted(path.glob("*/*.parquet"))], check=True)
