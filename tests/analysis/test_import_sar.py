@@ -22,7 +22,6 @@ from reads import quantities
 SADC = "/usr/lib/sysstat/sadc"
 # recorded with sysstat 12.6.1: three records, a comment, a restart, five records
 RESTART = ROOT / "tests" / "fixtures" / "sysstat" / "restart.json"
-STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 ROUNDING = 0.005  # half of the last digit that sadf prints
 ATTEMPTS = 30
 # sadc's names of the kernel's counters, and the recorder's
@@ -115,7 +114,7 @@ def test_means_are_those_of_sar(sa: Path, tmp_path: Path) -> None:
     grown = [sum(lines[place + 1 : place + cpus + 1]) for place in range(0, len(lines), cpus + 1)]
     rebuilt = {
         state: [later - earlier for earlier, later in pairwise(series(made, "cpu", state, "cpu = 'all'"))]
-        for state in STATES
+        for state in CPU_FIELDS
     }
     lasted = [round(sum(steps) / cpus / 100) for steps in zip(*rebuilt.values(), strict=True)]
     for state, names in {

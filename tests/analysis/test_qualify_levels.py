@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from loadprint.commands.qualify.levels import changes, exhaustion, levels
-from numpy.typing import NDArray
 from reads import known
+from simulations.series import Floats, Random, stationary
 
-Floats = NDArray[np.float64]
 TRIALS = 200
 
 
-def seconds(random: np.random.Generator, n: int, cv: float = 0.08, autocorrelation: float = 0.6) -> Floats:
-    """Draw autocorrelated seconds with a mean of 1."""
-    noise = random.normal(0.0, cv * math.sqrt(1 - autocorrelation**2), n)
-    for place in range(1, n):
-        noise[place] += autocorrelation * noise[place - 1]
-    return 1 + noise
+def drawn(random: Random, course: Floats, trials: int = TRIALS) -> Floats:
+    """Autocorrelated seconds (trials, seconds) of this course, whose mean is 1000 where it is 1."""
+    return 1000 * course * stationary(random, trials, len(course), spread=0.08, autocorrelation=0.6)
 
 
-def with_step(random: np.random.Generator, at: int, to: float, n: int = 600) -> Floats:
-    return 1000 * seconds(random, n) * np.where(np.arange(n) < at, 1.0, to)
+def step(at: int, to: float, n: int = 600) -> Floats:
+    return np.where(np.arange(n) < at, 1.0, to)
 
 
 @pytest.mark.parametrize(("at", "to"), [(120, 0.6), (400, 0.8), (300, 0.3)])
 def test_used_up_credits_are_found_where_they_ended(at: int, to: float) -> None:
     random = np.random.default_rng(21)
-    result = [exhaustion(with_step(random, at, to)) for _ in range(TRIALS)]
+    result = [exhaustion(series) for series in drawn(random, step(at, to))]
     hits = [steps for steps in result if len(steps) == 1 and abs(steps[0].second - at) <= 10]
     assert len(hits) >= 0.95 * TRIALS
     assert np.mean([steps[0].after / steps[0].before for steps in hits]) == pytest.approx(to, rel=0.02)
@@ -48,21 +42,22 @@ def test_nothing_is_called_exhausted_that_is_not(shape: str) -> None:
         "small step": np.where(t < 300, 1.0, 0.95),
         "warms up": np.minimum(1.0, 0.7 + t / 400),
     }[shape]
-    wrong = sum(bool(exhaustion(1000 * course * seconds(random, n))) for _ in range(TRIALS))
+    wrong = sum(bool(exhaustion(series)) for series in drawn(random, course))
     assert wrong <= 0.05 * TRIALS
 
 
 def test_two_credits_end_at_two_times() -> None:
     random = np.random.default_rng(23)
-    series = np.concatenate((with_step(random, 200, 0.7, 400), 0.4 * with_step(random, 0, 1.0, 300)))
+    (series,) = drawn(random, np.concatenate((step(200, 0.7, 400), np.full(300, 0.4))), 1)
     result = exhaustion(series)
     assert [round(step.second, -1) for step in result] == [200, 400]
-    assert levels(series, 30).sustained_from == result[-1].second  # type: ignore[union-attr]
+    assert known(levels(series, 30)).sustained_from == result[-1].second
 
 
 def test_an_hour_is_looked_at_in_means() -> None:
     random = np.random.default_rng(24)
-    result = exhaustion(with_step(random, 1800, 0.5, 3600))
+    (series,) = drawn(random, step(1800, 0.5, 3600), 1)
+    result = exhaustion(series)
     assert len(result) == 1
     assert abs(result[0].second - 1800) <= 12
 

@@ -20,17 +20,17 @@ from conftest import insert, oltp
 from damage import ask, refused
 from loadprint.commands.ab.analysis import analyse
 from loadprint.commands.ab.experiment import Gates
-from loadprint.commands.ab.result import AbWindow, Result
+from loadprint.commands.ab.result import Result
 from loadprint.commands.report import pack, page_charts, table_section
 from loadprint.commands.report.page import page
 from loadprint.commands.report.sweep_and_ab import collect_sweep
-from loadprint.reading.names import BASELINE, TREATMENT
 from loadprint.rendering.report_data import Course, Line, ReportPage
 from loadprint.tables import views
 from loadprint.tables.table import Table
 from profiles import COMMAND, MYSQLD, SEARCH, make_profiled_run
 from reads import known, report_of
 from recordings import Host, change_json, make_execution, make_matrix, write_manifest
+from test_ab_analysis import windows
 
 EVIL = "</script><script>alert('x')</script>\"'><img src=x onerror=alert(1)>"
 
@@ -345,27 +345,13 @@ def test_an_execution_with_a_matrix_is_told_by_pivots_and_fits(tmp_path: Path) -
 
 
 def test_an_experiment_is_told_by_its_sentence_and_its_windows(report: ReportPage) -> None:
-    windows = [
-        AbWindow(
-            number,
-            (number + 1) // 2,
-            variant,
-            None,
-            10.0 * number,
-            10.0 * number + 8,
-            queries,
-            1.0 + number / 100,
-        )
-        for number, (variant, queries) in enumerate(
-            [(TREATMENT, 200.0), (BASELINE, 100.0), (BASELINE, 101.0), (TREATMENT, 203.0), (TREATMENT, None)],
-            start=1,
-        )
-    ]
-    actual = analyse(windows, Gates(load_difference=0.4), Result("try", "an <experiment>", "ABBA"))
+    *whole, last = windows([0.5, 1.0, 1.01, 0.51, 0.5], "TBBT")
+    given = [*whole, replace(last, queries=None)]
+    actual = analyse(given, Gates(), Result("try", "an <experiment>", "ABBA"))
     series = page_charts.windows(actual)["data"]["series"]
     assert [curve["label"] for curve in series] == ["treatment", "baseline"]
     values = np.frombuffer(base64.b64decode(series[0]["y"]), "<f4")
-    assert values == pytest.approx((200 / 1.01, 203 / 1.04))
+    assert values == pytest.approx((1000 / 0.5, 1000 / 0.51))
     text = page(replace(report, table=None, ab=actual))
     read = Reader(text)
     assert "ab" in read.ids()

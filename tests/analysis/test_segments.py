@@ -185,18 +185,18 @@ def slices(*, seconds: int = 6, rounds: int = 4, guard: float = 0.5) -> list[dic
     return lines
 
 
+def seconds_of_b() -> set[int]:
+    """The seconds of the recording in which side b has its turns."""
+    turns = (turn for turn in slices() if turn["side"] == "b")
+    ends = (((turn[name] - read_at(0)) // SECOND for name in ("begin_ns", "end_ns")) for turn in turns)
+    return {second for begin, end in ends for second in range(begin, end)}
+
+
 @pytest.fixture
 def start(tmp_path: Path) -> Path:
     """Sides a and b take turns on one host; while b runs, operations and switches are three times as many."""
     run = make_run(tmp_path / "start", Host(seconds=60))
-    of_b = {
-        second
-        for turn in slices()
-        if turn["side"] == "b"
-        for second in range(
-            (turn["begin_ns"] - read_at(0)) // SECOND, (turn["end_ns"] - read_at(0)) // SECOND
-        )
-    }
+    of_b = seconds_of_b()
     switches = np.cumsum([1000 * (3 if second in of_b else 1) for second in range(-1, 63)]).tolist()
     change_column(
         run / "server/cpu.parquet", "ctxt", lambda row: switches[row["tick"]] if row["cpu"] == "all" else None
@@ -246,15 +246,8 @@ def test_a_run_of_a_start_is_read_in_the_slices_of_its_own_side(start: Path) -> 
 
 def test_operations_are_those_that_a_side_worked_on_in_its_turns(start: Path) -> None:
     """Of a hundred a second, ten end after two turns of b, as those of a long operation do."""
-    seconds = [
-        second
-        for turn in slices()
-        if turn["side"] == "b"
-        for second in range(
-            (turn["begin_ns"] - read_at(0)) // SECOND, (turn["end_ns"] - read_at(0)) // SECOND
-        )
-    ]
-    late = {second + 1 for second in seconds} - set(seconds)
+    seconds = seconds_of_b()
+    late = {second + 1 for second in seconds} - seconds
     path = start / "load/throughput.parquet"
     change_column(path, "queries", lambda row: 1000 * (row["second"] in seconds))
     change_column(path, "events", lambda row: 90 * (row["second"] in seconds) + 120 * (row["second"] in late))

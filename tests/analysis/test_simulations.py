@@ -12,16 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loadprint.statistics.trend import trend
 from simulations import runs, series
+from simulations.series import refused
 
 pytestmark = pytest.mark.slow
-
-
-def refused(made: series.Floats) -> float:
-    """Share of series (trials, seconds), or of sides (trials, repeats, seconds), that count as unsettled."""
-    trends = [trend(run) for run in made]
-    return float(np.mean([trend is not None and trend.drifts for trend in trends]))
 
 
 @pytest.fixture

@@ -23,9 +23,9 @@ from loadprint.statistics.trend import mser5, trend
 from loadprint.tables.table import DIFFERENT, Table
 from loadprint.tables.tally import tallies
 from loadprint.tables.views import first
-from numpy.typing import NDArray
 from reads import compared, known
 from recordings import Host
+from simulations.series import Floats, stationary
 
 X, Y = [12.1, 12.9, 12.4, 13.3], [10.0, 10.9, 10.2, 10.4]
 
@@ -155,7 +155,6 @@ def test_mser_cuts_a_warm_up_and_nothing_else() -> None:
     assert mser5(np.ones(100)) is None
 
 
-Floats = NDArray[np.float64]
 LENGTHS = (0, 1, 2, 9, 10, 11, 31, 60, 250, 700)
 
 
@@ -261,18 +260,10 @@ def test_levels_of_reports_every_ten_seconds_are_in_seconds() -> None:
 NEAR = [11.9, 12.6, 12.5, 12.8]
 
 
-def autoregressive(samples: int, autocorrelation: float, seed: int) -> NDArray[np.float64]:
-    random = np.random.default_rng(seed)
-    series = random.normal(0, 1, samples)
-    for i in range(1, samples):
-        series[i] += autocorrelation * series[i - 1]
-    return 100 + series
-
-
 @pytest.mark.parametrize("autocorrelation", [0.0, 0.5, 0.8, -0.4])
 @pytest.mark.parametrize("samples", [15, 60, 200, 600])
 def test_the_block_length_is_archs(samples: int, autocorrelation: float) -> None:
-    series = autoregressive(samples, autocorrelation, seed=samples)
+    (series,) = 100 * stationary(np.random.default_rng(samples), 1, samples, 0.01, autocorrelation)
     expected = max(1.0, float(optimal_block_length(series)["stationary"].iloc[0]))
     assert block_length(series) == pytest.approx(expected)
     assert block_length(np.full(samples, 5.0)) == 1.0

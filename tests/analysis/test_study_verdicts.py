@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from loadprint.statistics.several import best_candidates, equivalence, holm, zer
 from loadprint.statistics.stats import Estimate
 from recordings import Host, make_execution
 from scipy import stats as scipy_stats
+from test_canary import line as canary_line
 from test_study import study_of
 from test_time_ledger import STATES as OF_SERVER
 from test_time_ledger import host as with_states
@@ -196,17 +196,11 @@ def test_a_disturbed_run_supports_no_verdict(tmp_path: Path, arguments: list[str
     judged(tmp_path, TWICE, (rule, ""))
     run = next(path for path in (tmp_path / "x").iterdir() if (path / "run.json").is_file())
     (run / "manifest.json").unlink()
-    texts = [canary("before", 1_000_000, 1_000), canary("after", 1_200_000, 9_000)]
-    (run / "server" / "canary.jsonl").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    texts = canary_line("before", 1_000, cpu=1_000_000) + canary_line("after", 9_000, cpu=1_200_000)
+    (run / "server" / "canary.jsonl").write_text(texts, encoding="utf-8")
     shown = ask("study", tmp_path / "mine.yml", tmp_path / "x", "--format", "json", *arguments).document
     assert shown["claims"][0]["direction"]["answer"] == answer
     assert "disturbed according to the canary" in shown["no_verdict"][0]
-
-
-def canary(label: str, slice_ns: int, at_s: int) -> str:
-    part = {"name": "cpu", "lanes": [{"slices_ns": [slice_ns] * 8}]}
-    stamps = {"begin_realtime_ns": at_s * 10**9, "begin_monotonic_ns": 0, "end_monotonic_ns": 10**9}
-    return json.dumps({"label": label, "boot_id": "b", **stamps, "parts": [part]})
 
 
 def test_reasons_of_void_runs_are_printed_once(tmp_path: Path) -> None:

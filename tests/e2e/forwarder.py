@@ -21,7 +21,6 @@ import time
 ETH_P_ALL = 3
 SOL_PACKET, PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING = 263, 15, 23
 HEADER = 10  # struct virtio_net_hdr
-BROADCAST = b"\xff" * 6
 
 
 def opened(name: str) -> socket.socket:

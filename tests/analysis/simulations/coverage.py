@@ -13,8 +13,6 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from loadprint.statistics.trend import trend
-
 from simulations import runs, series
 
 SEED = 20240607
@@ -56,9 +54,8 @@ def alarms(trials: int) -> None:
 
 
 def refused(made: series.Floats) -> str:
-    """Share of series (trials, seconds) or sides (trials, repeats, seconds) that never settled."""
-    trends = [trend(run) for run in made]
-    return f"{100 * np.mean([trend is not None and trend.drifts for trend in trends]):.0f} %"
+    """The share that never settled."""
+    return f"{100 * series.refused(made):.0f} %"
 
 
 def steady(trials: int) -> None:

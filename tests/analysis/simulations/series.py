@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+from loadprint.statistics.trend import trend
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Random = np.random.Generator
+
+
+def refused(made: Floats) -> float:
+    """Share of series (trials, seconds), or of sides (trials, repeats, seconds), that count as unsettled."""
+    trends = [trend(run) for run in made]
+    return float(np.mean([trend is not None and trend.drifts for trend in trends]))
 
 
 def noise(random: Random, trials: int, seconds: int, spread: float, autocorrelation: float) -> Floats:
