@@ -99,12 +99,6 @@ def test_a_recording_without_a_table_is_refused(tmp_path: Path) -> None:
         write_run(tmp_path / "run", Imported("test", ["a file"], [BEGIN, BEGIN + 1], []))
 
 
-def test_one_point_in_time_is_no_recording(tmp_path: Path) -> None:
-    one = Imported("test", ["a file"], [BEGIN], [])
-    with pytest.raises(InputError, match="a file: contains 1 points in time"):
-        write_run(tmp_path / "run", one)
-
-
 def test_an_import_into_an_empty_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_run(Path(), _recording())

@@ -133,10 +133,8 @@ def test_another_role(run: Path) -> None:
     assert len(written(run, "folded", "--role", "load").decode().splitlines()) == 1
 
 
-@pytest.mark.parametrize("name", ["folded", "pprof", "speedscope"])
-def test_a_role_without_samples_is_refused(run: Path, name: str) -> None:
-    refused = ask("stacks", run, "--format", name, "--role", "client")
-    assert "roles with samples: load, server" in refused.line
+def test_a_role_without_samples_is_refused(run: Path) -> None:
+    assert "roles with samples: load, server" in ask("stacks", run, "--role", "client").line
 
 
 def test_a_run_without_the_probe_is_refused(tmp_path: Path) -> None:
