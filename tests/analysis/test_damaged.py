@@ -282,7 +282,7 @@ def bad(good: Path, tmp_path: Path) -> Path:
 def test_a_change_is_refused(good: Path, bad: Path, name: str, change: Change, expected: str) -> None:
     change(bad / name)
     agreed(bad / name)
-    line = refused("compare", good, bad)
+    line = refused("compare", bad, good)
     assert expected in line
     assert str(bad / name) in line or str(bad) in line
 
@@ -292,7 +292,7 @@ def test_a_file_that_the_manifest_does_not_describe_is_refused(
     good: Path, bad: Path, name: str, change: Change, expected: str
 ) -> None:
     change(bad / name)
-    line = refused("compare", good, bad)
+    line = refused("compare", bad, good)
     assert expected in line
     assert str(bad) in line
 
@@ -307,7 +307,7 @@ def test_links_inside_of_a_run_and_to_an_unfinished_journal_are_accepted(bad: Pa
 def test_a_journal_alone_is_not_finished(good: Path, bad: Path) -> None:
     (bad / "server/journal").write_text("x")
     (bad / "run.json").unlink()
-    assert "loadprint-collect finish" in refused("compare", good, bad)
+    assert "loadprint-collect finish" in refused("compare", bad, good)
 
 
 def test_not_a_run_directory(tmp_path: Path) -> None:
@@ -368,7 +368,7 @@ def test_one_sample_or_none_is_refused(good: Path, bad: Path, seconds: int) -> N
     end["monotonic_ns"] = begin["monotonic_ns"] + (seconds + 1) * SECOND + 1
     write_lines(path, [begin, end])
     agreed(path)
-    assert "fewer than two ticks" in refused("compare", good, bad)
+    assert "fewer than two ticks" in refused("compare", bad, good)
 
 
 def test_different_hosts_are_reported_before_any_number(good: Path, bad: Path) -> None:

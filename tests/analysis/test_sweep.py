@@ -254,15 +254,15 @@ def crossover(path: Path) -> tuple[Crossover, str]:
 def test_an_order_that_turns_is_a_crossover_between_its_neighbours(tmp_path: Path) -> None:
     rates: Rates = {("old", 2): (500, 503, 498), ("old", 8): (900, 905, 897), ("old", 32): (900, 904, 899)}
     rates |= {("new", 2): (450, 453, 449), ("new", 8): (899, 906, 898), ("new", 32): (990, 996, 988)}
-    path = made(tmp_path / "x", rates)
-    result, text = crossover(path)
+    report = sweep(made(tmp_path / "x", rates))
+    (result,) = report.crossovers
     assert (result.column, result.against, result.verdict) == ("new", "old", "crossover")
     assert [at.sign for at in result.at] == [-1, 0, 1]
     # significant counts on both sides of an undecided one
     assert result.between == (("2", "32"),)
     assert result.at[0].ratio == pytest.approx(450 / 500, rel=2e-3)
-    assert text.startswith("Crossover between 2 and 32 connections: new / old is 0.90")
-    output = json.loads(RENDERERS["json"](sweep(path)))
+    assert report.sentences[-1].startswith("Crossover between 2 and 32 connections: new / old is 0.90")
+    output = json.loads(RENDERERS["json"](report))
     assert output["crossovers"][0]["verdict"] == "crossover"
     beside = next(pivot for pivot in output["pivots"] if pivot["key"] == "beside")
     assert beside["cells"][2][0] == pytest.approx(1.1, rel=2e-3)
