@@ -191,7 +191,7 @@ def change_lines(path: Path, change: Callable[[dict[str, Any]], Mapping[str, Any
 
 
 def change_json(path: Path, **changes: Any) -> Path:
-    """Change keys of a JSON file of a run; returns the run."""
+    """Change keys of a JSON file; returns the run that it is in, or its directory."""
     write_json(path, json.loads(path.read_text()) | changes)
     return agreed(path)
 
@@ -225,8 +225,8 @@ def change_metadata(path: Path, change: Callable[[dict[str, Any]], object]) -> P
 
 
 def agreed(path: Path) -> Path:
-    """Make the manifest, if there is one, agree with a changed file; returns the run."""
-    run = next(parent for parent in path.parents if (parent / "run.json").is_file())
+    """Make the manifest, if there is one, agree with a changed file; returns the run, or the directory."""
+    run = next((parent for parent in path.parents if (parent / "run.json").is_file()), path.parent)
     if (run / "manifest.json").exists():
         write_manifest(run)
     return run

@@ -26,8 +26,9 @@ from loadprint.rendering import render_csv, render_json, render_text
 from loadprint.tables import views
 from loadprint.tables.ceilings import Ceiling, read
 from loadprint.tables.table import Table
+from programs import read as read_json
 from reads import known
-from recordings import make_execution, write_json
+from recordings import change_json, make_execution, write_json
 
 WRITES = {
     "quantity": "disk.data.write_sectors",
@@ -260,19 +261,16 @@ def test_a_file_that_is_not_a_repeat_is_ignored_and_a_null_step_refused(outputs:
     shutil.copy(outputs / "flushes.1", outputs / "flushes.1.bak")
     shutil.copy(outputs / "flushes.1", outputs / "flushes.1~")
     assert entries(outputs) == result
-    plan = json.loads((outputs / "steps.json").read_text(encoding="utf-8"))
-    plan["steps"].append(None)
-    (outputs / "steps.json").write_text(json.dumps(plan), encoding="utf-8")
+    change_json(outputs / "steps.json", steps=[*read_json(outputs / "steps.json")["steps"], None])
     with pytest.raises(InputError, match="is null, not an object"):
         entries(outputs)
 
 
 def test_a_left_out_step_has_its_reason(outputs: Path) -> None:
-    plan = json.loads((outputs / "steps.json").read_text())
-    plan["steps"] = [step for step in plan["steps"] if step["tool"] != "perf"]
-    plan["left_out"] = {"switches": "host has no perf"}
-    (outputs / "steps.json").write_text(json.dumps(plan))
-    assert missing(outputs) == {"switches": "host has no perf"}
+    steps = [step for step in read_json(outputs / "steps.json")["steps"] if step["tool"] != "perf"]
+    left_out = {"switches": "host has no perf"}
+    change_json(outputs / "steps.json", steps=steps, left_out=left_out)
+    assert missing(outputs) == left_out
 
 
 def test_the_table_shows_claims_next_to_measured_values(outputs: Path) -> None:

@@ -288,8 +288,7 @@ def test_what_the_campaign_asks_for_is_varied_and_not_held_against_it(tmp_path: 
 
 def test_what_differs_between_two_executions_is_asked_for_by_none(tmp_path: Path) -> None:
     old, new = (planned(tmp_path / name, options={"sync_binlog": 0}) for name in ("old", "new"))
-    plan = json.loads((new / "execution.json").read_text())
-    (new / "execution.json").write_text(json.dumps(plan | {"started": "2026-12-01T00:00:00+00:00"}))
+    change_json(new / "execution.json", started="2026-12-01T00:00:00+00:00")
     server_of(new / "b1-b-r1", sync_binlog="0")
     assert compared(f"{new}:a", f"{new}:b").material == ()
     assert [difference.name for difference in compared(f"{old}:a", f"{new}:b").material] == ["commit"]

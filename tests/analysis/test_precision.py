@@ -15,7 +15,7 @@ from loadprint.commands.campaign.precision import Look, look
 from loadprint.statistics.stats import LEVEL, more_repeats, t_quantile
 from loadprint.statistics.stopping import FIRST_LOOK, wider
 from programs import read
-from recordings import Host, change_json, make_execution, write_json
+from recordings import Host, change_json, make_execution
 
 PLANNED = 8  # starts
 STATEMENTS = "client statements"
@@ -38,28 +38,23 @@ def execution(path: Path, starts: int, apart: float, **campaign: Any) -> Path:
         for block in range(starts + 1, PLANNED + 1)
         for side in sides
     ]
-    document = plan(path)
-    change_plan(path, status="running", opened=datetime.now(UTC).isoformat(), runs=document["runs"] + more)
+    opened, runs = datetime.now(UTC).isoformat(), plan(path)["runs"] + more
+    change_json(path / "execution.json", status="running", opened=opened, runs=runs)
     began = datetime.now(UTC).timestamp() - 60
     for run in path.glob("b*/run.json"):
         change_json(run, started_realtime_ns=int(began * 1e9))
     return path
 
 
-def change_plan(path: Path, **changes: Any) -> None:
-    write_json(path / "execution.json", {**plan(path), **changes})
-
-
 def opened_before(path: Path, first_start: datetime) -> None:
     """Let the first start begin at this time, a minute after the execution was opened: it does not count."""
-    change_plan(path, opened=(first_start - timedelta(minutes=1)).isoformat())
+    change_json(path / "execution.json", opened=(first_start - timedelta(minutes=1)).isoformat())
     for run in path.glob("b1-*/run.json"):
         change_json(run, started_realtime_ns=int(first_start.timestamp() * 1e9))
 
 
 def plan(path: Path) -> Mapping[str, Any]:
-    document: Mapping[str, Any] = read(path / "execution.json")
-    return document
+    return read(path / "execution.json")
 
 
 def test_a_precise_answer_ends_a_campaign_and_its_plan(tmp_path: Path) -> None:

@@ -416,7 +416,7 @@ def test_intervals_of_a_campaign_by_precision_are_as_wide_as_in_the_table(tmp_pa
         name: [Host(events=base + 3 * k % 7) for k in range(6)] for name, base in (("a", 500), ("b", 520))
     }
     execution = make_execution(tmp_path / "x", sides, "a", campaign={"precision": 0.05})
-    row = next(row for group in table_of(execution).groups for row in group.rows if row.key == "operations")
+    row = known(table_of(execution).row("operations"))
     ratio = known(ratio_of(Observations(execution), "operations", "b", "a").value)
     versus = known(row.versus[1])
     assert (ratio.centre, ratio.low, ratio.high) == pytest.approx((versus.centre, versus.low, versus.high))

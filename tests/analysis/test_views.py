@@ -46,19 +46,18 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     return compared(tmp_path_factory.mktemp("x") / "x", **sides)
 
 
-def test_every_row_says_its_formula_and_fits(table: Table, execution: Path) -> None:
-    rows = [row for group in table.groups for row in group.rows]
+def test_every_row_says_its_formula_and_fits(table: Table, whole_table: Table) -> None:
+    rows = table.rows
     assert len({row.key for row in rows}) == len(rows)
     assert [row.label for row in rows if len(row.label) > LABEL or not row.formula] == []
-    for view in (views.usual(table), views.all_of(table_of(execution))):
+    for view in (views.usual(table), views.all_of(whole_table)):
         assert max(map(len, render_text.render(view).splitlines())) <= render_text.WIDTH
 
 
 def test_marks_and_values_do_not_depend_on_the_view(table: Table) -> None:
     usual, whole = views.usual(table), views.all_of(table)
-    rows = [row for group in usual.groups for row in group.rows]
-    assert len(rows) < sum(len(group.rows) for group in whole.groups)
-    for row in rows:
+    assert len(usual.rows) < len(whole.rows)
+    for row in usual.rows:
         assert row.versus == known(whole.row(row.key)).versus
 
 
@@ -74,7 +73,7 @@ def test_footnotes_are_numbered_as_they_are_met_and_all_are_used(table: Table) -
     assert all(
         f"{number} {note}" in " ".join(text.split()) for number, note in Layout(shown).numbered_footnotes()
     )
-    assert f"{sum(len(g.rows) for g in table.groups) - sum(len(g.rows) for g in shown.groups)} more" in text
+    assert f"{len(table.rows) - len(shown.rows)} more" in text
 
 
 def test_a_group_of_nothing_but_zeros_is_named_and_not_shown(tmp_path: Path) -> None:
@@ -126,7 +125,7 @@ def test_what_is_noted_of_every_value_stands_once_at_the_head(tmp_path: Path) ->
     assert notes != []  # in the value, and so in the files that machines read
     lifted = layout.with_common_notes_at_heads(table)
     assert set(notes) <= set(lifted.sides[1].notes)
-    assert not any(set(notes) & set(r.cells[1].notes) for g in lifted.groups for r in g.rows)
+    assert not any(set(notes) & set(r.cells[1].notes) for r in lifted.rows)
     assert lifted.sides[0].notes == table.sides[0].notes
 
 
