@@ -94,6 +94,16 @@ def document(runs: Path, run: str) -> dict[str, Any]:
     return read(newest(runs) / run / "run.json")
 
 
+def lines(path: Path) -> list[dict[str, Any]]:
+    """Read JSON lines."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def slices(path: Path) -> list[dict[str, Any]]:
+    """Read the slices of a run, or of its part that another host recorded."""
+    return lines(path / "slices.jsonl")
+
+
 def rows(sql: str) -> list[Any]:
     """Run a query over tables of runs."""
     return duckdb.execute(sql).fetchall()

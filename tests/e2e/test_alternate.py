@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from programs import FAILED, read, wait_for
 
 from . import campaigns
-from .campaigns import rows
+from .campaigns import lines, rows, slices
 from .machine import look, settled
 
 SIDES = {"oltp", "insert"}
@@ -59,10 +57,9 @@ def frozen_in(runs: Path, start: int, sides: set[str]) -> str:
 
     def first_of_a_round() -> str | None:
         for path in runs.glob(f"*/2*/b{start}-oltp-r{start}/slices.jsonl"):
-            lines = path.read_text().splitlines()
-            last = json.loads(lines[-1]) if lines else {"position": 0}
-            if last["position"] == 1 and last["side"] in sides:
-                return str(last["side"])
+            taken = lines(path)
+            if taken and taken[-1]["position"] == 1 and taken[-1]["side"] in sides:
+                return str(taken[-1]["side"])
         return None
 
     return str(wait_for("a slice", first_of_a_round))
@@ -80,10 +77,6 @@ def kill(process: str, runs: Path, start: int, sides: set[str]) -> None:
     pid = campaigns.running(runs, process + slot)
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-
-
-def slices(run: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (run / "slices.jsonl").read_text().splitlines()]
 
 
 def of_runs(runs: Path) -> list[Path]:
@@ -109,7 +102,7 @@ def test_no_operation_of_the_native_generator_spans_a_freeze(runs: Path) -> None
         own = [turn for turn in slices(run) if turn["side"] == side]
         # sysbench does not say what it has in flight
         assert {turn["in_event"] for turn in own} == {0 if side == "insert" else None}
-        turns = [json.loads(line) for line in (run / "load" / "turns.jsonl").read_text().splitlines()]
+        turns = lines(run / "load" / "turns.jsonl")
         at = {
             event: [turn["monotonic_ns"] for turn in turns if turn["event"] == event]
             for event in ("paused", "resumed")

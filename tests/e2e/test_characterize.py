@@ -12,7 +12,7 @@ import pytest
 from programs import LOADPRINT, printed, read
 
 from . import campaigns
-from .campaigns import rows
+from .campaigns import lines, rows
 from .machine import Machine, look, settled
 
 # Of the server, where ./test could not obtain the one that the campaign names.
@@ -131,17 +131,16 @@ def test_the_server_was_asked_with_least_privilege(finished: tuple[Path, str, Ma
 def test_every_run_has_its_canaries(finished: tuple[Path, str, Machine]) -> None:
     runs, output, _ = finished
     for folder in runs.glob("tiny/2*/b*"):
-        lines = (folder / "server" / "canary.jsonl").read_text().splitlines()
-        canaries = [json.loads(line) for line in lines]
+        canaries = lines(folder / "server" / "canary.jsonl")
         assert [canary["label"] for canary in canaries] == ["before", "after"]
-        phases = [json.loads(line) for line in (folder / "load" / "phases.jsonl").read_text().splitlines()]
+        phases = lines(folder / "load" / "phases.jsonl")
         assert canaries[0]["end_monotonic_ns"] < phases[0]["monotonic_ns"]
         assert canaries[1]["begin_monotonic_ns"] > phases[-1]["monotonic_ns"]
         run = read(folder / "run.json")
         cpus = ",".join(map(str, canaries[0]["cpus"]))
         assert cpus == run["roles"]["server"]["cpus"], "on the server's CPUs"
         assert [part["name"] for part in canaries[0]["parts"]] == ["cpu", "memory", "syscall", "fsync"]
-        assert all("reason" not in part for canary in canaries for part in canary["parts"]), lines
+        assert all("reason" not in part for canary in canaries for part in canary["parts"]), canaries
         manifest = read(folder / "manifest.json")["files"]
         assert "server/canary.jsonl" in manifest
     trust = " ".join(output[output.index("\ntrust ") :].split())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -17,6 +16,7 @@ import pytest
 from programs import FAILED, wait_for
 
 from . import campaigns
+from .campaigns import slices
 from .hosts import Bench, Host, bench
 
 AHEAD_S = 1000
@@ -45,10 +45,6 @@ def runs(pair: Bench) -> list[Path]:
     found = sorted(campaigns.newest(pair.runs) / run for run in campaigns.complete(pair.runs))
     assert len(found) == 6
     return found
-
-
-def slices(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (path / "slices.jsonl").read_text().splitlines()]
 
 
 def test_both_hosts_give_the_same_side_its_turn_at_the_same_time(runs: list[Path]) -> None:
