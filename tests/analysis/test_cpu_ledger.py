@@ -128,7 +128,13 @@ def test_a_sample_of_the_cpu_clock_stands_for_its_period(tmp_path: Path) -> None
     assert absent.error > 0.0
 
 
-def test_samples_that_the_recorder_missed_are_not_sampled(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """The comparison of two sides with some hundred samples a second."""
+    return table_of(profiled_execution(tmp_path_factory.mktemp("few") / "execution"))
+
+
+def test_samples_that_the_recorder_missed_are_not_sampled(few: Table, tmp_path: Path) -> None:
     """A tenth of the samples is removed: the other rows shrink, and the ledger does not close."""
     execution = profiled_execution(tmp_path / "execution", scale=100)
     for path in execution.glob("*/server/profile.parquet"):
@@ -139,7 +145,7 @@ def test_samples_that_the_recorder_missed_are_not_sampled(tmp_path: Path) -> Non
         assert cell.value == pytest.approx(missed / 2000, rel=0.01)
         note = f"{100 * missed / cpu:.0f} % of the CPU time in /proc: this ledger does not close"
         assert cell.notes == (note,)
-    few = table_of(profiled_execution(tmp_path / "few"))  # they can miss some time by chance
+    # few can miss some time by chance
     assert [cell.notes for cell in not_sampled(few).cells] == [(), ()]
 
 
@@ -255,15 +261,14 @@ def difference(table: Table) -> str:
     return next((one.text for one in table.sentences if one.id == "cpu-difference"), "")
 
 
-def test_rows_add_up_in_both_views(tmp_path: Path) -> None:
-    table = table_of(profiled_execution(tmp_path / "execution"))
-    for shown in (views.usual(table), views.all_of(table), views.all_of(views.costs(table))):
+def test_rows_add_up_in_both_views(few: Table) -> None:
+    for shown in (views.usual(few), views.all_of(few), views.all_of(views.costs(few))):
         *rows, total = (row for row in ledger(shown).rows if not row.part)
         for place in range(2):
             values = [row.cells[place].value or 0.0 for row in rows]
             assert sum(values) == pytest.approx(total.cells[place].value)
-    assert {row.view for row in ledger(table, "commit").rows} == {"all"}
-    labels = [row.label for row in ledger(views.usual(table)).rows]
+    assert {row.view for row in ledger(few, "commit").rows} == {"all"}
+    labels = [row.label for row in ledger(views.usual(few)).rows]
     assert labels[-4:-1] == ["unknown code", "truncated stacks", "not sampled"]
 
 
@@ -280,8 +285,8 @@ def test_the_usual_view_sums_small_groups(tmp_path: Path) -> None:
     assert purge.cells[1].value == 0.0
 
 
-def test_few_samples_are_noted_where_they_dominate(tmp_path: Path) -> None:
-    few, many = (table_of(profiled_execution(tmp_path / f"{scale}", scale=scale)) for scale in (1, 10_000))
+def test_few_samples_are_noted_where_they_dominate(few: Table, tmp_path: Path) -> None:
+    many = table_of(profiled_execution(tmp_path / "many", scale=10_000))
     notes = [
         {note for row in ledger(table).rows for versus in row.versus if versus for note in versus.notes}
         for table in (few, many)

@@ -190,17 +190,17 @@ def test_kinds_of_claims_are_counted_apart() -> None:
     ]
 
 
-@pytest.mark.parametrize(("arguments", "answer"), [([], "undecided"), (["--accept-disturbed"], "holds")])
-def test_a_disturbed_run_supports_no_verdict(tmp_path: Path, arguments: list[str], answer: str) -> None:
+def test_a_disturbed_run_supports_no_verdict_unless_it_is_accepted(tmp_path: Path) -> None:
     rule = "kind: between, row: operations, pairs: [[b, a]], low: 1"
     judged(tmp_path, TWICE, (rule, ""))
     run = next(path for path in (tmp_path / "x").iterdir() if (path / "run.json").is_file())
     (run / "manifest.json").unlink()
     texts = canary_line("before", 1_000, cpu=1_000_000) + canary_line("after", 9_000, cpu=1_200_000)
     (run / "server" / "canary.jsonl").write_text(texts, encoding="utf-8")
-    shown = ask("study", tmp_path / "mine.yml", tmp_path / "x", "--format", "json", *arguments).document
-    assert shown["claims"][0]["direction"]["answer"] == answer
-    assert "disturbed according to the canary" in shown["no_verdict"][0]
+    for arguments, answer in (((), "undecided"), (("--accept-disturbed",), "holds")):
+        shown = ask("study", tmp_path / "mine.yml", tmp_path / "x", "--format", "json", *arguments).document
+        assert shown["claims"][0]["direction"]["answer"] == answer
+        assert "disturbed according to the canary" in shown["no_verdict"][0]
 
 
 def test_reasons_of_void_runs_are_printed_once(tmp_path: Path) -> None:
