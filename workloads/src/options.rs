@@ -20,11 +20,11 @@ pub use common::Common;
 pub const LONGEST_SECONDS: f64 = 1e9;
 
 /// Declares a table of options, and the struct of their values: an entry is the field, whose name with
-/// hyphens is that of the option, its type, and the option's kind, default and help.
+/// hyphens is that of the option, its type, and the option's [`Kind`], default and help.
 macro_rules! options {
     ($(#[$about:meta])* $seen:vis $table:ident, $values:ident; $(
         $(#[$attribute:meta])*
-        $field:ident: $type:ty = $kind:ident($($limit:expr),*) $(.$more:ident($text:expr))*,
+        $field:ident: $type:ty = $kind:ident $(($($limit:expr),*))? $(.$more:ident($text:expr))*,
     )+) => {
         $(#[$about])*
         $seen const $table: &[$crate::options::OptionSpec] = &[$({
@@ -33,7 +33,8 @@ macro_rules! options {
                 Ok(name) => name,
                 Err(_) => stringify!($field),
             };
-            $crate::options::OptionSpec::$kind(name $(, $limit)*) $(.$more($text))*
+            let kind = $crate::options::Kind::$kind $(($($limit),*))?;
+            $crate::options::OptionSpec::new(name, kind) $(.$more($text))*
         }),+];
 
         #[doc = concat!("The values of [`", stringify!($table), "`].")]
@@ -91,42 +92,8 @@ pub struct OptionSpec {
 }
 
 impl OptionSpec {
-    /// An option with a whole number from `min` to `max`.
-    pub const fn int(name: &'static str, min: i64, max: i64) -> Self {
-        Self::new(name, Kind::Int(min, max))
-    }
-
-    /// An option with whole numbers from `min` to `max`, separated by commas.
-    pub const fn ints(name: &'static str, min: i64, max: i64) -> Self {
-        Self::new(name, Kind::Ints(min, max))
-    }
-
-    /// An option with a decimal number from `min` to `max`.
-    pub const fn number(name: &'static str, min: f64, max: f64) -> Self {
-        Self::new(name, Kind::Number(min, max))
-    }
-
-    /// An option that is on or off.
-    pub const fn flag(name: &'static str) -> Self {
-        Self::new(name, Kind::Flag)
-    }
-
-    /// An option with one of these words.
-    pub const fn choice(name: &'static str, words: &'static [&'static str]) -> Self {
-        Self::new(name, Kind::Choice(words))
-    }
-
-    /// An option with a time.
-    pub const fn duration(name: &'static str) -> Self {
-        Self::new(name, Kind::Duration)
-    }
-
-    /// An option with any text; `placeholder` is its word in the help.
-    pub const fn text(name: &'static str, placeholder: &'static str) -> Self {
-        Self::new(name, Kind::Text(placeholder))
-    }
-
-    const fn new(name: &'static str, kind: Kind) -> Self {
+    /// Without a default and help.
+    pub const fn new(name: &'static str, kind: Kind) -> Self {
         Self {
             name,
             kind,
@@ -332,8 +299,8 @@ mod tests {
 
     use super::*;
 
-    const TIME: OptionSpec = OptionSpec::duration("time").default("10");
-    const THREADS: OptionSpec = OptionSpec::int("threads", 1, 8).default("1");
+    const TIME: OptionSpec = OptionSpec::new("time", Kind::Duration).default("10");
+    const THREADS: OptionSpec = OptionSpec::new("threads", Kind::Int(1, 8)).default("1");
 
     #[test]
     fn durations_are_seconds_or_have_units() {
@@ -346,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_flag_is_on_or_off_in_any_case() {
-        let flag = OptionSpec::flag("auto-inc");
+        let flag = OptionSpec::new("auto-inc", Kind::Flag);
         assert_eq!(
             (flag.parse("True"), flag.parse("OFF")),
             (Ok(json!(true)), Ok(json!(false)))
@@ -363,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_list_of_one_is_a_number_and_an_override_counts_as_given() {
-        let list = OptionSpec::ints("threads", 1, 8).default("1");
+        let list = OptionSpec::new("threads", Kind::Ints(1, 8)).default("1");
         let values = Values::defaults(&[&[list]], &[("threads", "1,4,8")]);
         assert_eq!(values.to_json()["threads"], json!([1, 4, 8]));
         let one = values.with(&[("threads", "4".to_owned())]).unwrap();

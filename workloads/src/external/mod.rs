@@ -119,7 +119,7 @@ pub fn run_verb(generator: &dyn ExternalGenerator, verb: Verb, job: &Job<'_>) ->
     }
 }
 
-const NATIVE: &[OptionSpec] = &[OptionSpec::choice("generator", &["native"])
+const NATIVE: &[OptionSpec] = &[OptionSpec::new("generator", Kind::Choice(&["native"]))
     .default("native")
     .help("native is the only generator of this workload")];
 

@@ -30,10 +30,10 @@ options! {
     /// Options of the workload.
     pub OPTIONS, Options;
     #[expect(dead_code, reason = "external::selected reads it")]
-    generator: String = choice(&["native", "hammerdb"])
+    generator: String = Choice(&["native", "hammerdb"])
         .default("native")
         .help("native, or HammerDB 4.9 to 6 in the directory HAMMERDB_HOME"),
-    hammerdb_timeprofile: bool = flag()
+    hammerdb_timeprofile: bool = Flag
         .default("on")
         .help("hammerdb: time its transactions, for latencies per type"),
 }

@@ -43,12 +43,12 @@ options! {
     /// Options of these workloads.
     pub OPTIONS, Options;
     #[expect(dead_code, reason = "external::selected reads it")]
-    generator: String = choice(&["native", "sysbench"])
+    generator: String = Choice(&["native", "sysbench"])
         .default("native")
         .help("native, or an external program in its place"),
-    sysbench_path: Option<PathBuf> = text("FILE")
+    sysbench_path: Option<PathBuf> = Text("FILE")
         .help("sysbench: path of the program [default: sysbench in PATH]"),
-    sysbench_scripts: Option<String> = text("DIR")
+    sysbench_scripts: Option<String> = Text("DIR")
         .help("sysbench: directory of its Lua scripts [default: its own]"),
 }
 

@@ -25,44 +25,44 @@ use crate::workload::Workload;
 
 options! {
     OPTIONS, Options;
-    scenario: String = text("LIST")
+    scenario: String = Text("LIST")
         .default("simple")
         .help("details of a record: simple, parent (a correlator), metrics (3), ctx1, ctx5, ctx10, ctx20 (context values), custom; \
          a list or `all`: one run each"),
-    mix: Option<String> = text("LIST")
+    mix: Option<String> = Text("LIST")
         .help("scenarios drawn record by record, with weights, such as simple:50,ctx5:50"),
-    parent: bool = flag()
+    parent: bool = Flag
         .default("off")
         .help("scenario custom: records have a parent correlator"),
-    metrics: usize = int(0, 127)
+    metrics: usize = Int(0, 127)
         .default("0")
         .help("scenario custom: rows in arm_metric per record"),
-    contexts: usize = int(0, 127)
+    contexts: usize = Int(0, 127)
         .default("0")
         .help("scenario custom: rows in arm_ctx per record"),
-    arm_mode: Mode = choice(&["multi", "row", "bulk"])
+    arm_mode: Mode = Choice(&["multi", "row", "bulk"])
         .default("multi")
         .help("multi: one INSERT per record and one multi-row INSERT per detail table; row: one INSERT per row; \
          bulk: multi-row INSERTs of a whole buffer into each table, as text of at most 512 KiB"),
-    ids: Ids = choice(&["client", "server"])
+    ids: Ids = Choice(&["client", "server"])
         .default("client")
         .help("client: thread << 40 | sequence; server: AUTO_INCREMENT and LAST_INSERT_ID(), all threads insert at the end of the key"),
-    arm_buffer_bytes: usize = int(200, 1 << 30)
+    arm_buffer_bytes: usize = Int(200, 1 << 30)
         .default("196608")
         .help("size of a buffer; one buffer is one database transaction"),
-    records_per_commit: usize = int(0, 10_000_000)
+    records_per_commit: usize = Int(0, 10_000_000)
         .default("0")
         .help("records in a buffer; 0: --arm-buffer-bytes divided by the size of a record"),
-    arm_buffers: usize = int(0, 65_536)
+    arm_buffers: usize = Int(0, 65_536)
         .default("0")
         .help("buffers between producer and writers; 0: 1024 with --events, and two per thread in a warm-up and with --time, for a short drain"),
-    verify: bool = flag()
+    verify: bool = Flag
         .default("off")
         .help("count the rows of all tables before and after the measurement and compare with the committed rows"),
-    check_strict: bool = flag()
+    check_strict: bool = Flag
         .default("off")
         .help("check: records must have the details of --scenario or --mix; off: of any scenario"),
-    parent_key: bool = flag()
+    parent_key: bool = Flag
         .default("off")
         .help("prepare: an index on parent_corr"),
 }

@@ -107,37 +107,37 @@ const MANY: i64 = 1_000_000;
 options! {
     /// The options that change statements. Every script accepts all of them, as in sysbench.
     pub STATEMENTS, Statements;
-    range_size: i64 = int(1, MANY)
+    range_size: i64 = Int(1, MANY)
         .default("100")
         .help("rows of a range"),
-    point_selects: usize = int(0, MANY)
+    point_selects: usize = Int(0, MANY)
         .default("10")
         .help("point selects per transaction; 1 in oltp_point_select"),
-    range_selects: bool = flag()
+    range_selects: bool = Flag
         .default("on")
         .help("off: no range selects"),
-    simple_ranges: usize = int(0, MANY)
+    simple_ranges: usize = Int(0, MANY)
         .default("1")
         .help("simple range selects per transaction"),
-    sum_ranges: usize = int(0, MANY)
+    sum_ranges: usize = Int(0, MANY)
         .default("1")
         .help("SELECT SUM() per transaction"),
-    order_ranges: usize = int(0, MANY)
+    order_ranges: usize = Int(0, MANY)
         .default("1")
         .help("SELECT ... ORDER BY per transaction"),
-    distinct_ranges: usize = int(0, MANY)
+    distinct_ranges: usize = Int(0, MANY)
         .default("1")
         .help("SELECT DISTINCT per transaction"),
-    index_updates: usize = int(0, MANY)
+    index_updates: usize = Int(0, MANY)
         .default("1")
         .help("updates of an indexed column per transaction"),
-    non_index_updates: usize = int(0, MANY)
+    non_index_updates: usize = Int(0, MANY)
         .default("1")
         .help("updates of a column without index per transaction"),
-    delete_inserts: usize = int(0, MANY)
+    delete_inserts: usize = Int(0, MANY)
         .default("1")
         .help("DELETE + INSERT of one row per transaction"),
-    skip_trx: bool = flag()
+    skip_trx: bool = Flag
         .default("off")
         .help("no BEGIN and COMMIT: every statement is autocommitted"),
 }
@@ -166,17 +166,17 @@ impl Statements {
 
 options! {
     pub POINTS, Points;
-    random_points: usize = int(1, 10_000)
+    random_points: usize = Int(1, 10_000)
         .default("10")
         .help("values in the IN () of a SELECT"),
 }
 
 options! {
     pub RANGES, Ranges;
-    number_of_ranges: usize = int(1, 10_000)
+    number_of_ranges: usize = Int(1, 10_000)
         .default("10")
         .help("BETWEEN ranges in a SELECT"),
-    delta: i64 = int(0, MANY)
+    delta: i64 = Int(0, MANY)
         .default("5")
         .help("distance between the ends of a range"),
 }

@@ -20,25 +20,25 @@ use crate::workload::Setup;
 options! {
     /// Options of every workload on these tables.
     pub TABLES, Tables;
-    tables: usize = int(1, 100_000)
+    tables: usize = Int(1, 100_000)
         .default("1")
         .help("number of tables"),
-    table_size: i64 = int(1, i32::MAX as i64)
+    table_size: i64 = Int(1, i32::MAX as i64)
         .default("10000")
         .help("rows per table"),
-    auto_inc: bool = flag()
+    auto_inc: bool = Flag
         .default("on")
         .help("AUTO_INCREMENT ids; off: ids of the client"),
-    secondary: bool = flag()
+    secondary: bool = Flag
         .default("off")
         .help("prepare: a secondary index instead of the primary key"),
-    create_secondary: bool = flag()
+    create_secondary: bool = Flag
         .default("on")
         .help("prepare: an index on k"),
-    mysql_storage_engine: String = text("ENGINE")
+    mysql_storage_engine: String = Text("ENGINE")
         .default("innodb")
         .help("prepare: storage engine"),
-    create_table_options: String = text("OPTIONS")
+    create_table_options: String = Text("OPTIONS")
         .default("")
         .help("prepare: additional options of CREATE TABLE, such as ROW_FORMAT=COMPRESSED"),
 }

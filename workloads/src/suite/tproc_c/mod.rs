@@ -45,28 +45,28 @@ pub use transactions::TYPES;
 options! {
     /// Options of the workload.
     pub OPTIONS, Options;
-    warehouses: i64 = int(1, 100_000)
+    warehouses: i64 = Int(1, 100_000)
         .default("1")
         .help("prepare: warehouses to load, about 100 MB each; run: number of warehouses to use [default for run: all]"),
-    tproc_mode: Mode = choice(&["call", "prepared"])
+    tproc_mode: Mode = Choice(&["call", "prepared"])
         .default("call")
         .help("call: CALL of the procedures as text; prepared: SQL PREPARE and EXECUTE of the CALLs"),
-    all_warehouses: bool = flag()
+    all_warehouses: bool = Flag
         .default("off")
         .help("each thread uses its share of all warehouses instead of one warehouse"),
-    keying_thinking: bool = flag()
+    keying_thinking: bool = Flag
         .default("off")
         .help("keying times (18, 3, 2 s) and think times (mean 12, 10, 5 s) of TPC-C: about 1.3 new orders per minute and thread"),
-    check: bool = flag()
+    check: bool = Flag
         .default("off")
         .help("run: check the consistency of the data after the run; exit status 1 if a rule is broken"),
-    mysql_storage_engine: String = text("ENGINE")
+    mysql_storage_engine: String = Text("ENGINE")
         .default("innodb")
         .help("prepare: storage engine"),
-    partition: bool = flag()
+    partition: bool = Flag
         .default("off")
         .help("prepare: one partition of order_line per 100 warehouses, from 200 warehouses on"),
-    history_pk: bool = flag()
+    history_pk: bool = Flag
         .default("off")
         .help("prepare: an invisible AUTO_INCREMENT key for history (MySQL 8.0.30 and later)"),
 }
