@@ -10,7 +10,6 @@ pub mod load;
 mod phase;
 pub mod phase_barrier;
 pub mod schedule;
-mod semaphore;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -40,7 +39,6 @@ use phase_barrier::Order;
 use phase_barrier::PhaseBarrier;
 use schedule::Rate;
 use schedule::Schedule;
-use semaphore::Semaphore;
 use worker::Worker;
 
 /// Stack of a thread. Linux allocates pages at first use; the client library with TLS uses about 40
@@ -241,7 +239,7 @@ pub fn run(
         interrupts,
         errors: &Mutex::default(),
         schedule: schedule.as_ref(),
-        connecting: &Semaphore::new(CONNECTING),
+        connecting: &[const { Mutex::new(()) }; CONNECTING],
         ramp_begin_ns: &AtomicI64::new(0),
     };
     let mut outcome = Outcome::default();
@@ -290,7 +288,8 @@ struct Run<'a> {
     interrupts: &'a Interrupts,
     errors: &'a Mutex<Errors>,
     schedule: Option<&'a Schedule>,
-    connecting: &'a Semaphore,
+    /// One of them is locked by each thread that connects.
+    connecting: &'a [Mutex<()>; CONNECTING],
     /// Start of `ramp` on CLOCK_MONOTONIC; zero in other phases.
     ramp_begin_ns: &'a AtomicI64,
 }

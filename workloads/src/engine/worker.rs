@@ -90,7 +90,7 @@ fn run_phases(run: Run<'_>, number: usize) -> Result<(), (FailurePlace, DbError)
         // Fails only on kernels without this call: sleeps then have the default slack.
         set_current_timer_slack(Some(TIMER_SLACK_NS)).ok();
     }
-    let permit = run.connecting.acquire();
+    let turn = lock(&run.connecting[number % run.connecting.len()]);
     if run.control.aborted() {
         return Ok(());
     }
@@ -98,7 +98,7 @@ fn run_phases(run: Run<'_>, number: usize) -> Result<(), (FailurePlace, DbError)
         .driver
         .connect_nth(number)
         .map_err(|error| (FailurePlace::Connecting(run.barrier.waiting()), error))?;
-    drop(permit);
+    drop(turn);
     let worker = &run.workers[number];
     let mut client = Client::new(connection, &run.stats.threads()[number], run.control);
     let session = run.load.session(number, &mut client);
