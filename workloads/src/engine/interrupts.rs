@@ -79,9 +79,9 @@ impl Interrupts {
         });
     }
 
-    /// Registers a run that signals abort until the guard is dropped; at once if a signal came
-    /// before.
-    pub fn watch(&self, control: &Arc<Control>, barrier: &Arc<PhaseBarrier>) -> InterruptGuard {
+    /// Registers the run that signals abort from now on, in place of the one before; at once if a signal
+    /// came before.
+    pub fn watch(&self, control: &Arc<Control>, barrier: &Arc<PhaseBarrier>) {
         self.with(|state| {
             state.run = Some((Arc::clone(control), Arc::clone(barrier)));
             if state.signal.is_some() {
@@ -89,7 +89,6 @@ impl Interrupts {
                 barrier.notify();
             }
         });
-        InterruptGuard(self.clone())
     }
 
     /// The first signal.
@@ -108,16 +107,6 @@ impl Interrupts {
     }
 }
 
-/// Unregisters the run when it is dropped.
-#[derive(Debug)]
-pub struct InterruptGuard(Interrupts);
-
-impl Drop for InterruptGuard {
-    fn drop(&mut self) {
-        self.0.with(|state| state.run = None);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,14 +116,13 @@ mod tests {
         let interrupts = Interrupts::default();
         let run = || (Arc::new(Control::default()), Arc::new(PhaseBarrier::new(1)));
         let ((over, its_barrier), (this, barrier), (next, next_barrier)) = (run(), run(), run());
-        drop(interrupts.watch(&over, &its_barrier));
-        let guard = interrupts.watch(&this, &barrier);
+        interrupts.watch(&over, &its_barrier);
+        interrupts.watch(&this, &barrier);
         assert!(!this.aborted() && interrupts.signal().is_none());
         interrupts.received(SIGTERM);
         assert!(this.aborted() && !over.aborted());
         assert_eq!(interrupts.signal(), Some(SIGTERM));
-        drop(guard);
-        let _guard = interrupts.watch(&next, &next_barrier);
+        interrupts.watch(&next, &next_barrier);
         assert!(next.aborted());
     }
 }

@@ -224,7 +224,7 @@ pub fn run(
     if plan.paused {
         control.ask_pause();
     }
-    let _interrupt_guard = interrupts.watch(&control, &barrier);
+    interrupts.watch(&control, &barrier);
     let stats = Stats::new(plan.threads, types);
     let workers: Vec<Worker> = (0..plan.threads).map(|_| Worker::default()).collect();
     let schedule = plan.rate.map(Schedule::new);

@@ -51,7 +51,7 @@ impl Run<'_> {
         let (mut ready, mut since) = (0, Instant::now());
         let init_timeout = self.plan.init_timeout;
         loop {
-            match self.barrier.wait_for_threads(Some(Instant::now() + INTERVAL)) {
+            match self.barrier.wait_for_threads(Instant::now() + INTERVAL) {
                 Wake::AllWaiting => return Ok(None),
                 Wake::Notified => {
                     if self.over() {
@@ -158,7 +158,7 @@ impl Run<'_> {
                 .as_ref()
                 .map_or(due, |_| Instant::now() + BACKLOG_INTERVAL);
             let next = due.min(sample_at).min(end.unwrap_or(due));
-            match self.barrier.wait_for_threads(Some(next)) {
+            match self.barrier.wait_for_threads(next) {
                 Wake::AllWaiting => return Ok(()),
                 Wake::Notified if !self.over() => {} // a signal that is handled above
                 Wake::Notified => {
@@ -223,21 +223,21 @@ impl Run<'_> {
         let limit = Instant::now() + PAUSE_LIMIT;
         let in_event = || self.barrier.running().saturating_sub(self.control.parked());
         while in_event() > 0 && self.control.pause_asked() && !self.over() && Instant::now() < limit {
-            self.barrier.wait_for_threads(Some(Instant::now() + PAUSE_LOOK));
+            self.barrier.wait_for_threads(Instant::now() + PAUSE_LOOK);
         }
         intervals.sample_backlog(self.workers);
         observer.interval(name, intervals.take(self.stats))?;
         let since_ns = clock::monotonic_ns();
         observer.turn(Turn::Paused(in_event()))?;
         while self.control.pause_asked() && !self.over() && self.barrier.running() > 0 {
-            self.barrier.wait_for_threads(Some(Instant::now() + INTERVAL));
+            self.barrier.wait_for_threads(Instant::now() + INTERVAL);
         }
         let rested_ns = clock::monotonic_ns() - since_ns;
         intervals.rested_ns += rested_ns;
         self.control.resume(rested_ns);
         // So that none of them counts as waiting in the next pause.
         while self.control.parked() > 0 && !self.over() {
-            self.barrier.wait_for_threads(Some(Instant::now() + PAUSE_LOOK));
+            self.barrier.wait_for_threads(Instant::now() + PAUSE_LOOK);
         }
         observer.turn(Turn::Resumed)?;
         Ok(Duration::from_nanos(rested_ns.unsigned_abs()))
@@ -260,7 +260,7 @@ impl Run<'_> {
     /// Waits for all threads; returns a reason if connections were closed.
     pub(super) fn wait_for_all(&self) -> Option<String> {
         let mut phase_end = PhaseEnd::new(None);
-        while self.barrier.wait_for_threads(Some(Instant::now() + INTERVAL)) != Wake::AllWaiting {
+        while self.barrier.wait_for_threads(Instant::now() + INTERVAL) != Wake::AllWaiting {
             if let Some(reason) = phase_end.stuck(self) {
                 phase_end.disconnect_reason.get_or_insert(reason);
                 self.disconnect_threads();

@@ -101,7 +101,7 @@ impl PhaseBarrier {
     }
 
     /// Blocks until all threads wait, the deadline passes, or the main thread is notified.
-    pub fn wait_for_threads(&self, deadline: Option<Instant>) -> Wake {
+    pub fn wait_for_threads(&self, deadline: Instant) -> Wake {
         let mut state = lock(&self.state);
         loop {
             if state.waiting == state.threads {
@@ -111,17 +111,12 @@ impl PhaseBarrier {
                 state.notified = false;
                 return Wake::Notified;
             }
-            state = match deadline {
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return Wake::Deadline;
-                    }
-                    let woken = self.changed.wait_timeout(state, left);
-                    woken.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Wake::Deadline;
+            }
+            let woken = self.changed.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -172,6 +167,7 @@ impl Drop for Participant<'_> {
 #[cfg(test)]
 mod tests {
     use std::thread;
+    use std::time::Duration;
 
     use super::*;
 
@@ -188,7 +184,8 @@ mod tests {
                 panic!("on purpose");
             });
             assert!(panicking.join().is_err());
-            assert_eq!(barrier.wait_for_threads(None), Wake::AllWaiting);
+            let deadline = Instant::now() + Duration::from_secs(600);
+            assert_eq!(barrier.wait_for_threads(deadline), Wake::AllWaiting);
             barrier.release(Order::Quit);
             assert_eq!(waiting.join().unwrap(), Order::Quit);
         });
@@ -197,8 +194,8 @@ mod tests {
     #[test]
     fn a_deadline_and_a_notification_wake_the_main_thread() {
         let barrier = PhaseBarrier::new(1);
-        assert_eq!(barrier.wait_for_threads(Some(Instant::now())), Wake::Deadline);
+        assert_eq!(barrier.wait_for_threads(Instant::now()), Wake::Deadline);
         barrier.notify();
-        assert_eq!(barrier.wait_for_threads(None), Wake::Notified);
+        assert_eq!(barrier.wait_for_threads(Instant::now()), Wake::Notified);
     }
 }
