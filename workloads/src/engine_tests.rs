@@ -14,7 +14,6 @@ use crate::engine::Interval;
 use crate::engine::Observer;
 use crate::engine::Outcome;
 use crate::engine::Plan;
-use crate::engine::Turn;
 use crate::engine::Undo;
 use crate::engine::client::Client;
 use crate::engine::interrupts::Interrupts;
@@ -50,11 +49,7 @@ struct Notes {
 }
 
 impl Observer for Notes {
-    fn connecting(&mut self, _ready: usize, _of: usize) -> Result<()> {
-        Ok(())
-    }
-
-    fn finishing(&mut self, _seconds: u64, _threads: usize) -> Result<()> {
+    fn waiting(&mut self, _line: &str) -> Result<()> {
         Ok(())
     }
 
@@ -86,22 +81,22 @@ impl Observer for Notes {
         Ok(())
     }
 
-    fn turn(&mut self, turn: Turn) -> Result<()> {
-        self.calls.push(format!("{turn:?}"));
+    fn turn(&mut self, event: &str, in_event: usize) -> Result<()> {
+        self.calls.push(format!("{event} {in_event}"));
         let Some((signals, log)) = self.signals.as_ref().zip(self.log.as_ref()) else {
             return Ok(());
         };
-        match turn {
-            Turn::Paused(_) => {
+        match event {
+            "paused" => {
                 let statements = log.lock().unwrap().len();
                 std::thread::sleep(PAUSE);
                 assert_eq!(log.lock().unwrap().len(), statements, "no statement in a pause");
                 signals.received(SIGUSR2);
             }
             // The end of an interval, then a second pause, while events run.
-            Turn::Resumed if !self.calls.contains(&"Boundary".to_owned()) => signals.received(SIGUSR2),
-            Turn::Resumed => {}
-            Turn::Boundary => signals.received(SIGUSR1),
+            "resumed" if !self.calls.contains(&"boundary 0".to_owned()) => signals.received(SIGUSR2),
+            "boundary" => signals.received(SIGUSR1),
+            _ => {}
         }
         Ok(())
     }
@@ -243,8 +238,8 @@ fn a_paused_run_sends_nothing_and_leaves_the_pause_out_of_its_clock() {
         let began = Instant::now();
         let (outcome, notes) = run_noting("oltp_point_select", &[], 1, &plan, &driver, notes);
         let took = began.elapsed().as_secs_f64();
-        let pauses = ["Paused(0)", "Resumed"];
-        let turns = [&pauses[..], &["Boundary"], &pauses[..]].concat();
+        let pauses = ["paused 0", "resumed 0"];
+        let turns = [&pauses[..], &["boundary 0"], &pauses[..]].concat();
         assert_eq!(notes.calls[2..notes.calls.len() - 2], turns);
         let measured = outcome.measured.unwrap();
         assert!(
@@ -266,8 +261,8 @@ fn a_pause_whose_end_comes_before_it_began_is_reported_with_its_end() {
     };
     let driver = DryRun::default();
     let (_, notes) = run_noting("oltp_point_select", &[], 1, &plan(1, 10), &driver, notes);
-    assert!(notes.calls[2].starts_with("Paused"), "{:?}", notes.calls);
-    assert_eq!(notes.calls[3], "Resumed");
+    assert!(notes.calls[2].starts_with("paused"), "{:?}", notes.calls);
+    assert_eq!(notes.calls[3], "resumed 0");
 }
 
 #[test]

@@ -106,34 +106,11 @@ pub struct Interval {
     pub backlog: Option<Backlog>,
 }
 
-/// What a signal asked for and is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
-    /// All threads wait, except this number that did not end their event in time.
-    Paused(usize),
-    /// Threads start events again.
-    Resumed,
-    /// The interval ended.
-    Boundary,
-}
-
-impl Turn {
-    /// Its name in `turns.jsonl`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Paused(_) => "paused",
-            Self::Resumed => "resumed",
-            Self::Boundary => "boundary",
-        }
-    }
-}
-
 /// Receives the events of a run.
 pub trait Observer {
-    /// Called every second until all threads are connected and prepared.
-    fn connecting(&mut self, ready: usize, all: usize) -> Result<()>;
-    /// Called from time to time while threads are still in an event after the time is over.
-    fn finishing(&mut self, seconds: u64, threads: usize) -> Result<()>;
+    /// Called with a line for the user, from time to time while threads connect and prepare, and while
+    /// they are still in an event after the time is over.
+    fn waiting(&mut self, line: &str) -> Result<()>;
     /// Called when all threads are connected and prepared.
     fn ready(&mut self) -> Result<()>;
     /// Called before `ramp` and `warmup`, outside their time, while all threads wait.
@@ -142,9 +119,10 @@ pub trait Observer {
     fn phase_starts(&mut self, phase: &str) -> Result<()>;
     /// Called after an interval.
     fn interval(&mut self, phase: &str, interval: Interval) -> Result<()>;
-    /// Called in a phase when no event runs any more, with the number of threads that did not end
-    /// theirs in time, or when the phase goes on, or at an end of the interval that was asked for.
-    fn turn(&mut self, turn: Turn) -> Result<()>;
+    /// Called in a phase when no event runs any more (`paused`), with the number of threads that did not
+    /// end theirs in time, when the phase goes on (`resumed`), and at an end of the interval that was
+    /// asked for (`boundary`).
+    fn turn(&mut self, event: &str, in_event: usize) -> Result<()>;
     /// Called after a phase, as soon as all threads wait again.
     fn phase_ended(&mut self, phase: &str) -> Result<()>;
     /// Called before `measure`, outside its time, while all threads wait.

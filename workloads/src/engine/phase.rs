@@ -11,7 +11,6 @@ use loadprint_recording::clock;
 use super::Interval;
 use super::Observer;
 use super::Run;
-use super::Turn;
 use super::Worker;
 use super::backlog::ArrivalCounts;
 use super::backlog::Backlog;
@@ -63,14 +62,14 @@ impl Run<'_> {
                     if now_ready > ready {
                         (ready, since) = (now_ready, Instant::now());
                     }
-                    observer.connecting(ready, self.plan.threads)?;
+                    let all = self.plan.threads;
+                    observer.waiting(&format!("{ready} of {all} connections"))?;
                     if since.elapsed() >= init_timeout {
                         self.disconnect_threads();
                         return Ok(Some(format!(
-                            "{}: {ready} of {} threads were connected and prepared, and no further one in {} s: \
+                            "{}: {ready} of {all} threads were connected and prepared, and no further one in {} s: \
                              check the server's load and error log, or raise --thread-init-timeout",
                             self.driver.describe(),
-                            self.plan.threads,
                             init_timeout.as_secs_f64()
                         )));
                     }
@@ -208,7 +207,7 @@ impl Run<'_> {
             return Ok(None);
         }
         observer.interval(name, intervals.take(self.stats))?;
-        observer.turn(Turn::Boundary)?;
+        observer.turn("boundary", 0)?;
         Ok(Some(Duration::ZERO))
     }
 
@@ -228,7 +227,7 @@ impl Run<'_> {
         intervals.sample_backlog(self.workers);
         observer.interval(name, intervals.take(self.stats))?;
         let since_ns = clock::monotonic_ns();
-        observer.turn(Turn::Paused(in_event()))?;
+        observer.turn("paused", in_event())?;
         while self.control.pause_asked() && !self.over() && self.barrier.running() > 0 {
             self.barrier.wait_for_threads(Instant::now() + INTERVAL);
         }
@@ -239,7 +238,7 @@ impl Run<'_> {
         while self.control.parked() > 0 && !self.over() {
             self.barrier.wait_for_threads(Instant::now() + PAUSE_LOOK);
         }
-        observer.turn(Turn::Resumed)?;
+        observer.turn("resumed", 0)?;
         Ok(Duration::from_nanos(rested_ns.unsigned_abs()))
     }
 
@@ -248,7 +247,9 @@ impl Run<'_> {
         let threads = self.barrier.running();
         let seconds = phase_end.since.elapsed().as_secs();
         if seconds.is_multiple_of(REMINDER_SECONDS) && seconds > 0 {
-            observer.finishing(seconds, threads)?;
+            observer.waiting(&format!(
+                "The time was over {seconds} s ago; {threads} threads are still in an event"
+            ))?;
         }
         if let Some(reason) = phase_end.stuck(self) {
             phase_end.disconnect_reason.get_or_insert(reason);

@@ -17,7 +17,6 @@ use crate::engine::Observer;
 use crate::engine::Outcome;
 use crate::engine::Plan;
 use crate::engine::ThreadFailure;
-use crate::engine::Turn;
 use crate::engine::interrupts::Interrupts;
 use crate::engine::load::Load;
 use crate::engine::load::Moment;
@@ -298,15 +297,8 @@ impl RunObserver<'_> {
 }
 
 impl Observer for RunObserver<'_> {
-    fn connecting(&mut self, ready: usize, all: usize) -> Result<()> {
-        self.output.line(&format!("{ready} of {all} connections"));
-        Ok(())
-    }
-
-    fn finishing(&mut self, seconds: u64, threads: usize) -> Result<()> {
-        self.output.line(&format!(
-            "The time was over {seconds} s ago; {threads} threads are still in an event"
-        ));
+    fn waiting(&mut self, line: &str) -> Result<()> {
+        self.output.line(line);
         Ok(())
     }
 
@@ -342,14 +334,10 @@ impl Observer for RunObserver<'_> {
         Ok(())
     }
 
-    fn turn(&mut self, turn: Turn) -> Result<()> {
-        let in_event = match turn {
-            Turn::Paused(in_event) => in_event,
-            _ => 0,
-        };
-        self.recording.as_mut().map_or(Ok(()), |recording| {
-            recording.write_turn(turn.name(), Some(in_event))
-        })
+    fn turn(&mut self, event: &str, in_event: usize) -> Result<()> {
+        self.recording
+            .as_mut()
+            .map_or(Ok(()), |recording| recording.write_turn(event, Some(in_event)))
     }
 
     fn phase_ended(&mut self, phase: &str) -> Result<()> {
