@@ -42,7 +42,7 @@ pub fn result_json(
     let open_loop = json!({
         "mode": if rate.is_some() { "open" } else { "closed" },
         "rate": rate.map(|rate| rate.per_second),
-        "arrivals": rate.map(|rate| rate.arrivals.name()),
+        "arrivals": rate.map(|rate| rate.arrivals),
         "achieved_rate": achieved,
         "rate_held": measured.arrived.map(|arrived| arrived.rate_held()),
         "backlog_max": measured.arrived.map(|arrived| arrived.max_waiting),
@@ -78,15 +78,9 @@ pub fn result_json(
         "errors_by_code": by_code(outcome.errors.iter()),
         "per_thread": per_thread_json(measured),
     });
-    let parts = [about, open_loop, counted].into_iter();
-    Ok(parts.filter_map(into_object).flatten().collect())
-}
-
-fn into_object(json: Json) -> Option<Map<String, Json>> {
-    match json {
-        Json::Object(object) => Some(object),
-        _ => None,
-    }
+    let parts = [about, open_loop, counted];
+    let objects = parts.iter().filter_map(Json::as_object);
+    Ok(objects.flat_map(Clone::clone).collect())
 }
 
 fn per_thread_json(measured: &Measured) -> Vec<Json> {

@@ -2,12 +2,16 @@
 //! calls.
 
 use anyhow::Result;
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value as Json;
 
 use crate::options::Common;
 use crate::options::Values;
 
-/// How a statement is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How a statement is sent, by its name in `--protocol`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Protocol {
     /// As text that is built for each call.
     Text,
@@ -23,23 +27,6 @@ pub enum Protocol {
     PsUncached,
     /// `PREPARE` as text once, then `SET @…` and `EXECUTE … USING @…` for each call.
     SqlPrepare,
-}
-
-const NAMES: [(&str, Protocol); 6] = [
-    ("text", Protocol::Text),
-    ("emulated", Protocol::Emulated),
-    ("ps", Protocol::Ps),
-    ("ps_cached", Protocol::PsCached),
-    ("ps_uncached", Protocol::PsUncached),
-    ("sql_prepare", Protocol::SqlPrepare),
-];
-
-impl Protocol {
-    /// The name in `--protocol`.
-    pub fn name(self) -> &'static str {
-        let word = NAMES.iter().find(|(_, protocol)| *protocol == self);
-        word.map_or("", |(word, _)| word)
-    }
 }
 
 /// A protocol with the limits of its cache.
@@ -59,13 +46,14 @@ impl Mode {
     /// not given either, the `natural` protocol of the workload applies.
     pub fn from_options(values: &Values, natural: Option<Protocol>) -> Result<Self> {
         let options: Common = values.read()?;
-        let chosen = NAMES.iter().find(|(name, _)| *name == options.protocol);
+        // `auto` is none.
+        let chosen = serde_json::from_value(Json::from(options.protocol)).ok();
         let natural = if values.given("db-ps-mode")? {
             None
         } else {
             natural
         };
-        let protocol = match chosen.map(|(_, protocol)| *protocol).or(natural) {
+        let protocol = match chosen.or(natural) {
             Some(protocol) => protocol,
             None if options.db_ps_mode == "auto" => Protocol::Ps,
             None => Protocol::Emulated,
@@ -129,9 +117,10 @@ mod tests {
         let kept = |word| {
             let values = Values::defaults(&[COMMON], &[("protocol", word)]);
             let mode = Mode::from_options(&values, None).unwrap();
-            assert_eq!(mode.protocol.name(), word);
+            assert_eq!(Json::from(word), serde_json::json!(mode.protocol));
             mode.handles(90)
         };
-        assert_eq!(NAMES.map(|(word, _)| kept(word)), [0, 0, 90, 25, 1, 90]);
+        let words = "text emulated ps ps_cached ps_uncached sql_prepare".split(' ');
+        assert_eq!(words.map(kept).collect::<Vec<_>>(), [0, 0, 90, 25, 1, 90]);
     }
 }

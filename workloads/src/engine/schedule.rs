@@ -5,28 +5,19 @@
 use std::sync::Mutex;
 
 use serde::Deserialize;
+use serde::Serialize;
 
 use crate::lock::lock;
 use crate::random::Rng;
 
 /// Distribution of the arrivals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrivals {
     /// Independent: exponential intervals.
     Poisson,
     /// Equal intervals.
     Constant,
-}
-
-impl Arrivals {
-    /// The name in `--arrivals`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Poisson => "poisson",
-            Self::Constant => "constant",
-        }
-    }
 }
 
 /// Separates the random streams of arrivals from those of threads; one for each phase.

@@ -154,17 +154,17 @@ impl NativeRun<'_> {
     /// Prints the traffic per event, if --protocol is given.
     fn print_traffic(&self, measured: &Measured, observer: &RunObserver<'_>) -> Result<()> {
         let account = &self.driver.account;
-        if self.values.read::<Common>()?.protocol == "auto" {
+        let protocol = self.values.read::<Common>()?.protocol;
+        if protocol == "auto" {
             return Ok(());
         }
         let events = Totals::sum(&measured.totals).get(Counter::Events);
-        let protocol = self.driver.mode.protocol.name();
         if account.endpoints.len() > 1 {
             let (all, first) = (account.endpoints.len(), account.endpoint(0).describe());
             self.output.line(&format!(
                 "Server counters are those of {first}, the first of {all} addresses"
             ));
-        } else if let Some(lines) = observer.server.traffic(protocol, events) {
+        } else if let Some(lines) = observer.server.traffic(&protocol, events) {
             self.output.line(&lines);
         }
         Ok(())
@@ -215,7 +215,7 @@ impl NativeRun<'_> {
                 "servers": account.addresses(),
                 "tls": {"mode": account.login.tls.mode.word(), "cipher": observer.server.cipher()},
                 "compression": account.compression,
-                "protocol": self.driver.mode.protocol.name(),
+                "protocol": self.driver.mode.protocol,
                 "status": if reason.is_none() { "complete" } else { "failed" },
                 "reason": reason,
             });
