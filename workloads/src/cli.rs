@@ -13,7 +13,6 @@ use clap::ArgMatches;
 use clap::Command;
 use clap::error::ErrorKind;
 
-use crate::external;
 use crate::options::COMMON;
 use crate::options::Kind;
 use crate::options::OptionSpec;
@@ -122,13 +121,8 @@ fn parse_verb(name: &str, matches: &ArgMatches) -> Result<Invocation> {
 
 /// All options of a workload.
 pub fn specs(workload: &dyn Workload) -> impl Iterator<Item = &OptionSpec> {
-    workload
-        .descriptor()
-        .options
-        .iter()
-        .copied()
-        .chain([external::options_of(workload.descriptor().name), COMMON])
-        .flatten()
+    let own = workload.descriptor().options.iter().copied();
+    own.chain([COMMON]).flatten()
 }
 
 fn names() -> String {

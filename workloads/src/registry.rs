@@ -37,6 +37,7 @@ pub fn find(name: &str) -> Option<&'static dyn Workload> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::external;
     use crate::options::OptionSpec;
     use crate::options::Values;
 
@@ -45,6 +46,11 @@ mod tests {
         for workload in WORKLOADS {
             let descriptor = workload.descriptor();
             assert!(!descriptor.types.is_empty() && !descriptor.operation.is_empty());
+            assert!(
+                !external::generators(descriptor).is_empty(),
+                "{}",
+                descriptor.name
+            );
             let specs: Vec<OptionSpec> = crate::cli::specs(*workload).copied().collect();
             for spec in &specs {
                 assert!(

@@ -41,7 +41,7 @@ pub fn list(as_json: bool) -> String {
             .map(|workload| {
                 let workload = workload.descriptor();
                 json!({"name": workload.name, "summary": workload.summary, "operation": workload.operation, "types": workload.types,
-                    "generators": external::generators(workload.name)})
+                    "generators": external::generators(workload)})
             })
             .collect();
         return format!("{:#}", Json::from(entries));
@@ -55,7 +55,7 @@ pub fn list(as_json: bool) -> String {
             "",
             workload.operation,
             "",
-            external::generators(workload.name).join(", ")
+            external::generators(workload).join(", ")
         )
     });
     lines.collect::<Vec<_>>().join("\n")

@@ -22,7 +22,7 @@ pub struct Descriptor {
     pub operation: &'static str,
     /// Transaction types, each with its own latency histogram.
     pub types: &'static [&'static str],
-    /// Tables of its options.
+    /// Tables of its options; one of them has `--generator`.
     pub options: &'static [&'static [OptionSpec]],
     /// Default of `--mysql-db`.
     pub database: &'static str,

@@ -23,10 +23,13 @@ use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::output::Output;
 use crate::verb::Verb;
+use crate::workload::Descriptor;
 use crate::workload::Workload;
 pub use command::CommandWorkload;
+pub use hammerdb::OPTIONS as HAMMERDB;
 use program::Program;
 pub use run::ExternalRun;
+pub use sysbench::OPTIONS as SYSBENCH;
 
 /// All external generators.
 static GENERATORS: &[&dyn ExternalGenerator] = &[&sysbench::Sysbench, &hammerdb::HammerDb, &CommandWorkload];
@@ -82,8 +85,8 @@ pub trait ExternalGenerator: Sync {
 }
 
 /// The generators of a workload, the native one first.
-pub fn generators(workload: &str) -> &'static [&'static str] {
-    let mut options = options_of(workload).iter();
+pub fn generators(workload: &Descriptor) -> &'static [&'static str] {
+    let mut options = workload.options.iter().copied().flatten();
     options
         .find_map(|option| match option.kind {
             Kind::Choice(names) if option.name == "generator" => Some(names),
@@ -119,16 +122,7 @@ pub fn run_verb(generator: &dyn ExternalGenerator, verb: Verb, job: &Job<'_>) ->
     }
 }
 
-const NATIVE: &[OptionSpec] = &[OptionSpec::new("generator", Kind::Choice(&["native"]))
+/// The option of a workload without external generators.
+pub const NATIVE: &[OptionSpec] = &[OptionSpec::new("generator", Kind::Choice(&["native"]))
     .default("native")
     .help("native is the only generator of this workload")];
-
-/// The options of external generators for a workload.
-pub fn options_of(workload: &str) -> &'static [OptionSpec] {
-    match workload {
-        name if sysbench::SCRIPTS.contains(&name) => sysbench::OPTIONS,
-        "tproc_c" => hammerdb::OPTIONS,
-        "command" => command::GENERATOR,
-        _ => NATIVE,
-    }
-}

@@ -35,7 +35,7 @@ fn run(workload: &str, given: &[(&str, &str)], start: impl Fn(&Job<'_>) -> Resul
     let workload = registry::find(workload).unwrap();
     let descriptor = workload.descriptor();
     let own = descriptor.options.iter().copied();
-    let tables: Vec<&[OptionSpec]> = own.chain([options_of(descriptor.name), COMMON]).collect();
+    let tables: Vec<&[OptionSpec]> = own.chain([COMMON]).collect();
     let values = Values::defaults(&tables, given);
     let account = Account::from_options(&values.read().unwrap()).unwrap();
     let output = Output::new(true);

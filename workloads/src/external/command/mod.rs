@@ -22,7 +22,6 @@ use crate::verb::Verb;
 use crate::workload::Descriptor;
 use crate::workload::Setup;
 use crate::workload::Workload;
-pub use options::GENERATOR;
 use options::Options;
 use report::Report;
 
@@ -34,7 +33,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     summary: "any program; it gets the account in a file, and its operations are read from its output or from the server",
     operation: "operation of the command",
     types: &["command"],
-    options: &[options::OPTIONS],
+    options: &[options::OPTIONS, options::GENERATOR],
     database: "sbtest",
 };
 

@@ -237,7 +237,6 @@ mod tests {
 
     use super::*;
     use crate::driver::endpoint::Endpoint;
-    use crate::external::options_of;
     use crate::options::COMMON;
     use crate::options::OptionSpec;
     use crate::suite::oltp::scripts::READ_WRITE;
@@ -245,7 +244,7 @@ mod tests {
 
     fn values(given: &[(&str, &str)]) -> Values {
         let own = READ_WRITE.descriptor().options.iter().copied();
-        let tables: Vec<&[OptionSpec]> = own.chain([options_of("oltp_read_write"), COMMON]).collect();
+        let tables: Vec<&[OptionSpec]> = own.chain([COMMON]).collect();
         Values::defaults(&tables, given)
     }
 

@@ -24,23 +24,8 @@ use crate::verb::Verb;
 use installation::SysbenchInstallation;
 use report::Report;
 
-/// Lua scripts of sysbench that are also native workloads.
-pub const SCRIPTS: &[&str] = &[
-    "oltp_read_write",
-    "oltp_read_only",
-    "oltp_write_only",
-    "oltp_point_select",
-    "oltp_update_index",
-    "oltp_update_non_index",
-    "oltp_delete",
-    "oltp_insert",
-    "bulk_insert",
-    "select_random_points",
-    "select_random_ranges",
-];
-
 options! {
-    /// Options of these workloads.
+    /// Options of the workloads that are Lua scripts of sysbench too.
     pub OPTIONS, Options;
     #[expect(dead_code, reason = "external::selected reads it")]
     generator: String = Choice(&["native", "sysbench"])

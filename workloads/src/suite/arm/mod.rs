@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::driver::Connection;
 use crate::engine::load::Load;
+use crate::external;
 use crate::options::Values;
 use crate::options::options;
 use crate::workload::Descriptor;
@@ -89,7 +90,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     summary: "response-time records inserted buffer by buffer, with detail rows in separate tables",
     operation: "ARM transaction (one committed record with its detail rows)",
     types: &["arm_commit"],
-    options: &[OPTIONS],
+    options: &[OPTIONS, external::NATIVE],
     database: "arm",
 };
 

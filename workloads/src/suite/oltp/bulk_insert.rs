@@ -13,6 +13,7 @@ use crate::engine::client::Client;
 use crate::engine::load::Load;
 use crate::engine::load::Session;
 use crate::engine::load::Step;
+use crate::external;
 use crate::options::Values;
 use crate::suite::bulk::Bulk;
 use crate::suite::for_each;
@@ -29,7 +30,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     summary: "sysbench's bulk insert: one table per thread, rows of two integers in INSERTs of 512 KiB",
     operation: "sysbench event (one row appended to the buffer)",
     types: &["bulk_insert"],
-    options: &[],
+    options: &[external::SYSBENCH],
     database: "sbtest",
 };
 

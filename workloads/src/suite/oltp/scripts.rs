@@ -4,6 +4,7 @@
 use super::Event;
 use super::Oltp;
 use crate::driver::ParamType;
+use crate::external;
 use crate::options::OptionSpec;
 use crate::options::options;
 use crate::random;
@@ -181,7 +182,7 @@ options! {
         .help("distance between the ends of a range"),
 }
 
-const OPTIONS: &[&[OptionSpec]] = &[TABLES, STATEMENTS, random::OPTIONS];
+const OPTIONS: &[&[OptionSpec]] = &[TABLES, STATEMENTS, random::OPTIONS, external::SYSBENCH];
 
 /// `name` is a list, because it is also the only transaction type.
 const fn script(
@@ -279,7 +280,7 @@ pub static RANDOM_POINTS: Oltp = script(
     &["select_random_points"],
     "sysbench's SELECT ... WHERE k IN (...), each thread in its slice of one table",
     "sysbench event (one SELECT)",
-    &[TABLES, STATEMENTS, POINTS, random::OPTIONS],
+    &[TABLES, STATEMENTS, POINTS, random::OPTIONS, external::SYSBENCH],
     Event::RandomPoints,
 );
 
@@ -288,7 +289,7 @@ pub static RANDOM_RANGES: Oltp = script(
     &["select_random_ranges"],
     "sysbench's SELECT count(k) over several ranges of k, each thread in its slice of one table",
     "sysbench event (one SELECT)",
-    &[TABLES, STATEMENTS, RANGES, random::OPTIONS],
+    &[TABLES, STATEMENTS, RANGES, random::OPTIONS, external::SYSBENCH],
     Event::RandomRanges,
 );
 
@@ -298,6 +299,6 @@ pub static LOOKUP: Oltp = script(
     &["lookup"],
     "SELECT k by primary key with uniform table and id, as text unless --protocol is given",
     "lookup (one SELECT by primary key)",
-    &[TABLES],
+    &[TABLES, external::NATIVE],
     Event::Lookup(&[("SELECT k FROM sbtest%u WHERE id = ?", &[Param::Id])]),
 );

@@ -29,6 +29,7 @@ use crate::engine::client::Client;
 use crate::engine::load::Load;
 use crate::engine::load::Moment;
 use crate::engine::load::Session;
+use crate::external;
 use crate::lock::lock;
 use crate::options::Values;
 use crate::options::options;
@@ -84,7 +85,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     summary: "HammerDB's order entry derived from TPC-C: new orders, payments, deliveries, stock levels, order status",
     operation: "TPROC-C new order (whole mix)",
     types: TYPES,
-    options: &[OPTIONS],
+    options: &[OPTIONS, external::HAMMERDB],
     database: "tpcc",
 };
 
