@@ -142,7 +142,9 @@ fn run_with_interrupts(
         if verb == Verb::Prepare && generator.needs_database() {
             create_database(&driver).map_err(|error| driver.explain(error.into()))?;
         }
-        external::run_verb(generator, verb, &job)?;
+        if let Some(program) = generator.start(verb, &job)? {
+            program.finish(&output)?;
+        }
         return Ok(0);
     }
     let setup = Setup {

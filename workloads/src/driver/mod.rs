@@ -18,6 +18,7 @@ pub mod watchdog;
 
 pub use failure::DbError;
 pub use failure::Failure;
+pub use failure::client_failure;
 use protocol::ProtocolCalls;
 
 /// The type of a statement's parameter in the protocol.

@@ -237,8 +237,7 @@ impl MysqlConnection {
         };
         Failure {
             errno,
-            sqlstate: "HY000".to_owned(),
-            message,
+            ..client_failure(&message)
         }
     }
 }

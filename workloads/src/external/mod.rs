@@ -111,17 +111,6 @@ pub fn selected(values: &Values) -> Result<Option<&'static dyn ExternalGenerator
     Ok(all.find(|generator| generator.name() == name))
 }
 
-/// Runs `prepare`, `warmup` or `cleanup` with an external generator.
-///
-/// # Errors
-/// One line: the generator's error, or an unsupported verb or option.
-pub fn run_verb(generator: &dyn ExternalGenerator, verb: Verb, job: &Job<'_>) -> Result<()> {
-    match generator.start(verb, job)? {
-        Some(program) => program.finish(job.output),
-        None => Ok(()),
-    }
-}
-
 /// The option of a workload without external generators.
 pub const NATIVE: &[OptionSpec] = &[OptionSpec::new("generator", Kind::Choice(&["native"]))
     .default("native")

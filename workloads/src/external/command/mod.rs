@@ -46,10 +46,6 @@ impl Workload for CommandWorkload {
         bail!("a command has no native prepare: use --prepare-command")
     }
 
-    fn warmup(&self, _setup: &Setup<'_>) -> Result<()> {
-        bail!("a command has no native warmup: use --warmup-command")
-    }
-
     fn cleanup(&self, _setup: &Setup<'_>) -> Result<()> {
         bail!("a command has no native cleanup: use --cleanup-command")
     }

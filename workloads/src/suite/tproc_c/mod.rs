@@ -22,7 +22,7 @@ use serde_json::json;
 
 use crate::driver::Connection;
 use crate::driver::DbError;
-use crate::driver::Failure;
+use crate::driver::client_failure;
 use crate::driver::protocol;
 use crate::driver::protocol::Protocol;
 use crate::engine::client::Client;
@@ -166,13 +166,8 @@ impl Counts {
                 warehouses: number(&district, 1)?,
             })
         };
-        counts().ok_or_else(|| {
-            DbError::Fatal(Failure {
-                errno: 2000,
-                sqlstate: "HY000".to_owned(),
-                message: format!("cannot read {names} or d_next_o_id"),
-            })
-        })
+        let failure = || client_failure(&format!("cannot read {names} or d_next_o_id"));
+        counts().ok_or_else(|| DbError::Fatal(failure()))
     }
 }
 

@@ -22,15 +22,10 @@ const SYLLABLES: [&str; 10] = [
 /// HammerDB's NURand constant of last names, for prepare and run.
 const C_LAST: i64 = 123;
 
-/// Clause 2.1.6: NURand(A, x, y) with the constant C.
-fn nurand(rng: &mut Rng, a: i64, c: i64, lowest: i64, highest: i64) -> i64 {
-    let mixed = rng.uniform(0, a) | rng.uniform(lowest, highest);
-    (mixed + c) % (highest - lowest + 1) + lowest
-}
-
-/// The number of a last name, in the data and in a transaction.
+/// The number of a last name, in the data and in a transaction: NURand(255, 0, 999) of clause 2.1.6.
 pub fn name(rng: &mut Rng) -> i64 {
-    nurand(rng, 255, C_LAST, 0, 999)
+    let mixed = rng.uniform(0, 255) | rng.uniform(0, 999);
+    (mixed + C_LAST) % 1000
 }
 
 /// A warehouse other than `home`, if there is one.
