@@ -4,10 +4,15 @@
 use std::ffi::c_char;
 use std::ffi::c_ulong;
 use std::mem;
+use std::os::fd::BorrowedFd;
 use std::slice;
+use std::time::Duration;
 
 use loadprint_mysqlclient::attach_thread;
 use mysqlclient_sys as sys;
+use rustix::net::sockopt::set_tcp_keepcnt;
+use rustix::net::sockopt::set_tcp_keepidle;
+use rustix::net::sockopt::set_tcp_keepintvl;
 
 use super::Effect;
 use super::ParamType;
@@ -16,12 +21,16 @@ use super::Value;
 use super::connect::Account;
 use super::failure::Failure;
 use super::failure::failure_of;
-use super::open::keep_alive;
 use super::open::open;
 use super::protocol::ProtocolCalls;
 use super::statement::ServerStatement;
 use super::template::Template;
 use super::watchdog::WatchedConnection;
+
+/// Keepalive of an idle TCP connection (tcp(7)): until the first probe, between probes, their number.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_PROBES: u32 = 6;
 
 /// A connection of the library; only the thread that opened it may use it.
 pub struct LibraryConnection {
@@ -45,10 +54,15 @@ impl LibraryConnection {
         })
     }
 
-    /// Detects a dead host, and keeps an idle connection open.
+    /// Detects a dead host where statements have no time limit, and keeps an idle connection in the
+    /// tables of firewalls and proxies. The library has set SO_KEEPALIVE.
     pub fn keep_alive(&self) {
-        // SAFETY: the connection is open.
-        keep_alive(unsafe { (*self.mysql).net.fd });
+        // SAFETY: the connection is open, and with it its socket.
+        let socket = unsafe { BorrowedFd::borrow_raw((*self.mysql).net.fd) };
+        // The calls fail without harm on a socket that is not TCP.
+        set_tcp_keepidle(socket, KEEPALIVE_IDLE).ok();
+        set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL).ok();
+        set_tcp_keepcnt(socket, KEEPALIVE_PROBES).ok();
     }
 
     /// Runs a text and reads all its result sets, into `rows` if it is given. The effect is `Read`

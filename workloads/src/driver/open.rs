@@ -1,6 +1,5 @@
 //! Opens a connection of libmysqlclient: sets its options and selects how it waits.
 
-use std::ffi::c_int;
 use std::ffi::c_uint;
 use std::ffi::c_ulong;
 use std::ptr;
@@ -25,13 +24,6 @@ const CONNECT_MARGIN: c_uint = 2;
 /// Limit of a packet and of the column descriptions of a result, in bytes: the library allocates
 /// memory for as many columns as the server announces.
 const MAX_PACKET: c_ulong = 64 << 20;
-/// Keepalive of an idle TCP connection: seconds until the first probe, between probes, and number
-/// of probes (tcp(7)).
-const KEEPALIVE: [(c_int, c_int); 3] = [
-    (libc::TCP_KEEPIDLE, 60),
-    (libc::TCP_KEEPINTVL, 10),
-    (libc::TCP_KEEPCNT, 6),
-];
 
 /// Opens connection `number` to its address, and selects how the library waits for replies.
 ///
@@ -80,25 +72,6 @@ pub fn open(
     Err(connected
         .err()
         .map_or(failure, |refusal| client_failure(&refusal.to_string())))
-}
-
-/// Detects a dead host where statements have no time limit, and keeps an idle connection in the tables of
-/// firewalls and proxies. The library has set SO_KEEPALIVE.
-pub fn keep_alive(socket: c_int) {
-    for (option, value) in &KEEPALIVE {
-        let length = size_of::<c_int>() as libc::socklen_t;
-        // SAFETY: pointer and length describe an int, as these options require. The call fails
-        // without harm on a socket that is not TCP.
-        unsafe {
-            libc::setsockopt(
-                socket,
-                libc::IPPROTO_TCP,
-                *option,
-                ptr::from_ref(value).cast(),
-                length,
-            )
-        };
-    }
 }
 
 /// # Safety

@@ -22,6 +22,7 @@ use rustix::process::Pid;
 use rustix::process::Signal;
 use rustix::process::WaitId;
 use rustix::process::WaitIdOptions;
+use rustix::process::getpid;
 use rustix::process::getppid;
 use rustix::process::kill_process_group;
 use rustix::process::set_parent_process_death_signal;
@@ -74,7 +75,7 @@ enum RawEvent {
 #[derive(Debug)]
 pub struct Child {
     process: Process,
-    group: Option<Pid>,
+    group: Pid,
     events: Receiver<RawEvent>,
     handlers: Option<SignalHandlers>,
     open: usize,
@@ -89,7 +90,7 @@ impl Child {
     /// If the program cannot be started.
     pub fn start(mut command: Command) -> Result<Self> {
         let program = command.get_program().to_string_lossy().into_owned();
-        let parent = Pid::from_raw(i32::try_from(std::process::id()).unwrap_or(0));
+        let parent = getpid();
         // Programs get the password in a private file; an environment is easier to read for others.
         command
             .env_remove("MYSQL_PWD")
@@ -102,7 +103,7 @@ impl Child {
             command.pre_exec(move || {
                 set_parent_process_death_signal(Some(Signal::KILL))?;
                 // The parent may have died before the call.
-                if getppid() == parent {
+                if getppid() == Some(parent) {
                     Ok(())
                 } else {
                     Err(rustix::io::Errno::SRCH.into())
@@ -111,21 +112,21 @@ impl Child {
         }
         let (sender, events) = mpsc::channel();
         let mut process = command.spawn().with_context(|| format!("start {program}"))?;
-        let group = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
+        let group = Pid::from_child(&process);
         let signal_sender = sender.clone();
         let handlers = SignalHandlers::install(&[SIGINT, SIGTERM, SIGUSR1, SIGUSR2], move |signal| {
             // Before the program ends of it, so that its end is known to follow from the signal.
             signal_sender.send(RawEvent::Signal(signal)).ok();
-            if matches!(signal, SIGINT | SIGTERM) {
-                forward_signal(group, signal);
+            if matches!(signal, SIGINT | SIGTERM)
+                && let Some(signal) = Signal::from_named_raw(signal)
+            {
+                kill_process_group(group, signal).ok();
             }
         })?;
         let exit_sender = sender.clone();
         start_thread("child-exit", move || {
-            if let Some(pid) = group {
-                // Waits without reaping, so that the pid stays in use.
-                waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).ok();
-            }
+            // Waits without reaping, so that the pid stays in use.
+            waitid(WaitId::Pid(group), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).ok();
             exit_sender.send(RawEvent::Exited).ok();
         })?;
         if let Some(out) = process.stdout.take() {
@@ -194,18 +195,17 @@ impl Child {
     /// # Errors
     /// If the exit status cannot be read.
     pub fn end(&mut self) -> Result<()> {
-        let Some(group) = self.group else { return Ok(()) };
-        kill_process_group(group, Signal::TERM).ok();
+        kill_process_group(self.group, Signal::TERM).ok();
         let limit = Instant::now() + TERM_TIMEOUT;
         while Instant::now() < limit {
             self.reap()?;
-            if test_kill_process_group(group).is_err() {
+            if test_kill_process_group(self.group).is_err() {
                 return Ok(());
             }
             // Further output is discarded, so that the pipe does not fill up.
             self.events.recv_timeout(Duration::from_millis(5)).ok();
         }
-        kill_process_group(group, Signal::KILL).ok();
+        kill_process_group(self.group, Signal::KILL).ok();
         Ok(())
     }
 }
@@ -226,12 +226,6 @@ impl Drop for Child {
 fn start_thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
     let thread = thread::Builder::new().name(name.to_owned());
     thread.spawn(body).map(drop).context("start a thread")
-}
-
-fn forward_signal(group: Option<Pid>, signal: i32) {
-    if let (Some(group), Some(signal)) = (group, Signal::from_named_raw(signal)) {
-        kill_process_group(group, signal).ok();
-    }
 }
 
 fn read(stream: impl Read, kind: Stream, sender: &Sender<RawEvent>) {
