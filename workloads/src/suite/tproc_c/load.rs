@@ -2,8 +2,6 @@
 //! turn.
 
 use std::sync::Mutex;
-use std::sync::atomic::AtomicI64;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -81,41 +79,34 @@ fn expect_invisible_columns(connection: &mut dyn Connection) -> Result<()> {
 fn fill(setup: &Setup<'_>, warehouses: i64) -> Result<()> {
     let start = Instant::now();
     let progress = Mutex::new(Progress::default());
-    let next = AtomicI64::new(0);
-    let slices = (warehouses + 1) * DISTRICTS;
-    let threads = setup.threads.min(usize::try_from(slices)?);
-    for_each(setup, threads, |connection, _| {
-        loop {
-            let slice = next.fetch_add(1, Relaxed);
-            if slice >= slices {
-                return Ok(());
-            }
-            let warehouse = slice / DISTRICTS;
-            let rows = Slice {
-                warehouse,
-                number: slice % DISTRICTS + 1,
-                rng: Rng::new(setup.seed, PREPARE_STREAM + u64::try_from(slice)?),
-            }
-            .insert(connection)
-            .inspect_err(|_| next.store(slices, Relaxed))
-            .with_context(|| format!("prepare warehouse {warehouse}"))?;
-            let mut progress = lock(&progress);
-            progress.rows += rows;
-            progress.done += i64::from(warehouse > 0);
-            let (done, seconds) = (progress.done, start.elapsed().as_secs_f64());
-            // A line once a second and at the end.
-            if seconds as u64 > progress.printed || done == warehouses * DISTRICTS {
-                progress.printed = seconds as u64;
-                setup.output.line(&format!(
-                    "[ {}s ] {}.{} of {warehouses} warehouses, {} rows, {:.0} rows/s",
-                    seconds as u64,
-                    done / DISTRICTS,
-                    done % DISTRICTS,
-                    progress.rows,
-                    progress.rows as f64 / seconds
-                ));
-            }
+    let slices = usize::try_from((warehouses + 1) * DISTRICTS)?;
+    for_each(setup, slices, |connection, number| {
+        let slice = number as i64 - 1;
+        let warehouse = slice / DISTRICTS;
+        let rows = Slice {
+            warehouse,
+            number: slice % DISTRICTS + 1,
+            rng: Rng::new(setup.seed, PREPARE_STREAM + slice as u64),
         }
+        .insert(connection)
+        .with_context(|| format!("prepare warehouse {warehouse}"))?;
+        let mut progress = lock(&progress);
+        progress.rows += rows;
+        progress.done += i64::from(warehouse > 0);
+        let (done, seconds) = (progress.done, start.elapsed().as_secs_f64());
+        // A line once a second and at the end.
+        if seconds as u64 > progress.printed || done == warehouses * DISTRICTS {
+            progress.printed = seconds as u64;
+            setup.output.line(&format!(
+                "[ {}s ] {}.{} of {warehouses} warehouses, {} rows, {:.0} rows/s",
+                seconds as u64,
+                done / DISTRICTS,
+                done % DISTRICTS,
+                progress.rows,
+                progress.rows as f64 / seconds
+            ));
+        }
+        Ok(())
     })
 }
 
