@@ -226,12 +226,11 @@ fn a_deadlock_writes_the_buffer_again_without_duplicates() {
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn buffers_filled_within_the_time_are_written_after_it_and_counted() {
     let bench = Bench::prepared("arm_drain", "arm_insert");
-    // 16 buffers of 50 records with 21 rows each are full before the first one is written, even
-    // where the machine stalls.
+    // Both buffers of 50 records with 21 rows each are full before the first one is written.
     let (result, server) = run(
         &bench,
         "run",
-        "--scenario=ctx20 --arm-mode=row --threads=1 --time=3 --records-per-commit=50 --arm-buffers=16",
+        "--scenario=ctx20 --arm-mode=row --threads=1 --time=3 --records-per-commit=50",
     );
     let seconds = |key: &str| result[key].as_f64().unwrap();
     assert!(seconds("drain_seconds") > 0.0 && seconds("seconds") - seconds("drain_seconds") >= 3.0);
@@ -242,7 +241,7 @@ fn buffers_filled_within_the_time_are_written_after_it_and_counted() {
     let sql = Sql::open(&bench);
     let records = sql.number("SELECT COUNT(*) FROM arm_tran") as u64;
     assert_eq!(number(&result, "events"), records);
-    assert!(records >= 16 * 50, "the drain is counted: {records}");
+    assert!(records >= 2 * 50, "the drain is counted: {records}");
     assert_eq!(growth(&server, "Com_commit"), records / 50);
     assert_eq!(result["details"]["producer_bound"], false);
     assert!(result["details"]["queue_full_seconds"].as_f64().unwrap() > 0.0);

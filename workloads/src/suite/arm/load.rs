@@ -36,7 +36,7 @@ use crate::options::Values;
 use crate::random::Rng;
 use crate::suite::number;
 
-/// Buffers in the published study.
+/// Buffers in the published study, which has a number of events.
 const STUDY_BUFFERS: usize = 1024;
 /// Separates the producer's random stream from those of the threads.
 const PRODUCER_STREAM: u64 = 1 << 33;
@@ -94,11 +94,10 @@ impl ArmLoad {
             0 => Full::Bytes(options.arm_buffer_bytes),
             given => Full::Records(given),
         };
-        let short = 2 * threads;
-        let (buffers, if_timed) = match options.arm_buffers {
-            0 if values.read::<Common>()?.events > 0 => (STUDY_BUFFERS, short),
-            0 => (short, short),
-            given => (given, given),
+        let if_timed = 2 * threads;
+        let buffers = match values.read::<Common>()?.events {
+            0 => if_timed,
+            _ => STUDY_BUFFERS,
         };
         let source = Source::new(mix.clone(), full, Rng::new(seed, PRODUCER_STREAM));
         Ok(Self {

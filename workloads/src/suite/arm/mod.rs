@@ -54,18 +54,12 @@ options! {
     records_per_commit: usize = Int(0, 10_000_000)
         .default("0")
         .help("records in a buffer; 0: --arm-buffer-bytes divided by the size of a record"),
-    arm_buffers: usize = Int(0, 65_536)
-        .default("0")
-        .help("buffers between producer and writers; 0: 1024 with --events, and two per thread in a warm-up and with --time, for a short drain"),
     verify: bool = Flag
         .default("off")
         .help("count the rows of all tables before and after the measurement and compare with the committed rows"),
     check_strict: bool = Flag
         .default("off")
         .help("check: records must have the details of --scenario or --mix; off: of any scenario"),
-    parent_key: bool = Flag
-        .default("off")
-        .help("prepare: an index on parent_corr"),
 }
 
 /// `--arm-mode`.

@@ -58,7 +58,7 @@ impl Queue {
             state: Mutex::new(state),
             changed: Condvar::new(),
             source: Mutex::new(source),
-            spare_if_timed: buffers.saturating_sub(if_timed.max(1)),
+            spare_if_timed: buffers.saturating_sub(if_timed),
             producer: Mutex::new(None),
         }
     }

@@ -45,21 +45,13 @@ const DEFINITIONS: [(&str, usize); 3] = [("arm_tran_def", 50), ("arm_metric_def"
 /// Creates the tables and their definitions.
 pub fn prepare(setup: &Setup<'_>) -> Result<()> {
     let mut connection = setup.driver.connect()?;
-    let options: Options = setup.values.read()?;
     let mut create = |table: &str, sql: String| {
         let place = || format!("prepare {table}");
         connection.query(sql.as_bytes()).with_context(place)
     };
     for (table, _, columns) in TABLES {
-        let key = match (table, options.parent_key) {
-            ("arm_tran", true) => ", KEY k_parent (parent_corr)",
-            _ => "",
-        };
         setup.output.line(&format!("Creating table '{table}'..."));
-        create(
-            table,
-            format!("CREATE TABLE {table} ({columns}{key}) ENGINE=InnoDB"),
-        )?;
+        create(table, format!("CREATE TABLE {table} ({columns}) ENGINE=InnoDB"))?;
     }
     for (table, rows) in DEFINITIONS {
         setup
