@@ -322,13 +322,6 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_value_is_refused_with_the_accepted_range() {
-        let mut values = Values::default();
-        let error = values.add(&THREADS, Some("9")).unwrap_err().to_string();
-        assert_eq!(error, "--threads=9 is not a whole number from 1 to 8");
-    }
-
-    #[test]
     fn a_list_of_one_is_a_number_and_an_override_counts_as_given() {
         let list = OptionSpec::new("threads", Kind::Ints(1, 8)).default("1");
         let values = Values::defaults(&[&[list]], &[("threads", "1,4,8")]);

@@ -15,11 +15,11 @@ mod packets;
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 use std::process::Output;
 
 use common::assert_refused;
 use common::generator;
+use common::has_go_client;
 use common::private_file;
 use fake_login::FakeLogin;
 use fake_login::Trap;
@@ -267,12 +267,8 @@ fn external_generators_do_not_send_the_password_under_an_untrusted_key() {
 fn the_go_client_follows_the_option_file() {
     let bench = Bench::new();
     let program = bench.path("loadprint-go-lookup");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/go");
-    let mut go = Command::new("go");
-    go.args(["build", "-C", source, "-o"]).arg(&program).arg(".");
-    match go.status() {
-        Ok(status) => assert!(status.success()),
-        Err(error) => return eprintln!("go: {error}: the Go client is not tested"),
+    if !has_go_client(&program) {
+        return;
     }
     let words = format!("prepare command --prepare-command={}", program.display());
     away_from_loopback(|address| {

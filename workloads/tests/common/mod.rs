@@ -172,6 +172,21 @@ pub fn generator(words: &str) -> Command {
     command
 }
 
+/// Builds the Go client; false, with a line, without Go.
+pub fn has_go_client(program: &Path) -> bool {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/go");
+    let mut go = Command::new("go");
+    go.args(["build", "-C", source, "-o"]).arg(program).arg(".");
+    match go.status() {
+        Ok(status) => assert!(status.success()),
+        Err(error) => {
+            eprintln!("go: {error}: the Go client is not tested");
+            return false;
+        }
+    }
+    true
+}
+
 /// Expects exit status 0.
 pub fn assert_succeeded(output: &Output, words: &str) {
     let error = String::from_utf8_lossy(&output.stderr);

@@ -248,12 +248,10 @@ fn buffers_filled_within_the_time_are_written_after_it_and_counted() {
 }
 
 #[test]
-fn wrong_tables_and_options_are_refused_before_the_run() {
+fn wrong_tables_are_refused_before_the_run() {
     let bench = Bench::prepared("arm_wrong", "oltp_read_write --table-size=10");
     bench.refused("run arm_insert", &["prepare arm_insert"]);
     bench.succeed("prepare arm_insert");
-    bench.refused("run arm_insert --metrics=3", &["--scenario=custom"]);
-    bench.refused("run arm_insert --scenario=ctx7", &["`ctx7` is not a scenario"]);
     Sql::open(&bench).rows("ALTER TABLE arm_ctx DROP COLUMN val");
     bench.refused("run arm_insert", &["arm_ctx has the columns tran_id, pos, pdef;"]);
 }

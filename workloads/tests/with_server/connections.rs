@@ -79,13 +79,11 @@ fn tls_is_used_verified_and_recorded() {
 fn compression_reduces_the_bytes_that_the_server_sends() {
     let bench = Bench::prepared("compression", "oltp_read_write --table-size=1000");
     let sent = |option: &str| {
-        let run = bench.path(option);
-        bench.succeed(&format!(
+        let words = format!(
             "run oltp_read_write --table-size=1000 --rand-type=uniform --index-updates=0 --non-index-updates=0 --delete-inserts=0 \
-             --threads=1 --events=100 --mysql-compression={option} --out={}",
-            run.display()
-        ));
-        growth(&json(&run.join("load/server.json")), "Bytes_sent")
+             --threads=1 --events=100 --mysql-compression={option}"
+        );
+        growth(&bench.recorded(&words, option).1, "Bytes_sent")
     };
     let (plain, compressed) = (sent("off"), sent("on"));
     assert!(

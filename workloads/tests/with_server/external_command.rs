@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::path::PathBuf;
-use std::process::Command;
 use std::process::Output;
 use std::time::Duration;
 
@@ -167,29 +166,14 @@ fn programs_that_fail_or_hang_or_print_nothing_fail_the_run() {
     }
 }
 
-/// Builds the Go client; none without Go.
-fn go_client(bench: &Bench) -> Option<PathBuf> {
-    let program = bench.path("loadprint-go-lookup");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/go");
-    let mut go = Command::new("go");
-    go.args(["build", "-C", source, "-o"]).arg(&program).arg(".");
-    match go.status() {
-        Ok(status) => assert!(status.success()),
-        Err(error) => {
-            eprintln!("go: {error}: the Go client is not tested");
-            return None;
-        }
-    }
-    Some(program)
-}
-
 #[test]
 #[ignore = "in full: depends on the machine's speed, devices or kernel"]
 fn the_go_client_runs_with_and_without_its_pitfalls() {
     let bench = Bench::prepared("command_go", PREPARED);
-    let Some(program) = go_client(&bench) else {
+    let program = bench.path("loadprint-go-lookup");
+    if !has_go_client(&program) {
         return;
-    };
+    }
     let lookups = |pitfall: &str| -> (Value, Value) {
         let command = format!(
             "--command={} -tables=2 -table-size=2000 {pitfall}",

@@ -27,11 +27,8 @@ fn a_run_of_sysbench_has_the_files_of_our_runs() {
 /// of transactions agree.
 fn windows_agree(bench: &Bench, name: &str) -> bool {
     let run = bench.path(name);
-    bench.succeed(&format!(
-        "run oltp_read_write {SYSBENCH} --warmup-time=1 --time=3 --histogram --out={}",
-        run.display()
-    ));
-    let result = json(&run.join("load/result.json"));
+    let words = format!("run oltp_read_write {SYSBENCH} --warmup-time=1 --time=3 --histogram");
+    let (result, server) = bench.recorded(&words, name);
     assert_eq!(
         (result["generator"].as_str(), result["status"].as_str()),
         (Some("sysbench"), Some("complete"))
@@ -77,7 +74,7 @@ fn windows_agree(bench: &Bench, name: &str) -> bool {
     }
     // The server's count in the window, without the warm-up: both statuses were read while sysbench
     // ran.
-    let commits = growth(&json(&run.join("load/server.json")), "Com_commit") as f64;
+    let commits = growth(&server, "Com_commit") as f64;
     (2.9..3.2).contains(&seconds)
         && (measured - seconds).abs() < 0.3
         && (commits / events as f64 - 1.0).abs() < 0.1

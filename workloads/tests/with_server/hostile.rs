@@ -315,16 +315,3 @@ fn a_signal_ends_a_generator_whose_server_is_silent() {
     started.terminate_after_act();
     assert_eq!(started.end().2.status.signal(), Some(15));
 }
-
-#[test]
-#[ignore = "in full: depends on the machine's speed, devices or kernel"]
-fn events_that_do_not_end_are_cut_off_after_the_time() {
-    let bench = Bench::prepared("hostile_shutdown", PREPARED);
-    let words = "run oltp_point_select --table-size=100 --threads=2 --time=1 --report-interval=0 --mysql-read-timeout=0 \
-                 --forced-shutdown=1";
-    let moment = Moment::Command(Some(EXECUTE), "");
-    let case = Case::new(words, 1, moment, Act::Silence, &[]);
-    let (_, has_acted, output) = case.start(&bench, 0).end();
-    assert!(has_acted);
-    assert_refused(&output, &["did not end their event"]);
-}

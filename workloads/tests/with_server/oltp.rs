@@ -123,10 +123,6 @@ fn unsuitable_tables_are_refused_with_the_difference() {
         &["c char(120)", "bulk_insert needs id int, k int"],
     );
     refused(
-        "run select_random_points --tables=2 --time=1",
-        &["one table", "leave --tables out"],
-    );
-    refused(
         "prepare oltp_read_only --table-size=200",
         &["error 1050", "cleanup"],
     );
