@@ -3,7 +3,6 @@
 
 use std::fmt::Write;
 
-use anyhow::Result;
 use serde_json::Map;
 use serde_json::Value as Json;
 
@@ -34,14 +33,13 @@ pub fn interval_line(
     threads: usize,
     percentile: u8,
     totals: &Totals,
-) -> Result<String> {
+) -> String {
     let rate = |count: u64| per_second(count as f64, seconds);
-    let latency = totals
-        .latency
-        .to_hdr()?
-        .value_at_quantile(f64::from(percentile) / 100.0);
-    let latency = if percentile == 0 { 0 } else { latency };
-    Ok(format!(
+    let latency = match percentile {
+        0 => None,
+        _ => totals.latency.quantile(f64::from(percentile) / 100.0),
+    };
+    format!(
         "[ {elapsed_s:.0}s ] thds: {threads} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) lat (ms,{percentile}%): {:.2} \
          err/s: {:.2} reconn/s: {:.2}",
         rate(totals.get(Counter::Events)),
@@ -49,10 +47,10 @@ pub fn interval_line(
         rate(totals.get(Counter::Reads)),
         rate(totals.get(Counter::Writes)),
         rate(totals.get(Counter::Others)),
-        latency as f64 / 1e6,
+        latency.unwrap_or(0) as f64 / 1e6,
         rate(totals.get(Counter::Errors)),
         rate(totals.reconnects()),
-    ))
+    )
 }
 
 /// The second line of an interval, in an open loop.
@@ -246,7 +244,7 @@ mod tests {
         thread.add(0, Counter::Others, 20);
         (0..10).for_each(|_| thread.latency(0, 2_000_000));
         let totals = Totals::sum(&Snapshot::take(&stats).since(&before));
-        let line = interval_line(4.0, 2.0, 2, 95, &totals).unwrap();
+        let line = interval_line(4.0, 2.0, 2, 95, &totals);
         assert_eq!(
             line,
             "[ 4s ] thds: 2 tps: 5.00 qps: 100.00 (r/w/o: 70.00/20.00/10.00) lat (ms,95%): 2.00 err/s: 0.00 reconn/s: 0.00"

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
 use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
@@ -15,9 +14,6 @@ use crate::stats::Totals;
 
 /// Builds the content of `result.json`, see `docs/recording-format.md`, except for what the workload
 /// adds; `about` are the settings of the run.
-///
-/// # Errors
-/// None for counters of the engine.
 pub fn result_json(
     about: Json,
     types: &[&str],
@@ -25,7 +21,7 @@ pub fn result_json(
     percentile: u8,
     outcome: &Outcome,
     measured: &Measured,
-) -> Result<Map<String, Json>> {
+) -> Map<String, Json> {
     let totals = Totals::sum(&measured.totals);
     let per_second = |count: u64| Some(count as f64 / measured.seconds).filter(|rate| rate.is_finite());
     let achieved = rate.and(per_second(totals.get(Counter::Events)));
@@ -33,7 +29,7 @@ pub fn result_json(
     for (kind, (name, totals)) in types.iter().zip(&measured.totals).enumerate() {
         let value = json!({
             "count": totals.latency.count(),
-            "latency_ms": latency_json(totals, percentile)?,
+            "latency_ms": latency_json(totals, percentile),
             "wait_ms_mean": mean_ms(totals.get(Counter::WaitNs), totals),
             "errors_by_code": by_code(outcome.errors.iter().filter(|((of, _), _)| *of == kind)),
         });
@@ -71,7 +67,7 @@ pub fn result_json(
         },
         "seconds": measured.seconds,
         "drain_seconds": measured.drain_seconds,
-        "latency_ms": latency_json(&totals, percentile)?,
+        "latency_ms": latency_json(&totals, percentile),
         "wait_ms_mean": mean_ms(waited, &totals),
         "service_ms_mean": mean_ms(totals.get(Counter::LatencyNs).saturating_sub(waited), &totals),
         "transactions": transactions,
@@ -80,7 +76,7 @@ pub fn result_json(
     });
     let parts = [about, open_loop, counted];
     let objects = parts.iter().filter_map(Json::as_object);
-    Ok(objects.flat_map(Clone::clone).collect())
+    objects.flat_map(Clone::clone).collect()
 }
 
 fn per_thread_json(measured: &Measured) -> Vec<Json> {
@@ -90,25 +86,25 @@ fn per_thread_json(measured: &Measured) -> Vec<Json> {
 }
 
 /// Latencies in milliseconds; null without events.
-fn latency_json(totals: &Totals, percentile: u8) -> Result<Json> {
-    let histogram = totals.latency.to_hdr()?;
-    let count = histogram.len();
-    let ms = |nanoseconds: f64| (count > 0).then_some(nanoseconds / 1e6);
-    let quantile = |q: f64| ms(histogram.value_at_quantile(q) as f64);
+fn latency_json(totals: &Totals, percentile: u8) -> Json {
+    let (counted, sum) = (&totals.latency, totals.get(Counter::LatencyNs));
+    let smallest = counted.iter().next();
+    let ms = |nanoseconds: u64| nanoseconds as f64 / 1e6;
+    let quantile = |q: f64| counted.quantile(q).map(ms);
     let mut latency = json!({
-        "min": ms(histogram.min() as f64),
-        "mean": ms(totals.get(Counter::LatencyNs) as f64 / count as f64),
+        "min": smallest.map(|bucket| ms(bucket.from_ns)),
+        "mean": mean_ms(sum, totals),
         "p50": quantile(0.5),
         "p95": quantile(0.95),
         "p99": quantile(0.99),
         "p999": quantile(0.999),
-        "max": ms(histogram.max() as f64),
-        "sum": ms(totals.get(Counter::LatencyNs) as f64),
+        "max": quantile(1.0),
+        "sum": smallest.map(|_| ms(sum)),
     });
     if percentile > 0 {
         latency[format!("p{percentile}")] = json!(quantile(f64::from(percentile) / 100.0));
     }
-    Ok(latency)
+    latency
 }
 
 /// Counts by error number, over all types.

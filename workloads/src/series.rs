@@ -115,7 +115,6 @@ impl Series {
     /// If the latencies cannot be written.
     pub fn add(&mut self, interval: &Interval) -> Result<()> {
         for ((totals, kind), rows) in interval.totals.iter().zip(self.types).zip(&mut self.rows) {
-            let histogram = totals.latency.to_hdr()?;
             rows.push(Row {
                 kind,
                 number: interval.number,
@@ -125,7 +124,7 @@ impl Series {
                 },
                 counts: COUNTS.map(|(_, count, _)| Some(count(totals))),
                 backlog: interval.backlog,
-                p95_ms: (!histogram.is_empty()).then(|| histogram.value_at_quantile(0.95) as f64 / 1e6),
+                p95_ms: totals.latency.quantile(0.95).map(|p95| p95 as f64 / 1e6),
             });
             self.latencies
                 .add((interval.number, interval.monotonic_ns), kind, &totals.latency)?;

@@ -5,12 +5,6 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use anyhow::Context;
-use anyhow::Result;
-use hdrhistogram::Histogram;
-
-/// Significant decimal digits of a value.
-pub const DIGITS: u8 = 3;
 /// The largest value: 2^42 ns, 73 minutes.
 const MAX_VALUE: u64 = (1 << 42) - 1;
 /// log2 of the buckets per power of two: 2^10 for three digits.
@@ -114,18 +108,16 @@ impl Sparse {
         sparse
     }
 
-    /// The same buckets as an HdrHistogram.
-    ///
-    /// # Errors
-    /// None for values up to [`MAX_VALUE`].
-    pub fn to_hdr(&self) -> Result<Histogram<u64>> {
-        let mut histogram = Histogram::new_with_bounds(1, MAX_VALUE, DIGITS)?;
-        for bucket in self.iter() {
-            histogram
-                .record_n(bucket.from_ns, bucket.count)
-                .context("histogram")?;
-        }
-        Ok(histogram)
+    /// The value that this share of the values does not exceed, the highest of its bucket; none without
+    /// values.
+    pub fn quantile(&self, share: f64) -> Option<u64> {
+        let wanted = ((share * self.count() as f64).ceil() as u64).max(1);
+        let mut seen = 0;
+        let reaches = |bucket: &Bucket| {
+            seen += bucket.count;
+            seen >= wanted
+        };
+        self.iter().find(reaches).map(|bucket| bucket.to_ns - 1)
     }
 
     /// The buckets that are not empty, ascending.
@@ -153,11 +145,13 @@ impl Sparse {
 
 #[cfg(test)]
 mod tests {
+    use hdrhistogram::Histogram;
+
     use super::*;
 
     #[test]
     fn buckets_equal_those_of_hdrhistogram() {
-        let hdr = Histogram::<u64>::new_with_bounds(1, MAX_VALUE, DIGITS).unwrap();
+        let hdr = Histogram::<u64>::new_with_bounds(1, MAX_VALUE, 3).unwrap();
         let mut value = 1u64;
         while value < MAX_VALUE {
             for near in [value - 1, value, value + 1, value + value / 3] {
@@ -170,15 +164,21 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_within_a_thousandth() {
+    fn quantiles_are_those_of_hdrhistogram() {
         let live = LiveHistogram::default();
-        (1..=10_000u64).for_each(|value| live.record(value * 1000));
+        let mut hdr = Histogram::<u64>::new_with_bounds(1, MAX_VALUE, 3).unwrap();
+        for value in (1..=10_000).map(|step| step * 1000) {
+            live.record(value);
+            hdr.record(value).unwrap();
+        }
         let mut sums = Buckets::default();
         live.add_to(&mut sums);
         let sparse = sums.since(&Buckets::default());
         assert_eq!(sparse.count(), 10_000);
-        let p95 = sparse.to_hdr().unwrap().value_at_quantile(0.95) as f64;
-        assert!((p95 / 9_500_000.0 - 1.0).abs() < 0.001, "{p95}");
+        for share in [0.0001, 0.5, 0.95, 0.999, 1.0] {
+            assert_eq!(sparse.quantile(share), Some(hdr.value_at_quantile(share)));
+        }
+        assert_eq!(Sparse::default().quantile(0.5), None);
     }
 
     #[test]

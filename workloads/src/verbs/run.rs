@@ -220,7 +220,7 @@ impl NativeRun<'_> {
                 "reason": reason,
             });
             let (rate, percentile) = (self.plan.rate, observer.percentile);
-            let mut json = result::result_json(about, descriptor.types, rate, percentile, outcome, measured)?;
+            let mut json = result::result_json(about, descriptor.types, rate, percentile, outcome, measured);
             let details = load.details(measured.seconds, observer.server.restarted);
             json.insert("details".to_owned(), Json::Object(details));
             for name in load.unseen() {
@@ -270,13 +270,13 @@ struct RunObserver<'a> {
 }
 
 impl RunObserver<'_> {
-    fn report(&mut self, interval: &Interval) -> Result<()> {
+    fn report(&mut self, interval: &Interval) {
         self.pending.merge(&Totals::sum(&interval.totals));
         self.pending_ns += interval.to_ns - interval.from_ns;
         let wanted = i64::from(self.report_every) * 1_000_000_000;
         // A last interval of some milliseconds gets no line; one of nearly full length gets one.
         if self.report_every == 0 || self.pending_ns < wanted * 9 / 10 {
-            return Ok(());
+            return;
         }
         let line = report::interval_line(
             interval.to_ns as f64 / 1e9,
@@ -284,7 +284,7 @@ impl RunObserver<'_> {
             self.threads,
             self.percentile,
             &self.pending,
-        )?;
+        );
         self.output.line(&line);
         if let Some(backlog) = interval.backlog {
             let line = report::backlog_line(interval.to_ns as f64 / 1e9, backlog);
@@ -292,7 +292,6 @@ impl RunObserver<'_> {
         }
         self.pending = Totals::default();
         self.pending_ns = 0;
-        Ok(())
     }
 }
 
@@ -327,7 +326,7 @@ impl Observer for RunObserver<'_> {
     }
 
     fn interval(&mut self, phase: &str, interval: Interval) -> Result<()> {
-        self.report(&interval)?;
+        self.report(&interval);
         if let (Some(recording), "measure") = (&mut self.recording, phase) {
             recording.keep(&interval)?;
         }
