@@ -93,7 +93,7 @@ func run(parsed options) error {
 
 // lookUp runs lookups until the context ends.
 func lookUp(running context.Context, database *sql.DB, parsed options, number int, queries *atomic.Uint64) error {
-	random := rand.New(rand.NewSource(parsed.seed + int64(number)))
+	random := rand.New(rand.NewSource(1 + int64(number)))
 	var k int
 	for running.Err() == nil {
 		table, id := random.Intn(parsed.tables)+1, random.Intn(parsed.tableSize)+1

@@ -22,7 +22,6 @@ type options struct {
 	tableSize      int
 	warmup         int
 	seconds        int
-	seed           int64
 	newConnections bool
 	maxIdle        int
 	concatenate    bool
@@ -34,9 +33,6 @@ func parse(arguments []string) (options, error) {
 	var parsed options
 	flags := flag.NewFlagSet("loadprint-go-lookup", flag.ContinueOnError)
 	file := flags.String("defaults-file", os.Getenv("LOADPRINT_DEFAULTS_FILE"), "option file, group [client]: user, password, host, port, socket, ssl-mode, server-public-key-path")
-	host := flags.String("host", "", "host name; overrides the option file")
-	port := flags.String("port", "", "TCP port")
-	socket := flags.String("socket", "", "unix socket")
 	database := flags.String("database", fromEnvironment("LOADPRINT_DATABASE", "sbtest"), "database with the sbtest tables")
 	interpolate := flags.Bool("interpolate-params", true, "the driver inserts values into the text; false: prepare, execute and close for each query")
 	flags.IntVar(&parsed.threads, "threads", number("LOADPRINT_THREADS", 1), "number of goroutines, each with a connection")
@@ -44,7 +40,6 @@ func parse(arguments []string) (options, error) {
 	flags.IntVar(&parsed.tableSize, "table-size", 10000, "rows per table")
 	flags.IntVar(&parsed.warmup, "warmup", number("LOADPRINT_WARMUP_SECONDS", 0), "length of the warm-up in seconds, not counted")
 	flags.IntVar(&parsed.seconds, "seconds", number("LOADPRINT_SECONDS", 10), "length of the measurement in seconds")
-	flags.Int64Var(&parsed.seed, "seed", 1, "seed of the random keys")
 	flags.BoolVar(&parsed.newConnections, "new-connection-per-query", false, "open and close a connection for each query")
 	flags.BoolVar(&parsed.concatenate, "concatenate", false, "build each query's text with strconv, without placeholders")
 	flags.IntVar(&parsed.maxIdle, "max-idle", 0, "idle connections of the pool, without a limit of open ones (database/sql: 2); 0: as many as goroutines, all open")
@@ -73,10 +68,6 @@ func parse(arguments []string) (options, error) {
 	if err != nil {
 		return parsed, err
 	}
-	override(settings, map[string]string{"host": *host, "port": *port, "socket": *socket})
-	if *host != "" && *host != "localhost" {
-		delete(settings, "socket")
-	}
 	parsed.config = configure(settings, *database, *interpolate)
 	return parsed, secure(parsed.config, settings)
 }
@@ -89,7 +80,7 @@ func configure(settings map[string]string, database string, interpolate bool) *m
 		config.Net, config.Addr = "unix", path
 		return config
 	}
-	override(settings, map[string]string{"host": orElse(settings["host"], "127.0.0.1"), "port": orElse(settings["port"], "3306")})
+	settings["host"], settings["port"] = orElse(settings["host"], "127.0.0.1"), orElse(settings["port"], "3306")
 	config.Net, config.Addr = "tcp", settings["host"]+":"+settings["port"]
 	return config
 }
@@ -129,14 +120,6 @@ func unquoted(value string) string {
 		}
 	}
 	return escapes.Replace(value)
-}
-
-func override(settings, given map[string]string) {
-	for name, value := range given {
-		if value != "" {
-			settings[name] = value
-		}
-	}
 }
 
 func orElse(value, other string) string {
