@@ -6,6 +6,7 @@ pub mod oltp;
 mod sbtest;
 pub mod tproc_c;
 
+use std::collections::HashMap;
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,6 +16,7 @@ use anyhow::Result;
 use anyhow::anyhow;
 
 use crate::driver::Connection;
+use crate::driver::DbError;
 use crate::driver::Row;
 use crate::workload::Setup;
 
@@ -26,6 +28,21 @@ fn cell(rows: &[Row], column: usize) -> Option<&str> {
 /// The number in a column of the first row.
 fn number<T: FromStr>(rows: &[Row], column: usize) -> Option<T> {
     cell(rows, column)?.parse().ok()
+}
+
+/// The columns of each table of the database, in order: name, type, and the length of a text, all in lower
+/// case.
+fn columns_of_tables(connection: &mut dyn Connection) -> Result<HashMap<String, Vec<[String; 3]>>, DbError> {
+    let sql = "SELECT LOWER(TABLE_NAME), LOWER(COLUMN_NAME), LOWER(DATA_TYPE), CHARACTER_MAXIMUM_LENGTH \
+               FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() ORDER BY ORDINAL_POSITION";
+    let mut tables: HashMap<String, Vec<[String; 3]>> = HashMap::new();
+    for row in connection.rows(sql)? {
+        let mut cells = row.into_iter().map(Option::unwrap_or_default);
+        let mut cell = || cells.next().unwrap_or_default();
+        let (table, column) = (cell(), [cell(), cell(), cell()]);
+        tables.entry(table).or_default().push(column);
+    }
+    Ok(tables)
 }
 
 /// Calls `work` for the tables or warehouses 1..=count on the threads of `setup`: number i on

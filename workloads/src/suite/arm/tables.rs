@@ -12,6 +12,7 @@ use super::scenario::Scenario;
 use super::scenario::named;
 use crate::driver::Connection;
 use crate::suite::cell;
+use crate::suite::columns_of_tables;
 use crate::workload::Finding;
 use crate::workload::Setup;
 
@@ -78,16 +79,13 @@ pub fn cleanup(setup: &Setup<'_>) -> Result<()> {
 
 /// Expects the tables with their columns.
 pub fn preflight(connection: &mut dyn Connection) -> Result<()> {
+    let tables = columns_of_tables(connection)?;
     for (table, columns, _) in TABLES {
-        let rows = connection.rows(&format!(
-            "SELECT column_name FROM information_schema.columns \
-             WHERE table_schema = DATABASE() AND table_name = '{table}' ORDER BY ordinal_position"
-        ))?;
-        let present: Vec<String> = rows.into_iter().flatten().flatten().collect();
-        if present.is_empty() {
+        let Some(present) = tables.get(table) else {
             bail!("table {table} is missing: run `loadprint-load prepare arm_insert`");
-        }
-        let present = present.join(", ");
+        };
+        let names: Vec<&str> = present.iter().map(|[name, ..]| name.as_str()).collect();
+        let present = names.join(", ");
         if present != columns {
             bail!(
                 "table {table} has the columns {present}; arm_insert writes {columns}: run cleanup and prepare, or give another --mysql-db"

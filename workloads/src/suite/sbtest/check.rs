@@ -2,8 +2,6 @@
 //! this reads the data dictionary and some rows by their key, never a whole table. For the verb
 //! `check`, their rules, which reads whole tables.
 
-use std::collections::BTreeMap;
-
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
@@ -11,6 +9,7 @@ use anyhow::bail;
 use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::suite::cell;
+use crate::suite::columns_of_tables;
 use crate::suite::number;
 use crate::workload::Finding;
 use crate::workload::Setup;
@@ -50,7 +49,11 @@ pub fn tables(connection: &mut dyn Connection, workload: &str, tables: usize, co
                  with the same options, or give another --mysql-db"
             );
         };
-        let actual = actual.join(", ");
+        let described = actual.iter().map(|[name, kind, length]| match length.as_str() {
+            "" => format!("{name} {kind}"),
+            _ => format!("{name} {kind}({length})"),
+        });
+        let actual = described.collect::<Vec<_>>().join(", ");
         if actual != columns {
             bail!(
                 "{name} in the database {database} is another workload's table, with the columns {actual}; {workload} needs {columns}: \
@@ -117,24 +120,6 @@ pub fn empty(connection: &mut dyn Connection, workload: &str, tables: usize) -> 
 fn last_id(connection: &mut dyn Connection, table: usize) -> Result<Option<i64>> {
     let rows = connection.rows(&format!("SELECT MAX(id) FROM sbtest{table}"))?;
     Ok(number(&rows, 0))
-}
-
-/// The columns of each table, such as `c char(120)`.
-fn columns_of_tables(connection: &mut dyn Connection) -> Result<BTreeMap<String, Vec<String>>> {
-    let sql = "SELECT TABLE_NAME, LOWER(COLUMN_NAME), LOWER(DATA_TYPE), CHARACTER_MAXIMUM_LENGTH FROM information_schema.COLUMNS \
-               WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME LIKE 'sbtest%' ORDER BY TABLE_NAME, ORDINAL_POSITION";
-    let mut tables: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for row in connection.rows(sql)? {
-        let mut cells = row.into_iter();
-        let mut cell = || cells.next().flatten();
-        let [table, name, kind] = [cell(), cell(), cell()].map(Option::unwrap_or_default);
-        let length = cell().map_or_else(String::new, |length| format!("({length})"));
-        tables
-            .entry(table)
-            .or_default()
-            .push(format!("{name} {kind}{length}"));
-    }
-    Ok(tables)
 }
 
 /// The names of the first tables of the database.

@@ -1,9 +1,6 @@
 //! Checks before a run that the database has the tables, columns, warehouses and procedures; errors
 //! contain the fix.
 
-use std::collections::HashMap;
-use std::collections::HashSet;
-
 use anyhow::Result;
 use anyhow::bail;
 
@@ -13,6 +10,7 @@ use super::tables::TABLES;
 use super::tables::names;
 use crate::driver::Connection;
 use crate::options::Values;
+use crate::suite::columns_of_tables;
 use crate::suite::number;
 
 /// Refuses unsuitable data; warns on standard error about unexpected results.
@@ -45,16 +43,7 @@ pub fn preflight(values: &Values, threads: usize, connection: &mut dyn Connectio
 }
 
 fn columns(connection: &mut dyn Connection) -> Result<()> {
-    let rows = connection.rows(
-        "SELECT LOWER(TABLE_NAME), LOWER(COLUMN_NAME) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE()",
-    )?;
-    let mut present: HashMap<String, HashSet<String>> = HashMap::new();
-    for row in rows {
-        let mut cells = row.into_iter().map(Option::unwrap_or_default);
-        let mut cell = || cells.next().unwrap_or_default();
-        let (table, column) = (cell(), cell());
-        present.entry(table).or_default().insert(column);
-    }
+    let present = columns_of_tables(connection)?;
     let tables = TABLES.map(|(table, ..)| table);
     let missing: Vec<&str> = tables
         .into_iter()
@@ -67,7 +56,8 @@ fn columns(connection: &mut dyn Connection) -> Result<()> {
         );
     }
     for (table, columns, _) in TABLES {
-        if let Some(name) = names(columns).find(|name| !present[table].contains(*name)) {
+        let is_missing = |name: &&str| !present[table].iter().any(|[column, ..]| column == name);
+        if let Some(name) = names(columns).find(is_missing) {
             bail!(
                 "table {table} has no column {name} and does not belong to TPROC-C: give another --mysql-db"
             );
