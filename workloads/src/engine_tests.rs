@@ -14,6 +14,7 @@ use crate::engine::Interval;
 use crate::engine::Observer;
 use crate::engine::Outcome;
 use crate::engine::Plan;
+use crate::engine::Reconnects;
 use crate::engine::Undo;
 use crate::engine::client::Client;
 use crate::engine::interrupts::Interrupts;
@@ -128,6 +129,7 @@ fn plan(threads: usize, events: u64) -> Plan {
         ramp: None,
         rate: None,
         undo: Undo::Rollback,
+        reconnects: Reconnects::default(),
         init_timeout: Duration::from_secs(600),
         disconnect_after: None,
     }

@@ -11,7 +11,6 @@ use serde_json::json;
 
 use crate::driver::DbError;
 use crate::driver::Driver;
-use crate::driver::Reconnects;
 use crate::driver::connect::Account;
 use crate::driver::mysql::MysqlDriver;
 use crate::driver::protocol::Mode;
@@ -181,10 +180,6 @@ fn driver_of(
         .get_or_insert_with(|| workload.descriptor().database.to_owned());
     Ok(MysqlDriver {
         mode: Mode::from_options(values, workload.protocol())?,
-        reconnects: Reconnects {
-            every: options.reconnect,
-            timeout_ns: (options.reconnect_timeout.min(1e9) * 1e9) as i64,
-        },
         ignored: plan::ignored(&options.mysql_ignore_errors)?,
         read_timeout: plan::read_timeout(verb, &options),
         watchdog: watchdog.clone(),

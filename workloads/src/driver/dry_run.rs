@@ -30,7 +30,7 @@ pub struct DryRun {
 }
 
 impl Driver for DryRun {
-    fn connect(&self) -> Result<Box<dyn Connection>, DbError> {
+    fn connect_nth(&self, _number: usize) -> Result<Box<dyn Connection>, DbError> {
         let mut opened = self.opened.lock().unwrap();
         *opened += 1;
         Ok(Box::new(DryConnection {

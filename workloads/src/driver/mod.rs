@@ -71,15 +71,6 @@ impl Effect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementId(pub usize);
 
-/// When a connection is reopened, and for how long that is retried.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reconnects {
-    /// After this many events; 0: never.
-    pub every: u64,
-    /// How long to retry while no server answers, nanoseconds.
-    pub timeout_ns: i64,
-}
-
 /// Errors after which an event runs again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ignored {
@@ -120,11 +111,6 @@ pub trait Connection {
     /// Runs a text and returns its rows.
     fn rows(&mut self, sql: &str) -> Result<Vec<Row>, DbError>;
 
-    /// When the connection is reopened.
-    fn reconnects(&self) -> Reconnects {
-        Reconnects::default()
-    }
-
     /// Reopens the connection, with the same statements under the same ids.
     fn reconnect(&mut self) -> Result<(), DbError>;
 
@@ -142,13 +128,13 @@ pub trait Connection {
 /// Opens connections.
 pub trait Driver: Sync {
     /// Opens a connection with the default database.
-    fn connect(&self) -> Result<Box<dyn Connection>, DbError>;
+    fn connect(&self) -> Result<Box<dyn Connection>, DbError> {
+        self.connect_nth(0)
+    }
 
     /// As [`Driver::connect`], for thread `number`: several servers are assigned to the threads
     /// round-robin.
-    fn connect_nth(&self, _number: usize) -> Result<Box<dyn Connection>, DbError> {
-        self.connect()
-    }
+    fn connect_nth(&self, number: usize) -> Result<Box<dyn Connection>, DbError>;
 
     /// The server, for messages.
     fn describe(&self) -> String {

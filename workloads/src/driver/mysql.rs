@@ -12,7 +12,6 @@ use super::Driver;
 use super::Effect;
 use super::Ignored;
 use super::ParamType;
-use super::Reconnects;
 use super::Row;
 use super::StatementId;
 use super::Value;
@@ -53,8 +52,6 @@ pub struct MysqlDriver {
     pub account: Account,
     /// How statements are sent.
     pub mode: Mode,
-    /// When connections are reopened.
-    pub reconnects: Reconnects,
     /// Errors after which an event runs again.
     pub ignored: Ignored,
     /// Time limit of a statement. It does not apply to statements on whole tables, such as ALTER
@@ -93,10 +90,6 @@ impl MysqlDriver {
 }
 
 impl Driver for MysqlDriver {
-    fn connect(&self) -> Result<Box<dyn Connection>, DbError> {
-        self.connect_nth(0)
-    }
-
     fn connect_nth(&self, number: usize) -> Result<Box<dyn Connection>, DbError> {
         Ok(Box::new(MysqlConnection::open(self, number, true)?))
     }
@@ -281,10 +274,6 @@ impl Connection for MysqlConnection {
             self.query(sql.as_bytes())?;
         }
         self.call(Call::Statement(b"PREPARE"), Statements::prepare_again)
-    }
-
-    fn reconnects(&self) -> Reconnects {
-        self.driver.reconnects
     }
 
     fn text_of(&self, statement: StatementId) -> Option<String> {

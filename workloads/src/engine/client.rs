@@ -6,6 +6,7 @@ use std::time::Duration;
 use loadprint_recording::clock::monotonic_ns;
 
 use super::FailurePlace;
+use super::Reconnects;
 use super::Undo;
 use super::control::Control;
 use crate::driver::Connection;
@@ -13,7 +14,6 @@ use crate::driver::DbError;
 use crate::driver::Effect;
 use crate::driver::Failure;
 use crate::driver::ParamType;
-use crate::driver::Reconnects;
 use crate::driver::Row;
 use crate::driver::StatementId;
 use crate::driver::Value;
@@ -48,9 +48,14 @@ pub struct Client<'a> {
 
 impl<'a> Client<'a> {
     /// Counts in `stats`; `control` ends its sleeps.
-    pub fn new(connection: Box<dyn Connection>, stats: &'a ThreadStats, control: &'a Control) -> Self {
+    pub fn new(
+        connection: Box<dyn Connection>,
+        stats: &'a ThreadStats,
+        control: &'a Control,
+        reconnects: Reconnects,
+    ) -> Self {
         Self {
-            reconnects: connection.reconnects(),
+            reconnects,
             events_since_connect: 0,
             connection,
             stats,

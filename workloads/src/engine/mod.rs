@@ -67,11 +67,22 @@ pub struct Plan {
     pub rate: Option<Rate>,
     /// How an event is undone after an ignored error.
     pub undo: Undo,
+    /// When connections are reopened.
+    pub reconnects: Reconnects,
     /// Gives up when no further thread became ready for this time.
     pub init_timeout: Duration,
     /// After the end of a phase, closes the connections when no thread ended its event for this
     /// time.
     pub disconnect_after: Option<Duration>,
+}
+
+/// When a connection is reopened, and for how long that is retried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reconnects {
+    /// After this many events; 0: never.
+    pub every: u64,
+    /// How long to retry while no server answers, nanoseconds.
+    pub timeout_ns: i64,
 }
 
 /// What happens to the transaction of an event after an ignored error, before the event runs again.

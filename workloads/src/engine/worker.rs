@@ -100,7 +100,8 @@ fn run_phases(run: Run<'_>, number: usize) -> Result<(), (FailurePlace, DbError)
         .map_err(|error| (FailurePlace::Connecting(run.barrier.waiting()), error))?;
     drop(turn);
     let worker = &run.workers[number];
-    let mut client = Client::new(connection, &run.stats.threads()[number], run.control);
+    let stats = &run.stats.threads()[number];
+    let mut client = Client::new(connection, stats, run.control, run.plan.reconnects);
     let session = run.load.session(number, &mut client);
     let mut session = session.map_err(|error| (FailurePlace::Preparing, error))?;
     loop {

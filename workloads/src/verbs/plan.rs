@@ -8,6 +8,7 @@ use anyhow::bail;
 
 use crate::driver::Ignored;
 use crate::engine::Plan;
+use crate::engine::Reconnects;
 use crate::engine::schedule::Rate;
 use crate::options::Common;
 use crate::options::LONGEST_SECONDS;
@@ -48,6 +49,10 @@ pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
         ramp: span(options.ramp_time),
         rate: (options.rate > 0.0).then_some(rate),
         undo: options.compat,
+        reconnects: Reconnects {
+            every: options.reconnect,
+            timeout_ns: (options.reconnect_timeout * 1e9) as i64,
+        },
         init_timeout: Duration::from_secs_f64(options.thread_init_timeout),
         disconnect_after: disconnect_after(&options.forced_shutdown)?,
     })
