@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use anyhow::Result;
-use anyhow::bail;
 use loadprint_recording::FORMAT_VERSION;
 use loadprint_recording::clock;
 use loadprint_recording::files;
@@ -41,12 +40,11 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Creates `RUN/load`. Refuses a directory that contains results, so that nothing is overwritten.
+    /// Creates `RUN/load`, which contains no results: the command has looked for them.
     ///
     /// # Errors
-    /// If it cannot be created or contains results.
+    /// If it cannot be created.
     pub fn create(run: &Path, types: &'static [&'static str]) -> Result<Self> {
-        refuse_results(run)?;
         let load = run.join("load");
         files::create_directory(&load).context("--out")?;
         let boot_id = clock::boot_id()?;
@@ -187,21 +185,6 @@ impl Recording {
         )?;
         Ok(manifest::write(&self.run)?)
     }
-}
-
-/// Refuses a run directory that contains results.
-///
-/// # Errors
-/// The existing file.
-pub fn refuse_results(run: &Path) -> Result<()> {
-    let result = run.join("load/result.json");
-    if result.exists() {
-        bail!(
-            "{}: the result exists already: give a new directory in --out",
-            result.display()
-        );
-    }
-    Ok(())
 }
 
 /// Content of `run.json` for a run without an orchestrator.

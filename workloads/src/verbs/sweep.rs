@@ -15,7 +15,6 @@ use crate::external::Job;
 use crate::options::Common;
 use crate::options::Values;
 use crate::output::Output;
-use crate::recording;
 use crate::report;
 use crate::verb::Verb;
 use crate::workload::Workload;
@@ -150,11 +149,17 @@ pub fn planned_runs(workload: &dyn Workload, values: &Values) -> Result<Vec<Plan
     Ok(all)
 }
 
-/// Checked before the first point runs.
+/// Before the first point runs, refuses run directories that contain results, so that nothing is
+/// overwritten.
 fn refuse_results(points: &[PlannedRun]) -> Result<()> {
     for point in points {
-        if let Some(out) = point.values.read::<Common>()?.out {
-            recording::refuse_results(&out)?;
+        let out = point.values.read::<Common>()?.out;
+        let result = out.map(|out| out.join("load/result.json"));
+        if let Some(result) = result.filter(|result| result.exists()) {
+            bail!(
+                "{}: the result exists already: give a new directory in --out",
+                result.display()
+            );
         }
     }
     Ok(())
