@@ -51,8 +51,8 @@ def cpu_sets(
 ) -> dict[str, Any]:
     """Split the usable CPUs of one host between server and load.
 
-    With two or more sockets, the server gets the first half of them;
-    otherwise the first half of the physical cores, with their thread siblings; one core cannot be split.
+    `rows` are those of `usable`. With two or more sockets, the server gets the first half of them; otherwise
+    the first half of the physical cores, with their thread siblings; one core cannot be split.
     Lists of the campaign have precedence. Returns `server`, `load` (lists as in /proc), `separated`, `how`,
     and `server_nodes`, `load_nodes`: the memory nodes of the sockets, or "" where memory is not to be bound
     (no split by socket, or sockets that share a node).
