@@ -26,7 +26,7 @@ REMEDIES = (
     (" was reset ", "run again without a reset or restart in the window"),
     ("went online or offline", "run again with the same CPUs online"),
     (ADD_UP, "compare times, not shares"),
-    (LEFT_BEHIND, "write through (O_DIRECT, sync_binlog=1), or let the sides run one after the other"),
+    (LEFT_BEHIND, "write through (O_DIRECT, sync_binlog=1), use longer turns, or a sequential design"),
     (SPANS, "use longer turns and, on two hosts, a longer slices.closing"),
     ("no scraped series", "check the endpoint and the names of the series"),
     ("", "run again"),
